@@ -1,0 +1,44 @@
+"""The errors hardsight raises on purpose, as one small tree.
+
+    HardsightError             the root: catch this one to catch them all
+    ├── InputError             arrays or options that do not fit together
+    ├── FileError              a file that cannot be read as what it claims to be
+    ├── RunError               a run directory that cannot be written, resumed or trusted
+    └── MissingExtra           an optional dependency is not installed
+
+Every message says what must hold, what came instead and, where one is known, what to change.
+On the command line each of them is one line and exit code 2.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class HardsightError(Exception):
+    """Root of every error that hardsight raises on purpose."""
+
+
+class InputError(HardsightError):
+    """Arrays or options that do not fit together."""
+
+
+class FileError(HardsightError):
+    """A file that cannot be read as what it claims to be."""
+
+
+class RunError(HardsightError):
+    """A run directory that cannot be written, resumed or trusted."""
+
+
+class MissingExtra(HardsightError):
+    """An optional dependency is needed here and not installed."""
+
+
+def require(module: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import an optional dependency, or answer with its install line."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtra(f"{purpose} needs {module}: pip install 'hardsight[{extra}]'") from error

@@ -1,0 +1,172 @@
+"""How features become logits: the `Head`, the last step of every classifier we read or train.
+
+Four kinds, told apart by `kind`:
+
+    linear     features @ weight.T + bias
+    cosine     scale * cos(features, weight)
+    angular    -scale * angle(features, weight)
+    gaussian   log prior - 1/2 log|S| - 1/2 (x - mean)' S^-1 (x - mean), with the means in `weight`
+
+Wherever a head is taken, a bare `weight` array means a linear head.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from hardsight.checks import as_matrix, check_same_space, check_weight, is_tensor, namespace, to_numpy
+from hardsight.errors import InputError
+from hardsight.geometry import angles, row_norms
+
+Kind = Literal["linear", "cosine", "angular", "gaussian"]
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """Class vectors and how they turn features into logits.
+
+    Args:
+        kind: "linear", "cosine", "angular" or "gaussian".
+        weight: (c, d) one row per class; the class means if gaussian.
+        bias: (c,) linear only.
+        scale: cosine and angular only; 1 when not given. It changes confidences, never angles.
+        log_variance: gaussian only: None for the identity, (d,) shared by all classes, or (c, d).
+        log_prior: (c,) gaussian only; None for equal priors.
+
+    Example:
+        >>> head = Head("linear", np.eye(2), bias=np.array([0.0, 1.0]))
+        >>> head.logits(np.array([[3.0, 4.0]]))
+        array([[3., 5.]])
+    """
+
+    kind: Kind
+    weight: Any
+    bias: Any = None
+    scale: float | None = None
+    log_variance: Any = None
+    log_prior: Any = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise InputError(f"a head's kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}.")
+        put = object.__setattr__  # the arrays are checked once, here
+        put(self, "weight", check_weight(self.weight) if self.kind != "gaussian" else as_matrix(self.weight, "weight"))
+        c, d = self.weight.shape
+        put(self, "bias", self._vector("bias", self.bias, {"linear"}, (c,)))
+        put(self, "log_prior", self._vector("log_prior", self.log_prior, {"gaussian"}, (c,)))
+        put(self, "log_variance", self._vector("log_variance", self.log_variance, {"gaussian"}, (d,), (c, d)))
+        if self.scale is not None:
+            self._only("scale", {"cosine", "angular"})
+            put(self, "scale", float(self.scale))
+            if not (np.isfinite(self.scale) and self.scale > 0):
+                raise InputError(f"scale must be a positive number, got {self.scale}.")
+        if c == 0 or not bool(namespace(self.weight).isfinite(self.weight).all()):
+            raise InputError(f"weight must be finite and hold at least one class, got shape {(c, d)}.")
+
+    @property
+    def num_classes(self) -> int:
+        return int(self.weight.shape[0])
+
+    @property
+    def num_features(self) -> int:
+        return int(self.weight.shape[1])
+
+    def classes(self, start: int, stop: int) -> Head:
+        """The same head restricted to classes start..stop-1."""
+        cut = slice(start, stop)
+        per_class = self.log_variance is not None and self.log_variance.ndim == 2
+        return self._with(
+            self.weight[cut],
+            None if self.bias is None else self.bias[cut],
+            self.log_variance[cut] if per_class else self.log_variance,
+            None if self.log_prior is None else self.log_prior[cut],
+        )
+
+    def like(self, x: Any) -> Head:
+        """The same head with its arrays in x's library, dtype and device."""
+        def move(a: Any) -> Any:
+            if a is None:
+                return None
+            if is_tensor(x):
+                return sys.modules["torch"].as_tensor(a, dtype=x.dtype, device=x.device)
+            return to_numpy(a).astype(x.dtype, copy=False)
+
+        return self._with(move(self.weight), move(self.bias), move(self.log_variance), move(self.log_prior))
+
+    def _with(self, weight: Any, bias: Any, log_variance: Any, log_prior: Any) -> Head:
+        """The same kind and scale on arrays made from checked ones: they are not checked again."""
+        head = object.__new__(Head)
+        values = (self.kind, weight, bias, self.scale, log_variance, log_prior)
+        for field, value in zip(fields(Head), values, strict=True):
+            object.__setattr__(head, field.name, value)
+        return head
+
+    def logits(self, features: Any) -> Any:
+        """(n, d) features -> (n, c) logits, in the features' library."""
+        features = as_matrix(features, "features")
+        check_same_space(features, self.weight)
+        head = self.like(features)
+        if head.kind == "linear":
+            product = features @ head.weight.T  # (n, c)
+            return product if head.bias is None else product + head.bias
+        if head.kind == "gaussian":
+            return head._log_joint(features)
+        theta = angles(features, head.weight)  # (n, c)
+        xp, scale = namespace(theta), head.scale or 1.0
+        return scale * xp.cos(theta) if head.kind == "cosine" else -scale * theta
+
+    def _log_joint(self, x: Any) -> Any:
+        """log p(k) + log N(x; mean_k, S_k) without the constant d/2 log 2 pi."""
+        xp = namespace(x)
+        centre = self.weight.mean(0)  # distances do not change, and far-off features keep their digits
+        x, mean = x - centre, self.weight - centre
+        if self.log_variance is None:
+            distance = _squared_distances(x, mean)  # (n, c)
+            log_det: Any = 0.0
+        elif self.log_variance.ndim == 1:
+            deviation = xp.exp(0.5 * self.log_variance)  # (d,)
+            distance = _squared_distances(x / deviation, mean / deviation)
+            log_det = self.log_variance.sum()
+        else:
+            precision = xp.exp(-self.log_variance)  # (c, d)
+            distance = x**2 @ precision.T - 2 * x @ (mean * precision).T + (mean**2 * precision).sum(1)
+            log_det = self.log_variance.sum(1)  # (c,)
+        logits = -0.5 * (distance.clip(0) + log_det)
+        return logits if self.log_prior is None else logits + self.log_prior
+
+    def _only(self, name: str, kinds: set[str]) -> None:
+        if self.kind not in kinds:
+            raise InputError(f"{name} belongs to a {' or '.join(sorted(kinds))} head, not to a {self.kind} one.")
+
+    def _vector(self, name: str, value: Any, kinds: set[str], *shapes: tuple[int, ...]) -> Any:
+        if value is None:
+            return None
+        self._only(name, kinds)
+        value = value.detach() if is_tensor(value) else np.asarray(value)
+        if not is_tensor(value) and value.dtype.kind not in "fiu":
+            raise InputError(f"{name} must hold numbers, got {value.dtype}.")
+        if tuple(value.shape) not in shapes:
+            wanted = " or ".join(str(shape) for shape in shapes)
+            raise InputError(f"{name} must have shape {wanted} to go with weight {tuple(self.weight.shape)}, got {tuple(value.shape)}.")
+        if not bool(namespace(value).isfinite(value).all()):
+            raise InputError(f"{name} must be finite.")
+        return value
+
+
+def _squared_distances(x: Any, y: Any) -> Any:
+    """(n, d), (c, d) -> (n, c) squared Euclidean distances by one product."""
+    xp = namespace(x)
+    return row_norms(x, xp)[:, None] ** 2 - 2 * x @ y.T + row_norms(y, xp) ** 2
+
+
+def as_head(head: Any, bias: Any = None) -> Head:
+    """A Head as it is; a weight array as a linear Head."""
+    if isinstance(head, Head):
+        if bias is not None:
+            raise InputError("bias goes with a weight array; a Head already carries its own.")
+        return head
+    return Head("linear", head, bias=bias)

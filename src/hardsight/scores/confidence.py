@@ -1,0 +1,87 @@
+"""Scores made of logits and their softmax: what a model says, and how sure it is.
+
+They need a head, or logits, or probabilities alone (`logits=`, `probs=`). The softmax is kept as sums over the
+*other* classes, so that a confidence of 1 - 1e-12 still has digits in its loss and its EL2N.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hardsight.scores.registry import row_score
+from hardsight.scores.sweep import LOGITS, MOMENT, NOBIAS, SOFTMAX, SQUARES, Sweep
+
+AVH_PAPER = "Chen et al., ICML 2020"
+
+
+@row_score(hard="low", range="[0, 1]", formula="p_y", source=f"{AVH_PAPER}, Def. 1", passes={SOFTMAX})
+def confidence(rows: Sweep) -> np.ndarray:
+    """Softmax probability of the given class: the paper's "model confidence".
+
+    Example:
+        >>> confidence(probs=np.array([[0.7, 0.3], [0.1, 0.9]]), labels=np.array([0, 0])).round(4)
+        array([0.7, 0.1])
+    """
+    return rows.own_exp / rows.partition
+
+
+@row_score(hard="low", range="[0, 1]", formula="softmax(x W^T)_y", source=f"{AVH_PAPER}, Def. 1 as printed", passes={SOFTMAX, NOBIAS})
+def confidence_nobias(rows: Sweep) -> np.ndarray:
+    """Softmax probability of the given class with the head's bias left out, as Definition 1 prints it."""
+    return rows.nobias_confidence
+
+
+@row_score(hard="low", range="[1/c, 1]", formula="max_k p_k", source="maximum softmax probability", passes={SOFTMAX}, labels=False)
+def predicted_confidence(rows: Sweep) -> np.ndarray:
+    """Softmax probability of the predicted class; no label needed."""
+    return 1 / rows.partition
+
+
+@row_score(hard="low", range="[-1, 1]", formula="p_y - max_{k != y} p_k", source="classification margin", passes={SOFTMAX})
+def probability_margin(rows: Sweep) -> np.ndarray:
+    """Probability of the given class minus the largest other one: negative when the prediction is wrong."""
+    margin = (rows.own_exp - np.exp(rows.other_logit - rows.max_logit)) / rows.partition
+    return np.where(np.isfinite(rows.other_logit), margin, np.nan)  # a single class has no margin
+
+
+@row_score(hard="low", range="(-inf, inf)", formula="z_y - max_{k != y} z_k", source="Pleiss et al., NeurIPS 2020 (AUM)", passes={LOGITS})
+def logit_margin(rows: Sweep) -> np.ndarray:
+    """Logit of the given class minus the largest other one: what AUM averages over training."""
+    return rows.own_logit - rows.other_logit
+
+
+@row_score(hard="low", range="(-inf, inf)", formula="max_k z_k", source="maximum logit", passes={LOGITS}, labels=False)
+def max_logit(rows: Sweep) -> np.ndarray:
+    """Largest logit; no label needed."""
+    return rows.max_logit
+
+
+@row_score(hard="high", range="[0, log c]", formula="-sum_k p_k log p_k", source="Shannon entropy", passes={SOFTMAX, MOMENT}, labels=False)
+def entropy(rows: Sweep) -> np.ndarray:
+    """Entropy of the softmax in nats: 0 is sure, log c undecided; no label needed.
+
+    Example:
+        >>> entropy(probs=np.array([[0.5, 0.5], [1.0, 0.0]])).round(4)
+        array([0.6931, 0.    ])
+    """
+    own = rows.own_logit - rows.max_logit
+    moment = rows.other_moment + own * rows.own_exp  # sum_k (z_k - max) e^(z_k - max)
+    return np.maximum(np.log(rows.partition) - moment / rows.partition, 0.0)
+
+
+@row_score(hard="high", range="[0, sqrt 2]", formula="|p - onehot(y)|_2", source="Paul et al., NeurIPS 2021", passes={SOFTMAX, SQUARES})
+def el2n(rows: Sweep) -> np.ndarray:
+    """Length of the error vector: probabilities minus the one-hot label.
+
+    Example:
+        >>> el2n(probs=np.array([[1.0, 0.0], [0.0, 1.0]]), labels=np.array([0, 0])).round(4)
+        array([0.    , 1.4142])
+    """
+    return np.sqrt(rows.other_sum**2 + rows.other_squares) / rows.partition  # 1 - p_y = other_sum / partition
+
+
+@row_score(hard="high", range="[0, inf)", formula="-log p_y", source="cross-entropy", passes={SOFTMAX})
+def loss(rows: Sweep) -> np.ndarray:
+    """Cross-entropy of the given class: -log of its softmax probability."""
+    behind = rows.max_logit - rows.own_logit  # 0 when the given class is on top, and log1p keeps small losses exact
+    return np.where(behind == 0, np.log1p(rows.other_sum), behind + np.log(rows.partition))

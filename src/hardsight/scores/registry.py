@@ -1,0 +1,158 @@
+"""`SCORES`: every score by name, with what a reader must know of it to use it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from hardsight.checks import as_matrix, check_labels, check_same_space
+from hardsight.errors import InputError
+from hardsight.head import Head, as_head
+from hardsight.scores.sweep import ANGLES, NEAREST, NOBIAS, Sweep, sweep, sweep_logits
+
+Formula = Callable[[Sweep], np.ndarray]
+
+
+class RowScore(Protocol):
+    """A public row score: one number per sample, from features and a head or from logits or probabilities."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        features: Any = None,
+        head: Any = None,
+        labels: Any = None,
+        *,
+        bias: Any = None,
+        logits: Any = None,
+        probs: Any = None,
+    ) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Score:
+    """One score: what it means and how it is computed.
+
+    `hard` is the end at which a sample is hard, "high" or "low". `needs` is "row" (one sample and the head) or
+    "dataset" (all samples). `labels` says whether it needs the given class.
+    """
+
+    name: str
+    hard: Literal["high", "low"]
+    needs: Literal["row", "dataset"]
+    labels: bool
+    range: str
+    formula: str
+    source: str
+    function: Callable[..., np.ndarray]
+    passes: frozenset[str] = field(repr=False, default=frozenset())  # what it takes from the sweep
+    of: Formula | None = field(repr=False, default=None)  # a row score on a finished sweep
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return (inspect.getdoc(self.function) or "").split("\n", 1)[0]
+
+    def from_logits(self) -> bool:
+        """Whether logits alone are enough: no features, no head."""
+        return self.needs == "row" and bool(self.passes) and not self.passes & {ANGLES, NEAREST, NOBIAS}
+
+
+SCORES: dict[str, Score] = {}
+
+
+def row_score(
+    *, hard: Literal["high", "low"], range: str, formula: str, source: str, passes: set[str], labels: bool = True
+) -> Callable[[Formula], RowScore]:
+    """Register a formula on a `Sweep` as a score, and make it a function of features, head and labels."""
+
+    def register(of: Formula) -> RowScore:
+        name = of.__name__
+
+        @functools.wraps(of)
+        def function(
+            features: Any = None,
+            head: Any = None,
+            labels: Any = None,
+            *,
+            bias: Any = None,
+            logits: Any = None,
+            probs: Any = None,
+        ) -> np.ndarray:
+            return values(SCORES[name], swept(features, head, labels, frozenset(passes), bias, logits, probs, name))
+
+        del function.__wrapped__  # help() should show the signature of the function, not of the formula
+        function.__annotations__ = {}
+        SCORES[name] = Score(
+            name, hard, "row", labels, range, formula, source, function, passes=frozenset(passes), of=of
+        )
+        return function
+
+    return register
+
+
+def values(score: Score, rows: Sweep) -> np.ndarray:
+    """A row score of a finished sweep: NaN where a row has no status "ok", or no label and the score needs one."""
+    assert score.of is not None
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        result = np.asarray(score.of(rows), dtype=np.float64)
+    result = np.where(rows.status == "ok", result, np.nan)
+    if score.labels:
+        result = np.where(rows.labels >= 0, result, np.nan)
+    return np.where(np.isfinite(result), result, np.nan)
+
+
+def swept(
+    features: Any, head: Any, labels: Any, passes: frozenset[str], bias: Any, logits: Any, probs: Any, asked_by: str
+) -> Sweep:
+    """Check what a caller gave, and make the one pass over it."""
+    given = [name for name, x in (("features", features), ("logits", logits), ("probs", probs)) if x is not None]
+    if len(given) != 1:
+        raise InputError(f"{asked_by} needs one of features, logits or probs, got {' and '.join(given) or 'none'}.")
+    if features is None:
+        if passes & {ANGLES, NEAREST, NOBIAS} or not passes:
+            raise InputError(f"{asked_by} needs features and a head; {given[0]} alone do not have it.")
+        table = as_matrix(logits, "logits") if probs is None else probs_to_logits(probs)
+        return sweep_logits(table, check_labels_or_none(labels, *table.shape), passes)
+    features = as_matrix(features, "features")
+    if head is None:
+        if passes:
+            raise InputError(f"{asked_by} needs a head: a Head, or the (c, d) weight of the last linear layer.")
+        head = Head("linear", np.ones((1, features.shape[1])))  # a norm needs no class vectors
+    head = as_head(head, bias)
+    check_same_space(features, head.weight)
+    return sweep(features, head, check_labels_or_none(labels, len(features), head.num_classes), passes)
+
+
+def check_labels_or_none(labels: Any, num_samples: int, num_classes: int) -> np.ndarray:
+    """Checked labels; all unlabeled when none are given."""
+    if labels is None:
+        return np.full(num_samples, -1)
+    return check_labels(labels, num_samples, num_classes)
+
+
+def probs_to_logits(probs: Any) -> Any:
+    """(n, c) probabilities -> their logarithms, which are logits up to a constant per row.
+
+    A probability of zero counts as the smallest positive number, so that losses stay finite. Rows with a NaN stay
+    NaN; anything else that is not a distribution is refused.
+    """
+    probs = as_matrix(probs, "probs")
+    host = probs if isinstance(probs, np.ndarray) else probs.cpu().numpy()
+    host = host.astype(np.float64)
+    missing = ~np.isfinite(host).all(1)
+    off = ~missing & ((host.min(1, initial=0) < 0) | (np.abs(host.sum(1) - 1) > 1e-2))
+    if off.any():
+        row = int(np.flatnonzero(off)[0])
+        raise InputError(
+            f"probs must be probabilities that sum to 1, but {off.sum()} of {len(host)} rows are not; "
+            f"row {row} sums to {host[row].sum():.4g} with smallest value {host[row].min():.4g}. "
+            "If these are logits, pass them as logits."
+        )
+    return np.log(np.maximum(host, np.finfo(np.float64).tiny))
