@@ -29,21 +29,24 @@ def namespace(x: Any) -> ModuleType:
 
 
 def as_matrix(x: Any, name: str) -> Any:
-    """A 2-D float array or tensor, at least float32; integers and halves are widened."""
+    """A 2-D array or tensor of numbers; its precision and byte order are left as they are."""
     if is_tensor(x):
-        torch = sys.modules["torch"]
         x = x.detach()
-        if x.dtype not in (torch.float32, torch.float64):
-            x = x.to(torch.float32)
     else:
         x = _as_array(x, name)
         if x.dtype.kind not in "fiu" and x.dtype.name != "bfloat16":
             raise InputError(f"{name} must hold numbers, got {x.dtype}.")
-        if x.dtype.type not in (np.float32, np.float64) or not x.dtype.isnative:
-            x = x.astype(np.float64 if x.dtype.kind in "iu" or x.dtype.itemsize > 4 else np.float32)
     if x.ndim != 2:
         raise InputError(f"{name} must be two-dimensional, one row per sample or class, got shape {tuple(x.shape)}.")
     return x
+
+
+def widened(x: Any) -> Any:
+    """The same values in float32, or in float64 if they have eight bytes each: what all computation is done in."""
+    if is_tensor(x):
+        torch = sys.modules["torch"]
+        return x.to(torch.float64 if x.dtype.itemsize == 8 else torch.float32)
+    return x.astype(np.float64 if x.dtype.itemsize == 8 else np.float32, copy=False)
 
 
 def _as_array(x: Any, name: str) -> np.ndarray:
@@ -61,7 +64,7 @@ def _as_array(x: Any, name: str) -> np.ndarray:
 
 def check_weight(weight: Any) -> Any:
     """A (c, d) array of class vectors, each finite and with a direction."""
-    weight = as_matrix(weight, "weight")
+    weight = widened(as_matrix(weight, "weight"))
     if weight.shape[0] == 0 or weight.shape[1] == 0:
         raise InputError(f"weight must have at least one class and one dimension, got shape {tuple(weight.shape)}.")
     largest = to_numpy(namespace(weight).amax(abs(weight), axis=1))  # (c,), NaN where a row holds one
@@ -90,19 +93,22 @@ def check_same_space(features: Any, weight: Any) -> None:
     raise InputError(message)
 
 
-def check_labels(labels: Any, num_samples: int, num_classes: int | None) -> np.ndarray:
-    """(n,) int64 labels; null and -1 mean unlabeled. Floats must be whole; anything out of range is named."""
+def check_labels(labels: Any, num_samples: int, num_classes: int | None, first_row: int = 0) -> np.ndarray:
+    """(n,) int64 labels; null and -1 mean unlabeled. Floats must be whole; anything out of range is named.
+
+    `first_row` is the number of the first of them, for messages about a part of a file.
+    """
     column = to_numpy(labels) if is_tensor(labels) else _label_array(labels)
     if column.ndim != 1:
         raise InputError(f"labels must be one-dimensional, one class index per sample, got shape {column.shape}.")
     if len(column) != num_samples:
-        raise InputError(f"labels and features must have the same length, got {len(column)} and {num_samples}.")
+        raise InputError(f"there must be one label per sample, got {len(column)} labels for {num_samples} samples.")
     if column.dtype.kind == "f":
         null = np.isnan(column)
         whole = null | (np.floor(column) == column)
         if not whole.all():
             bad = np.flatnonzero(~whole)
-            raise InputError(f"labels must be whole numbers, but {_rows(bad, column)}.")
+            raise InputError(f"labels must be whole numbers, but {_rows(bad, column, first_row)}.")
         column = np.where(null, UNLABELED, column)
     elif column.dtype.kind not in "iu":
         raise InputError(
@@ -113,7 +119,7 @@ def check_labels(labels: Any, num_samples: int, num_classes: int | None) -> np.n
     bad = np.flatnonzero((column < UNLABELED) | (column >= top))
     if len(bad):
         allowed = f"0 to {num_classes - 1}" if num_classes is not None else "0 and up"
-        message = f"labels must be {allowed} (or -1 for unlabeled), but {_rows(bad, column)}."
+        message = f"labels must be {allowed} (or -1 for unlabeled), but {_rows(bad, column, first_row)}."
         if num_classes is not None and column.min(initial=1) >= 1 and column.max() == num_classes:
             message += " They look counted from 1: subtract 1."
         raise InputError(message)
@@ -160,6 +166,6 @@ def _count(bad: np.ndarray, total: int, what: str) -> str:
     return f"{len(bad)} of {total} {what} (the first is class {bad[0]})"
 
 
-def _rows(bad: np.ndarray, column: np.ndarray) -> str:
-    first = ", ".join(f"{row} ({column[row]})" for row in bad[:5])
+def _rows(bad: np.ndarray, column: np.ndarray, first_row: int) -> str:
+    first = ", ".join(f"{first_row + row} ({column[row]})" for row in bad[:5])
     return f"{len(bad)} of {len(column)} are not; the first rows: {first}"

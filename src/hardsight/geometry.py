@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_same_space, check_weight, namespace
+from hardsight.checks import as_matrix, check_same_space, check_weight, namespace, widened
 
 # Past these cosines the angle's relative error would exceed 2e-6 in float32: d(angle) = d(cos) / sin(angle).
 NEAR_ZERO_ANGLE = 0.95
@@ -46,7 +46,7 @@ def angles(features: Any, weight: Any) -> Any:
         >>> angles(np.array([[3.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0]])).round(4)
         array([[0.    , 1.5708, 3.1416]])
     """
-    features = as_matrix(features, "features")
+    features = widened(as_matrix(features, "features"))
     weight = check_weight(weight)
     check_same_space(features, weight)
     xp = namespace(features)

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_same_space, check_weight, is_tensor, namespace, to_numpy
+from hardsight.checks import as_matrix, check_same_space, check_weight, is_tensor, namespace, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.geometry import angles, row_norms
 
@@ -54,7 +54,7 @@ class Head:
         if self.kind not in get_args(Kind):
             raise InputError(f"a head's kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}.")
         put = object.__setattr__  # the arrays are checked once, here
-        put(self, "weight", check_weight(self.weight) if self.kind != "gaussian" else as_matrix(self.weight, "weight"))
+        put(self, "weight", check_weight(self.weight) if self.kind != "gaussian" else widened(as_matrix(self.weight, "weight")))
         c, d = self.weight.shape
         put(self, "bias", self._vector("bias", self.bias, {"linear"}, (c,)))
         put(self, "log_prior", self._vector("log_prior", self.log_prior, {"gaussian"}, (c,)))
@@ -107,7 +107,7 @@ class Head:
 
     def logits(self, features: Any) -> Any:
         """(n, d) features -> (n, c) logits, in the features' library."""
-        features = as_matrix(features, "features")
+        features = widened(as_matrix(features, "features"))
         check_same_space(features, self.weight)
         head = self.like(features)
         if head.kind == "linear":

@@ -24,7 +24,10 @@ from hardsight.scores.confidence import (
     predicted_confidence,
     probability_margin,
 )
+from hardsight.scores.likelihood import gm_likelihood
+from hardsight.scores.neighbours import knn_agreement
 from hardsight.scores.registry import SCORES, Score
+from hardsight.scores.within import avh_scaled, norm_in_class
 
 __all__ = [
     "SCORES",
@@ -34,15 +37,19 @@ __all__ = [
     "avc_predicted",
     "avh",
     "avh_relative",
+    "avh_scaled",
     "confidence",
     "confidence_nobias",
     "el2n",
     "entropy",
+    "gm_likelihood",
+    "knn_agreement",
     "logit_margin",
     "loss",
     "max_logit",
     "nearest_angle",
     "norm",
+    "norm_in_class",
     "own_angle",
     "predicted_confidence",
     "probability_margin",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_labels, check_same_space
+from hardsight.checks import as_matrix, check_labels, check_same_space, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.scores.sweep import ANGLES, NEAREST, NOBIAS, Sweep, sweep, sweep_logits
@@ -53,6 +53,7 @@ class Score:
     function: Callable[..., np.ndarray]
     passes: frozenset[str] = field(repr=False, default=frozenset())  # what it takes from the sweep
     of: Formula | None = field(repr=False, default=None)  # a row score on a finished sweep
+    fit: Callable[[], Fitted] | None = field(repr=False, default=None)  # a dataset score, to be fitted
 
     @property
     def summary(self) -> str:
@@ -97,6 +98,50 @@ def row_score(
     return register
 
 
+class Fitted(Protocol):
+    """A dataset score at work: it sees every batch once, then gives each batch its values."""
+
+    passes: frozenset[str]
+
+    def see(self, x: Any, rows: Sweep) -> None: ...
+
+    def of(self, x: Any, rows: Sweep) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class AsDataset:
+    """What a dataset score is asked about: arrays in memory and the score to fit to them."""
+
+    features: Any
+    head: Any
+    labels: Any
+    bias: Any
+    fitted: Fitted
+
+
+def dataset_score(
+    fit: Callable[[], Fitted], *, hard: Literal["high", "low"], range: str, formula: str, source: str, labels: bool = True
+) -> Callable[[Callable[..., AsDataset]], Callable[..., np.ndarray]]:
+    """Register a dataset score: `fit` makes a fresh one, the decorated function is its form on arrays."""
+
+    def register(ask: Callable[..., AsDataset]) -> Callable[..., np.ndarray]:
+        @functools.wraps(ask)
+        def function(*args: Any, **kwargs: Any) -> np.ndarray:
+            asked = ask(*args, **kwargs)
+            rows = swept(asked.features, asked.head, asked.labels, asked.fitted.passes, asked.bias, None, None, ask.__name__)
+            x = as_matrix(asked.features, "features")
+            asked.fitted.see(x, rows)
+            return np.where(rows.status == "ok", asked.fitted.of(x, rows), np.nan)
+
+        function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
+        SCORES[ask.__name__] = Score(
+            ask.__name__, hard, "dataset", labels, range, formula, source, function, passes=fit().passes, fit=fit
+        )
+        return function
+
+    return register
+
+
 def values(score: Score, rows: Sweep) -> np.ndarray:
     """A row score of a finished sweep: NaN where a row has no status "ok", or no label and the score needs one."""
     assert score.of is not None
@@ -118,16 +163,23 @@ def swept(
     if features is None:
         if passes & {ANGLES, NEAREST, NOBIAS} or not passes:
             raise InputError(f"{asked_by} needs features and a head; {given[0]} alone do not have it.")
-        table = as_matrix(logits, "logits") if probs is None else probs_to_logits(probs)
+        table = widened(as_matrix(logits, "logits")) if probs is None else probs_to_logits(probs)
         return sweep_logits(table, check_labels_or_none(labels, *table.shape), passes)
     features = as_matrix(features, "features")
     if head is None:
         if passes:
             raise InputError(f"{asked_by} needs a head: a Head, or the (c, d) weight of the last linear layer.")
-        head = Head("linear", np.ones((1, features.shape[1])))  # a norm needs no class vectors
+        return norms_only(features, labels)
     head = as_head(head, bias)
     check_same_space(features, head.weight)
     return sweep(features, head, check_labels_or_none(labels, len(features), head.num_classes), passes)
+
+
+def norms_only(features: Any, labels: Any) -> Sweep:
+    """A sweep without a head: status and norm of each row, and the labels whatever their number."""
+    anything = Head("linear", np.ones((1, features.shape[1])))  # never used: nothing is asked of the classes
+    given = np.full(len(features), -1) if labels is None else check_labels(labels, len(features), None)
+    return replace(sweep(features, anything, given, frozenset()), num_classes=int(given.max(initial=-1)) + 1)
 
 
 def check_labels_or_none(labels: Any, num_samples: int, num_classes: int) -> np.ndarray:

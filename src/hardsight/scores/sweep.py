@@ -148,7 +148,7 @@ class _Pass:
         self, x: Any, head: Head, labels: np.ndarray, needs: frozenset[str], found: dict[str, Any], magnitude: Any = None
     ) -> None:
         self.xp = xp = namespace(x)
-        self.dtype = xp.float64 if x.dtype == xp.float64 else xp.float32
+        self.dtype = xp.float64 if x.dtype.itemsize == 8 else xp.float32
         self.head, self.labels, self.needs, self.found, self.magnitude = (
             head.like(xp.empty((0,), dtype=self.dtype, device=x.device)), labels, needs, found, magnitude,
         )  # fmt: skip

@@ -1,0 +1,73 @@
+"""How typical a feature is: its likelihood under one Gaussian per class, fitted to the dataset itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hardsight.checks import to_numpy
+from hardsight.errors import InputError
+from hardsight.scores.registry import AsDataset, dataset_score
+from hardsight.scores.sweep import LOGITS, Sweep
+
+VARIANCE_FLOOR = 1e-9  # a dimension that never varies says nothing; it must not divide by zero
+
+
+class ClassGaussians:
+    """Class means and a shared diagonal covariance, from sums that are gathered batch by batch.
+
+    The variance is the pooled one: squared distances to the own class's mean, averaged over all labeled samples.
+    """
+
+    passes = frozenset({LOGITS})
+
+    def __init__(self, covariance: str = "diagonal") -> None:
+        if covariance not in ("diagonal", "identity"):
+            raise InputError(f'covariance must be "diagonal" or "identity", got {covariance!r}.')
+        self.covariance = covariance
+        self.count: np.ndarray | None = None  # (c,)
+
+    def see(self, x: Any, rows: Sweep) -> None:
+        known = np.flatnonzero(rows.labeled & (rows.status == "ok"))
+        if self.count is None:
+            c, d = rows.num_classes, x.shape[1]
+            self.count, self.total, self.squares = np.zeros(c), np.zeros((c, d)), np.zeros(d)
+            # Sums are taken around a first guess of the centre, so that far-off features keep their digits.
+            self.centre = to_numpy(x[: 4096]).astype(np.float64)[rows.status[:4096] == "ok"]
+            self.centre = self.centre.mean(0) if len(self.centre) else np.zeros(d)
+        for part in np.array_split(known, max(1, len(known) // 4096)):
+            z = to_numpy(x[part]).astype(np.float64) - self.centre  # (b, d)
+            np.add.at(self.total, rows.labels[part], z)
+            self.count += np.bincount(rows.labels[part], minlength=len(self.count))
+            self.squares += np.einsum("bd,bd->d", z, z)
+
+    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+        result = np.full(len(rows.labels), np.nan)
+        if self.count is None or self.count.sum() == 0:
+            return result
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = self.total / self.count[:, None]  # (c, d), NaN for a class without samples
+        n = self.count.sum()
+        pooled = (self.squares - np.einsum("c,cd->d", self.count, np.nan_to_num(mean) ** 2)) / n
+        variance = np.maximum(pooled, 0) + VARIANCE_FLOOR if self.covariance == "diagonal" else np.ones_like(pooled)
+        log_det = np.log(2 * np.pi * variance).sum()
+        scored = np.flatnonzero(rows.status == "ok")
+        for part in np.array_split(scored, max(1, len(scored) // 4096)):
+            z = to_numpy(x[part]).astype(np.float64) - self.centre - mean[rows.predicted[part]]
+            result[part] = -0.5 * (np.einsum("bd,bd,d->b", z, z, 1 / variance) + log_det)
+        return result
+
+
+@dataset_score(
+    ClassGaussians, hard="low", range="(-inf, inf)",
+    formula="log N(x; mean_p, diag(v)), p the predicted class, v pooled over classes",
+    source="Wan et al., CVPR 2018 (likelihood of the L-GM loss)", labels=False,
+)  # fmt: skip
+def gm_likelihood(features: Any, head: Any, labels: Any, *, bias: Any = None, covariance: str = "diagonal") -> AsDataset:
+    """Log-likelihood of a feature under the Gaussian of its predicted class: low is atypical.
+
+    The Gaussians have the class means of the labeled samples and one diagonal covariance for all classes
+    (`covariance="identity"`: distances only). A predicted class without labeled samples gives NaN.
+    """
+    return AsDataset(features, head, labels, bias, ClassGaussians(covariance))
