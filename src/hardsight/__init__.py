@@ -1,0 +1,92 @@
+"""hardsight: how hard every sample is for a classifier, from angles, confidence and likelihood.
+
+Public names load when first used, so that `import hardsight` is quick and never imports torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from hardsight.version import VERSION as __version__
+
+_HOME = {
+    "Head": "hardsight.head",
+    "HardsightError": "hardsight.errors",
+    "InputError": "hardsight.errors",
+    "FileError": "hardsight.errors",
+    "MissingExtra": "hardsight.errors",
+    "RunError": "hardsight.errors",
+    "SCORES": "hardsight.scores",
+    "Score": "hardsight.scores",
+    "Snapshot": "hardsight.snapshot",
+    "angles": "hardsight.geometry",
+    "angular_gap": "hardsight.scores",
+    "avc_label": "hardsight.scores",
+    "avc_predicted": "hardsight.scores",
+    "avh": "hardsight.scores",
+    "avh_relative": "hardsight.scores",
+    "avh_scaled": "hardsight.scores",
+    "confidence": "hardsight.scores",
+    "confidence_nobias": "hardsight.scores",
+    "el2n": "hardsight.scores",
+    "entropy": "hardsight.scores",
+    "gm_likelihood": "hardsight.scores",
+    "hardest": "hardsight.table",
+    "knn_agreement": "hardsight.scores",
+    "logit_margin": "hardsight.scores",
+    "loss": "hardsight.scores",
+    "max_logit": "hardsight.scores",
+    "nearest_angle": "hardsight.scores",
+    "norm": "hardsight.scores",
+    "norm_in_class": "hardsight.scores",
+    "own_angle": "hardsight.scores",
+    "predicted_confidence": "hardsight.scores",
+    "probability_margin": "hardsight.scores",
+    "score": "hardsight.scoring",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+if TYPE_CHECKING:
+    from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError
+    from hardsight.geometry import angles
+    from hardsight.head import Head
+    from hardsight.scores import (
+        SCORES,
+        Score,
+        angular_gap,
+        avc_label,
+        avc_predicted,
+        avh,
+        avh_relative,
+        avh_scaled,
+        confidence,
+        confidence_nobias,
+        el2n,
+        entropy,
+        gm_likelihood,
+        knn_agreement,
+        logit_margin,
+        loss,
+        max_logit,
+        nearest_angle,
+        norm,
+        norm_in_class,
+        own_angle,
+        predicted_confidence,
+        probability_margin,
+    )
+    from hardsight.scoring import score
+    from hardsight.snapshot import Snapshot
+    from hardsight.table import hardest
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hardsight' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

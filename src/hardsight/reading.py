@@ -32,9 +32,9 @@ class RowsOnDisk:
                 header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
                 self.shape, self.fortran_order, self.dtype = header(stream)
             except (ValueError, KeyError, OverflowError, MemoryError, EOFError, UnicodeDecodeError) as error:
-                raise FileError(f"{name}: not a readable .npy array: {_first_line(error)}") from error
+                raise FileError(f"{name}: not a readable .npy array: {first_line(error)}") from error
             except (zipfile.BadZipFile, RuntimeError, OSError) as error:
-                raise FileError(f"{name}: damaged: {_first_line(error)}") from error
+                raise FileError(f"{name}: damaged: {first_line(error)}") from error
             self._start = stream.tell()
         if self.dtype.hasobject:
             raise FileError(f"{name}: holds Python objects, which could run code when loaded. Save plain numbers or text.")
@@ -65,7 +65,7 @@ class RowsOnDisk:
             stream = self._seek(start, width)
             data = stream.read((stop - start) * width)
         except (zipfile.BadZipFile, zipfile.error, OSError, EOFError) as error:
-            raise FileError(f"{self.name}: damaged: {_first_line(error)}") from error
+            raise FileError(f"{self.name}: damaged: {first_line(error)}") from error
         if len(data) != (stop - start) * width:
             raise FileError(f"{self.name}: truncated: rows {start} to {stop} are not all there.")
         self._row = stop
@@ -109,7 +109,7 @@ def open_npz(path: str | os.PathLike[str]) -> dict[str, RowsOnDisk]:
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise FileError(f"{path}: not a readable .npz archive: {_first_line(error)}") from error
+        raise FileError(f"{path}: not a readable .npz archive: {first_line(error)}") from error
     arrays: dict[str, RowsOnDisk] = {}
     for member in archive.infolist():
         name = member.filename.removesuffix(".npy")
@@ -139,7 +139,8 @@ def _existing_file(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says, short enough for a message of ours."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 

@@ -1,0 +1,84 @@
+"""A `Head` in a file: `head.safetensors` with its arrays, and kind, scale and class names as metadata."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from hardsight.checks import to_numpy
+from hardsight.errors import FileError, InputError
+from hardsight.head import Head
+from hardsight.reading import open_npy, open_npz
+from hardsight.writing import replacing
+
+ARRAYS = ("weight", "bias", "log_variance", "log_prior")
+
+
+def save_head(path: str | os.PathLike[str], head: Head, class_names: list[str] | None = None) -> None:
+    """Write a head as safetensors."""
+    arrays = {name: getattr(head, name) for name in ARRAYS}
+    metadata = {"kind": head.kind, "scale": json.dumps(head.scale), "class_names": json.dumps(class_names)}
+    with replacing(path) as temporary:
+        kept = {name: np.ascontiguousarray(to_numpy(array)) for name, array in arrays.items() if array is not None}
+        save_file(kept, temporary, metadata=metadata)
+
+
+def load_head(path: str | os.PathLike[str]) -> tuple[Head, list[str] | None]:
+    """A head and its class names from `.safetensors`, `.npz` (vocabulary names) or `.npy` (a weight matrix)."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return _checked(path, "linear", {"weight": np.asarray(open_npy(path))}, None), None
+    if suffix == ".npz":
+        head, names = head_from_arrays(path, {name: np.asarray(rows) for name, rows in open_npz(path).items()})
+        if head is None:
+            raise FileError(f"{path}: there is no array named weight in it.")
+        return head, names
+    if suffix == ".safetensors":
+        return _load_safetensors(path)
+    raise FileError(
+        f"{path}: a head is read from .safetensors, .npz or .npy. Pickled files (.pt, .pkl) are not loaded; save the "
+        "layer's arrays instead: np.savez('head.npz', weight=layer.weight.detach(), bias=layer.bias.detach())"
+    )
+
+
+def head_from_arrays(path: Path, arrays: dict[str, Any]) -> tuple[Head | None, list[str] | None]:
+    """The head among arrays with the vocabulary's names, if there is a weight."""
+    names = [str(name) for name in arrays["class_names"]] if "class_names" in arrays else None
+    if "weight" not in arrays:
+        return None, names
+    kind = str(arrays["kind"]) if "kind" in arrays else "linear"
+    scale = float(arrays["scale"]) if "scale" in arrays else None
+    return _checked(path, kind, {name: arrays[name] for name in ARRAYS if name in arrays}, scale), names
+
+
+def _load_safetensors(path: Path) -> tuple[Head, list[str] | None]:
+    if not path.is_file():
+        raise FileError(f"{path} does not exist.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys() if name in ARRAYS}
+    except (SafetensorError, OSError, TypeError, ValueError, KeyError) as error:
+        raise FileError(f"{path}: not a readable safetensors file: {str(error)[:200]}") from error
+    if "weight" not in arrays:
+        raise FileError(f"{path}: there is no tensor named weight in it.")
+    try:
+        names = json.loads(metadata.get("class_names", "null"))
+        scale = json.loads(metadata.get("scale", "null"))
+    except ValueError as error:
+        raise FileError(f"{path}: its metadata is damaged: {error}") from error
+    return _checked(path, metadata.get("kind", "linear"), arrays, scale), names
+
+
+def _checked(path: Path, kind: Any, arrays: dict[str, Any], scale: float | None) -> Head:
+    try:
+        return Head(kind, scale=scale, **arrays)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error

@@ -1,0 +1,60 @@
+"""A linear head where none is given: fitted by cross-validation, so that each sample is scored by a head that has
+not seen it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from hardsight.errors import InputError
+from hardsight.head import Head
+
+
+def out_of_sample_heads(
+    features: np.ndarray, labels: np.ndarray, *, folds: int = 5, seed: int = 0, on_fold: Callable[[], None] | None = None
+) -> Iterator[tuple[np.ndarray, Head]]:
+    """Row indices and the head to score them by: each fold once, then unlabeled rows by a head fitted to all others.
+
+    Logistic regression on standardised features, folded back to a head on the features as they are.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    usable = np.isfinite(features).all(1)
+    known = np.flatnonzero((labels >= 0) & usable)
+    counts = np.bincount(labels[known], minlength=1)
+    c = len(counts)
+    if c < 2 or counts.min() < 2:
+        scarce = int(np.argmin(counts))
+        raise InputError(
+            "to fit a head, every class 0..c-1 needs at least two labeled samples and there must be two classes; "
+            f"class {scarce} of {c} has {counts[scarce]}. Give a head, or merge or drop such classes."
+        )
+    splits = StratifiedKFold(min(folds, int(counts.min())), shuffle=True, random_state=seed)
+    for train, test in splits.split(known, labels[known]):
+        yield known[test], fit_linear_head(features[known[train]], labels[known[train]], c)
+        if on_fold is not None:
+            on_fold()
+    rest = np.setdiff1d(np.arange(len(labels)), known)
+    if len(rest):
+        yield rest, fit_linear_head(features[known], labels[known], c)
+
+
+def fit_linear_head(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Head:
+    """Logistic regression as a linear `Head` on the raw features: (n, d), (n,) -> (c, d)."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    x = features.astype(np.float64)
+    mean, deviation = x.mean(0), x.std(0)
+    deviation[deviation == 0] = 1.0  # a constant dimension gets no weight
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a nearly separable probe ranks well long before it converges
+        fitted = LogisticRegression(max_iter=300).fit((x - mean) / deviation, labels)
+    weight, bias = fitted.coef_, fitted.intercept_
+    if len(weight) == 1:  # two classes have one row: split it so that softmax gives the same probabilities
+        weight, bias = np.concatenate([-weight / 2, weight / 2]), np.concatenate([-bias / 2, bias / 2])
+    weight = weight / deviation
+    dtype = np.float64 if features.dtype == np.float64 else np.float32
+    return Head("linear", weight.astype(dtype), (bias - weight @ mean).astype(dtype))

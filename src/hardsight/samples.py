@@ -1,0 +1,161 @@
+"""Samples in batches, and in Parquet: `id`, `label` and a list column of features (or logits or probs), read a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hardsight.checks import check_labels
+from hardsight.errors import FileError, InputError
+from hardsight.reading import first_line
+
+LIST_COLUMNS = ("features", "logits", "probs")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of a snapshot, from row `start` on. `missing` marks rows that hold nothing at all."""
+
+    start: int
+    values: Any  # (b, d) features or (b, c) logits or probs
+    missing: np.ndarray | None  # (b,) bool
+    labels: np.ndarray  # (b,) int64, -1 unlabeled
+    ids: Any  # (b,) strings or integers
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+class SampleFiles:
+    """One or more Parquet files with the same columns, as one sequence of rows."""
+
+    itemsize = 8
+
+    def __init__(self, files: list[Path]) -> None:
+        self.files = files
+        self.counts = [self._open(file).metadata.num_rows for file in files]
+        self.num_samples = sum(self.counts)
+        schema = self._open(files[0]).schema_arrow
+        self.evidence = self._check_columns(files[0], schema.names)
+        self.labeled, self.has_ids = "label" in schema.names, "id" in schema.names
+        integer = not self.has_ids or pa.types.is_integer(schema.field("id").type)
+        self.id_type = pa.int64() if integer else pa.string()
+        self.width = self._width(files[0], schema.field(self.evidence).type)
+
+    def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
+        row = 0
+        columns = [self.evidence, *(["label"] if self.labeled else []), *(["id"] if self.has_ids else [])]
+        for file, count in zip(self.files, self.counts, strict=True):
+            if row + count <= start or row >= stop:
+                row += count
+                continue
+            try:
+                for part in self._open(file).iter_batches(rows, columns=columns):
+                    first, row = row, row + len(part)
+                    part = part.slice(max(0, start - first), max(0, min(stop, row) - max(start, first)))
+                    first = max(first, start)
+                    if len(part) == 0:
+                        continue
+                    values, missing = _matrix(part.column(self.evidence), self.width, file, first)
+                    given = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
+                    try:
+                        labels = check_labels(_labels(given, file), len(part), num_classes, first)
+                    except InputError as error:
+                        raise InputError(f"{file}: {error}") from error
+                    ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
+                    yield Batch(first, values, missing, labels, ids)
+            except (pa.ArrowException, OSError) as error:
+                raise FileError(f"{file}: damaged or not readable: {first_line(error)}") from error
+
+    @staticmethod
+    def _open(file: Path) -> pq.ParquetFile:
+        if file.is_dir():
+            raise FileError(f"{file} is a directory, not a Parquet file.")
+        if not file.exists():
+            raise FileError(f"{file} does not exist.")
+        try:
+            return pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False, buffer_size=2**20)
+        except (pa.ArrowException, OSError) as error:
+            raise FileError(f"{file}: not a readable Parquet file: {first_line(error)}") from error
+
+    @staticmethod
+    def _check_columns(file: Path, names: list[str]) -> str:
+        for name in (*LIST_COLUMNS, "label", "id"):
+            if names.count(name) > 1:
+                raise FileError(f"{file}: the column {name} is there {names.count(name)} times.")
+        present = [name for name in LIST_COLUMNS if name in names]
+        if len(present) == 1:
+            other_case = [name for name in names if name.lower() in ("label", "id") and name not in ("label", "id")]
+            if other_case:
+                raise FileError(f"{file}: the column {other_case[0]!r} must be named {other_case[0].lower()!r}.")
+            return present[0]
+        close = [name for name in names if name.lower() in LIST_COLUMNS and name not in LIST_COLUMNS]
+        hint = f" Rename {close[0]!r} to {close[0].lower()!r}." if close else ""
+        raise FileError(
+            f"{file}: needs one column named features, logits or probs, found {', '.join(names[:20]) or 'none'}.{hint}"
+        )
+
+    def _width(self, file: Path, kind: pa.DataType) -> int:
+        if pa.types.is_fixed_size_list(kind):
+            return int(kind.list_size)
+        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+            raise FileError(f"{file}: the column {self.evidence} must hold lists of numbers, got {kind}.")
+        for part in self._open(file).iter_batches(64, columns=[self.evidence]):
+            lengths = pc.list_value_length(part.column(0)).drop_null()
+            if len(lengths):
+                return int(lengths[0].as_py())
+        return 0
+
+
+def _matrix(column: pa.Array, width: int, file: Path, first: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """A list column as (b, width); null rows become NaN and are marked, and nothing after them moves."""
+    if not pa.types.is_fixed_size_list(column.type):
+        lengths = pc.list_value_length(column)
+        ragged = pc.fill_null(pc.not_equal(lengths, width), False)
+        if pc.any(ragged).as_py():
+            row = int(pc.index(ragged, True).as_py())
+            raise InputError(
+                f"{file}: row {first + row} has {lengths[row].as_py()} values where the first has {width}; "
+                "every row needs the same number."
+            )
+    flat = column.flatten()  # skips null rows, and heeds the offset of a slice
+    if not (pa.types.is_floating(flat.type) or pa.types.is_integer(flat.type)):
+        raise FileError(f"{file}: lists must hold numbers, got {flat.type}.")
+    values = flat.to_numpy(zero_copy_only=False).reshape(-1, width) if width else np.zeros((len(column), 0))
+    if values.dtype.kind != "f":
+        values = values.astype(np.float64)
+    if column.null_count == 0:
+        return values, None
+    missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+    whole = np.full((len(column), width), np.nan, dtype=values.dtype)
+    whole[~missing] = values
+    return whole, missing
+
+
+def _labels(column: pa.Array, file: Path) -> np.ndarray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        raise InputError(f"{file}: the column label must hold class indices 0..c-1, got categories of {kind.value_type}.")
+    if pa.types.is_null(kind):
+        return np.full(len(column), -1)
+    if pa.types.is_integer(kind):
+        return np.asarray(pc.fill_null(column, -1).to_numpy(zero_copy_only=False))
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _ids(column: pa.Array, file: Path) -> np.ndarray:
+    if column.null_count:
+        raise InputError(f"{file}: the column id must not hold nulls, found {column.null_count}.")
+    if pa.types.is_integer(column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.int64)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
+        return np.array(column.to_pylist(), dtype=object)
+    raise InputError(f"{file}: the column id must hold strings or integers, got {column.type}.")
+

@@ -1,0 +1,282 @@
+"""`score`: a snapshot in, the scores table out, a batch at a time.
+
+Row scores take one pass over the rows. Dataset scores take one more, before it, to see them all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.checks import to_numpy
+from hardsight.errors import InputError
+from hardsight.head import Head
+from hardsight.probe import out_of_sample_heads
+from hardsight.samples import Batch
+from hardsight.scores import SCORES
+from hardsight.scores.registry import Fitted, Score, probs_to_logits, values
+from hardsight.scores.sweep import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, Sweep, sweep, sweep_logits
+from hardsight.snapshot import Snapshot
+from hardsight.version import VERSION
+
+MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
+CROSS_VALIDATED = "linear, cross-validated: each sample scored by a head that was not fitted to it"
+
+Progress = Callable[[int, int], None]  # rows done, rows in all
+
+
+def score(
+    features: Any = None,
+    head: Any = None,
+    labels: Any = None,
+    *,
+    bias: Any = None,
+    logits: Any = None,
+    probs: Any = None,
+    ids: Any = None,
+    scores: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    shard: tuple[int, int] | None = None,
+    strict: bool = False,
+    allow_duplicates: bool = False,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """Score every sample: one row each, with id, label, predicted, status and one column per score.
+
+    Args:
+        features: (n, d) inputs of the last linear layer; or a `Snapshot`, or the path of one, and nothing else.
+        head: a `Head`, or the (c, d) weight of a linear one. Without a head, one is fitted by cross-validation.
+        labels: (n,) given class; -1 or null for unlabeled.
+        bias: (c,) beside a weight array.
+        logits, probs: (n, c) instead of features: the scores of the confidence family.
+        ids: (n,) unique strings or integers; row numbers when not given.
+        scores: names from `SCORES`, "all", or None for every row score that the input allows.
+        limit: score only the first rows.
+        shard: (i, n) for the i-th of n equal parts of the rows, counted from 0.
+        strict: refuse rows that cannot be scored instead of keeping them with their status.
+        allow_duplicates: accept an id that comes twice.
+        progress: called with the rows done and the rows in all.
+
+    Example:
+        >>> table = score(np.array([[2.0, 0.0], [1.0, 1.0]]), np.eye(2), [0, 0], scores=["avh", "angular_gap"])
+        >>> table.select(["id", "predicted", "avh"]).to_pylist()
+        [{'id': 0, 'predicted': 0, 'avh': 0.0}, {'id': 1, 'predicted': 0, 'avh': 0.5}]
+    """
+    if isinstance(features, (Snapshot, str, os.PathLike)):
+        snapshot = features if isinstance(features, Snapshot) else Snapshot.load(features, head=head, labels=labels)
+    else:
+        snapshot = Snapshot(features, head, labels, bias=bias, logits=logits, probs=probs, ids=ids)
+    job = Job(snapshot, scores, limit=limit, shard=shard, strict=strict, allow_duplicates=allow_duplicates)
+    parts = list(job.parts(progress))
+    return pa.concat_tables(parts) if parts else job.schema.empty_table()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One scoring job: which rows, which scores, how strict. `parts` does it, and `schema` tells its columns."""
+
+    snapshot: Snapshot
+    scores: str | Sequence[str] | None = None
+    limit: int | None = None
+    shard: tuple[int, int] | None = None
+    strict: bool = False
+    allow_duplicates: bool = False
+
+    @property
+    def cross_validated(self) -> bool:
+        return self.snapshot.head is None and self.snapshot.source.evidence == "features"
+
+    @property
+    def chosen(self) -> list[Score]:
+        """The scores asked for, or all row scores that the input allows."""
+        possible = {name for name, one in SCORES.items() if self.snapshot.source.evidence == "features" or one.from_logits()}
+        if self.snapshot.source.evidence == "probs":
+            possible -= {"max_logit"}  # probabilities know their logits only up to a constant
+        if self.scores is None:
+            return [one for one in SCORES.values() if one.name in possible and one.needs == "row"]
+        names = list(SCORES) if self.scores == "all" else self.scores
+        names = names.split(",") if isinstance(names, str) else list(names)
+        unknown = [name for name in names if name not in SCORES]
+        if unknown:
+            raise InputError(f"there is no score named {unknown[0]!r}; choose from {', '.join(SCORES)}, or all.")
+        if self.scores == "all":
+            names = [name for name in names if name in possible]
+        out_of_reach = [name for name in names if name not in possible]
+        if out_of_reach:
+            raise InputError(f"{out_of_reach[0]} cannot be had from {self.snapshot.source.evidence}: it needs features and a head.")
+        chosen = [SCORES[name] for name in dict.fromkeys(names)]
+        if self.shard is not None and any(one.needs == "dataset" for one in chosen):
+            raise InputError("dataset scores need all rows and are not available for a single shard.")
+        return chosen
+
+    @property
+    def rows(self) -> range:
+        """The rows this job is about."""
+        n = len(self.snapshot)
+        if self.limit is not None and self.limit < 0:
+            raise InputError(f"limit must not be negative, got {self.limit}.")
+        n = n if self.limit is None else min(n, self.limit)
+        if self.shard is None:
+            return range(n)
+        index, count = self.shard
+        if not 0 <= index < count:
+            raise InputError(f"a shard is i/n with i from 0 to n - 1, got {index}/{count}.")
+        return range(n * index // count, n * (index + 1) // count)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the table; the notes travel in its metadata."""
+        ids = self.snapshot.source.id_type
+        notes = {"version": VERSION, "head": CROSS_VALIDATED if self.cross_validated else getattr(self.snapshot.head, "kind", None)}
+        fixed = [("id", ids), ("label", pa.int64()), ("predicted", pa.int64()), ("status", pa.string())]
+        columns = [*fixed, *((one.name, pa.float64()) for one in self.chosen)]
+        return pa.schema(columns, metadata={"hardsight": json.dumps(notes)})
+
+    def parts(self, progress: Progress | None = None) -> Iterator[pa.Table]:
+        """The table, a batch at a time, in row order. Fails at the end if an id came twice."""
+        chosen, schema, rows = self.chosen, self.schema, self.rows
+        fitted: dict[str, Fitted] = {one.name: one.fit() for one in chosen if one.fit is not None}
+        rounds = 2 if fitted else 1
+        passes = frozenset().union(*(one.passes for one in chosen), {LOGITS})
+        seen_ids = _SeenIds()
+        heads = self._fit_heads(rows, progress) if self.cross_validated and len(rows) else None
+
+        def sweeps(done: int) -> Iterator[tuple[Batch, Any, Sweep]]:
+            for batch in self.snapshot.batches(rows.start, rows.stop):
+                x, swept = self._sweep(batch, passes, heads)
+                yield batch, x, swept
+                if progress is not None:
+                    progress(done + batch.start + len(batch) - rows.start, rounds * len(rows))
+
+        if fitted:
+            for _, x, swept in sweeps(0):
+                for one in fitted.values():
+                    one.see(x, swept)
+        for batch, x, swept in sweeps((rounds - 1) * len(rows)):
+            status = _status(swept, batch, passes)
+            self._refuse_if_strict(status, batch)
+            seen_ids.add(batch.ids)
+            columns = {
+                one.name: values(one, swept) if one.of is not None else _finite(fitted[one.name].of(x, swept), swept)
+                for one in chosen
+            }
+            yield _as_table(batch, swept, status, columns, schema)
+        if not self.allow_duplicates:
+            seen_ids.refuse_duplicates(self.snapshot, rows)
+
+    def _sweep(self, batch: Batch, passes: frozenset[str], heads: Any) -> tuple[Any, Sweep]:
+        evidence = self.snapshot.source.evidence
+        if evidence != "features":
+            try:
+                logits = probs_to_logits(batch.values) if evidence == "probs" else batch.values
+            except InputError as error:
+                raise InputError(f"{self.snapshot.name or 'probs'}: {error}") from error
+            return logits, sweep_logits(logits, batch.labels, passes)
+        if heads is None:
+            assert self.snapshot.head is not None
+            return batch.values, sweep(batch.values, self.snapshot.head, batch.labels, passes)
+        fold_of, fold_heads, c = heads
+        whole: Sweep | None = None
+        for fold, head in enumerate(fold_heads):  # each row by the head that did not see it
+            mine = np.flatnonzero(fold_of[batch.start - self.rows.start :][: len(batch)] == fold)
+            if len(mine):
+                part = sweep(to_numpy(batch.values)[mine], head, batch.labels[mine], passes)
+                whole = _scatter(whole, part, mine, len(batch))
+        assert whole is not None
+        return batch.values, replace(whole, labels=batch.labels, num_classes=c)
+
+    def _fit_heads(self, rows: range, progress: Progress | None) -> tuple[np.ndarray, list[Head], int]:
+        """Which head scores which row: (n,) fold numbers, the heads, the number of classes."""
+        everything = self.snapshot.in_memory(rows.start, rows.stop)
+        fold_of, heads = np.zeros(len(rows), dtype=np.int64), []
+        for at, head in out_of_sample_heads(to_numpy(everything.values), everything.labels):
+            fold_of[at] = len(heads)
+            heads.append(head)
+            if progress is not None:
+                progress(0, len(rows))
+        return fold_of, heads, heads[0].num_classes
+
+    def _refuse_if_strict(self, status: np.ndarray, batch: Batch) -> None:
+        bad = np.flatnonzero((status != OK) & (status != UNLABELED))
+        if self.strict and len(bad):
+            raise InputError(
+                f"{self.snapshot.name or 'input'}: row {batch.start + bad[0]} (id {batch.ids[bad[0]]!r}) cannot be scored: "
+                f"{status[bad[0]]}. Mend or drop it, or leave out strict to keep such rows with their status."
+            )
+
+
+def _status(swept: Sweep, batch: Batch, passes: frozenset[str]) -> np.ndarray:
+    """Why a row has null scores, or "ok"."""
+    status = swept.status.copy()
+    if batch.missing is not None:
+        status[batch.missing] = MISSING
+    fine = status == OK
+    if passes & {ANGLES, NEAREST}:
+        status[fine & (swept.angle_sum == 0)] = ALL_ZERO
+        status[fine & (swept.angle_sum >= swept.num_classes * np.float32(np.pi))] = ALL_PI
+    status[(status == OK) & ~swept.labeled] = UNLABELED
+    return status
+
+
+def _finite(values: np.ndarray, swept: Sweep) -> np.ndarray:
+    return np.where((swept.status == OK) & np.isfinite(values), values, np.nan)
+
+
+def _scatter(whole: Sweep | None, part: Sweep, at: np.ndarray, n: int) -> Sweep:
+    """Put the rows of a part at their places in a sweep of n rows."""
+    names = [name for name in vars(part) if name != "num_classes"]
+    arrays = {}
+    for name in names:
+        values = getattr(part, name)
+        array = np.empty(n, dtype=values.dtype) if whole is None else getattr(whole, name)
+        array[at] = values
+        arrays[name] = array
+    return Sweep(part.num_classes, **arrays)
+
+
+def _as_table(
+    batch: Batch, swept: Sweep, status: np.ndarray, columns: dict[str, np.ndarray], schema: pa.Schema
+) -> pa.Table:
+    scored = np.isin(status, (NONFINITE, NONFINITE_LOGIT, MISSING, "zero_norm"), invert=True)
+    arrays = [
+        pa.array(batch.ids, type=schema.field("id").type),
+        pa.array(batch.labels, mask=batch.labels < 0),
+        pa.array(swept.predicted, mask=~scored),
+        pa.array(status, type=pa.string()),
+        *(pa.array(column, mask=np.isnan(column)) for column in columns.values()),
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+class _SeenIds:
+    """Whether an id came twice, in eight bytes per id: equal hashes are looked at again before anything is said."""
+
+    def __init__(self) -> None:
+        self.parts: list[np.ndarray] = []
+
+    def add(self, ids: np.ndarray) -> None:
+        self.parts.append(np.fromiter((hash(one) for one in ids.tolist()), np.int64, len(ids)))
+
+    def refuse_duplicates(self, snapshot: Snapshot, rows: range) -> None:
+        hashes = np.concatenate(self.parts) if self.parts else np.empty(0, np.int64)
+        order = np.sort(hashes)
+        twice = set(order[1:][order[1:] == order[:-1]].tolist())
+        if not twice:
+            return
+        first_seen: dict[Any, int] = {}
+        suspects = np.flatnonzero(np.isin(hashes, list(twice)))
+        ids = np.concatenate([np.asarray(batch.ids) for batch in snapshot.batches(rows.start, rows.stop)])
+        repeated = [(row, ids[row]) for row in suspects.tolist() if first_seen.setdefault(ids[row], row) != row]
+        if repeated:
+            row, one = repeated[0]
+            raise InputError(
+                f"{snapshot.name or 'ids'}: ids must be unique, but {len(repeated)} come again; "
+                f"row {rows.start + row} repeats {one!r} of row {rows.start + first_seen[one]}. "
+                "Mend them, or allow duplicates to keep both rows."
+            )

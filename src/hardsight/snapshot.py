@@ -1,0 +1,259 @@
+"""The noun in the middle: a `Snapshot` is what one model saw of one dataset at one moment.
+
+It holds features (or only logits or probabilities), the head, labels and ids; in memory, or in files that are read
+a batch at a time. Everything that makes one ends here, everything that scores one starts here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hardsight.checks import as_matrix, check_ids, check_labels, check_same_space, to_numpy
+from hardsight.errors import FileError, InputError
+from hardsight.head import Head, as_head
+from hardsight.heads_on_disk import ARRAYS, head_from_arrays, load_head
+from hardsight.reading import RowsOnDisk, batches_of, open_npy, open_npz
+from hardsight.samples import Batch, SampleFiles
+from hardsight.writing import replacing
+
+BATCH_BYTES = 32 * 2**20  # of features at a time, when they come from files
+EVIDENCE = ("features", "logits", "probs")
+
+
+class Source(Protocol):
+    """Where a snapshot's rows are."""
+
+    evidence: str  # which of EVIDENCE the values are
+    num_samples: int
+    width: int  # columns of the values
+    itemsize: int
+    labeled: bool
+    id_type: pa.DataType
+
+    def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]: ...
+
+
+class ArraySource:
+    """Rows in memory, or in arrays on disk that know how to be sliced."""
+
+    def __init__(self, evidence: str, values: Any, labels: Any, ids: Any, columns: dict[str, Any]) -> None:
+        self.evidence, self.values, self.columns = evidence, values, columns
+        self.num_samples, self.width = (int(extent) for extent in values.shape)
+        self.itemsize = values.dtype.itemsize
+        self.labeled = labels is not None
+        self.labels = np.full(self.num_samples, -1) if labels is None else labels
+        self.ids = None if ids is None else check_ids(ids, self.num_samples)
+        self.id_type = pa.string() if self.ids is not None and self.ids.dtype == object else pa.int64()
+
+    def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
+        labels = check_labels(self.labels, self.num_samples, num_classes)
+        for part in batches_of(stop - start, rows):
+            cut = slice(start + part.start, start + part.stop)
+            ids = np.arange(cut.start, cut.stop) if self.ids is None else self.ids[cut]
+            yield Batch(cut.start, self.values[cut], None, labels[cut], ids)
+
+
+class Snapshot:
+    """Features, a head, labels and ids: one model's view of one dataset.
+
+    Args:
+        features: (n, d) inputs of the last linear layer.
+        head: a `Head`, or the (c, d) weight of a linear one (with `bias` beside it).
+        labels: (n,) given class; -1 or null for unlabeled.
+        ids: (n,) unique strings or integers; row numbers when not given.
+        logits, probs: (n, c), when there are no features.
+        class_names: (c,) names for people.
+        columns: further (n,) columns by name, such as split or path.
+
+    Example:
+        >>> snapshot = Snapshot(np.eye(3), np.eye(3), labels=[0, 1, 2])
+        >>> len(snapshot), snapshot.num_classes
+        (3, 3)
+    """
+
+    def __init__(
+        self,
+        features: Any = None,
+        head: Any = None,
+        labels: Any = None,
+        *,
+        bias: Any = None,
+        logits: Any = None,
+        probs: Any = None,
+        ids: Any = None,
+        class_names: list[str] | None = None,
+        columns: dict[str, Any] | None = None,
+    ) -> None:
+        given = {name: x for name, x in zip(EVIDENCE, (features, logits, probs), strict=True) if x is not None}
+        if len(given) != 1:
+            raise InputError(f"a snapshot holds one of features, logits or probs, got {' and '.join(given) or 'none'}.")
+        ((evidence, values),) = given.items()
+        source = ArraySource(evidence, as_matrix(values, evidence), labels, ids, columns or {})
+        self._set(source, None if head is None else as_head(head, bias), class_names, name=None)
+
+    def _set(self, source: Source, head: Head | None, class_names: list[str] | None, name: str | None) -> None:
+        self.source, self.head, self.name = source, head, name
+        if head is not None:
+            if source.evidence != "features":
+                raise InputError(f"a head goes with features; {source.evidence} are already its output.")
+            check_same_space(_Shape((source.num_samples, source.width)), head.weight)
+        if class_names is not None and self.num_classes is not None and len(class_names) != self.num_classes:
+            raise InputError(f"there must be one class name per class, got {len(class_names)} for {self.num_classes} classes.")
+        self.class_names = class_names
+
+    @property
+    def num_classes(self) -> int | None:
+        """Number of classes, where a head, logits or probabilities tell it."""
+        if self.head is not None:
+            return self.head.num_classes
+        return None if self.source.evidence == "features" else self.source.width
+
+    def __len__(self) -> int:
+        return self.source.num_samples
+
+    def batches(self, start: int = 0, stop: int | None = None, rows: int | None = None) -> Iterator[Batch]:
+        """Rows start..stop in order, in batches of about 32 MB or of the given number of rows."""
+        if rows is None:
+            rows = max(1, BATCH_BYTES // max(1, self.source.width * self.source.itemsize))
+        return self.source.read(start, len(self) if stop is None else min(stop, len(self)), rows, self.num_classes)
+
+    def in_memory(self, start: int = 0, stop: int | None = None) -> Batch:
+        """All the rows as one batch."""
+        parts = list(self.batches(start, stop))
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return Batch(start, np.zeros((0, self.source.width), np.float32), None, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        missing = [np.zeros(len(part), bool) if part.missing is None else part.missing for part in parts]
+        return Batch(
+            parts[0].start,
+            np.concatenate([to_numpy(part.values) for part in parts]),
+            np.concatenate(missing),
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([np.asarray(part.ids) for part in parts]),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write as `.npz` with the vocabulary's names as keys."""
+        everything = self.in_memory()
+        arrays: dict[str, Any] = {self.source.evidence: to_numpy(everything.values), "labels": everything.labels}
+        arrays["ids"] = np.asarray(everything.ids) if everything.ids.dtype.kind == "i" else np.asarray(everything.ids, dtype=str)
+        if self.head is not None:
+            arrays["kind"] = np.array(self.head.kind)
+            held = {name: getattr(self.head, name) for name in (*ARRAYS, "scale")}
+            arrays |= {name: to_numpy(array) for name, array in held.items() if array is not None}
+        if self.class_names is not None:
+            arrays["class_names"] = np.array(self.class_names, dtype=str)
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, head: Any = None, labels: Any = None) -> Snapshot:
+        """Open a snapshot without reading its rows yet.
+
+        Takes a run directory, a `.npz` with the vocabulary's names, a Parquet file with `features` (or `logits` or
+        `probs`), `label` and `id` columns, or a `.npy` with features alone. `head` (a Head, a weight array or a file)
+        and `labels` (an array or a `.npy` file) replace or add what the file does not have.
+        """
+        path = Path(path)
+        names: list[str] | None = None
+        own_head: Head | None = None
+        if path.is_dir():
+            source, own_head, names = _from_run(path)
+        elif path.suffix.lower() == ".npz":
+            source, own_head, names = _from_npz(path)
+        elif path.suffix.lower() == ".npy":
+            source = ArraySource("features", _matrix_on_disk(open_npy(path)), None, None, {})
+        elif path.suffix.lower() in (".parquet", ".pq"):
+            source = SampleFiles([path])
+        elif not path.exists():
+            raise FileError(f"{path} does not exist.")
+        else:
+            raise FileError(
+                f"{path}: a snapshot is a run directory, .npz, .npy or .parquet. Pickled files (.pt, .pkl) are not loaded; "
+                "save arrays instead: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
+            )
+        if isinstance(head, (str, os.PathLike)):
+            own_head, head_names = load_head(head)
+            names = names or head_names
+        elif head is not None:
+            own_head = as_head(head)
+        if labels is not None:
+            if not isinstance(source, ArraySource):
+                raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
+            given = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
+            source = ArraySource(source.evidence, source.values, given, source.ids, source.columns)
+        snapshot = cls.__new__(cls)
+        try:
+            snapshot._set(source, own_head, names, str(path))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+        return snapshot
+
+
+@dataclass(frozen=True)
+class _Shape:
+    shape: tuple[int, int]
+
+
+def _matrix_on_disk(rows: RowsOnDisk) -> RowsOnDisk:
+    if rows.dtype.kind not in "fiu":
+        raise FileError(f"{rows.name}: must hold numbers, got {rows.dtype}.")
+    if rows.ndim != 2:
+        raise FileError(f"{rows.name}: must be two-dimensional, one row per sample, got shape {rows.shape}.")
+    return rows
+
+
+def _from_npz(path: Path) -> tuple[ArraySource, Head | None, list[str] | None]:
+    arrays = open_npz(path)
+    present = [name for name in EVIDENCE if name in arrays]
+    if len(present) != 1:
+        found = ", ".join(sorted(arrays)) or "nothing"
+        raise FileError(f"{path}: needs one of features, logits or probs among its arrays, found {found}.")
+    small = {name: np.asarray(rows) for name, rows in arrays.items() if name != present[0] and name in _SMALL}
+    head, names = head_from_arrays(path, small)
+    values = _matrix_on_disk(arrays[present[0]])
+    n = len(values)
+    columns = {name: arrays[name] for name in arrays if name not in (*_SMALL, *EVIDENCE) and arrays[name].shape == (n,)}
+    try:
+        return ArraySource(present[0], values, small.get("labels"), small.get("ids"), columns), head, names
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+_SMALL = (*ARRAYS, "kind", "scale", "labels", "ids", "class_names")
+
+
+def _from_run(path: Path) -> tuple[SampleFiles, Head | None, list[str] | None]:
+    manifest = path / "run.json"
+    if not manifest.is_file():
+        hint = "it was not finished; run its command again" if (path / "start.json").is_file() else "there is no run.json in it"
+        raise FileError(f"{path} is not a complete run: {hint}.")
+    try:
+        parts = json.loads(manifest.read_text(encoding="utf-8"))["parts"]
+        files = [path / part["name"] for part in parts if part["name"].startswith("samples/")]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FileError(f"{manifest}: damaged: {error!r}") from error
+    if not files or any(not file.resolve().is_relative_to(path.resolve()) for file in files):
+        raise FileError(f"{manifest}: lists no samples of its own.")
+    head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
+    return SampleFiles(files), head, names
+
+
+def write_samples(path: str | os.PathLike[str], features: Any, columns: dict[str, Any]) -> int:
+    """Write one `samples/part-*.parquet`: the given columns in order, then features as fixed-size lists of float32."""
+    matrix = np.ascontiguousarray(to_numpy(features), dtype=np.float32)
+    flat = pa.array(matrix.reshape(-1))
+    table = pa.table({**columns, "features": pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])})
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary, write_page_checksum=True, compression="zstd", use_dictionary=list(columns))
+    return len(matrix)

@@ -1,0 +1,171 @@
+"""The scores table: one row per sample as Arrow, ranked, summed up, and written for other tools.
+
+Columns: id, label, predicted, status ("ok" or why a row has null scores), then one column per score.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from hardsight.errors import FileError, InputError
+from hardsight.reading import first_line
+from hardsight.scores import SCORES
+from hardsight.writing import replacing
+
+FORMATS = (".parquet", ".csv", ".json")
+FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet would run
+
+
+def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
+    """The hardest rows first, by the score's own hard end; rows without the score are left out, ties keep their order.
+
+    Example:
+        >>> table = pa.table({"id": ["a", "b", "c"], "avh": [0.1, 0.3, None]})
+        >>> hardest(table, "avh").column("id").to_pylist()
+        ['b', 'a']
+    """
+    if by not in table.column_names:
+        raise InputError(f"the table has no column {by!r}; it has {', '.join(table.column_names)}.")
+    values = np.asarray(table.column(by).to_numpy(), dtype=np.float64)
+    key = -values if by not in SCORES or SCORES[by].hard == "high" else values
+    order = np.argsort(key, kind="stable")[: np.isfinite(values).sum()]
+    return table.take(pa.array(order[:top]))
+
+
+def read_scores(path: str | os.PathLike[str]) -> pa.Table:
+    """A scores table from Parquet, or from the run directory that holds it."""
+    path = Path(path)
+    path = path / "scores.parquet" if path.is_dir() else path
+    try:
+        return pq.read_table(path, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"{path}: not a readable scores table: {first_line(error)}") from error
+
+
+@dataclass
+class Summary:
+    """What a table says at a glance, gathered part by part: counts, accuracy, means and the hardest samples."""
+
+    by: str = "avh"
+    top: int = 10
+    num_classes: int | None = None
+    num_samples: int = 0
+    statuses: dict[str, int] = field(default_factory=dict)
+    judged: int = 0
+    correct: int = 0
+    sums: dict[str, tuple[float, int]] = field(default_factory=dict)
+    hardest: pa.Table | None = None
+
+    @property
+    def accuracy(self) -> float | None:
+        return self.correct / self.judged if self.judged else None
+
+    @property
+    def means(self) -> dict[str, float | None]:
+        return {name: total / count if count else None for name, (total, count) in self.sums.items()}
+
+    def add(self, part: pa.Table) -> None:
+        """Take in the next rows."""
+        self.num_samples += len(part)
+        for entry in pc.value_counts(part.column("status")).to_pylist():
+            self.statuses[entry["values"]] = self.statuses.get(entry["values"], 0) + entry["counts"]
+        right = pc.equal(part.column("label"), part.column("predicted")).drop_null()
+        self.judged += len(right)
+        self.correct += pc.sum(right.cast(pa.int64())).as_py() or 0
+        for name in part.column_names[4:]:
+            column = part.column(name)
+            total, count = self.sums.get(name, (0.0, 0))
+            self.sums[name] = (total + (pc.sum(column).as_py() or 0.0), count + len(column) - column.null_count)
+        if self.by in part.column_names:
+            both = part if self.hardest is None else pa.concat_tables([self.hardest, part])
+            self.hardest = hardest(both, self.by, self.top)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For run.json and other machines."""
+        return {
+            "samples": self.num_samples,
+            "classes": self.num_classes,
+            "accuracy": self.accuracy,
+            "statuses": self.statuses,
+            "means": self.means,
+        }
+
+
+class TableWriter(AbstractContextManager["TableWriter"]):
+    """Write a scores table part by part, as Parquet, CSV or JSON by the name's ending.
+
+    The file appears under its name only when all is written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
+        self.path = Path(path)
+        self.format = check_format(self.path)
+        self.schema = schema
+
+    def __enter__(self) -> TableWriter:
+        self.stack = ExitStack()
+        temporary = self.stack.enter_context(replacing(self.path))
+        if self.format == ".parquet":
+            writer = pq.ParquetWriter(temporary, self.schema, compression="zstd", write_page_checksum=True)
+            self.parts: Iterator[Any] | Any = self.stack.enter_context(writer)
+        elif self.format == ".csv":
+            # Opened by us, so that a name with any bytes in it is the same file for Arrow.
+            self.parts = self.stack.enter_context(pacsv.CSVWriter(str(temporary), self.schema))
+        else:
+            self.parts = self.stack.enter_context(temporary.open("w", encoding="utf-8"))
+            self.parts.write("[")
+            self.rows_before = False
+        return self
+
+    def write(self, part: pa.Table) -> None:
+        if self.format == ".parquet":
+            self.parts.write_table(part)
+        elif self.format == ".csv":
+            self.parts.write_table(without_formulas(part))
+        else:
+            for row in part.to_pylist():
+                self.parts.write((",\n" if self.rows_before else "\n") + json.dumps(row, allow_nan=False, ensure_ascii=False))
+                self.rows_before = True
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.format == ".json" and kind is None:
+            self.parts.write("\n]\n")
+        self.stack.__exit__(kind, error, trace)
+
+
+def check_format(path: Path) -> str:
+    """The ending of a table's file name, one of FORMATS."""
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{path}: a table is written as {', '.join(FORMATS)}, chosen by the name's ending.")
+    return path.suffix.lower()
+
+
+def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
+    """Write a whole table at once."""
+    with TableWriter(path, table.schema) as writer:
+        writer.write(table)
+
+
+def without_formulas(table: pa.Table) -> pa.Table:
+    """Text that a spreadsheet would take for a formula gets a leading apostrophe; numbers stay as they are."""
+    for index, column in enumerate(table.schema):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            text = table.column(index)
+            risky = pc.fill_null(pc.match_substring_regex(text, FORMULA), False)
+            if pc.any(risky).as_py():
+                safe = pc.if_else(risky, pc.binary_join_element_wise("'", text, ""), text)
+                table = table.set_column(index, column, safe)
+    return table
