@@ -15,6 +15,7 @@ import numpy as np
 from hardsight.errors import InputError
 
 UNLABELED = -1
+MOST_CLASSES = 2**24  # without a head to count them, a larger label is taken for a mistake
 
 
 def is_tensor(x: Any) -> bool:
@@ -115,11 +116,10 @@ def check_labels(labels: Any, num_samples: int, num_classes: int | None, first_r
             f"labels must be class indices 0..c-1, got {column.dtype}. "
             "Map class names or flags to integers first, in the order of the head's rows."
         )
-    top = np.inf if num_classes is None else num_classes
+    top = MOST_CLASSES if num_classes is None else num_classes
     bad = np.flatnonzero((column < UNLABELED) | (column >= top))
     if len(bad):
-        allowed = f"0 to {num_classes - 1}" if num_classes is not None else "0 and up"
-        message = f"labels must be {allowed} (or -1 for unlabeled), but {_rows(bad, column, first_row)}."
+        message = f"labels must be 0 to {top - 1} (or -1 for unlabeled), but {_rows(bad, column, first_row)}."
         if num_classes is not None and column.min(initial=1) >= 1 and column.max() == num_classes:
             message += " They look counted from 1: subtract 1."
         raise InputError(message)
@@ -152,14 +152,16 @@ def check_ids(ids: Any, num_samples: int) -> np.ndarray:
     if kinds and all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
         return column.astype(np.int64)
     raise InputError(
-        "ids must be all strings or all integers, got "
-        f"{' and '.join(sorted(kind.__name__ for kind in kinds)) or column.dtype}."
+        f"ids must be all strings or all integers, got {' and '.join(sorted(kind.__name__ for kind in kinds)) or column.dtype}."
     )
 
 
 def to_numpy(x: Any) -> np.ndarray:
     """The values of an array or tensor on the host."""
-    return x.detach().cpu().numpy() if is_tensor(x) else np.asarray(x)
+    if not is_tensor(x):
+        return np.asarray(x)
+    x = x.detach().cpu()
+    return (x.float() if x.dtype == sys.modules["torch"].bfloat16 else x).numpy()  # NumPy has no bfloat16
 
 
 def _count(bad: np.ndarray, total: int, what: str) -> str:

@@ -18,6 +18,7 @@ from hardsight.checks import as_matrix, check_same_space, check_weight, namespac
 # Past these cosines the angle's relative error would exceed 2e-6 in float32: d(angle) = d(cos) / sin(angle).
 NEAR_ZERO_ANGLE = 0.95
 NEAR_PI = -0.99
+SAME_DIRECTION = 1e-15  # an angle that rounding to unit length makes between float64 multiples of one vector
 
 # asin(x) = x * q(x^2) for |x| <= 0.5; Chebyshev fit of degree 4, largest error 4.3e-8.
 _ARCSIN_LIMIT = 0.5
@@ -67,7 +68,8 @@ def angles(features: Any, weight: Any) -> Any:
 def row_norms(x: Any, xp: ModuleType) -> Any:
     """Euclidean length of each row, without a copy of x: (n, d) -> (n,)."""
     if xp is np:
-        return np.sqrt(np.vecdot(x, x))
+        with np.errstate(over="ignore"):  # 1e20 squared is infinite in float32: such rows go through float64
+            return np.sqrt(np.vecdot(x, x))
     return xp.linalg.vector_norm(x, axis=1)
 
 
@@ -100,7 +102,8 @@ def sum_angles(
     """
     square, q = scratch
     np.multiply(cosine, cosine, out=square)
-    large = np.nonzero(square > _ARCSIN_LIMIT**2) if square.max() > _ARCSIN_LIMIT**2 else (np.empty(0, np.int64),) * 2
+    none: Any = np.empty(0, np.int64), np.empty(0, np.int64)
+    large: Any = np.nonzero(square > _ARCSIN_LIMIT**2) if square.max() > _ARCSIN_LIMIT**2 else none
     if len(large[0]) > 0.02 * cosine.size:
         return None
     own_angles = _exact_angles(cosine, x, w, own)
@@ -145,6 +148,7 @@ def _measured_angles(x: Any, w: Any, rows: Any, columns: Any) -> np.ndarray:
         u /= np.linalg.norm(u, axis=1, keepdims=True)
         v /= np.linalg.norm(v, axis=1, keepdims=True)
         result[part] = 2 * np.arctan2(np.linalg.norm(u - v, axis=1), np.linalg.norm(u + v, axis=1))
+    result[result < SAME_DIRECTION] = 0.0
     return result
 
 

@@ -88,6 +88,7 @@ class Head:
 
     def like(self, x: Any) -> Head:
         """The same head with its arrays in x's library, dtype and device."""
+
         def move(a: Any) -> Any:
             if a is None:
                 return None
@@ -151,7 +152,9 @@ class Head:
             raise InputError(f"{name} must hold numbers, got {value.dtype}.")
         if tuple(value.shape) not in shapes:
             wanted = " or ".join(str(shape) for shape in shapes)
-            raise InputError(f"{name} must have shape {wanted} to go with weight {tuple(self.weight.shape)}, got {tuple(value.shape)}.")
+            raise InputError(
+                f"{name} must have shape {wanted} to go with weight {tuple(self.weight.shape)}, got {tuple(value.shape)}."
+            )
         if not bool(namespace(value).isfinite(value).all()):
             raise InputError(f"{name} must be finite.")
         return value

@@ -69,7 +69,19 @@ class RowsOnDisk:
         if len(data) != (stop - start) * width:
             raise FileError(f"{self.name}: truncated: rows {start} to {stop} are not all there.")
         self._row = stop
+        if stop == len(self):
+            self.close()
         return np.frombuffer(data, dtype=self.dtype).reshape(stop - start, *self.shape[1:])
+
+    def close(self) -> None:
+        """Let go of the file; the next read opens it again."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_stream", None) is not None:
+            self.close()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self._all(), dtype=dtype)
@@ -88,6 +100,7 @@ class RowsOnDisk:
     def _seek(self, row: int, width: int) -> IO[bytes]:
         """The stream at the start of a row; going back means starting over."""
         if self._stream is None or row < self._row:
+            self.close()
             self._stream = self._open()
             self._stream.read(self._start)
             self._row = 0
@@ -107,11 +120,12 @@ def open_npz(path: str | os.PathLike[str]) -> dict[str, RowsOnDisk]:
     """The arrays of a .npz file by name; none is read yet."""
     path = _existing_file(path)
     try:
-        archive = zipfile.ZipFile(path)
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise FileError(f"{path}: not a readable .npz archive: {first_line(error)}") from error
     arrays: dict[str, RowsOnDisk] = {}
-    for member in archive.infolist():
+    for member in members:
         name = member.filename.removesuffix(".npy")
         if name == member.filename or "/" in name or "\\" in name or ".." in name:
             raise FileError(f"{path}: unexpected member {member.filename!r}; a .npz holds only NAME.npy members.")
@@ -122,12 +136,16 @@ def open_npz(path: str | os.PathLike[str]) -> dict[str, RowsOnDisk]:
                 f"{path}: {member.filename} would expand {member.compress_size} bytes to {member.file_size}; "
                 "it is not read. Save it without compression if it is real."
             )
-        arrays[name] = RowsOnDisk(f"{path}:{name}", _member_opener(archive, member), member.file_size)
+        arrays[name] = RowsOnDisk(f"{path}:{name}", _member_opener(path, member), member.file_size)
     return arrays
 
 
-def _member_opener(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
-    return lambda: archive.open(member)
+def _member_opener(path: Path, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+    def open_member() -> IO[bytes]:
+        with zipfile.ZipFile(path) as archive:  # the member keeps the file open until it is closed itself
+            return archive.open(member)
+
+    return open_member
 
 
 def _existing_file(path: str | os.PathLike[str]) -> Path:

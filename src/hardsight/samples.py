@@ -1,4 +1,4 @@
-"""Samples in batches, and in Parquet: `id`, `label` and a list column of features (or logits or probs), read a batch at a time."""
+"""Samples in batches, and in Parquet: `id`, `label` and a list column of features (or logits or probs)."""
 
 from __future__ import annotations
 
@@ -158,4 +158,3 @@ def _ids(column: pa.Array, file: Path) -> np.ndarray:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
         return np.array(column.to_pylist(), dtype=object)
     raise InputError(f"{file}: the column id must hold strings or integers, got {column.type}.")
-

@@ -109,7 +109,9 @@ class Job:
             names = [name for name in names if name in possible]
         out_of_reach = [name for name in names if name not in possible]
         if out_of_reach:
-            raise InputError(f"{out_of_reach[0]} cannot be had from {self.snapshot.source.evidence}: it needs features and a head.")
+            raise InputError(
+                f"{out_of_reach[0]} cannot be had from {self.snapshot.source.evidence}: it needs features and a head."
+            )
         chosen = [SCORES[name] for name in dict.fromkeys(names)]
         if self.shard is not None and any(one.needs == "dataset" for one in chosen):
             raise InputError("dataset scores need all rows and are not available for a single shard.")
@@ -133,7 +135,10 @@ class Job:
     def schema(self) -> pa.Schema:
         """Columns of the table; the notes travel in its metadata."""
         ids = self.snapshot.source.id_type
-        notes = {"version": VERSION, "head": CROSS_VALIDATED if self.cross_validated else getattr(self.snapshot.head, "kind", None)}
+        notes = {
+            "version": VERSION,
+            "head": CROSS_VALIDATED if self.cross_validated else getattr(self.snapshot.head, "kind", None),
+        }
         fixed = [("id", ids), ("label", pa.int64()), ("predicted", pa.int64()), ("status", pa.string())]
         columns = [*fixed, *((one.name, pa.float64()) for one in self.chosen)]
         return pa.schema(columns, metadata={"hardsight": json.dumps(notes)})
@@ -194,19 +199,24 @@ class Job:
     def _fit_heads(self, rows: range, progress: Progress | None) -> tuple[np.ndarray, list[Head], int]:
         """Which head scores which row: (n,) fold numbers, the heads, the number of classes."""
         everything = self.snapshot.in_memory(rows.start, rows.stop)
-        fold_of, heads = np.zeros(len(rows), dtype=np.int64), []
-        for at, head in out_of_sample_heads(to_numpy(everything.values), everything.labels):
-            fold_of[at] = len(heads)
-            heads.append(head)
-            if progress is not None:
-                progress(0, len(rows))
+        fold_of = np.zeros(len(rows), dtype=np.int64)
+        heads: list[Head] = []
+        try:
+            for at, head in out_of_sample_heads(to_numpy(everything.values), everything.labels):
+                fold_of[at] = len(heads)
+                heads.append(head)
+                if progress is not None:
+                    progress(0, len(rows))
+        except InputError as error:
+            raise InputError(f"{self.snapshot.name}: {error}" if self.snapshot.name else str(error)) from error
         return fold_of, heads, heads[0].num_classes
 
     def _refuse_if_strict(self, status: np.ndarray, batch: Batch) -> None:
         bad = np.flatnonzero((status != OK) & (status != UNLABELED))
         if self.strict and len(bad):
+            (one,) = batch.ids[bad[:1]].tolist()
             raise InputError(
-                f"{self.snapshot.name or 'input'}: row {batch.start + bad[0]} (id {batch.ids[bad[0]]!r}) cannot be scored: "
+                f"{self.snapshot.name or 'input'}: row {batch.start + bad[0]} (id {one!r}) cannot be scored: "
                 f"{status[bad[0]]}. Mend or drop it, or leave out strict to keep such rows with their status."
             )
 
@@ -240,9 +250,7 @@ def _scatter(whole: Sweep | None, part: Sweep, at: np.ndarray, n: int) -> Sweep:
     return Sweep(part.num_classes, **arrays)
 
 
-def _as_table(
-    batch: Batch, swept: Sweep, status: np.ndarray, columns: dict[str, np.ndarray], schema: pa.Schema
-) -> pa.Table:
+def _as_table(batch: Batch, swept: Sweep, status: np.ndarray, columns: dict[str, np.ndarray], schema: pa.Schema) -> pa.Table:
     scored = np.isin(status, (NONFINITE, NONFINITE_LOGIT, MISSING, "zero_norm"), invert=True)
     arrays = [
         pa.array(batch.ids, type=schema.field("id").type),
@@ -272,7 +280,8 @@ class _SeenIds:
         first_seen: dict[Any, int] = {}
         suspects = np.flatnonzero(np.isin(hashes, list(twice)))
         ids = np.concatenate([np.asarray(batch.ids) for batch in snapshot.batches(rows.start, rows.stop)])
-        repeated = [(row, ids[row]) for row in suspects.tolist() if first_seen.setdefault(ids[row], row) != row]
+        suspected = zip(suspects.tolist(), ids[suspects].tolist(), strict=True)
+        repeated = [(row, one) for row, one in suspected if first_seen.setdefault(one, row) != row]
         if repeated:
             row, one = repeated[0]
             raise InputError(

@@ -43,7 +43,9 @@ class Source(Protocol):
 
 
 class ArraySource:
-    """Rows in memory, or in arrays on disk that know how to be sliced."""
+    """Rows in memory, or in arrays on disk that know how to be sliced; `name` is the file, for messages."""
+
+    name: str | None = None
 
     def __init__(self, evidence: str, values: Any, labels: Any, ids: Any, columns: dict[str, Any]) -> None:
         self.evidence, self.values, self.columns = evidence, values, columns
@@ -55,7 +57,10 @@ class ArraySource:
         self.id_type = pa.string() if self.ids is not None and self.ids.dtype == object else pa.int64()
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
-        labels = check_labels(self.labels, self.num_samples, num_classes)
+        try:
+            labels = check_labels(self.labels, self.num_samples, num_classes)
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}" if self.name else str(error)) from error
         for part in batches_of(stop - start, rows):
             cut = slice(start + part.start, start + part.stop)
             ids = np.arange(cut.start, cut.stop) if self.ids is None else self.ids[cut]
@@ -167,6 +172,7 @@ class Snapshot:
         path = Path(path)
         names: list[str] | None = None
         own_head: Head | None = None
+        source: Source
         if path.is_dir():
             source, own_head, names = _from_run(path)
         elif path.suffix.lower() == ".npz":
@@ -192,6 +198,8 @@ class Snapshot:
                 raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
             given = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
             source = ArraySource(source.evidence, source.values, given, source.ids, source.columns)
+        if isinstance(source, ArraySource):
+            source.name = str(path)
         snapshot = cls.__new__(cls)
         try:
             snapshot._set(source, own_head, names, str(path))

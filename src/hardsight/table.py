@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,9 +119,8 @@ class TableWriter(AbstractContextManager["TableWriter"]):
         temporary = self.stack.enter_context(replacing(self.path))
         if self.format == ".parquet":
             writer = pq.ParquetWriter(temporary, self.schema, compression="zstd", write_page_checksum=True)
-            self.parts: Iterator[Any] | Any = self.stack.enter_context(writer)
+            self.parts: Any = self.stack.enter_context(writer)
         elif self.format == ".csv":
-            # Opened by us, so that a name with any bytes in it is the same file for Arrow.
             self.parts = self.stack.enter_context(pacsv.CSVWriter(str(temporary), self.schema))
         else:
             self.parts = self.stack.enter_context(temporary.open("w", encoding="utf-8"))

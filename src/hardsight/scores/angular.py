@@ -15,7 +15,9 @@ AVH_PAPER = "Chen et al., ICML 2020"
 GAP_PAPER = "Peng et al., ACM MM 2022"
 
 
-@row_score(hard="high", range="[0, 1]", formula="angle(x, w_y) / sum_k angle(x, w_k)", source=f"{AVH_PAPER}, eq. 1", passes={ANGLES})
+@row_score(
+    hard="high", range="[0, 1]", formula="angle(x, w_y) / sum_k angle(x, w_k)", source=f"{AVH_PAPER}, eq. 1", passes={ANGLES}
+)
 def avh(rows: Sweep) -> np.ndarray:
     """Angular visual hardness: the angle to a sample's own class, over the sum of its angles to all classes.
 
@@ -48,10 +50,16 @@ def avh_relative(rows: Sweep) -> np.ndarray:
     return rows.num_classes * rows.own_angle / rows.angle_sum
 
 
-@row_score(hard="low", range="[0, 1]", formula="(pi - angle(x, w_y)) / sum_k (pi - angle(x, w_k))", source=f"{AVH_PAPER}, eq. 3", passes={ANGLES})
+@row_score(
+    hard="low",
+    range="[0, 1]",
+    formula="(pi - angle(x, w_y)) / sum_k (pi - angle(x, w_k))",
+    source=f"{AVH_PAPER}, eq. 3",
+    passes={ANGLES},
+)
 def avc_label(rows: Sweep) -> np.ndarray:
     """Angular visual confidence of the given class: 1/c is undecided, higher is easier."""
-    return (np.pi - rows.own_angle) / (rows.num_classes * np.pi - rows.angle_sum)
+    return _share_from_pi(rows.own_angle, rows)
 
 
 @row_score(
@@ -60,7 +68,12 @@ def avc_label(rows: Sweep) -> np.ndarray:
 )  # fmt: skip
 def avc_predicted(rows: Sweep) -> np.ndarray:
     """Angular visual confidence of the predicted class: what self-training ranks by, no label needed."""
-    return (np.pi - rows.predicted_angle) / (rows.num_classes * np.pi - rows.angle_sum)
+    return _share_from_pi(rows.predicted_angle, rows)
+
+
+def _share_from_pi(angle: np.ndarray, rows: Sweep) -> np.ndarray:
+    """(pi - angle) / sum_k (pi - angle_k); a float32 pi is a little more than pi, hence the floors."""
+    return np.maximum(np.pi - angle, 0.0) / np.maximum(rows.num_classes * np.pi - rows.angle_sum, 0.0)
 
 
 @row_score(hard="high", range="[0, pi]", formula="angle(x, w_y)", source=AVH_PAPER, passes={ANGLES})
@@ -75,7 +88,13 @@ def nearest_angle(rows: Sweep) -> np.ndarray:
     return rows.nearest_angle
 
 
-@row_score(hard="high", range="[-pi, pi]", formula="angle(x, w_y) - min_{k != y} angle(x, w_k)", source=GAP_PAPER, passes={ANGLES, NEAREST})
+@row_score(
+    hard="high",
+    range="[-pi, pi]",
+    formula="angle(x, w_y) - min_{k != y} angle(x, w_k)",
+    source=GAP_PAPER,
+    passes={ANGLES, NEAREST},
+)
 def angular_gap(rows: Sweep) -> np.ndarray:
     """Angle to the own class minus the angle to the nearest other one: negative when the angles are right.
 

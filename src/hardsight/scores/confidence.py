@@ -25,13 +25,17 @@ def confidence(rows: Sweep) -> np.ndarray:
     return rows.own_exp / rows.partition
 
 
-@row_score(hard="low", range="[0, 1]", formula="softmax(x W^T)_y", source=f"{AVH_PAPER}, Def. 1 as printed", passes={SOFTMAX, NOBIAS})
+@row_score(
+    hard="low", range="[0, 1]", formula="softmax(x W^T)_y", source=f"{AVH_PAPER}, Def. 1 as printed", passes={SOFTMAX, NOBIAS}
+)
 def confidence_nobias(rows: Sweep) -> np.ndarray:
     """Softmax probability of the given class with the head's bias left out, as Definition 1 prints it."""
     return rows.nobias_confidence
 
 
-@row_score(hard="low", range="[1/c, 1]", formula="max_k p_k", source="maximum softmax probability", passes={SOFTMAX}, labels=False)
+@row_score(
+    hard="low", range="[1/c, 1]", formula="max_k p_k", source="maximum softmax probability", passes={SOFTMAX}, labels=False
+)
 def predicted_confidence(rows: Sweep) -> np.ndarray:
     """Softmax probability of the predicted class; no label needed."""
     return 1 / rows.partition
@@ -44,7 +48,9 @@ def probability_margin(rows: Sweep) -> np.ndarray:
     return np.where(np.isfinite(rows.other_logit), margin, np.nan)  # a single class has no margin
 
 
-@row_score(hard="low", range="(-inf, inf)", formula="z_y - max_{k != y} z_k", source="Pleiss et al., NeurIPS 2020 (AUM)", passes={LOGITS})
+@row_score(
+    hard="low", range="(-inf, inf)", formula="z_y - max_{k != y} z_k", source="Pleiss et al., NeurIPS 2020 (AUM)", passes={LOGITS}
+)
 def logit_margin(rows: Sweep) -> np.ndarray:
     """Logit of the given class minus the largest other one: what AUM averages over training."""
     return rows.own_logit - rows.other_logit
@@ -56,7 +62,14 @@ def max_logit(rows: Sweep) -> np.ndarray:
     return rows.max_logit
 
 
-@row_score(hard="high", range="[0, log c]", formula="-sum_k p_k log p_k", source="Shannon entropy", passes={SOFTMAX, MOMENT}, labels=False)
+@row_score(
+    hard="high",
+    range="[0, log c]",
+    formula="-sum_k p_k log p_k",
+    source="Shannon entropy",
+    passes={SOFTMAX, MOMENT},
+    labels=False,
+)
 def entropy(rows: Sweep) -> np.ndarray:
     """Entropy of the softmax in nats: 0 is sure, log c undecided; no label needed.
 
@@ -69,7 +82,9 @@ def entropy(rows: Sweep) -> np.ndarray:
     return np.maximum(np.log(rows.partition) - moment / rows.partition, 0.0)
 
 
-@row_score(hard="high", range="[0, sqrt 2]", formula="|p - onehot(y)|_2", source="Paul et al., NeurIPS 2021", passes={SOFTMAX, SQUARES})
+@row_score(
+    hard="high", range="[0, sqrt 2]", formula="|p - onehot(y)|_2", source="Paul et al., NeurIPS 2021", passes={SOFTMAX, SQUARES}
+)
 def el2n(rows: Sweep) -> np.ndarray:
     """Length of the error vector: probabilities minus the one-hot label.
 

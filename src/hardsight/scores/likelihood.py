@@ -34,7 +34,7 @@ class ClassGaussians:
             c, d = rows.num_classes, x.shape[1]
             self.count, self.total, self.squares = np.zeros(c), np.zeros((c, d)), np.zeros(d)
             # Sums are taken around a first guess of the centre, so that far-off features keep their digits.
-            self.centre = to_numpy(x[: 4096]).astype(np.float64)[rows.status[:4096] == "ok"]
+            self.centre = to_numpy(x[:4096]).astype(np.float64)[rows.status[:4096] == "ok"]
             self.centre = self.centre.mean(0) if len(self.centre) else np.zeros(d)
         for part in np.array_split(known, max(1, len(known) // 4096)):
             z = to_numpy(x[part]).astype(np.float64) - self.centre  # (b, d)

@@ -68,7 +68,13 @@ def _unit(x: Any, rows: np.ndarray, norm: np.ndarray) -> np.ndarray:
     return (chosen / norm[rows, None]).astype(np.float32)
 
 
-@dataset_score(Neighbours, hard="low", range="[0, 1]", formula="share of the k nearest samples by cosine that carry the same label, k = 10", source="k nearest neighbours")
+@dataset_score(
+    Neighbours,
+    hard="low",
+    range="[0, 1]",
+    formula="share of the k nearest samples by cosine that carry the same label, k = 10",
+    source="k nearest neighbours",
+)
 def knn_agreement(features: Any, labels: Any, *, k: int = 10) -> AsDataset:
     """Share of a sample's k nearest neighbours (cosine, itself left out) that carry its label."""
     return AsDataset(features, None, labels, None, Neighbours(k))

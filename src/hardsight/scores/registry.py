@@ -90,9 +90,7 @@ def row_score(
 
         del function.__wrapped__  # help() should show the signature of the function, not of the formula
         function.__annotations__ = {}
-        SCORES[name] = Score(
-            name, hard, "row", labels, range, formula, source, function, passes=frozenset(passes), of=of
-        )
+        SCORES[name] = Score(name, hard, "row", labels, range, formula, source, function, passes=frozenset(passes), of=of)
         return function
 
     return register

@@ -153,17 +153,17 @@ class _Pass:
             head.like(xp.empty((0,), dtype=self.dtype, device=x.device)), labels, needs, found, magnitude,
         )  # fmt: skip
         c, d = head.weight.shape
-        self.block_rows = min(8192, max(512, BLOCK // max(c, d)))  # enough for the product to run at full speed
+        self.block_rows = _block_rows(c, d, xp)
         self.width = max(1, min(c, BLOCK // self.block_rows, BLOCK // d))
         self.slice_rows = min(self.block_rows, max(1, SLICE[xp.__name__] // self.width))
         self.angular = bool(needs & {ANGLES, NEAREST}) or head.kind in ("cosine", "angular")
         self.only_angles = needs <= {ANGLES, NEAREST}
-        self.inverse_w = 1 / row_norms(self.head.weight, xp)  # (c,)
+        with np.errstate(divide="ignore"):
+            self.inverse_w = 1 / row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the origin
         if self.angular and not bool(xp.isfinite(self.inverse_w).all()):
             zero = int(np.flatnonzero(~np.isfinite(to_numpy(self.inverse_w)))[0])
             raise InputError(
-                f"angles need class vectors with a direction, but class {zero} is at the origin. "
-                "Leave the angular scores out."
+                f"angles need class vectors with a direction, but class {zero} is at the origin. Leave the angular scores out."
             )
         # With the bias left out, the softmax terms are the same ones times e^-bias: no second exponential.
         bias = self.head.bias
@@ -173,7 +173,7 @@ class _Pass:
         def buffer(rows: int) -> Any:
             return xp.empty((rows * self.width,), dtype=self.dtype, device=x.device)
 
-        rows = min(self.block_rows, len(x)), min(self.slice_rows, len(x))
+        rows = self.block_rows if xp is np else min(self.block_rows, len(x)), min(self.slice_rows, max(1, len(x)))
         self.memory = [(buffer(rows[0]), *(buffer(rows[1]) for _ in range(3))) for _ in range(_workers(xp))]
         self.tiles = list(self._tiles()) if self.width == c else None  # a single tile is made once
 
@@ -197,7 +197,11 @@ class _Pass:
         if cut and self.needs:
             start = min(cut)
             rest = start + np.flatnonzero(_ordinary(self.found["norm"][start:]))
-            _share(lambda rows: self._block(self._cast(_take(features, rest[rows])), rest[rows]), _blocks(len(rest), self.block_rows), self.xp)
+            _share(
+                lambda rows: self._block(self._cast(_take(features, rest[rows])), rest[rows]),
+                _blocks(len(rest), self.block_rows),
+                self.xp,
+            )
 
     def _tiles(self) -> Iterator[tuple[int, Head, Any]]:
         """Start, head and the matrix to multiply by, one tile of classes after another."""
@@ -221,7 +225,7 @@ class _Pass:
         for start, tile, matrix in self.tiles or self._tiles():
             product = memory[0][: len(x) * len(matrix)].reshape(len(x), len(matrix))
             if self.angular or tile.kind == "linear":
-                self.xp.matmul(x, matrix.T, out=product)
+                self._multiply(x, matrix, memory[0])
             for rows in _blocks(len(x), self.slice_rows):
                 part = {name: values[rows] for name, values in state.items()}
                 scale = None if magnitude is None else magnitude[rows]
@@ -235,6 +239,12 @@ class _Pass:
             else:
                 kept *= to_numpy(self.unbias[own])
                 found["nobias_confidence"][at] = kept / (kept + found["nobias_confidence"][at])
+
+    def _multiply(self, x: Any, matrix: Any, out: Any) -> None:
+        """x @ matrix.T into the flat memory `out`; NumPy's last block is filled up with zeros to the size of the others."""
+        if self.xp is np and len(x) < self.block_rows:
+            x = np.concatenate([x, np.zeros((self.block_rows - len(x), x.shape[1]), x.dtype)])
+        self.xp.matmul(x, matrix.T, out=out[: len(x) * len(matrix)].reshape(len(x), len(matrix)))
 
     def _absorb(
         self, state: dict[str, Any], product: Any, x: Any, inverse_x: Any, own: Any, scale: Any,
@@ -267,6 +277,17 @@ class _Pass:
 def _ordinary(norm: np.ndarray) -> np.ndarray:
     low, high = ORDINARY
     return (norm > low) & (norm < high)  # False for NaN as well
+
+
+def _block_rows(c: int, d: int, xp: ModuleType) -> int:
+    """Rows in a block: enough for the product to run at full speed.
+
+    NumPy's blocks are shared over threads and all of one size, whatever n is: a product of another shape may round
+    otherwise, and then a row more or less would change the last bit of its neighbours.
+    """
+    if xp is not np:
+        return min(8192, max(512, BLOCK // max(c, d)))
+    return int(2 ** np.clip(np.log2(2**18 / c) // 1, 9, 12))
 
 
 def _close_together(bias: Any) -> bool:
@@ -324,7 +345,9 @@ def _absorb_angles(state: dict[str, Any], theta: Any, own: Any, start: int, need
         theta[mine] = kept
 
 
-def _absorb_logits(state: dict[str, Any], logits: Any, theta: Any, own: Any, start: int, needs: frozenset[str], unbias: Any, terms: Any) -> None:
+def _absorb_logits(
+    state: dict[str, Any], logits: Any, theta: Any, own: Any, start: int, needs: frozenset[str], unbias: Any, terms: Any
+) -> None:
     """Fold a tile of logits into the running softmax over the other classes; `logits` and `terms` are overwritten."""
     xp = namespace(logits)
     mine = _own_entries(own, start, logits.shape[1], xp)

@@ -20,8 +20,9 @@ class AvhScaled:
 
     def see(self, x: Any, rows: Sweep) -> None:
         values = self._avh(rows)
-        self.low, self.high = np.fmin(self.low, np.fmin.reduce(values, initial=np.inf)), np.fmax(
-            self.high, np.fmax.reduce(values, initial=-np.inf)
+        self.low, self.high = (
+            np.fmin(self.low, np.fmin.reduce(values, initial=np.inf)),
+            np.fmax(self.high, np.fmax.reduce(values, initial=-np.inf)),
         )
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
@@ -64,13 +65,25 @@ def _between(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
     return np.where(np.isfinite(values) & (np.asarray(high) == low), 0.0, scaled)
 
 
-@dataset_score(AvhScaled, hard="high", range="[0, 1]", formula="(avh - min avh) / (max avh - min avh)", source="Chen et al., ICML 2020, Table 1")
+@dataset_score(
+    AvhScaled,
+    hard="high",
+    range="[0, 1]",
+    formula="(avh - min avh) / (max avh - min avh)",
+    source="Chen et al., ICML 2020, Table 1",
+)
 def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> AsDataset:
     """AVH scaled linearly to [0, 1] over the dataset, as the paper's tables show it; ranks do not change."""
     return AsDataset(features, head, labels, bias, AvhScaled())
 
 
-@dataset_score(NormInClass, hard="low", range="[0, 1]", formula="(|x| - min |x'|) / (max |x'| - min |x'|) over x' of the same class", source="Chen et al., ICML 2020, Table 1")
+@dataset_score(
+    NormInClass,
+    hard="low",
+    range="[0, 1]",
+    formula="(|x| - min |x'|) / (max |x'| - min |x'|) over x' of the same class",
+    source="Chen et al., ICML 2020, Table 1",
+)
 def norm_in_class(features: Any, labels: Any) -> AsDataset:
     """Norm scaled to [0, 1] within the given class: the norm the paper correlates with people's answers."""
     return AsDataset(features, None, labels, None, NormInClass())

@@ -1,0 +1,43 @@
+# Everything a newcomer, CI and a release need. `make help` lists it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help demo test check nightly bench dist clean
+
+help:  ## list the tasks
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+demo: $(INSTALLED)  ## set up and run the main job on built-in digits
+	$(BIN)/hardsight demo -o hardsight-demo
+
+test: $(INSTALLED) check  ## set up, check and run the tests
+	$(BIN)/python -m pytest -m "not slow"
+
+check: $(INSTALLED)  ## format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+nightly: $(INSTALLED)  ## all tests, also the long ones
+	$(BIN)/python -m pytest
+
+bench: $(INSTALLED)  ## our speed against the limit and the peers
+	$(BIN)/python -m pip install -q --group bench -c constraints.txt
+	$(BIN)/hardsight bench score
+
+dist: $(INSTALLED)  ## build the wheel and check it
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+
+clean:  ## remove what make made
+	rm -rf $(VENV) dist hardsight-demo
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip -c constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt torch
+	$(BIN)/python -m pip install -q -c constraints.txt --group test -e '.[torch]'
+	touch $@

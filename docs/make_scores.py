@@ -1,0 +1,157 @@
+"""Write docs/scores.md from the registry: python docs/make_scores.py > docs/scores.md"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from itertools import groupby
+
+from hardsight.scores import SCORES, Score
+from hardsight.scores.sweep import NONFINITE, NONFINITE_LOGIT, OK, ZERO
+from hardsight.scoring import ALL_PI, ALL_ZERO, MISSING, UNLABELED
+
+TITLES = {
+    "angular": "Angles",
+    "confidence": "Confidence",
+    "likelihood": "Likelihood",
+    "neighbours": "Neighbours",
+    "within": "Scaled over the dataset",
+}
+
+STATUSES = {
+    OK: "every score was computed",
+    UNLABELED: "no given class: scores that need a label are null, the others are there",
+    ZERO: "the feature is all zeros and has no direction: all scores are null",
+    NONFINITE: "the feature holds a NaN or an infinity: all scores are null",
+    NONFINITE_LOGIT: "a logit or probability is not finite: all scores are null",
+    MISSING: "the row of a Parquet file holds no feature: all scores are null",
+    ALL_ZERO: "every angle is 0, so AVH is 0/0: `avh` and `avh_relative` are null, the others are there",
+    ALL_PI: "every angle is pi, so AVC is 0/0: `avc_label` and `avc_predicted` are null, the others are there",
+}
+
+HEAD = """\
+# Scores
+
+<!-- Made by docs/make_scores.py from the registry. Change the docstrings, then run it again. -->
+
+Each score is one number per sample. It is a function (`hardsight.avh`), a column of the scores table (`avh`) and an
+entry of the registry (`hardsight.SCORES["avh"]`), under the same name everywhere.
+
+The letters: x is a feature (d numbers), w_k the class vector of class k (a row of `weight`), y the given class,
+p_k the softmax probability and z_k the logit of class k, c the number of classes. Angles are in radians.
+
+- **hard end** says which end of the range is hard: `high` or `low`. `hardsight.hardest` and `--by` follow it.
+- **needs** says what one value takes. A *row* score takes one sample and the head. A *dataset* score takes all samples:
+  it is asked for by name or with `all`, costs a second pass, and cannot be had for one shard.
+- **label** says whether the row must have a given class. *Not its own* means that other rows must have one.
+- **input** says what is enough: features and a head, features alone, or also bare logits or probabilities.
+
+```python
+from hardsight import SCORES
+
+for score in SCORES.values():
+    print(score.name, score.hard, score.needs, score.range)
+```
+
+## Status, and rows without a label
+
+No row is dropped. Every row of the table has a `status`, and a score that cannot be computed is null (NaN from the
+functions). No small number is added to hide a zero vector.
+
+| status | meaning |
+|---|---|
+{statuses}
+
+A label of -1 or null means unlabeled. Such a row never counts as some other class: its label-based scores are null.
+Null scores are never ranked. `--strict` (`strict=True`) turns a row that cannot be scored into an error; unlabeled
+rows are still accepted.
+
+## All scores
+
+| score | hard end | needs | label | input |
+|---|---|---|---|---|
+{index}
+"""
+
+ENTRY = """\
+### {name}
+
+{meaning}
+
+- **formula:** `{formula}`
+- **range:** {range}
+- **hard end:** {hard}
+- **needs:** {needs}
+- **label:** {label}
+- **input:** {input}
+- **source:** {source}
+"""
+
+SOURCES = """\
+## Sources
+
+- Chen, Liu, Yu, Kautz, Shrivastava, Garg, Anandkumar: Angular Visual Hardness. ICML 2020, arXiv:1912.02279.
+- Peng, Islam, Tu: Angular Gap. ACM MM 2022, arXiv:2207.08525.
+- Paul, Ganguli, Dziugaite: Deep Learning on a Data Diet. NeurIPS 2021, arXiv:2107.07075.
+- Pleiss, Zhang, Elenberg, Weinberger: Identifying Mislabeled Data using the Area Under the Margin Ranking. NeurIPS 2020,
+  arXiv:2001.10528.
+- Wan, Zhong, Li, Chen: Rethinking Feature Distribution for Loss Functions in Image Classification. CVPR 2018,
+  arXiv:1803.02988.
+
+Several public versions of these formulas differ from the papers. Here the norms are taken per feature and per class
+vector, not over a whole batch or matrix; the sum runs over classes only; and the nearest other class is found by
+leaving out the given one, so it is right when all other cosines are negative.
+"""
+
+
+def page() -> str:
+    statuses = "\n".join(f"| `{name}` | {meaning} |" for name, meaning in STATUSES.items())
+    parts = [HEAD.format(statuses=statuses, index="\n".join(index_row(score) for score in SCORES.values()))]
+    for module, scores in groupby(SCORES.values(), key=lambda score: score.function.__module__):
+        intro = prose(inspect.getdoc(sys.modules[module]) or "").split("\n\n")[0]
+        parts.append(f"## {TITLES[module.rpartition('.')[2]]}\n\n{intro}\n")
+        parts += [entry(score) for score in scores]
+    return "\n".join([*parts, SOURCES])
+
+
+def index_row(score: Score) -> str:
+    return f"| [`{score.name}`](#{score.name}) | {score.hard} | {score.needs} | {label(score)} | {enough(score)} |"
+
+
+def entry(score: Score) -> str:
+    return ENTRY.format(
+        name=score.name,
+        meaning=prose(inspect.getdoc(score.function) or ""),
+        formula=score.formula,
+        range=score.range,
+        hard=score.hard,
+        needs=score.needs,
+        label=label(score),
+        input=enough(score),
+        source=score.source,
+    )
+
+
+def label(score: Score) -> str:
+    if score.labels:
+        return "yes"
+    return "not its own" if score.needs == "dataset" else "no"
+
+
+def enough(score: Score) -> str:
+    if score.name == "max_logit":
+        return "features and head, or logits"
+    if score.from_logits():
+        return "features and head, or logits, or probs"
+    return "features and head" if score.passes else "features"
+
+
+def prose(docstring: str) -> str:
+    """A docstring up to its Args, Returns or Example."""
+    paragraphs = docstring.split("\n\n")
+    kept = [text for text in paragraphs if not text.startswith(("Args:", "Returns:", "Example:"))]
+    return "\n\n".join(kept)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

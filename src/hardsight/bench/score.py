@@ -1,0 +1,136 @@
+"""`hardsight bench score`: scores against the bare product features @ weight.T, and against the peers."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hardsight.bench.timing import Measurement, best_times, extra_memory, ratios
+from hardsight.head import Head
+from hardsight.scores import avh
+from hardsight.scores.sweep import sweep
+
+SHAPES = ((20000, 2048, 1000), (50000, 512, 1000), (50000, 512, 100))  # (n, d, c)
+AVH_LIMIT = {"torch": (1.15, 1.15, 1.3), "numpy": (1.5, 1.5, 1.5)}
+ALL_LIMIT = (1.6, 1.6, None)  # torch
+MEMORY_LIMIT = 64.0  # MB
+PEERS_SHAPE = (20000, 512, 100)
+
+
+def run(rounds: int = 7) -> list[Measurement]:
+    """All of it, in one run; torch and peers only where they are installed."""
+    lines: list[Measurement] = []
+    for backend in ("torch", "numpy"):
+        if backend == "torch" and importlib.util.find_spec("torch") is None:
+            continue
+        for index, shape in enumerate(SHAPES):
+            lines += _against_the_product(backend, shape, index, rounds)
+    lines += _growth(rounds)
+    lines += _memory()
+    return lines + _peers(max(1, rounds // 2))
+
+
+def _arrays(shape: tuple[int, int, int], backend: str = "numpy") -> tuple[Any, Head, np.ndarray]:
+    """Random features, a head with bias, and labels."""
+    n, d, c = shape
+    rng = np.random.default_rng(0)
+    features: Any = rng.standard_normal((n, d), dtype=np.float32)
+    weight: Any
+    bias: Any
+    weight, bias = rng.standard_normal((c, d), dtype=np.float32) / np.float32(d**0.5), rng.standard_normal(c, dtype=np.float32)
+    labels = rng.integers(0, c, n)
+    if backend == "torch":
+        import torch
+
+        features, weight, bias = (torch.from_numpy(x) for x in (features, weight, bias))
+    return features, Head("linear", weight, bias), labels
+
+
+def _against_the_product(backend: str, shape: tuple[int, int, int], index: int, rounds: int) -> list[Measurement]:
+    features, head, labels = _arrays(shape, backend)
+    work: dict[str, Callable[[], object]] = {
+        "features @ weight.T": lambda: features @ head.weight.T,
+        "avh": lambda: avh(features, head, labels),
+        "all row scores": lambda: sweep(features, head, labels),
+    }
+    limits = {"avh": AVH_LIMIT[backend][index]}
+    limit = ALL_LIMIT[index]
+    if backend == "torch" and limit is not None:
+        limits["all row scores"] = limit
+    return ratios(f"{backend} {shape}", best_times(work, rounds), "features @ weight.T", limits)
+
+
+def _growth(rounds: int) -> list[Measurement]:
+    """Time for four times the samples: four times as much is linear."""
+    features, head, labels = _arrays((40000, 256, 200))
+    quarter = slice(0, 10000)
+    work: dict[str, Callable[[], object]] = {
+        "avh of n": lambda: avh(features[quarter], head, labels[quarter]),
+        "avh of 4 n": lambda: avh(features, head, labels),
+    }
+    return ratios("numpy n = 10000, d = 256, c = 200", best_times(work, rounds), "avh of n", {"avh of 4 n": 4.4})
+
+
+def _memory() -> list[Measurement]:
+    """Memory on top of the inputs: the same for ten times the samples, and for 100,000 classes."""
+    lines = []
+    for n, d, c in ((20000, 256, 1000), (200000, 256, 1000), (2000, 64, 100000)):
+        features, head, labels = _arrays((n, d, c))
+        sweep(features[:100], head, labels[:100])  # threads and libraries are there
+        used = extra_memory(lambda f=features, h=head, y=labels: sweep(f, h, y))  # type: ignore[misc]
+        if used is not None:
+            results = 8 * 13 * n / 2**20  # what the caller gets back is not extra
+            lines.append(Measurement(f"numpy {(n, d, c)}", "extra memory", max(0.0, used - results), "MB", limit=MEMORY_LIMIT))
+    return lines
+
+
+def _peers(rounds: int) -> list[Measurement]:
+    """What others take for their scores, from probabilities or logits that are ready."""
+    features, head, labels = _arrays(PEERS_SHAPE)
+    from scipy.special import softmax
+
+    logits = head.logits(features)
+    probs = softmax(logits, axis=1)
+
+    def straightforward() -> np.ndarray:
+        unit = features / np.linalg.norm(features, axis=1, keepdims=True)
+        cosine = unit @ (head.weight / np.linalg.norm(head.weight, axis=1, keepdims=True)).T
+        theta = np.arccos(np.clip(cosine, -1, 1))
+        return np.asarray(theta[np.arange(len(theta)), labels] / theta.sum(1))
+
+    work: dict[str, Callable[[], object]] = {
+        "hardsight: avh from features": lambda: avh(features, head, labels),
+        "hardsight: all row scores from features": lambda: sweep(features, head, labels),
+        "NumPy: avh, straightforward": straightforward,
+    }
+    if importlib.util.find_spec("cleanlab"):
+        from cleanlab.filter import find_label_issues
+        from cleanlab.rank import get_label_quality_scores
+
+        for method in ("self_confidence", "normalized_margin", "confidence_weighted_entropy"):
+            work[f"cleanlab.rank: {method}"] = lambda m=method: get_label_quality_scores(labels, probs, method=m)  # type: ignore[misc]
+        work["cleanlab: find_label_issues"] = lambda: find_label_issues(labels, probs, n_jobs=1)
+    if importlib.util.find_spec("aum") and importlib.util.find_spec("torch"):
+        work["aum: update"] = _aum_update(logits, labels)
+    return ratios(f"peers {PEERS_SHAPE}", best_times(work, rounds), "hardsight: avh from features", {})
+
+
+def _aum_update(logits: np.ndarray, labels: np.ndarray) -> Callable[[], object]:
+    import torch
+    from aum import AUMCalculator
+
+    folder = tempfile.mkdtemp(prefix="hardsight-bench-")
+    tensors = torch.from_numpy(logits), torch.from_numpy(labels)
+    ids = list(range(len(labels)))
+    return lambda: AUMCalculator(folder, compressed=True).update(*tensors, ids)
+
+
+if __name__ == "__main__":
+    from hardsight.bench.timing import report
+
+    report(run(int(sys.argv[1]) if len(sys.argv) > 1 else 7), None)

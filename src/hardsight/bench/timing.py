@@ -1,0 +1,81 @@
+"""How every benchmark measures and reports: interleaved rounds, the best of each, a ratio to a baseline of the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hardsight.scores.sweep import num_threads
+from hardsight.version import VERSION
+from hardsight.writing import write_json
+
+REST = 0.06  # seconds between timings: thread pools keep a core spinning for a while after a product
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One line of a benchmark: what, on which case, its time or size, and its ratio to the baseline."""
+
+    case: str
+    what: str
+    value: float
+    unit: str
+    ratio: float | None = None  # to the baseline of the same case
+    limit: float | None = None  # what we promise the ratio, or else the value, stays under
+
+    @property
+    def within(self) -> bool | None:
+        measured = self.value if self.ratio is None else self.ratio
+        return None if self.limit is None else measured <= self.limit
+
+
+def best_times(work: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Seconds of the fastest of several rounds, in which all take turns."""
+    best = dict.fromkeys(work, float("inf"))
+    for _ in range(rounds):
+        for name, function in work.items():
+            time.sleep(REST)
+            start = time.perf_counter()
+            function()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def ratios(case: str, times: dict[str, float], baseline: str, limits: dict[str, float]) -> list[Measurement]:
+    """One measurement per time, the baseline's own ratio being 1."""
+    return [
+        Measurement(case, name, seconds * 1e3, "ms", seconds / times[baseline], limits.get(name))
+        for name, seconds in times.items()
+    ]
+
+
+def extra_memory(function: Callable[[], object]) -> float | None:
+    """Peak resident memory in MB over what was there before, or None where the system does not tell."""
+    status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+    if not reset.exists():
+        return None
+
+    def kilobytes(name: str) -> int:
+        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(name))
+
+    reset.write_text("5")  # the peak starts again from here
+    before = kilobytes("VmRSS")
+    function()
+    return (kilobytes("VmHWM") - before) / 1024
+
+
+def report(measurements: list[Measurement], json: Path | None) -> None:
+    """A table on the screen, and JSON for machines."""
+    from hardsight.cli.words import number, print_table
+
+    verdict = {True: "yes", False: "NO", None: ""}
+    rows = [
+        (m.case, m.what, f"{number(m.value)} {m.unit}", number(m.ratio), number(m.limit), verdict[m.within]) for m in measurements
+    ]
+    print_table(("case", "what", "best", "ratio", "limit", "within"), rows, title=f"{num_threads()} threads", words=2)
+    if json is not None:
+        lines = [asdict(m) | {"within": m.within} for m in measurements]
+        write_json(json, {"version": VERSION, "threads": num_threads(), "measurements": lines})
+        print(f"wrote {json}")

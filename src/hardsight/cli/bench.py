@@ -1,0 +1,31 @@
+"""`hardsight bench`: our speed against the limit and the peers, in one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from hardsight.cli import app
+
+bench = typer.Typer(
+    help="Measure our speed against the physical limit and the peers, in one run.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(bench, name="bench")
+
+
+@bench.command("score")
+def bench_score(
+    rounds: int = typer.Option(7, min=1, help="Interleaved rounds; the best of each counts."),
+    json: Path = typer.Option(None, "--json", help="Also write the table as JSON."),
+) -> None:
+    """Scores against the bare product features @ weight.T, on the same arrays and threads.
+
+    \b
+    Example:
+        hardsight bench score --json bench.json
+    """
+    from hardsight.bench.score import run
+    from hardsight.bench.timing import report
+
+    report(run(rounds), json)

@@ -1,0 +1,124 @@
+"""`ImageData`: what every reader returns. Ids, labels and columns in memory; each image read when asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from PIL import Image
+
+from hardsight.errors import InputError
+
+
+class Images(Protocol):
+    """Where pixels come from: files, a tar, arrays. Picklable; holds no open file and no decoded image."""
+
+    def __len__(self) -> int: ...
+
+    def image(self, row: int) -> Image.Image:
+        """Image number `row`, or BrokenImage."""
+
+    def take(self, rows: Sequence[int]) -> Images:
+        """The same source with only these rows, in this order."""
+
+    def digest(self, ids: Sequence[str]) -> str:
+        """sha256 that changes when the images do, without decoding any."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImageData:
+    """n images with what is known of them.
+
+    Args:
+        kind: which reader made it: "folder", "tar", "list", "csv", "parquet", "npz", "npy", "idx", "cifar10", "digits".
+        ids: n unique strings, the same on every run: the path below the root in posix form for files and tar members,
+            the row number for arrays ("42", or "test/42" where the data has splits), the `id` column where there is one.
+        images: where the pixels come from.
+        labels: (n,) int64, -1 where unlabeled; None where nothing is labeled.
+        class_names: one name per class index, or None.
+        columns: further columns by name, n entries each: `path`, `split`, `domain`, and any the user brought.
+            `path` is posix, below `roots[0]`.
+        roots: the directories image files are read from; empty for arrays and tar.
+        notes: what the reader decided by itself, one sentence each, to be shown to the user.
+    """
+
+    kind: str
+    ids: list[str]
+    images: Images
+    labels: np.ndarray | None = None
+    class_names: list[str] | None = None
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+    roots: list[Path] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        n = len(self.ids)
+        lengths = {"images": len(self.images), **{name: len(column) for name, column in self.columns.items()}}
+        if self.labels is not None:
+            lengths["labels"] = len(self.labels)
+        wrong = {name: length for name, length in lengths.items() if length != n}
+        if wrong:
+            raise InputError(f"every column needs one entry per image, {n} here, got {wrong}.")
+        _check_unique(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def image(self, row: int) -> Image.Image:
+        """Image number `row`: RGB, or "L" for grey arrays. Raises BrokenImage; safe from threads and workers."""
+        return self.images.image(row)
+
+    def take(self, rows: Sequence[int] | np.ndarray) -> ImageData:
+        """The same data with only these rows, in this order; classes keep their index."""
+        picked = [int(row) for row in rows]
+        return replace(
+            self,
+            ids=[self.ids[row] for row in picked],
+            images=self.images.take(picked),
+            labels=None if self.labels is None else self.labels[picked],
+            columns={name: [column[row] for row in picked] for name, column in self.columns.items()},
+        )
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What the input is, in a few words that go into JSON: a resumed run must find the same.
+
+        `sha256` covers the images (name, size and time of each file; all bytes of an array file), in any order;
+        `columns_sha256` the ids, labels, class names and columns, in theirs.
+        """
+        labels = None if self.labels is None else self.labels.tolist()
+        told = json.dumps([self.ids, labels, self.class_names, self.columns], default=str)
+        return {
+            "kind": self.kind,
+            "count": len(self),
+            "sha256": self.images.digest(self.ids),
+            "columns_sha256": hashlib.sha256(told.encode()).hexdigest(),
+        }
+
+    def __repr__(self) -> str:
+        classes = "no" if self.labels is None else f"{num_classes(self)}"
+        return f"ImageData({self.kind}, {len(self)} images, {classes} classes, columns {sorted(self.columns)})"
+
+
+def num_classes(data: ImageData) -> int:
+    """How many classes the labels speak of."""
+    if data.class_names is not None:
+        return len(data.class_names)
+    return 0 if data.labels is None else int(data.labels.max(initial=-1)) + 1
+
+
+def _check_unique(ids: Sequence[str]) -> None:
+    if len(set(ids)) == len(ids):
+        return
+    first: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        if name in first:
+            raise InputError(
+                f"ids must be unique, but rows {first[name]} and {row} (from 0) are both {name!r}. "
+                "Drop one of them, or give each row its own `id` column."
+            )
+        first[name] = row

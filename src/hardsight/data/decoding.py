@@ -1,0 +1,129 @@
+"""Bytes in, an upright 8-bit image out, or `BrokenImage` with a short reason.
+
+The format is told from the bytes, never from the name, and only plain raster formats are tried (Pillow's EPS reader,
+for one, starts another program). The size is read from the header and refused before any pixel is decoded.
+
+    CMYK, YCbCr, HSV, palette    converted to RGB
+    alpha                        laid over white, as a person sees it on a page
+    16-bit grey                  scaled to 8 bits (not clipped); floats in [0, 1] likewise
+    EXIF orientation             applied, then dropped with all other metadata
+    animation                    first frame
+"""
+
+from __future__ import annotations
+
+from typing import IO
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+from PIL.Image import DecompressionBombError, DecompressionBombWarning, Transpose
+
+from hardsight.errors import FileError
+
+MAX_PIXELS = 50_000_000
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
+SUFFIXES = frozenset(".jpg .jpeg .jpe .jfif .png .webp .gif .bmp .tif .tiff .ppm .pgm .pbm .pnm".split())
+
+REASONS = {
+    "missing": "there is no such file",
+    "outside_root": "it lies outside the data's folder, through a link",
+    "not_a_file": "it is a folder, a pipe or a device, not a file",
+    "empty": "the file has no bytes",
+    "not_an_image": f"its bytes are none of {', '.join(FORMATS)}",
+    "too_large": f"it has more than {MAX_PIXELS // 1_000_000} million pixels",
+    "truncated": "the file ends before the picture does",
+    "unsupported_depth": "its numbers fit neither 8 bits, 16 bits nor [0, 1]",
+    "unreadable": "it cannot be read",
+}
+
+
+class BrokenImage(FileError):
+    """One image that cannot be read. `reason` is a key of `REASONS`; a run lists it and goes on.
+
+    Example:
+        >>> print(BrokenImage("truncated", "cat/7.png"))
+        cat/7.png: the file ends before the picture does (truncated).
+    """
+
+    def __init__(self, reason: str, name: str = "", detail: str = "") -> None:
+        super().__init__(reason, name, detail)  # all three in args, so that it crosses processes whole
+        self.reason, self.name, self.detail = reason, name, detail
+
+    def __str__(self) -> str:
+        where = f"{self.name}: " if self.name else ""
+        because = f"; {self.detail}" if self.detail else ""
+        return f"{where}{REASONS.get(self.reason, self.reason)} ({self.reason}{because})."
+
+
+def decode(stream: IO[bytes], name: str) -> Image.Image:
+    """An upright RGB image from an open file, or BrokenImage. Safe to call from several threads."""
+    try:
+        picture = Image.open(stream, formats=FORMATS)
+    except UnidentifiedImageError as error:
+        stream.seek(0)
+        raise BrokenImage("not_an_image" if stream.read(1) else "empty", name) from error
+    except (DecompressionBombError, DecompressionBombWarning) as error:
+        raise BrokenImage("too_large", name, str(error)) from error
+    except Exception as error:  # a plugin may raise anything on bytes made to confuse it
+        raise BrokenImage("unreadable", name, _oneline(error)) from error
+    width, height = picture.size
+    if width * height > MAX_PIXELS:
+        raise BrokenImage("too_large", name, f"{width} x {height}")
+    try:
+        picture.load()
+        pixels = _as_rgb(_upright(picture))
+    except BrokenImage as broken:
+        raise BrokenImage(broken.reason, name, broken.detail) from broken
+    except MemoryError as error:
+        raise BrokenImage("too_large", name, f"{width} x {height}") from error
+    except Exception as error:
+        cut_short = isinstance(error, (EOFError, SyntaxError)) or "truncated" in str(error).lower()
+        raise BrokenImage("truncated" if cut_short else "unreadable", name, _oneline(error)) from error
+    pixels = pixels.copy() if pixels is picture else pixels  # a plain Image, free of its file
+    pixels.info = {}  # nobody turns it a second time
+    return pixels
+
+
+TURNS = {
+    2: Transpose.FLIP_LEFT_RIGHT,
+    3: Transpose.ROTATE_180,
+    4: Transpose.FLIP_TOP_BOTTOM,
+    5: Transpose.TRANSPOSE,
+    6: Transpose.ROTATE_270,
+    7: Transpose.TRANSVERSE,
+    8: Transpose.ROTATE_90,
+}
+ORIENTATION = 0x0112
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    """The picture turned as its EXIF orientation says. Called after load(): Pillow turns TIFF by itself there."""
+    try:
+        turn = TURNS.get(picture.getexif().get(ORIENTATION, 1))
+    except Exception:  # broken metadata is no reason to lose the pixels
+        return picture
+    return picture if turn is None else picture.transpose(turn)
+
+
+def _as_rgb(picture: Image.Image) -> Image.Image:
+    """Any Pillow mode as RGB, 8 bits."""
+    if picture.mode == "RGB" and "transparency" not in picture.info:
+        return picture
+    if picture.mode.startswith("I") or picture.mode == "F":
+        return Image.fromarray(_eight_bits(np.asarray(picture))).convert("RGB")
+    if picture.mode in ("RGBA", "LA", "PA", "RGBa") or "transparency" in picture.info:
+        layer = picture.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
+    return picture.convert("RGB")
+
+
+def _eight_bits(values: np.ndarray) -> np.ndarray:
+    """(h, w) 16-bit integers, or floats in [0, 1], as uint8."""
+    top = 1.0 if values.dtype.kind == "f" else 65535.0
+    if not (values.min() >= 0 and values.max() <= top):  # false for NaN too
+        raise BrokenImage("unsupported_depth", detail=f"values {values.min()} to {values.max()}")
+    return np.rint(values * (255.0 / top)).astype(np.uint8)
+
+
+def _oneline(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

@@ -1,0 +1,124 @@
+"""Image files below one root. No name, link or list entry leads out of it, and nothing is ever fetched."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+
+from hardsight.data.decoding import SUFFIXES, BrokenImage, decode
+from hardsight.errors import InputError
+
+
+def is_image_name(name: str) -> bool:
+    """Whether the name says image and is not hidden (`.name`, as some systems leave beside each file)."""
+    file = name.rpartition("/")[2]
+    return not file.startswith(".") and os.path.splitext(file)[1].lower() in SUFFIXES
+
+
+def printable(name: str) -> str:
+    r"""A file name as text that any file can hold: bytes that are not UTF-8 are spelled out.
+
+    Example:
+        >>> printable("caf\udce9.png")
+        'caf\\xe9.png'
+    """
+    try:
+        name.encode()
+        return name
+    except UnicodeEncodeError:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def path_below(root: str, text: str, where: str) -> str:
+    """A path from a list or table as a posix path below root, or InputError naming the place.
+
+    Relative paths are read from the root. An absolute one must lie below it. `..`, URLs, drive letters and network
+    shares are refused. Links are looked at when the file is read.
+
+    Example:
+        >>> path_below("/data", "./cat//1.png", "row 0")
+        'cat/1.png'
+    """
+    if not text:
+        raise InputError(f"{where}: the path is empty.")
+    if "\0" in text or re.match(r"(?i)[a-z][a-z0-9+.-]*:[\\/]|file:|data:|\\\\|//", text):
+        raise _refused(where, text, "a URL, a drive, a network share or no path at all")
+    if ".." in re.split(r"[\\/]", text):
+        raise _refused(where, text, "it goes up with `..`")
+    if os.path.isabs(text):
+        if os.path.commonpath([root, os.path.normpath(text)]) == root:
+            text = os.path.relpath(text, root)
+        elif os.path.commonpath([root, os.path.realpath(text)]) == root:  # the root itself was named through a link
+            text = os.path.relpath(os.path.realpath(text), root)
+        else:
+            raise _refused(where, text, "it lies outside")
+    return os.path.normpath(text).replace(os.sep, "/")
+
+
+def _refused(where: str, text: str, why: str) -> InputError:
+    return InputError(
+        f"{where}: a path must name a file below the folder of the file that lists it, got {printable(text)!r} ({why}). "
+        "Write it relative to that folder, or move the listing to a folder above the images."
+    )
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Images as files: a root (real, absolute) and posix paths below it, as the file system spells them."""
+
+    root: str
+    paths: list[str]
+
+    @classmethod
+    def below(cls, root: Path, paths: Iterable[str]) -> ImageFiles:
+        return cls(os.path.realpath(root), list(paths))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def take(self, rows: Sequence[int]) -> ImageFiles:
+        return ImageFiles(self.root, [self.paths[row] for row in rows])
+
+    def image(self, row: int) -> Image.Image:
+        path, name = os.path.join(self.root, self.paths[row]), printable(self.paths[row])
+        real = os.path.realpath(path)
+        if os.path.commonpath([self.root, real]) != self.root:
+            raise BrokenImage("outside_root", name)
+        # real holds no link any more; if one is put there meanwhile, NOFOLLOW refuses it. NONBLOCK: a pipe does not hang.
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        try:
+            if not stat.S_ISREG(os.stat(real).st_mode):
+                raise BrokenImage("not_a_file", name)
+            handle = os.open(real, flags)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise BrokenImage("missing", name) from error
+        except OSError as error:
+            raise BrokenImage("unreadable", name, error.strerror or str(error)) from error
+        with os.fdopen(handle, "rb") as stream:
+            return decode(stream, name)
+
+    def digest(self, ids: Sequence[str]) -> str:
+        """sha256 over the sorted (id, size, time of change) of the files; a missing one has size -1."""
+        lines = []
+        for id, path in zip(ids, self.paths, strict=True):
+            try:
+                seen = os.stat(os.path.join(self.root, path))
+                lines.append(f"{id}\0{seen.st_size}\0{seen.st_mtime_ns}\n")
+            except OSError:
+                lines.append(f"{id}\0-1\0-1\n")
+        return hash_lines(lines)
+
+
+def hash_lines(lines: Iterable[str]) -> str:
+    """sha256 of lines in sorted order."""
+    digest = hashlib.sha256()
+    for line in sorted(lines):
+        digest.update(line.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

@@ -1,0 +1,124 @@
+"""MNIST's idx files, plain or .gz: two zero bytes, 08 (uint8), the number of dimensions, each size as a big-endian int32.
+
+A folder holds `train-images-idx3-ubyte`, `train-labels-idx1-ubyte` and the same with `t10k` (or `test`); a single images file
+finds its labels beside it. EMNIST and Fashion-MNIST come this way too.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from hardsight.checks import check_labels
+from hardsight.data.arrays import ImageArrays, row_ids
+from hardsight.data.dataset import ImageData
+from hardsight.errors import FileError, InputError
+
+IMAGES_FILE = re.compile(r"(?P<set>.*)images(?P<dash>[-.])idx3-ubyte(?P<gz>\.gz)?")
+MAX_BYTES = 8 * 2**30
+
+
+def is_idx(path: Path) -> bool:
+    """Whether the file begins as an idx file of images does."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+            return file.read(4) == b"\0\0\x08\x03"
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
+def idx_files(folder: Path) -> list[Path]:
+    """The idx image files of a folder, train before test, each once even if the .gz lies beside it."""
+    found = {path.name.removesuffix(".gz"): path for path in sorted(folder.iterdir(), reverse=True) if _split(path) is not None}
+    return sorted(found.values(), key=lambda path: (_split(path) != "train", path.name))
+
+
+def read_idx(files: list[Path]) -> ImageData:
+    """The images of one or more idx files, one split each."""
+    splits = [_split(path) for path in files]
+    if len(set(splits)) != len(files):
+        names = ", ".join(path.name for path in files)
+        raise InputError(
+            f"{files[0].parent}: a folder of idx files must hold one set of train and test, got {names}: pass one file."
+        )
+    loads, counts, ids, split_column, sources = [], [], [], [], []
+    labels: list[np.ndarray | None] = []
+    for path, split in zip(files, splits, strict=True):
+        path = path.absolute()
+        count = len(load_idx(path, 3))
+        loads.append(partial(load_idx, path, 3))
+        counts.append(count)
+        ids += row_ids(count, split or None)
+        split_column += [split or None] * count
+        sources.append(path)
+        beside = _labels_file(path)
+        labels.append(None if beside is None else _read_labels(beside, count))
+        sources += [beside] if beside is not None else []
+    if any(part is None for part in labels) and any(part is not None for part in labels):
+        raise InputError(f"{files[0].parent}: every idx images file needs its labels file beside it, or none.")
+    known = [part for part in labels if part is not None]
+    return ImageData(
+        kind="idx",
+        ids=ids,
+        images=ImageArrays(loads, counts, sources),
+        labels=np.concatenate(known) if known else None,
+        columns={"split": split_column} if any(splits) else {},
+    )
+
+
+def load_idx(path: Path, dimensions: int) -> np.ndarray:
+    """The uint8 array of an idx file; a plain one is memory-mapped."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+            head = file.read(4 + 4 * dimensions)
+            if len(head) < 4 + 4 * dimensions or head[:4] != bytes([0, 0, 8, dimensions]):
+                raise FileError(
+                    f"{path}: an idx file of uint8 in {dimensions} dimensions begins 00 00 08 0{dimensions}, "
+                    f"got {head[:4].hex(' ') or 'nothing'}."
+                )
+            shape = tuple(int(size) for size in np.frombuffer(head, ">u4", offset=4))
+            size = int(np.prod(shape, dtype=object))
+            if size > MAX_BYTES:
+                raise FileError(f"{path}: its header declares {shape}, more than {MAX_BYTES} bytes.")
+            if path.suffix == ".gz":
+                content = file.read(size + 1)
+                found = len(content)
+            else:
+                found = path.stat().st_size - len(head)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileError(f"{path}: cannot be read ({error}).") from error
+    if found != size:
+        raise FileError(f"{path}: its header declares {shape}, {size} bytes, but {'more' if found > size else found} follow.")
+    if size == 0 or path.suffix == ".gz":
+        return np.frombuffer(content if size else b"", np.uint8).reshape(shape)
+    return np.memmap(path, np.uint8, "r", len(head), shape)
+
+
+def _split(path: Path) -> str | None:
+    """train, test, or "" where the name tells neither; None for other files."""
+    match = IMAGES_FILE.fullmatch(path.name)
+    if not match:
+        return None
+    name = match["set"].lower()
+    return "train" if "train" in name else "test" if "t10k" in name or "test" in name else ""
+
+
+def _labels_file(path: Path) -> Path | None:
+    match = IMAGES_FILE.fullmatch(path.name)
+    if not match:
+        return None
+    plain = path.with_name(f"{match['set']}labels{match['dash']}idx1-ubyte")
+    packed = plain.with_name(f"{plain.name}.gz")
+    return next((each for each in (plain, packed) if each.is_file()), None)
+
+
+def _read_labels(path: Path, count: int) -> np.ndarray:
+    try:
+        return check_labels(load_idx(path, 1), count, None)
+    except InputError as error:
+        raise InputError(f"{path}: {str(error).replace('features', 'images')}") from error

@@ -1,0 +1,125 @@
+"""List files: one `path label` per line, as Office-Home, VisDA (image_list.txt) and many others are told.
+
+The label is the last word of a line, so paths may hold spaces; it is a class index or a class name. A line that ends like
+an image name has no label. Paths are read from the folder of the list.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardsight.data.dataset import ImageData
+from hardsight.data.files import ImageFiles, is_image_name, path_below, printable
+from hardsight.data.labels import names_by_label, read_labels, split_name
+from hardsight.data.layout import read_layout
+from hardsight.errors import FileError, InputError
+
+LIST_NAME = "image_list.txt"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a list: where it stands, the path below the root, the label as written (None: unlabeled)."""
+
+    where: str
+    path: str
+    label: str | None
+
+
+def read_list(path: Path, level: int | None = None) -> ImageData:
+    """The images that one list file names."""
+    return _from_lines(path.parent, read_lines(path), {}, level)
+
+
+def lists_in(folder: Path) -> list[Path]:
+    """The folder's own image_list.txt, or those of the folders just below it."""
+    own = folder / LIST_NAME
+    return [own] if own.is_file() else sorted(folder.glob(f"*/{LIST_NAME}"))
+
+
+def read_lists(folder: Path, lists: Sequence[Path], level: int | None = None) -> ImageData:
+    """Several lists as one: VisDA's train/, validation/ and test/image_list.txt. Their folders become the split or domain."""
+    if len(lists) == 1 and lists[0].parent == folder:
+        return read_list(lists[0], level)
+    lines: list[Line] = []
+    origin: list[str] = []
+    parts: list[slice] = []
+    for path in lists:
+        name = path.parent.name
+        below = [Line(line.where, f"{name}/{line.path}", line.label) for line in read_lines(path)]
+        parts.append(slice(len(lines), len(lines) + len(below)))
+        lines += below
+        origin += [name] * len(below)
+    splits = [split_name(name) for name in origin]
+    columns = {"domain": [printable(name) for name in origin]} if None in splits else {"split": splits}
+    return _from_lines(folder, lines, columns, level, parts)
+
+
+def read_lines(path: Path) -> list[Line]:
+    """The lines of a list, each path proven to lie below the list's folder. Empty lines are skipped."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig", "surrogateescape")
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read ({error.strerror}).") from error
+    if "\0" in text:
+        raise FileError(f"{path}: a list must be text, one `path label` per line; this file is binary.")
+    root = os.path.realpath(path.parent)
+    lines = []
+    for number, line in enumerate(re.split("\r\n|\n|\r", text), start=1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            name, label = _split_line(line.strip(), where)
+            lines.append(Line(where, path_below(root, name, where), label))
+    return lines
+
+
+def _split_line(line: str, where: str) -> tuple[str, str | None]:
+    pair = re.fullmatch(r"(.*\S)\s+(\S+)", line, flags=re.DOTALL)
+    if pair and (re.fullmatch(r"[+-]?[0-9]+", pair[2]) or (is_image_name(pair[1]) and not is_image_name(line))):
+        return pair[1], pair[2]
+    if is_image_name(line):
+        return line, None
+    raise InputError(f"{where}: expected `path label` or the path of an image, got {printable(line)!r}.")
+
+
+def _from_lines(
+    root: Path, lines: list[Line], columns: dict[str, list[Any]], level: int | None, parts: Sequence[slice] = ()
+) -> ImageData:
+    paths = [line.path for line in lines]
+    names = [printable(path) for path in paths]
+    data = ImageData(
+        kind="list",
+        ids=names,
+        images=ImageFiles.below(root, paths),
+        columns={"path": names, **columns},
+        roots=[Path(os.path.realpath(root))],
+    )
+    if level is not None:
+        layout = read_layout(paths, level)
+        return replace(data, labels=layout.labels, class_names=layout.class_names, notes=layout.notes)
+    labels = read_labels([line.label for line in lines], lambda row: lines[row].where)
+    if labels.class_names is not None:
+        return replace(data, labels=labels.index, class_names=labels.class_names, notes=labels.notes)
+    class_names, told = name_from_folders(paths, labels.index)
+    for part in parts:  # a list whose folders say nothing (test/trunk0/...) does not spoil the names told by another
+        if class_names is None:
+            class_names, _ = name_from_folders(paths[part], labels.index[part])
+            class_names = class_names if class_names and len(class_names) > labels.index.max() else None
+    return replace(data, labels=labels.index, class_names=class_names, columns={**told, **data.columns}, notes=labels.notes)
+
+
+def name_from_folders(paths: Sequence[str], labels: np.ndarray) -> tuple[list[str] | None, dict[str, list[Any]]]:
+    """Class names, and `split` and `domain` columns, from the folders, where they agree with the labels one to one."""
+    layout = read_layout(paths)
+    if layout.labels is None or layout.class_names is None:
+        return None, {}
+    words = [layout.class_names[k] if k >= 0 else None for k in layout.labels.tolist()]
+    names = names_by_label(labels, words)
+    return names, dict(layout.columns) if names is not None else {}

@@ -1,0 +1,216 @@
+"""`open_data`: look at what it is, call the reader, then labels, split and limit, the same for all."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardsight.checks import UNLABELED
+from hardsight.data.archive import read_tar
+from hardsight.data.arrays import read_npy, read_npz
+from hardsight.data.cifar import cifar_batches, read_cifar
+from hardsight.data.dataset import ImageData
+from hardsight.data.digits import read_digits
+from hardsight.data.files import is_image_name, printable
+from hardsight.data.folders import read_folder
+from hardsight.data.idx import idx_files, is_idx, read_idx
+from hardsight.data.labels import read_labels, split_name
+from hardsight.data.lists import lists_in, read_lines, read_list, read_lists
+from hardsight.data.sheets import read_columns, read_sheet
+from hardsight.errors import FileError, InputError
+
+SHEETS = (".csv", ".tsv", ".parquet")
+LISTS = (".txt", ".lst", ".list")
+
+
+def open_data(
+    spec: str | Path, *, limit: int | None = None, split: str | None = None, labels_from: str | Path | None = None
+) -> ImageData:
+    """Images from wherever they lie, with ids, labels and columns. No image is read yet.
+
+    Args:
+        spec: a folder (class folders, domain/class folders, MNIST idx, CIFAR-10 binary batches, image_list.txt), a file
+            (.csv, .tsv, .parquet, .txt list, .tar, .npz, .npy, idx), or `digits`, `digits:train`, `digits:test` for the built-in
+            ones (a folder of that name is `./digits`).
+        limit: keep this many rows, spread evenly over the data so that sorted classes are all seen.
+        split: picks a split where the data has them; or names a column to be used as the split; or else, as train, val
+            or test, says which split all rows are.
+        labels_from: where labels come from, if not from where the layout has them: `folder:N` (the N-th folder from the
+            root, or from the file if negative), a column or npz array by name, or a file: .npy or text with one label a row,
+            in the order of the rows, or a CSV, Parquet or list file, joined by id or path.
+
+    Example:
+        >>> data = open_data("digits:test", limit=3)
+        >>> data.ids, data.labels, data.image(0).mode
+        (['4', '599', '1199'], array([4, 3, 1]), 'L')
+    """
+    if _is_digits(spec):
+        name = str(spec).partition(":")[2]
+        if name and split and split_name(name) != split_name(split):
+            raise InputError(f"{spec} already names a split, but split is {split!r}: give one of the two.")
+        split = name or split
+    data = _settle(_read(spec, labels_from))
+    if split is not None:
+        data = _pick_split(data, split)
+    return data if limit is None else _spread(data, limit)
+
+
+def _read(spec: str | Path, labels_from: str | Path | None) -> ImageData:
+    level, column, file = _labels_source(labels_from)
+    data = read_digits() if _is_digits(spec) else _read_path(_existing(spec), level, column)
+    if level is not None and data.kind not in ("folder", "tar", "list", "csv", "parquet"):
+        raise InputError(f"labels_from={labels_from!r} needs images in folders, but {spec} holds arrays.")
+    if column is not None and data.kind not in ("csv", "parquet", "npz"):
+        raise InputError(
+            f"labels_from={column!r} is neither an existing file nor folder:N, and {spec} has no columns to choose from."
+        )
+    return data if file is None else _relabel(data, file)
+
+
+def _is_digits(spec: str | Path) -> bool:
+    return isinstance(spec, str) and (spec == "digits" or spec.startswith("digits:"))
+
+
+def _settle(data: ImageData) -> ImageData:
+    """What holds for every reader: splits by their usual name, no labels at all is None, and a word if no file is there."""
+    columns, labels, notes = data.columns, data.labels, data.notes
+    if "split" in columns:
+        columns = {**columns, "split": [_split_value(value) for value in columns["split"]]}
+    if labels is not None and len(labels) and (labels == UNLABELED).all():
+        labels = None
+    if data.roots and len(data) and not any((data.roots[0] / path).exists() for path in columns["path"][:100]):
+        notes += (f"None of the first files named exists below {data.roots[0]}, from where paths are read.",)
+    return replace(data, labels=labels, columns=columns, notes=notes)
+
+
+def _split_value(value: Any) -> str | None:
+    return None if value is None else split_name(str(value)) or str(value)
+
+
+def _labels_source(labels_from: str | Path | None) -> tuple[int | None, str | None, Path | None]:
+    """(folder level, column, file): at most one of them."""
+    if labels_from is None:
+        return None, None, None
+    folder = re.fullmatch("folder:([+-]?[0-9]+)", str(labels_from))
+    if folder:
+        return int(folder[1]), None, None
+    if Path(labels_from).is_file():
+        return None, None, Path(labels_from)
+    return None, str(labels_from), None
+
+
+def _existing(spec: str | Path) -> Path:
+    if re.match("[A-Za-z][A-Za-z0-9+.-]+://", str(spec)):
+        raise InputError(f"data must be a local folder or file, got {str(spec)!r}: download it first.")
+    path = Path(spec)
+    if not path.exists():
+        raise InputError(f"data must be an existing folder or file, or `digits`, got {printable(str(spec))!r}: there is none.")
+    return path
+
+
+def _read_path(path: Path, level: int | None, column: str | None) -> ImageData:
+    if path.is_dir():
+        return _read_dir(path, level)
+    name = path.name.lower()
+    if name.endswith(SHEETS):
+        return read_sheet(path, level, column)
+    if name.endswith(".npz"):
+        return read_npz(path, column)
+    if name.endswith(".npy"):
+        return read_npy(path)
+    if name.endswith((".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")):
+        return read_tar(path, level)
+    if is_idx(path):
+        return read_idx([path])
+    if name.endswith(LISTS):
+        return read_list(path, level)
+    hint = " That is one image: pass its folder." if is_image_name(path.name) else ""
+    raise InputError(
+        f"{path}: a data file must be .csv, .tsv, .parquet, .txt (a list of `path label`), .tar, .npz, .npy or MNIST idx.{hint}"
+    )
+
+
+def _read_dir(folder: Path, level: int | None) -> ImageData:
+    if batches := cifar_batches(folder):
+        return read_cifar(batches)
+    if idx := idx_files(folder):
+        return read_idx(idx)
+    if level is None and (lists := lists_in(folder)):
+        return read_lists(folder, lists)
+    return read_folder(folder, level)
+
+
+def _pick_split(data: ImageData, split: str) -> ImageData:
+    """Only the rows of one split; or a column as the split; or one split for all."""
+    if split in data.columns and split not in ("split", "path"):
+        return replace(data, columns={**data.columns, "split": [_split_value(value) for value in data.columns[split]]})
+    known = split_name(split)
+    if "split" in data.columns:
+        wanted = known or split
+        rows = [row for row, value in enumerate(data.columns["split"]) if value == wanted]
+        if not rows:
+            held = ", ".join(f"{name} ({count})" for name, count in Counter(data.columns["split"]).items())
+            raise InputError(f"split must be one that the data has: {held}; got {split!r}.")
+        return data.take(rows)
+    if known is None:
+        domain = f" {split!r} is a domain here: pass its folder as the data." if split in data.columns.get("domain", []) else ""
+        raise InputError(
+            f"this data has no splits and no column {split!r}; to say which split all of it is, give train, val or test.{domain}"
+        )
+    return replace(data, columns={**data.columns, "split": [known] * len(data)})
+
+
+def _spread(data: ImageData, limit: int) -> ImageData:
+    """`limit` rows at even distances, the first one included; all of them if there are no more."""
+    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
+        raise InputError(f"limit must be 1 or more images, got {limit!r}.")
+    n = len(data)
+    return data if limit >= n else data.take(np.arange(limit) * n // limit)
+
+
+def _relabel(data: ImageData, file: Path) -> ImageData:
+    """The data with labels from a file, by position or by id."""
+    values = _labels_by_id(data, file) if file.suffix.lower() in SHEETS else _labels_by_position(data, file)
+    labels = read_labels(values, lambda row: f"{file}, label of {data.ids[row]!r}")
+    keep = data.class_names if labels.class_names is None and data.labels is None else None
+    return replace(data, labels=labels.index, class_names=labels.class_names or keep, notes=data.notes + labels.notes)
+
+
+def _labels_by_id(data: ImageData, file: Path) -> list[Any]:
+    columns = read_columns(file)
+    key = "id" if "id" in columns else "path"
+    if key not in columns or "label" not in columns:
+        raise InputError(f"{file}: labels need columns `label` and `id` (or `path`), got {', '.join(columns)}.")
+    return _joined(data, file, dict(zip(map(str, columns[key]), columns["label"], strict=True)))
+
+
+def _labels_by_position(data: ImageData, file: Path) -> list[Any]:
+    if file.suffix.lower() == ".npy":
+        try:
+            values: list[Any] = np.load(file, allow_pickle=False).ravel().tolist()
+        except (OSError, ValueError) as error:
+            raise FileError(f"{file}: not a readable .npy array ({error}).") from error
+    else:
+        lines = [line.strip() for line in file.read_text("utf-8-sig", "surrogateescape").splitlines() if line.strip()]
+        if any(re.search(r"\s", line) for line in lines):
+            return _joined(data, file, {printable(line.path): line.label for line in read_lines(file)})
+        values = list(lines)
+    if len(values) != len(data):
+        raise InputError(f"{file}: one label per row is needed, in the order of the data, {len(data)} here, got {len(values)}.")
+    return values
+
+
+def _joined(data: ImageData, file: Path, told: dict[str, Any]) -> list[Any]:
+    names = data.columns.get("path", data.ids)
+    values = [told.get(id, told.get(name, UNLABELED)) for id, name in zip(data.ids, names, strict=True)]
+    if len(data) and not any(id in told or name in told for id, name in zip(data.ids, names, strict=True)):
+        raise InputError(
+            f"{file}: none of its rows is in the data, whose ids look like {data.ids[0]!r}; "
+            f"its own look like {next(iter(told), '')!r}."
+        )
+    return values

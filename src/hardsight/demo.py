@@ -1,0 +1,154 @@
+"""`hardsight demo`: the main job on data that is already there, in a few seconds.
+
+A small CNN learns scikit-learn's digits (1,797 real 8 x 8 scans); every held-out image is scored; what is left is a
+run directory like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.errors import require
+from hardsight.head import Head
+from hardsight.heads_on_disk import save_head
+from hardsight.run import Run
+from hardsight.scoring import score
+from hardsight.snapshot import Snapshot, write_samples
+from hardsight.table import Summary, hardest, read_scores, write_table
+from hardsight.writing import replacing, write_json
+
+if TYPE_CHECKING:
+    from hardsight.models.digits import DigitsCNN
+
+NAMES = [str(digit) for digit in range(10)]
+HELD_OUT = 600
+EPOCHS, BATCH, RATE = 30, 32, 2e-3
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Images (n, 8, 8) in [0, 1] and labels, split once and for all by the seed."""
+
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+    test_ids: list[str]
+
+
+def load_digits(seed: int) -> Digits:
+    """scikit-learn's bundled digits; ids are their row numbers there."""
+    from sklearn.datasets import load_digits as bundled
+
+    data = bundled()
+    order = np.random.default_rng(seed).permutation(len(data.target))
+    test, train = np.sort(order[:HELD_OUT]), np.sort(order[HELD_OUT:])
+    images = (data.images / 16).astype(np.float32)
+    return Digits(images[train], data.target[train], images[test], data.target[test], [f"digit-{row:04d}" for row in test])
+
+
+def run_demo(directory: Path, *, seed: int = 0, progress: Callable[[int, int], None] | None = None) -> Summary:
+    """Train, score and write a run directory; one that is complete already is only summed up."""
+    run = Run(directory, "hardsight demo", {"seed": seed}, {"data": "digits"})
+    if not run.complete:
+        _fill(run, seed, progress)
+    summary = Summary(num_classes=10)
+    summary.add(read_scores(directory))
+    return summary
+
+
+def _fill(run: Run, seed: int, progress: Callable[[int, int], None] | None) -> None:
+    require("torch", extra="torch", purpose="the demo")
+    digits = load_digits(seed)
+    model = train(digits, seed, progress)
+    features, head = features_and_head(model, digits.test_images)
+    paths = [f"images/{one}.png" for one in digits.test_ids]
+    _save_images(run.folder("images"), digits)
+    part = run.folder("samples") / "part-00000.parquet"
+    columns: dict[str, Any] = {"id": digits.test_ids, "label": pa.array(digits.test_labels), "split": ["test"] * HELD_OUT}
+    write_samples(part, features, {**columns, "path": paths})
+    save_head(run.directory / "head.safetensors", head, NAMES)
+    _save_model(run.folder("model"), model)
+    table = score(Snapshot(features, head, digits.test_labels, ids=digits.test_ids))
+    scores = run.directory / "scores.parquet"
+    write_table(table, scores)
+    picture = run.folder("figures") / "overview.png"
+    _draw(picture, table, digits)
+    summary = Summary(num_classes=10)
+    summary.add(table)
+    written = [part, run.directory / "head.safetensors", run.directory / "model" / "model.safetensors", scores]
+    run.finish(written, summary.as_dict(), rows={part.name: HELD_OUT, scores.name: HELD_OUT})
+
+
+def train(digits: Digits, seed: int, progress: Callable[[int, int], None] | None = None) -> DigitsCNN:
+    """The CNN, trained with Adam from the seed alone: the same numbers every time on the same machine."""
+    import torch
+
+    from hardsight.models.digits import DigitsCNN
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = DigitsCNN()
+        optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+        images = torch.from_numpy(digits.train_images)[:, None]  # (n, 1, 8, 8)
+        labels = torch.from_numpy(digits.train_labels)
+        for epoch in range(EPOCHS):
+            for rows in torch.randperm(len(images)).split(BATCH):
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(model(images[rows]), labels[rows]).backward()
+                optimizer.step()
+            if progress is not None:
+                progress(epoch + 1, EPOCHS)
+    return model.eval()
+
+
+def features_and_head(model: DigitsCNN, images: np.ndarray) -> tuple[np.ndarray, Head]:
+    """What the last linear layer sees, and that layer: (n, 8, 8) -> (n, 64)."""
+    import torch
+
+    with torch.no_grad():
+        features = model.trunk(torch.from_numpy(images)[:, None]).numpy()
+    return features, Head("linear", model.head.weight.detach().numpy(), model.head.bias.detach().numpy())
+
+
+def _save_images(folder: Path, digits: Digits) -> None:
+    from PIL import Image
+
+    for one, image in zip(digits.test_ids, digits.test_images, strict=True):
+        Image.fromarray((255 * (1 - image)).astype(np.uint8)).save(folder / f"{one}.png")
+
+
+def _save_model(folder: Path, model: DigitsCNN) -> None:
+    from safetensors.torch import save_model
+
+    with replacing(folder / "model.safetensors") as temporary:
+        save_model(model, str(temporary))
+    preprocessing = {"size": [8, 8], "channels": "L", "mean": [0.0], "std": [1.0]}
+    write_json(
+        folder / "config.json", {"factory": "hardsight.models.digits:DigitsCNN", "arguments": {}, "preprocessing": preprocessing}
+    )
+
+
+def _draw(path: Path, table: pa.Table, digits: Digits) -> None:
+    from hardsight.plots.overview import overview
+
+    row_of = {one: row for row, one in enumerate(digits.test_ids)}
+    worst = hardest(table, "avh", 12).to_pylist()
+    columns = {name: table.column(name).to_numpy() for name in ("own_angle", "norm", "avh", "label", "predicted")}
+    figure = overview(
+        [digits.test_images[row_of[row["id"]]] for row in worst],
+        [f"given {row['label']}\nseen as {row['predicted']}\nAVH {row['avh']:.3f}" for row in worst],
+        angle=columns["own_angle"],
+        norm=columns["norm"],
+        avh=columns["avh"],
+        correct=columns["label"] == columns["predicted"],
+        title=f"The hardest of {len(table)} held-out digits, by angular visual hardness",
+    )
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", metadata={"Software": None})

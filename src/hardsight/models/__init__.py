@@ -1,0 +1,23 @@
+"""Any classifier as one object: images in, the features before its last linear layer and its logits out.
+
+    opening.py              `open_model`: what a MODEL may be, and who opens it
+    model.py                the contract: name, preprocessing, head, fingerprint, call
+    preprocessing.py        a picture as the array a model was trained on
+
+    network.py              a torch module; finding.py locates its last layer
+    onnx_model.py           an ONNX file; onnx_graph.py locates its last layer
+    linear_estimator.py     a fitted scikit-learn classifier or pipeline
+    matching.py             which head turns these features into these outputs: the check they share
+
+    timm_models.py, torchvision_models.py, transformers_models.py, trained.py    where networks come from
+    weights.py              a file of weights into a network, executing nothing
+    cifar_resnet.py         the CIFAR ResNets of He et al.
+
+Importing this package loads neither torch nor onnx: each is loaded when a model that needs it is opened.
+"""
+
+from hardsight.models.model import Model
+from hardsight.models.opening import open_model
+from hardsight.models.preprocessing import Preprocessing
+
+__all__ = ["Model", "Preprocessing", "open_model"]

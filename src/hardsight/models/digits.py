@@ -1,0 +1,28 @@
+"""The small CNN of `hardsight demo`: 8 x 8 grey digits, 64 features, a linear head."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+
+class DigitsCNN(nn.Module):
+    """Two convolutions, a hidden layer of 64 features, and a linear head on it."""
+
+    def __init__(self, num_classes: int = 10) -> None:
+        super().__init__()
+        self.trunk = nn.Sequential(
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),  # (b, 32, 4, 4)
+            nn.Flatten(),
+            nn.Linear(32 * 4 * 4, 64),
+            nn.ReLU(),  # (b, 64) the features
+        )
+        self.head = nn.Linear(64, num_classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(b, 1, 8, 8) -> (b, c)"""
+        logits: Tensor = self.head(self.trunk(images))
+        return logits

@@ -1,0 +1,74 @@
+"""The contract every opened model keeps, whatever library runs it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from hardsight.errors import InputError
+from hardsight.head import Head
+from hardsight.models.preprocessing import Preprocessing
+
+CHECKED_IMAGES = 16  # enough to tell one layer from another, few enough to cost nothing
+
+
+class Model(ABC):
+    """A classifier cut before its last linear layer.
+
+    Calling it turns a batch of images, (b, C, H, W) float32 as `preprocessing` makes them, into its
+    (b, d) features and (b, c) logits, both float32.
+
+    Attributes:
+        name: as the user would recognise it.
+        preprocessing: how a picture becomes one row of a batch. Assign a changed copy to override it:
+            `model.preprocessing = dataclasses.replace(model.preprocessing, size=(64, 64))`.
+        class_names: one per class, if the model knows them.
+    """
+
+    def __init__(self, name: str, preprocessing: Preprocessing, class_names: tuple[str, ...] | None = None) -> None:
+        self.name = name
+        self.preprocessing = preprocessing
+        self.class_names = class_names
+        self._head: Head | None = None
+
+    @property
+    def head(self) -> Head:
+        """How the features become the logits; known once `check` has seen a batch."""
+        if self._head is None:
+            raise InputError(f"the head of {self.name} is found on its first batch: call model.check(batch) before model.head.")
+        return self._head
+
+    def check(self, batch: np.ndarray) -> None:
+        """Find the head on the first few images of a batch, and prove that it reproduces the model's output."""
+        if len(batch) == 0:
+            raise InputError(f"{self.name} is checked on its first batch, which must hold at least one image.")
+        self._head = self._find_head(batch[:CHECKED_IMAGES])
+        if self.class_names is not None and len(self.class_names) != self._head.num_classes:
+            self.class_names = None  # names of another training's classes
+
+    def __call__(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(b, C, H, W) images -> (b, d) features and (b, c) logits. The first call checks the head."""
+        if self._head is None:
+            self.check(batch)
+        return self._run(batch)
+
+    @abstractmethod
+    def fingerprint(self) -> dict[str, str]:
+        """What tells this model from another: kind, name and the sha256 of its weights."""
+
+    @abstractmethod
+    def _find_head(self, batch: np.ndarray) -> Head:
+        """Locate the last linear layer by running a few images."""
+
+    @abstractmethod
+    def _run(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One forward pass, after the head was found."""
+
+
+def refuse(what: str, **options: Any) -> None:
+    """Options that mean nothing for this sort of model are refused, not ignored."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(f"{given[0]} does not apply to {what}.")

@@ -1,0 +1,191 @@
+"""A torch module as a `Model`: one forward pass per batch, with one hook on the layer whose features are wanted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hardsight.errors import InputError
+from hardsight.head import Head
+from hardsight.models.finding import LastLayer, find_last_layer, first_tensor, logit_tensors
+from hardsight.models.model import Model
+from hardsight.models.preprocessing import Preprocessing
+from hardsight.models.weights import file_sha256
+
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class Network(Model):
+    """A torch classifier.
+
+    Args:
+        module: any nn.Module from images to logits; DataParallel and torch.compile wrappers are looked through.
+        device: a torch device, or "auto" for where the module already is.
+        precision: "float32", or "bfloat16" and "float16" by autocast. The head is always checked in float32.
+        layer: the last linear layer by name, where it cannot be told.
+        num_classes: of the output to use, where the module returns several.
+        weights_file: where the weights came from, for the fingerprint; else the state dict is hashed.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        name: str,
+        preprocessing: Preprocessing | None = None,
+        class_names: tuple[str, ...] | None = None,
+        *,
+        device: str = "auto",
+        precision: str = "float32",
+        layer: str | None = None,
+        num_classes: int | None = None,
+        weights_file: Path | None = None,
+    ) -> None:
+        if precision not in PRECISIONS:
+            raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}.")
+        self.module = unwrapped(module)
+        super().__init__(name, preprocessing or declared_preprocessing(self.module), class_names)
+        first = next((p for p in self.module.parameters() if p.is_floating_point()), torch.empty(0))
+        self.device = first.device if device == "auto" else torch_device(device)
+        self.module.to(self.device)
+        self.precision = precision
+        self._dtype = first.dtype
+        self._layer, self._num_classes, self._weights_file = layer, num_classes, weights_file
+        self._last: LastLayer | None = None
+        self._sha256: str | None = None
+
+    def fingerprint(self) -> dict[str, str]:
+        if self._sha256 is None:
+            self._sha256 = file_sha256(self._weights_file) if self._weights_file else _state_sha256(self.module)
+        return {"kind": "torch", "name": self.name, "sha256": self._sha256}
+
+    @property
+    def layer(self) -> str:
+        """The name of the last linear layer, once `check` has found it."""
+        if self._last is None:
+            raise InputError(f"the last layer of {self.name} is found on its first batch: call model.check(batch) first.")
+        return self._last.name
+
+    def _find_head(self, batch: np.ndarray) -> Head:
+        def forward() -> Any:
+            try:
+                return self._forward(batch, None)
+            except torch.OutOfMemoryError:
+                raise
+            except (RuntimeError, ValueError, AssertionError, TypeError) as error:
+                raise InputError(f"{self.name} could not run on images of shape {batch.shape[1:]}: {error}") from error
+
+        self._last = find_last_layer(
+            self.module, forward, len(batch), choice=self._layer, num_classes=self._num_classes
+        )  # fmt: skip
+        return self._last.head
+
+    def _run(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        assert self._last is not None
+        with _caught(self.module, self._last) as caught:
+            result = self._forward(batch, PRECISIONS[self.precision])
+        features = caught[-1]  # (b, d), float32
+        if self._last.output is None:
+            rows = features.cpu().numpy()
+            return rows, np.asarray(self._last.head.logits(rows), np.float32)
+        logits = logit_tensors(result, len(batch))[self._last.output].float()  # (b, c)
+        return features.cpu().numpy(), logits.cpu().numpy()
+
+    def _forward(self, batch: np.ndarray, dtype: torch.dtype | None) -> Any:
+        images = torch.from_numpy(np.ascontiguousarray(batch)).to(self.device, self._dtype, non_blocking=True)
+        autocast = torch.autocast(self.device.type, dtype) if dtype is not None else nullcontext()
+        with torch.no_grad(), _evaluating(self.module), _not_compiled(self.module), autocast:
+            return self.module(images)
+
+
+@contextmanager
+def _caught(module: nn.Module, last: LastLayer) -> Iterator[list[Tensor]]:
+    """The features of whatever runs inside, appended as they pass their tap."""
+    caught: list[Tensor] = []
+    layer = module.get_submodule(last.tap.layer)
+
+    def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        x = first_tensor(args, kwargs)
+        if x is not None:
+            caught.append(last.tap.features(x))
+
+    def after(_: nn.Module, __: Any, output: Tensor) -> None:
+        caught.append(last.tap.features(output))
+
+    if last.tap.side == "input":
+        hook = layer.register_forward_pre_hook(before, with_kwargs=True)
+    else:
+        hook = layer.register_forward_hook(after)
+    try:
+        yield caught
+    finally:
+        hook.remove()
+
+
+@contextmanager
+def _evaluating(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside, and every submodule as it was outside: the module may be in the middle of training."""
+    training = [layer for layer in module.modules() if layer.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for layer in training:
+            layer.training = True
+
+
+def _not_compiled(module: nn.Module) -> AbstractContextManager[Any]:
+    """Parts that are compiled run as they are written, or hooks inside them would not be called."""
+    compiled = any(
+        hasattr(layer, "_orig_mod") or getattr(layer, "_compiled_call_impl", None) is not None for layer in module.modules()
+    )
+    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
+
+
+def unwrapped(module: nn.Module) -> nn.Module:
+    """The model inside torch.compile, DataParallel, DistributedDataParallel and AveragedModel."""
+    wrappers = (nn.DataParallel, nn.parallel.DistributedDataParallel, torch.optim.swa_utils.AveragedModel)
+    while True:
+        inner = module.module if isinstance(module, wrappers) else getattr(module, "_orig_mod", None)
+        if not isinstance(inner, nn.Module):
+            return module
+        module = inner
+
+
+def declared_preprocessing(module: nn.Module) -> Preprocessing:
+    """What a module says of its inputs: an attribute `preprocessing`, or nothing but its number of channels."""
+    declared = getattr(module, "preprocessing", None)
+    if isinstance(declared, Preprocessing):
+        return declared
+    if isinstance(declared, dict):
+        return Preprocessing.from_dict(declared)
+    first = next((layer for layer in module.modules() if isinstance(layer, nn.Conv2d)), None)
+    return Preprocessing(channels="L" if first is not None and first.in_channels == 1 else "RGB")
+
+
+def torch_device(device: str) -> torch.device:
+    """A device by name; "auto" is the fastest there is."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+        return torch.device(device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"device {device!r} cannot be used: {reason}. Try --device cpu.") from error
+
+
+def _state_sha256(module: nn.Module) -> str:
+    """One hash over every tensor of the state dict: its name, type, shape and bytes."""
+    digest = hashlib.sha256()
+    for name, x in sorted(module.state_dict().items()):
+        if isinstance(x, Tensor):
+            digest.update(f"{name} {x.dtype} {tuple(x.shape)}\n".encode())
+            digest.update(x.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,199 @@
+"""What a MODEL may be, and who opens it.
+
+    timm:NAME             a timm model                      ┐
+    torchvision:NAME      a torchvision classifier          │  with --weights FILE; without, the library fetches
+    hf:DIR_OR_NAME        a transformers image classifier   ┘  the released weights of that name
+    package.module:make   your own function returning a torch module or a fitted estimator
+    run/                  a directory that hardsight trained
+    model.onnx            an ONNX file from any framework
+    model.skops           a fitted scikit-learn classifier or pipeline
+
+In Python also the object itself: an nn.Module, or a fitted estimator.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from hardsight.errors import FileError, InputError, require
+from hardsight.models.model import Model, refuse
+
+LIBRARIES = ("timm", "torchvision", "hf")
+
+
+def open_model(
+    spec: Any,
+    *,
+    weights: str | os.PathLike[str] | None = None,
+    head: str | None = None,
+    device: str = "auto",
+    precision: str = "float32",
+    num_classes: int | None = None,
+) -> Model:
+    """Open a classifier, to be called on batches of images.
+
+    Args:
+        spec: what to open; see the top of this file.
+        weights: a .safetensors file, or a .pt or .pth holding tensors only, for the architecture that spec names.
+        head: the last linear layer (of a network: the module's name; of an ONNX graph: the node's) if it cannot be told.
+        device: "cpu", "cuda", "mps", ...; "auto" takes the fastest, and leaves a module passed in Python where it is.
+        precision: "float32", "bfloat16" or "float16".
+        num_classes: to build an architecture for as many classes as its weights have; in a module with several outputs,
+            which of them to explain.
+
+    Example:
+        >>> model = open_model("hardsight.models.cifar_resnet:cifar_resnet20", num_classes=3)  # doctest: +SKIP
+        >>> features, logits = model(np.zeros((2, 3, 32, 32), np.float32))  # doctest: +SKIP
+        >>> features.shape, logits.shape  # doctest: +SKIP
+        ((2, 64), (2, 3))
+    """
+    weights_file = None if weights is None else Path(weights)
+    options: dict[str, Any] = {"head": head, "device": device, "precision": precision, "num_classes": num_classes}
+    if not isinstance(spec, (str, os.PathLike)):
+        return _open_object(spec, type(spec).__name__, weights_file, options)
+    text = os.fspath(spec)
+    prefix, _, name = text.partition(":")
+    if prefix in LIBRARIES and name:
+        return _open_library(prefix, name, weights_file, options)
+    path = Path(text)
+    if path.suffix in (".onnx", ".skops"):
+        return _open_file(path, weights_file, options)
+    if path.is_dir():
+        return _open_directory(path, weights_file, options)
+    if prefix and name and not path.exists():
+        return _open_object(_call_factory(prefix, name, num_classes), text, weights_file, options, place=True)
+    raise InputError(_unknown(path))
+
+
+def _open_library(library: str, name: str, weights: Path | None, options: dict[str, Any]) -> Model:
+    _require_torch(f"{library}:{name}")
+    from hardsight.models.timm_models import open_timm
+    from hardsight.models.torchvision_models import open_torchvision
+    from hardsight.models.transformers_models import open_transformers
+
+    opener = {"timm": open_timm, "torchvision": open_torchvision, "hf": open_transformers}[library]
+    source = opener(name, pretrained=weights is None, num_classes=options["num_classes"])
+    return _network(*source, f"{library}:{name}", weights, options, load=True, place=True)
+
+
+def _open_directory(path: Path, weights: Path | None, options: dict[str, Any]) -> Model:
+    from hardsight.models.trained import open_trained, read_config, trained_directory
+
+    directory = trained_directory(path)
+    if directory is None:
+        raise InputError(f"{path} is a directory without model/config.json, so not one that hardsight trained.")
+    if "factory" not in read_config(directory):  # written by transformers
+        return _open_library("hf", str(directory), weights, options)
+    _require_torch(str(path))
+    weights = weights or directory / "model.safetensors"
+    return _network(*open_trained(directory, weights), path.name, weights, options, load=False, place=True)
+
+
+def _open_file(path: Path, weights: Path | None, options: dict[str, Any]) -> Model:
+    refuse(f"{path.name}, which holds its own", weights=weights)
+    if not path.is_file():
+        raise FileError(f"there is no file {path}.")
+    if path.suffix == ".skops":
+        from hardsight.models.linear_estimator import LinearEstimator, read_skops
+        from hardsight.models.weights import file_sha256
+
+        _refuse_torch_options(path.name, options, head=options["head"])
+        return LinearEstimator(read_skops(path), path.name, sha256=file_sha256(path))
+    from hardsight.models.onnx_model import OnnxModel
+
+    _refuse_torch_options(path.name, options)
+    return OnnxModel(path, node=options["head"], device=options["device"])
+
+
+def _open_object(found: Any, name: str, weights: Path | None, options: dict[str, Any], *, place: bool = False) -> Model:
+    """A module or an estimator; `place` if it was made here, so that "auto" may move it to the fastest device."""
+    torch = sys.modules.get("torch")  # a module exists only where torch is loaded
+    if torch is not None and isinstance(found, torch.nn.Module):
+        return _network(found, None, None, name, weights, options, load=True, place=place)
+    from hardsight.models.linear_estimator import LinearEstimator, is_estimator
+
+    if not is_estimator(found):
+        raise InputError(
+            "a model must be a torch module, a fitted linear scikit-learn classifier or the name of one, "
+            f"got {type(found).__name__}."
+        )
+    refuse("a scikit-learn estimator", weights=weights)
+    _refuse_torch_options(name, options, head=options["head"])
+    return LinearEstimator(found, name)
+
+
+def _network(
+    module: Any,
+    preprocessing: Any,
+    class_names: Any,
+    name: str,
+    weights: Path | None,
+    options: dict[str, Any],
+    *,
+    load: bool,
+    place: bool,
+) -> Model:
+    from hardsight.models.network import Network, torch_device, unwrapped
+    from hardsight.models.weights import load_weights
+
+    if weights is not None and load:
+        load_weights(unwrapped(module), weights)
+    if preprocessing is None and hasattr(unwrapped(module), "pretrained_cfg"):
+        from hardsight.models.timm_models import timm_preprocessing
+
+        preprocessing = timm_preprocessing(unwrapped(module))
+    return Network(
+        module,
+        name,
+        preprocessing,
+        class_names,
+        device=str(torch_device(options["device"])) if place else options["device"],
+        precision=options["precision"],
+        layer=options["head"],
+        num_classes=options["num_classes"],
+        weights_file=weights,
+    )
+
+
+def _call_factory(module_name: str, function: str, num_classes: int | None) -> Any:
+    """What the user's own function returns. Their current directory is on the path, as with `python -m`."""
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    importlib.invalidate_caches()
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the user's module exists and misses something itself
+        raise InputError(f"there is no module {module_name!r} on the path or in the current directory.") from error
+    factory = getattr(module, function, None)
+    if not callable(factory):
+        raise InputError(f"{module_name} has no function {function!r} that makes a model.")
+    takes = inspect.signature(factory).parameters
+    return factory(num_classes=num_classes) if num_classes is not None and "num_classes" in takes else factory()
+
+
+def _require_torch(what: str) -> None:
+    require("torch", extra="torch", purpose=what)
+
+
+def _refuse_torch_options(name: str, options: dict[str, Any], **more: Any) -> None:
+    reduced = None if options["precision"] == "float32" else options["precision"]
+    refuse(f"{name}, which runs as it was saved", precision=reduced, num_classes=options["num_classes"], **more)
+
+
+def _unknown(path: Path) -> str:
+    message = f"{path} is not a model: give timm:NAME, torchvision:NAME, hf:NAME, module:function, a trained directory, "
+    message += "an .onnx or a .skops file."
+    if path.suffix in (".pt", ".pth", ".safetensors", ".bin", ".ckpt"):
+        message += f" Weights alone need their architecture: timm:NAME --weights {path}."
+    elif path.suffix in (".h5", ".keras", ".pb", ".tflite"):
+        message += " Export it to ONNX, for example with tf2onnx."
+    elif path.suffix in (".pkl", ".joblib"):
+        message += " Pickles are not read: save a scikit-learn model with skops.io.dump."
+    return message

@@ -1,0 +1,135 @@
+"""A picture as the array a model was trained on: resized, cropped, scaled and normalised.
+
+Pillow and NumPy only. Pillow's resize is the one that timm, torchvision and transformers evaluate with, so the
+pixels are theirs, and a `Preprocessing` is a handful of plain values that a run can write down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+import numpy as np
+from PIL import Image
+
+from hardsight.errors import InputError
+
+Resize = Literal["shortest", "squash", "longest"]
+Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+Channels = Literal["RGB", "BGR", "L"]
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How a picture becomes one input of a model. The defaults only scale the pixels to 0..1.
+
+    Args:
+        size: (height, width) that the model gets; None keeps each picture's own.
+        resize: "shortest" scales the shortest side and cuts the centre; "squash" ignores the proportions;
+            "longest" fits the whole picture and fills the rest with the mean.
+        crop_pct: the centre crop as a part of the resized side: 0.875 resizes to 256 to cut 224.
+        interpolation: a Pillow filter by name.
+        mean, std: taken from, and divided into, pixels of 0..1; one value per channel.
+        channels: "RGB", "BGR" or "L" (grey).
+
+    Example:
+        >>> grey = Preprocessing(size=(1, 2), channels="L", mean=(0.5,), std=(0.5,))
+        >>> grey(Image.new("RGB", (8, 4), "white"))
+        array([[[1., 1.]]], dtype=float32)
+    """
+
+    size: tuple[int, int] | None = None
+    resize: Resize = "shortest"
+    crop_pct: float = 1.0
+    interpolation: Interpolation = "bilinear"
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    channels: Channels = "RGB"
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        for name, allowed in (("resize", Resize), ("interpolation", Interpolation), ("channels", Channels)):
+            if getattr(self, name) not in get_args(allowed):
+                raise InputError(f"{name} must be one of {', '.join(get_args(allowed))}, got {getattr(self, name)!r}.")
+        if self.size is not None:
+            put(self, "size", tuple(int(side) for side in self.size))
+            if len(self.size) != 2 or min(self.size) < 1:
+                raise InputError(f"size must be (height, width) in pixels, got {self.size}.")
+        if not 0 < self.crop_pct <= 1:
+            raise InputError(f"crop_pct must be above 0 and at most 1, got {self.crop_pct}.")
+        for name in ("mean", "std"):
+            put(self, name, self._per_channel(name))
+        if min(self.std) <= 0:
+            raise InputError(f"std must be above 0, got {self.std}.")
+
+    def _per_channel(self, name: str) -> tuple[float, ...]:
+        values = tuple(float(value) for value in getattr(self, name))
+        wanted = len(self.channels)
+        if len(values) == wanted:
+            return values
+        if len(set(values)) == 1:  # one value for all: (0.5,) for RGB, (0, 0, 0) for grey
+            return values[:1] * wanted
+        raise InputError(f"{name} must have one value per channel, {wanted} for {self.channels}, got {values}.")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Preprocessing:
+        """The inverse of `as_dict`; an unknown key is an error."""
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise InputError(f"preprocessing has no {unknown[0]!r}; it knows {', '.join(known)}.")
+        return cls(**values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for run.json."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    def __call__(self, image: Image.Image) -> np.ndarray:
+        """An 8-bit picture -> (C, H, W) float32."""
+        mode = "L" if self.channels == "L" else "RGB"
+        if image.mode != mode:
+            if image.mode[0] in "IF":
+                raise InputError(f"the picture has mode {image.mode}, more than 8 bits per pixel: scale it to 8 bits first.")
+            image = image.convert(mode)
+        if self.size is not None:
+            image = self._resized(image)
+        pixels = np.asarray(image).reshape(image.height, image.width, -1)  # (H, W, C)
+        if self.channels == "BGR":
+            pixels = pixels[:, :, ::-1]
+        std, mean = np.array(self.std), np.array(self.mean)
+        scale, shift = (1 / (255 * std)).astype(np.float32), (-mean / std).astype(np.float32)
+        result = np.empty((pixels.shape[2], *pixels.shape[:2]), np.float32)  # (C, H, W)
+        np.multiply(pixels.transpose(2, 0, 1), scale[:, None, None], out=result)
+        result += shift[:, None, None]
+        return result
+
+    def _resized(self, image: Image.Image) -> Image.Image:
+        assert self.size is not None
+        height, width = self.size
+        target = tuple(math.floor(side / self.crop_pct + 1e-6) for side in self.size)
+        before = (image.height, image.width)
+        if self.resize == "squash":
+            after = target
+        elif self.resize == "longest":
+            ratio = max(side / to for side, to in zip(before, target, strict=True))
+            after = tuple(max(1, round(side / ratio)) for side in before)
+        elif target[0] == target[1]:
+            short, side = min(before), target[0]
+            after = tuple(side if old == short else int(side * old / short) for old in before)
+        else:
+            ratio = min(side / to for side, to in zip(before, target, strict=True))
+            after = tuple(max(to, round(side / ratio)) for side, to in zip(before, target, strict=True))
+        if after != before:
+            image = image.resize((after[1], after[0]), Image.Resampling[self.interpolation.upper()])
+        top, left = round((after[0] - height) / 2), round((after[1] - width) / 2)
+        if top < 0 or left < 0:  # "longest" leaves room on two sides
+            fill = tuple(round(255 * value) for value in self.mean)
+            canvas = Image.new(image.mode, (max(width, after[1]), max(height, after[0])), fill if len(fill) > 1 else fill[0])
+            canvas.paste(image, (max(0, -left), max(0, -top)))
+            image, top, left = canvas, max(0, top), max(0, left)
+        return image.crop((left, top, left + width, top + height))

@@ -1,0 +1,49 @@
+"""`timm:NAME`: the models of timm, each with the input its pretrained configuration states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from hardsight.errors import InputError
+from hardsight.models.preprocessing import Preprocessing
+from hardsight.models.torchvision_models import Source, import_with_torchvision
+
+NETWORKS = ("timm_network",)
+RESIZE: dict[str, Any] = {"center": "shortest", "squash": "squash", "border": "longest"}
+
+
+def open_timm(name: str, *, pretrained: bool, num_classes: int | None) -> Source:
+    """A timm model and its preprocessing; `pretrained` may download."""
+    timm = import_with_torchvision("timm", "timm:NAME")
+    if not timm.is_model(name.removeprefix("hf_hub:")) and not name.startswith("hf_hub:"):
+        close = timm.list_models(f"*{name.partition('.')[0]}*")[:3]
+        raise InputError(f"timm has no model {name!r}" + (f"; near that name: {', '.join(close)}." if close else "."))
+    arguments = {} if pretrained or num_classes is None else {"num_classes": num_classes}
+    try:
+        module = timm.create_model(name, pretrained=pretrained, **arguments)
+    except (OSError, RuntimeError) as error:  # no network; a name without released weights
+        raise InputError(f"timm:{name} could not be opened: {error}. Pass --weights FILE.") from error
+    return module, timm_preprocessing(module), None
+
+
+def timm_network(name: str, num_classes: int | None = None) -> nn.Module:
+    """An untrained timm model, to be filled with weights."""
+    return open_timm(name, pretrained=False, num_classes=num_classes)[0]
+
+
+def timm_preprocessing(module: nn.Module) -> Preprocessing:
+    """The evaluation transform of a timm model's own configuration."""
+    timm_data = import_with_torchvision("timm.data", "timm:NAME")
+    config = timm_data.resolve_model_data_config(module)
+    channels, height, width = config["input_size"]
+    return Preprocessing(
+        size=(height, width),
+        resize=RESIZE[config["crop_mode"]],
+        crop_pct=config["crop_pct"],
+        interpolation=config["interpolation"],
+        mean=tuple(config["mean"]) if channels == 3 else (sum(config["mean"]) / 3,),
+        std=tuple(config["std"]) if channels == 3 else (sum(config["std"]) / 3,),
+        channels="L" if channels == 1 else "RGB",
+    )

@@ -1,0 +1,70 @@
+"""A directory that hardsight trained: `model/config.json` says what to build, `model.safetensors` fills it.
+
+    config.json    {"factory": "hardsight.models.cifar_resnet:cifar_resnet20",
+                    "arguments": {"num_classes": 10},
+                    "preprocessing": {"size": [32, 32], "mean": [...], "std": [...], ...},
+                    "class_names": ["airplane", ...]}
+
+"preprocessing" and "class_names" may be left out. A directory can come from anywhere, so its factory may only be one of
+hardsight's own networks, those that a module of this package lists in NETWORKS: reading a model never runs other code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hardsight.errors import FileError, InputError
+from hardsight.models.preprocessing import Preprocessing
+from hardsight.models.weights import load_weights
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def trained_directory(path: Path) -> Path | None:
+    """Where the config.json of a trained run is: the directory itself or its model/."""
+    return next((d for d in (path / "model", path) if (d / "config.json").is_file()), None)
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    path = directory / "config.json"
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except (ValueError, OSError) as error:
+        raise FileError(f"{path} is not JSON: {error}") from error
+    if not isinstance(config, dict):
+        raise FileError(f"{path} must hold an object with factory and arguments.")
+    return config
+
+
+def open_trained(directory: Path, weights: Path) -> tuple[nn.Module, Preprocessing | None, tuple[str, ...] | None]:
+    """The network of a config.json, filled with weights, its preprocessing and its class names."""
+    config = read_config(directory)
+    factory = _own_factory(str(config.get("factory", "")), directory, weights)
+    try:
+        module: nn.Module = factory(**config.get("arguments", {}))
+    except TypeError as error:
+        raise FileError(f"{directory / 'config.json'}: the arguments do not fit {config['factory']}: {error}") from error
+    load_weights(module, weights)
+    preprocessing = config.get("preprocessing")
+    names = config.get("class_names")
+    return module, Preprocessing.from_dict(preprocessing) if preprocessing else None, tuple(names) if names else None
+
+
+def _own_factory(spec: str, directory: Path, weights: Path) -> Any:
+    module_name, _, name = spec.partition(":")
+    parts = module_name.split(".")
+    if parts[:2] == ["hardsight", "models"] and len(parts) == 3 and parts[2].isidentifier():
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            raise FileError(f"{directory / 'config.json'}: this hardsight has no {module_name}.") from error
+        if name in getattr(module, "NETWORKS", ()):
+            return getattr(module, name)
+    raise InputError(
+        f"{directory / 'config.json'} names {spec!r}, which is not one of hardsight's networks, so it is not run from a file. "
+        f"If you trust that code, name it yourself: {spec} --weights {weights}"
+    )

@@ -1,0 +1,125 @@
+"""`hf:DIR_OR_NAME`: image classifiers of transformers, from a directory or the Hugging Face hub."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hardsight.errors import FileError, InputError
+from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
+from hardsight.models.torchvision_models import Source, import_with_torchvision
+
+PROCESSOR_FILE = "preprocessor_config.json"
+FILTERS: dict[int, Any] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}  # Pillow's numbers
+
+
+def open_transformers(name: str, *, pretrained: bool, num_classes: int | None) -> Source:
+    """A transformers image classifier with its preprocessing and class names.
+
+    A directory is read as it is; only a name that is no directory is looked up on the hub. No code from either is run.
+    """
+    transformers = import_with_torchvision("transformers", "hf:NAME")
+    local = Path(name).is_dir()
+    options = {"local_files_only": local, "trust_remote_code": False}
+    try:
+        config = transformers.AutoConfig.from_pretrained(name, **options)
+        if num_classes is not None and not pretrained:
+            config.num_labels = num_classes
+        auto = transformers.AutoModelForImageClassification
+        module = auto.from_pretrained(name, **options) if pretrained else auto.from_config(config)
+    except (OSError, ValueError) as error:  # not there, no network, not an image classifier
+        raise InputError(f"hf:{name} could not be opened: {str(error).splitlines()[0]}") from error
+    processor = _read_processor(Path(name)) if local else _fetch_processor(name)
+    return module, processor_preprocessing(processor, config), _class_names(config)
+
+
+def _class_names(config: Any) -> tuple[str, ...] | None:
+    """The labels in class order, unless they are the placeholders LABEL_0, LABEL_1, ..."""
+    labels = {int(k): str(name) for k, name in (config.id2label or {}).items()}
+    names = tuple(labels[k] for k in sorted(labels))
+    return None if names == tuple(f"LABEL_{k}" for k in range(len(names))) else names
+
+
+def _read_processor(directory: Path) -> dict[str, Any]:
+    """The image processor a directory describes; empty if it has none."""
+    for name, key in ((PROCESSOR_FILE, None), ("processor_config.json", "image_processor")):
+        path = directory / name
+        if path.is_file():
+            try:
+                found = json.loads(path.read_text("utf-8"))
+                return dict(found.get(key, {}) if key else found)
+            except (ValueError, AttributeError, TypeError) as error:
+                raise FileError(f"{path} is not an image processor's JSON: {error}") from error
+    return {}
+
+
+def _fetch_processor(name: str) -> dict[str, Any]:
+    hub = import_with_torchvision("transformers.utils", "hf:NAME")
+    path = hub.cached_file(name, PROCESSOR_FILE, _raise_exceptions_for_missing_entries=False)
+    return _read_processor(Path(path).parent) if path else {}
+
+
+def processor_preprocessing(processor: dict[str, Any], config: Any) -> Preprocessing:
+    """An image processor's settings as ours; without any, the configuration's image size and ImageNet's colours."""
+    channels = getattr(config, "num_channels", 3)
+    if not processor:
+        side = getattr(config, "image_size", None) or 224
+        height, width = (side, side) if isinstance(side, int) else side
+        grey = channels == 1
+        return Preprocessing(
+            size=(height, width),
+            resize="squash",
+            mean=(0.5,) if grey else IMAGENET_MEAN,
+            std=(0.5,) if grey else IMAGENET_STD,
+            channels="L" if grey else "RGB",
+        )
+    mean, std = _normalisation(processor)
+    order: Any = "L" if channels == 1 else "BGR" if processor.get("do_flip_channel_order") else "RGB"
+    interpolation = FILTERS.get(processor.get("resample", 2), "bilinear")
+    return Preprocessing(**_geometry(processor), interpolation=interpolation, mean=mean, std=std, channels=order)
+
+
+def _geometry(processor: dict[str, Any]) -> dict[str, Any]:
+    """size, resize and crop_pct. A processor resizes to (h, w) or a shortest edge, and then may cut a centre crop."""
+    crop = _sides(processor.get("crop_size")) if processor.get("do_center_crop") else None
+    if not processor.get("do_resize", True):
+        return {"size": crop}
+    size = processor.get("size", 224)
+    shortest = size.get("shortest_edge") if isinstance(size, dict) else None
+    target = (shortest, shortest) if shortest else _sides(size)
+    if target is None:
+        raise InputError(f"the image processor's size {size!r} is not known: it must be height and width, or shortest_edge.")
+    if processor.get("crop_pct") and shortest:  # ConvNeXt and ResNet: below 384 a crop, from 384 on the whole picture
+        return {"size": target, "crop_pct": processor["crop_pct"]} if shortest < 384 else {"size": target, "resize": "squash"}
+    if crop is None:
+        return {"size": target, "resize": "shortest" if shortest else "squash"}
+    return {"size": crop, "resize": "shortest" if shortest else "squash", "crop_pct": min(1.0, crop[0] / target[0])}
+
+
+def _sides(size: Any) -> tuple[int, int] | None:
+    if isinstance(size, int):
+        return size, size
+    if isinstance(size, dict) and {"height", "width"} <= size.keys():
+        return size["height"], size["width"]
+    if isinstance(size, dict) and "shortest_edge" in size:
+        return size["shortest_edge"], size["shortest_edge"]
+    return None
+
+
+def _normalisation(processor: dict[str, Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """mean and std for pixels of 0..1, with the processor's own scaling of 0..255 folded in."""
+    mean, std = [0.0] * 3, [1.0] * 3
+    if processor.get("do_normalize", True):
+        mean, std = (_three(processor.get(key, 0.5)) for key in ("image_mean", "image_std"))
+    if processor.get("include_top"):  # EfficientNet divides by std a second time
+        std = [s * s for s in std]
+    if processor.get("rescale_offset"):  # and may scale to -1..1 first
+        mean = [m + 1 for m in mean]
+    factor = 255 * processor.get("rescale_factor", 1 / 255) if processor.get("do_rescale", True) else 255.0
+    return tuple(m / factor for m in mean), tuple(s / factor for s in std)
+
+
+def _three(value: Any) -> list[float]:
+    values = [float(v) for v in value] if isinstance(value, (list, tuple)) else [float(value)]
+    return values * 3 if len(values) == 1 else values

@@ -1,0 +1,60 @@
+"""One picture of a scored dataset: its hardest samples, and how the scores spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RIGHT, WRONG = "#0072b2", "#d55e00"  # blue and vermilion: apart for colour-blind eyes and in grey
+
+
+def overview(
+    images: Sequence[Any],
+    captions: Sequence[str],
+    *,
+    angle: np.ndarray,
+    norm: np.ndarray,
+    avh: np.ndarray,
+    correct: np.ndarray,
+    title: str,
+) -> Figure:
+    """The hardest images with a caption each, above angle against norm and the spread of AVH.
+
+    Args:
+        images: (h, w) or (h, w, 3) arrays, hardest first; at most twelve are shown.
+        captions: one line under each.
+        angle, norm, avh: (n,) scores of all samples.
+        correct: (n,) bool, whether the prediction is the given class.
+        title: one line on top.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 5.6), layout="constrained", dpi=120)
+    parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.35])
+    top, bottom = parts
+    top.suptitle(title, fontsize=11)
+    count = min(12, len(images))
+    for axes, image, caption in zip(np.atleast_1d(top.subplots(1, max(count, 1))), images, captions, strict=False):
+        axes.imshow(image, cmap="gray_r" if np.ndim(image) == 2 else None)
+        axes.set_title(caption, fontsize=8, y=-0.55)
+        axes.set_axis_off()
+    left, right = bottom.subplots(1, 2)
+    degrees = np.degrees(angle)
+    for chosen, colour, marker, name in ((correct, RIGHT, "o", "right"), (~correct, WRONG, "x", "wrong")):
+        size = 10 if marker == "o" else 28
+        left.scatter(
+            degrees[chosen], norm[chosen], s=size, c=colour, marker=marker, alpha=0.6 if marker == "o" else 1, label=name
+        )
+    left.set(xlabel="angle to the given class (degrees)", ylabel="norm of the feature")
+    left.legend(title="prediction", frameon=False)
+    edges = np.histogram_bin_edges(avh[np.isfinite(avh)], bins=40)
+    right.hist([avh[correct], avh[~correct]], bins=edges, stacked=True, color=[RIGHT, WRONG], label=["right", "wrong"])
+    right.set(xlabel="AVH (harder to the right)", ylabel="samples")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure

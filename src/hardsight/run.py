@@ -1,0 +1,117 @@
+"""A run directory: `start.json` first, parts as they are ready, `run.json` last.
+
+A directory with `run.json` is complete. One with only `start.json` was interrupted: the same command goes on from its
+last complete part, and is refused if its arguments or inputs are no longer those of `start.json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from hardsight.errors import RunError
+from hardsight.version import VERSION
+from hardsight.writing import write_json
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow", "torch")
+
+
+class Run:
+    """One command's output directory, between its start and its end.
+
+    Args:
+        directory: made if it is not there.
+        command: the words of the command, for people.
+        arguments: what decides the result; a resumed run must have the same.
+        inputs: fingerprints of what is read; a resumed run must find the same.
+    """
+
+    def __init__(self, directory: str | Path, command: str, arguments: dict[str, Any], inputs: dict[str, Any]) -> None:
+        self.directory = Path(directory)
+        self.started = time.time()
+        self.start = {
+            "schema": 1,
+            "command": command,
+            "arguments": arguments,
+            "inputs": inputs,
+            "versions": {"hardsight": VERSION, "python": platform.python_version(), **_installed()},
+        }
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise RunError(f"{self.directory} is a file; a run needs a directory.") from error
+        begun = self.directory / "start.json"
+        if begun.exists():
+            self._must_match(json.loads(begun.read_text(encoding="utf-8")))
+        else:
+            strangers = [path.name for path in self.directory.iterdir() if not path.name.startswith(".")]
+            if strangers:
+                raise RunError(f"{self.directory} is not empty and not a run of ours ({strangers[0]} is there); give another -o.")
+            write_json(begun, self.start)
+
+    @property
+    def complete(self) -> bool:
+        return (self.directory / "run.json").exists()
+
+    def folder(self, name: str) -> Path:
+        """A directory inside the run, made if it is not there."""
+        path = self.directory / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def finish(self, parts: list[Path], counts: dict[str, Any], rows: dict[str, int] | None = None) -> None:
+        """Write `run.json`: everything in start.json, and each part with its checksum."""
+        listed = [
+            {"name": part.relative_to(self.directory).as_posix(), "rows": (rows or {}).get(part.name), "sha256": sha256(part)}
+            for part in parts
+        ]
+        seconds = round(time.time() - self.started, 3)
+        write_json(self.directory / "run.json", {**self.start, "parts": listed, "counts": counts, "seconds": seconds})
+
+    def _must_match(self, before: dict[str, Any]) -> None:
+        for what in ("command", "arguments", "inputs"):
+            if json.loads(json.dumps(self.start[what])) != before.get(what):
+                raise RunError(
+                    f"{self.directory} holds a run with other {what}: {_difference(before.get(what), self.start[what])}. "
+                    "Give another -o, or remove the directory to start over."
+                )
+        if before.get("versions", {}).get("hardsight") != VERSION and not self.complete:
+            raise RunError(
+                f"{self.directory} was begun by hardsight {before.get('versions', {}).get('hardsight')}, this is {VERSION}. "
+                "Remove the directory to start over."
+            )
+
+
+def _difference(before: Any, now: Any) -> str:
+    if isinstance(before, dict) and isinstance(now, dict):
+        now = json.loads(json.dumps(now))
+        keys = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+        return ", ".join(f"{key} was {before.get(key)!r} and is {now.get(key)!r}" for key in keys[:3])
+    return f"was {before!r} and is {now!r}"
+
+
+def _installed() -> dict[str, str]:
+    versions = {}
+    for name in LIBRARIES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def sha256(path: Path) -> str:
+    """Hex digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def command_line() -> str:
+    """The words this process was started with, program name first, without its directory."""
+    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -1,0 +1,55 @@
+"""Shared by all tests: hypothesis in a steady mood, and the command line as a function."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import settings
+
+from hardsight.cli import main
+
+settings.register_profile("here", deadline=None, print_blob=True)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Finished]:
+    """`cli("score", path, ...)` runs the entry point of the `hardsight` script in this process."""
+
+    def run(*words: object) -> Finished:
+        monkeypatch.setattr(sys, "argv", ["hardsight", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+            sys.exit(0)
+        out, err = capsys.readouterr()
+        return Finished(int(end.value.code or 0), out, err)
+
+    return run
+
+
+@pytest.fixture
+def fresh_python() -> Callable[..., Finished]:
+    """`fresh_python(code)` runs a few lines in a Python of their own, with warnings shown but not raised."""
+
+    def run(code: str, *words: object, **environment: str) -> Finished:
+        command = [sys.executable, "-c", code, *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    return run

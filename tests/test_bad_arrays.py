@@ -1,0 +1,456 @@
+"""Arrays that cannot be right, and arrays that only look so.
+
+Either a clear error, exit code 2 and no output, or the row stays with null scores and its status. Each test is named
+after the fault; all go through `hardsight.score` and, saved as a snapshot, through `hardsight score`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from oracles import angle_table
+
+import hardsight
+from hardsight import SCORES, InputError, score
+
+RNG = np.random.default_rng(0)
+FEATURES = RNG.normal(size=(6, 4)).astype(np.float32)
+WEIGHT = RNG.normal(size=(3, 4)).astype(np.float32)
+LABELS = np.array([0, 1, 2, 0, 1, 2])
+BAD_VALUES = [(np.nan, "nonfinite_feature"), (np.inf, "nonfinite_feature"), (-np.inf, "nonfinite_feature")]
+
+
+def with_row(row: int, values: Any, features: np.ndarray = FEATURES) -> np.ndarray:
+    changed = features.copy()
+    changed[row] = values
+    return changed
+
+
+def columns(table: pa.Table) -> dict[str, list[Any]]:
+    return {name: table.column(name).to_pylist() for name in table.column_names if name != "id"}
+
+
+@pytest.fixture
+def refused(tmp_path: Path, cli: Callable[..., Any]) -> Callable[..., None]:
+    """These arrays are refused, by the function and by the command, with a message that says `match`."""
+
+    def check(match: str, *, head: Any = WEIGHT, features: Any = FEATURES, labels: Any = LABELS, options: tuple = (), **more: Any) -> None:
+        with pytest.raises(InputError, match=match):
+            score(features, head, labels, strict="--strict" in options, **more)
+        given = {"features": features, "weight": head, "labels": labels, **more}
+        snapshot, out = tmp_path / "snapshot.npz", tmp_path / "scores.parquet"
+        np.savez(snapshot, **{name: value for name, value in given.items() if value is not None})
+        done = cli("score", snapshot, "-o", out, *options)
+        assert done.code == 2
+        assert re.search(match, done.err) and done.err.count("\n") == 1
+        assert str(snapshot) in done.err
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["snapshot.npz"]
+
+    return check
+
+
+@pytest.fixture
+def quarantined(tmp_path: Path, cli: Callable[..., Any], refused: Callable[..., None]) -> Callable[..., None]:
+    """Row 2 keeps its place with null scores and this status; the others do not change by a bit; strict refuses it."""
+
+    def check(features: np.ndarray, status: str) -> None:
+        table = score(features, WEIGHT, LABELS)
+        without = score(np.delete(features, 2, axis=0), WEIGHT, np.delete(LABELS, 2))
+        everything, others = columns(table), columns(without)
+        assert everything["status"][2] == status
+        assert everything["label"][2] == 2 and everything["predicted"][2] is None
+        for name in everything:
+            assert everything[name][:2] + everything[name][3:] == others[name]
+            assert name not in SCORES or everything[name][2] is None
+        assert 2 not in hardsight.hardest(table, "avh").column("id").to_pylist()
+        assert np.isnan(hardsight.avh(features, WEIGHT, LABELS)).tolist() == [False, False, True, False, False, False]
+        snapshot, out = tmp_path / "kept.npz", tmp_path / "kept.parquet"
+        np.savez(snapshot, features=features, weight=WEIGHT, labels=LABELS)
+        done = cli("score", snapshot, "-o", out)
+        assert done.code == 0 and f"1 {status}" in done.out
+        assert columns(pq.read_table(out)) == everything
+        snapshot.unlink(), out.unlink()
+        refused(f"row 2 .*{status}", features=features, options=("--strict",))
+
+    return check
+
+
+def test_01_nan_feature(quarantined: Callable[..., None]) -> None:
+    quarantined(with_row(2, [1, np.nan, 1, 1]), "nonfinite_feature")
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_02_infinite_feature(quarantined: Callable[..., None], value: float) -> None:
+    quarantined(with_row(2, [1, value, 1, 1]), "nonfinite_feature")
+    quarantined(with_row(2, [np.inf, -np.inf, np.nan, 0]), "nonfinite_feature")
+
+
+def test_03_zero_norm_feature_is_not_a_right_angle(quarantined: Callable[..., None]) -> None:
+    quarantined(with_row(2, 0.0), "zero_norm")
+    assert np.isnan(hardsight.own_angle(with_row(2, 0.0), WEIGHT, LABELS)[2])
+    assert np.isnan(hardsight.angles(with_row(2, 0.0), WEIGHT)[2]).all()
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    n=st.integers(2, 1200),
+    c=st.sampled_from([2, 3, 40]),
+    d=st.sampled_from([3, 16]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    value=st.sampled_from([np.nan, np.inf, -np.inf, 0.0]),
+    seed=st.integers(0, 9),
+    data=st.data(),
+)
+def test_01_to_03_the_other_rows_keep_every_bit(n: int, c: int, d: int, dtype: Any, value: float, seed: int, data: Any) -> None:
+    rng = np.random.default_rng(seed)
+    features, weight = rng.normal(size=(n, d)).astype(dtype), rng.normal(size=(c, d)).astype(dtype)
+    labels, bad = rng.integers(0, c, n), sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1, max_size=4)))
+    features[bad] = value
+    whole, rest = score(features, weight, labels), score(np.delete(features, bad, axis=0), weight, np.delete(labels, bad))
+    kept = np.delete(np.arange(n), bad)
+    for name, column in columns(rest).items():
+        assert columns(whole.take(kept))[name] == column
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-30, 1e-20])
+def test_04_denormal_norm_is_scored(scale: float) -> None:
+    direction = FEATURES[2].astype(np.float64)
+    small = (direction * scale).astype(np.float32)
+    rescaled = small.astype(np.float64) / scale  # what is left of the digits
+    table = score(with_row(2, small), WEIGHT, LABELS)
+    assert table.column("status").to_pylist() == ["ok"] * 6
+    expected = hardsight.own_angle(rescaled[None], WEIGHT, LABELS[2:3])
+    assert table.column("own_angle").to_numpy()[2] == pytest.approx(expected[0], abs=1e-5)
+    assert np.isfinite(table.column("avh").to_numpy()).all()
+    assert table.column("norm").to_numpy()[2] == pytest.approx(np.linalg.norm(rescaled) * scale, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e18, 1e20, 1e37])
+def test_05_huge_features_have_finite_angles_and_norms(scale: float) -> None:
+    huge = FEATURES[2] * np.float32(scale)
+    table = score(with_row(2, huge), WEIGHT, LABELS)
+    plain = score(FEATURES, WEIGHT, LABELS)
+    for name in ("own_angle", "nearest_angle", "avh", "angular_gap", "avc_label"):
+        assert table.column(name).to_numpy()[2] == pytest.approx(plain.column(name).to_numpy()[2], abs=1e-5)
+    assert table.column("norm").to_numpy()[2] == pytest.approx(np.linalg.norm(huge.astype(np.float64)), rel=1e-6)
+    assert hardsight.angles(with_row(2, huge), WEIGHT)[2] == pytest.approx(angle_table(huge[None], WEIGHT)[0], rel=1e-6)
+
+
+def test_05_features_of_all_sizes_in_one_array() -> None:
+    sizes = 10.0 ** np.arange(-300, 301, 60)
+    features = sizes[:, None] * FEATURES[2].astype(np.float64)
+    values = hardsight.avh(features, WEIGHT, np.zeros(len(sizes), int))
+    assert values == pytest.approx(np.full(len(sizes), values[5]), rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "torch float16", "torch bfloat16"])
+def test_06_half_precision_is_widened_before_squaring(dtype: str) -> None:
+    wide = np.full((2, 2048), 300.0, dtype=np.float32)
+    wide[1, ::2] = -256.0
+    weight = RNG.normal(size=(3, 2048)).astype(np.float32)
+    if dtype.startswith("torch"):
+        torch = pytest.importorskip("torch")
+        half = torch.from_numpy(wide).to(getattr(torch, dtype.split()[1]))
+        same = half.float()
+    else:
+        half = wide.astype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
+        same = half.astype(np.float32)
+    assert columns(score(half, weight, [0, 1])) == columns(score(same, weight, [0, 1]))
+    assert np.isfinite(hardsight.norm(half)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_06_half_precision_tensors_with_bad_rows(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    half = torch.from_numpy(with_row(2, 0.0)).to(getattr(torch, dtype))
+    table = score(half, WEIGHT, LABELS, scores="all")
+    assert table.column("status").to_pylist() == ["ok", "ok", "zero_norm", "ok", "ok", "ok"]
+    assert columns(table) == columns(score(half.float(), WEIGHT, LABELS, scores="all"))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [2, 64, 2048])
+def test_07_feature_identical_to_its_class_vector(dtype: Any, d: int) -> None:
+    weight = np.random.default_rng(d).normal(size=(200, d)).astype(dtype)
+    labels = np.arange(200)
+    assert hardsight.avh(weight, weight, labels).tolist() == [0.0] * 200
+    assert hardsight.own_angle(3 * weight, weight, labels) == pytest.approx(np.zeros(200), abs=1e-7)
+    assert np.diag(hardsight.angles(weight, weight)) == pytest.approx(np.zeros(200), abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_08_feature_opposite_to_its_class_vector(dtype: Any) -> None:
+    weight = np.random.default_rng(1).normal(size=(200, 64)).astype(dtype)
+    labels = np.arange(200)
+    assert hardsight.own_angle(-weight, weight, labels) == pytest.approx(np.full(200, np.pi), abs=1e-6)
+    table = score(-weight, weight, labels)
+    assert table.column("status").to_pylist() == ["ok"] * 200 and table.column("avh").null_count == 0
+    assert hardsight.own_angle(-weight, weight, labels).max() <= np.float32(np.pi)
+
+
+@given(st.integers(0, 2**12 - 1), st.integers(0, 2**6 - 1), st.sampled_from([np.float32, np.float64]))
+def test_09_negative_zeros_change_no_bit(pattern: int, weight_pattern: int, dtype: Any) -> None:
+    bits = np.array([(pattern >> i) & 1 for i in range(12)], bool).reshape(4, 3)
+    weight_bits = np.array([(weight_pattern >> i) & 1 for i in range(6)], bool).reshape(2, 3)
+    features = np.where(bits, 0.0, RNG_SIGNS).astype(dtype)
+    weight = np.where(weight_bits, 0.0, RNG_SIGNS[:2]).astype(dtype)
+    weight[(weight == 0).all(1)] = 1.0
+    negative = np.where(features == 0, dtype(-0.0), features), np.where(weight == 0, dtype(-0.0), weight)
+    assert np.signbit(negative[0][bits]).all()
+    labels = [0, 1, 0, 1]
+    assert columns(score(*negative, labels)) == columns(score(features, weight, labels))
+
+
+RNG_SIGNS = np.array([[-1.0, 2.0, -3.0], [4.0, -5.0, 6.0], [-7.0, -8.0, 9.0], [1.0, 1.0, -1.0]])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_10_non_finite_class_vector(refused: Callable[..., None], value: float) -> None:
+    refused("class vectors.*class 1", head=with_row(1, [0, value, 0, 0], WEIGHT))
+
+
+def test_11_zero_class_vector(refused: Callable[..., None]) -> None:
+    refused("direction.*class 2", head=with_row(2, 0.0, WEIGHT))
+
+
+@pytest.mark.parametrize("label", [-2, 3, 2**31, 2**62])
+def test_12_label_out_of_range(refused: Callable[..., None], label: int) -> None:
+    labels = np.array([0, label, 1, label, 2, 0])
+    refused(rf"2 of 6 .*1 \({label}\), 3 \({label}\)", labels=labels)
+
+
+def test_12_at_most_five_rows_are_listed(refused: Callable[..., None]) -> None:
+    refused(r"6 of 6 .*0 \(7\), 1 \(7\), 2 \(7\), 3 \(7\), 4 \(7\)\.", labels=np.full(6, 7))
+
+
+def test_12_labels_counted_from_one(refused: Callable[..., None]) -> None:
+    refused("subtract 1", labels=LABELS + 1)
+
+
+@pytest.mark.parametrize("label", [2**31, 2**62])
+def test_12_label_out_of_range_without_a_head(refused: Callable[..., None], label: int) -> None:
+    refused(str(label), head=None, labels=np.array([0, 1, 0, 1, 0, label]))
+    with pytest.raises(InputError, match=str(label)):
+        hardsight.norm_in_class(FEATURES, [0, 1, 0, 1, 0, label])
+
+
+@pytest.mark.parametrize("unlabeled", [np.array([0, -1, 2, 0, 1, 2]), np.array([0, np.nan, 2, 0, 1, 2]), [0, None, 2, 0, 1, 2]])
+def test_12_unlabeled_rows_have_no_label_scores(unlabeled: Any) -> None:
+    table, plain = score(FEATURES, WEIGHT, unlabeled), score(FEATURES, WEIGHT, LABELS)
+    row, same = table.slice(1, 1).to_pylist()[0], plain.slice(1, 1).to_pylist()[0]
+    assert row["label"] is None and row["status"] == "unlabeled"
+    assert row["predicted"] == same["predicted"]
+    for name, one in SCORES.items():
+        if one.needs == "row":
+            assert row[name] == (None if one.labels else pytest.approx(same[name], rel=1e-6))
+
+
+def test_13_whole_float_labels_are_accepted() -> None:
+    assert columns(score(FEATURES, WEIGHT, LABELS.astype(float))) == columns(score(FEATURES, WEIGHT, LABELS))
+    assert columns(score(FEATURES, WEIGHT, [0, 1.0, 2, 0, 1, np.int8(2)])) == columns(score(FEATURES, WEIGHT, LABELS))
+
+
+@pytest.mark.parametrize(
+    ("labels", "match"),
+    [
+        (np.array([0, 1, 2, 0.5, 1, 2]), r"whole numbers.*3 \(0\.5\)"),
+        (np.array([0, 1, 2, np.inf, 1, 2]), r"3 \(inf\)"),
+        (np.array(["cat", "dog", "cat", "dog", "cat", "dog"]), "class indices"),
+        (np.array([True, False, True, True, False, True]), "class indices"),
+    ],
+)
+def test_13_labels_that_are_not_class_indices(refused: Callable[..., None], labels: np.ndarray, match: str) -> None:
+    refused(match, labels=labels)
+
+
+def test_13_labels_among_python_objects() -> None:
+    for one in ("cat", True, b"1", [1]):
+        with pytest.raises(InputError, match=r"row 1 holds"):
+            score(FEATURES, WEIGHT, np.array([0, one, 2, 0, None, 2], dtype=object))
+
+
+def test_14_different_dimensions(refused: Callable[..., None]) -> None:
+    refused(r"\(6, 4\).*\(3, 5\)", head=np.ones((3, 5)))
+    refused(r"transposed: pass weight\.T", head=np.ascontiguousarray(WEIGHT.T))
+
+
+@pytest.mark.parametrize("labels", [LABELS[:5], np.zeros(7, int), np.zeros((6, 1), int), np.zeros((), int)])
+def test_15_one_label_per_sample(refused: Callable[..., None], labels: np.ndarray) -> None:
+    refused("label", labels=labels)
+
+
+def test_16_empty_dataset(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    empty = np.zeros((0, 4), np.float32)
+    table = score(empty, WEIGHT, np.zeros(0, int), scores="all")
+    assert len(table) == 0 and table.column_names == ["id", "label", "predicted", "status", *SCORES]
+    assert hardsight.avh(empty, WEIGHT, []).shape == (0,)
+    snapshot = tmp_path / "empty.npz"
+    np.savez(snapshot, features=empty, weight=WEIGHT, labels=np.zeros(0, int))
+    for out in (tmp_path / "scores.parquet", tmp_path / "scores.csv", tmp_path / "scores.json"):
+        done = cli("score", snapshot, "-o", out, "--scores", "all")
+        assert done.code == 0 and "n = 0 " in done.out
+    assert pq.read_table(tmp_path / "scores.parquet").schema.equals(table.schema, check_metadata=True)
+    assert next(csv.reader((tmp_path / "scores.csv").read_text().splitlines())) == table.column_names
+    assert json.loads((tmp_path / "scores.json").read_text()) == []
+
+
+def test_17_one_class() -> None:
+    along = np.vstack([FEATURES[:2], 2 * WEIGHT[:1]])
+    table = score(along, WEIGHT[:1], [0, 0, 0])
+    assert table.column("avh").to_pylist() == [1.0, 1.0, None]
+    assert table.column("status").to_pylist() == ["ok", "ok", "all_angles_zero"]
+    assert table.column("own_angle").to_pylist()[2] == pytest.approx(0, abs=1e-7)
+    against = score(-along, WEIGHT[:1], [0, 0, 0])
+    assert against.column("status").to_pylist() == ["ok", "ok", "all_angles_pi"]
+    assert against.column("avc_label").to_pylist()[2] is None and against.column("avh").to_pylist()[2] == 1.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("factor", [1, 2, 3, 7])
+def test_17_all_classes_in_one_direction(factor: int, dtype: Any) -> None:
+    one = np.array([[1.0, 2.0, 5.0]], dtype)
+    weight, features = np.vstack([one, 3 * one, 10 * one]), np.vstack([factor * one, -factor * one])
+    table = score(features, weight, [1, 1])
+    assert table.column("status").to_pylist() == ["all_angles_zero", "all_angles_pi"]
+    assert table.column("avh").to_pylist() == [None, pytest.approx(1 / 3)]
+    assert table.column("avc_label").to_pylist() == [pytest.approx(1 / 3), None]
+    assert table.column("avc_predicted").to_pylist() == [pytest.approx(1 / 3), None]
+
+
+def test_17_no_class(refused: Callable[..., None]) -> None:
+    refused("at least one class", head=np.zeros((0, 4)), labels=None)
+
+
+def test_18_a_million_classes_in_little_memory() -> None:
+    c, d = 1_000_000, 8
+    rng = np.random.default_rng(3)
+    weight = rng.normal(size=(c, d)).astype(np.float32)
+    features, labels = rng.normal(size=(60, d)).astype(np.float32), rng.integers(0, c, 60)
+    tracemalloc.start()
+    values = hardsight.avh(features, weight, labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * weight.nbytes + 64 * 2**20  # an n x c table would be 240 MB
+    few = slice(0, 60, 20)
+    theta = np.stack([one_against_all(x, weight) for x in features[few]])
+    expected = theta[np.arange(len(theta)), labels[few]] / theta.sum(1)
+    assert values[few] == pytest.approx(expected, rel=1e-6)
+
+
+def one_against_all(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    w = weight.astype(np.float64)
+    w /= np.linalg.norm(w, axis=1, keepdims=True)
+    return np.arccos(np.clip(w @ (x / np.linalg.norm(x.astype(np.float64))), -1, 1))
+
+
+@pytest.mark.parametrize("ids", [np.array([1, 2, 3, 4, 5, 2]), np.array(["a", "b", "c", "d", "e", "b"])])
+def test_19_duplicated_ids(refused: Callable[..., None], tmp_path: Path, cli: Callable[..., Any], ids: np.ndarray) -> None:
+    refused(r"row 5 repeats ['2b].* of row 1", ids=ids)
+    both = score(FEATURES, WEIGHT, LABELS, ids=ids, allow_duplicates=True)
+    assert both.column("id").to_pylist() == ids.tolist()
+    assert columns(both) == columns(score(FEATURES, WEIGHT, LABELS))
+    done = cli("score", tmp_path / "snapshot.npz", "--allow-duplicates", "-o", tmp_path / "scores.parquet")
+    assert done.code == 0 and pq.read_table(tmp_path / "scores.parquet").column("id").to_pylist() == ids.tolist()
+
+
+STRANGE = ["", "line\nbreak", 'quote " and, comma', "x" * 10_000, "ünï/コード 🙂", " space "]
+
+
+def test_20_strange_ids_come_back_as_they_went_in(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    assert score(FEATURES, WEIGHT, LABELS, ids=STRANGE).column("id").to_pylist() == STRANGE
+    np.savez(tmp_path / "s.npz", features=FEATURES, weight=WEIGHT, labels=LABELS, ids=np.array(STRANGE))
+    for ending in ("parquet", "csv", "json"):
+        assert cli("score", tmp_path / "s.npz", "-o", tmp_path / f"s.{ending}").code == 0
+    assert pq.read_table(tmp_path / "s.parquet").column("id").to_pylist() == STRANGE
+    with (tmp_path / "s.csv").open(newline="") as file:
+        assert [row["id"] for row in csv.DictReader(file)] == STRANGE
+    assert [row["id"] for row in json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))] == STRANGE
+
+
+@pytest.mark.parametrize("ids", [["a", 1, "b", 2, "c", 3], [1.5] * 6, [True, False] * 3, [None] * 6, ["a", None, "b", "c", "d", "e"]])
+def test_20_ids_of_mixed_or_odd_type(ids: list[Any]) -> None:
+    with pytest.raises(InputError, match="all strings or all integers"):
+        score(FEATURES, WEIGHT, LABELS, ids=np.array(ids, dtype=object))
+
+
+def test_20_one_id_per_sample(refused: Callable[..., None]) -> None:
+    refused("one entry per sample", ids=np.arange(5))
+
+
+def test_21_ids_that_a_spreadsheet_would_run(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    formulas = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "plain"]
+    np.savez(tmp_path / "s.npz", features=FEATURES, weight=WEIGHT, labels=LABELS, ids=np.array(formulas))
+    for ending in ("parquet", "csv"):
+        assert cli("score", tmp_path / "s.npz", "-o", tmp_path / f"s.{ending}").code == 0
+    assert pq.read_table(tmp_path / "s.parquet").column("id").to_pylist() == formulas
+    with (tmp_path / "s.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "plain"]
+    assert float(rows[0]["angular_gap"]) == pytest.approx(hardsight.angular_gap(FEATURES, WEIGHT, LABELS)[0])  # numbers stay
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 100), n=st.integers(1, 700), c=st.sampled_from([1, 2, 7, 50]))
+def test_32_row_order_does_not_matter(seed: int, n: int, c: int) -> None:
+    rng = np.random.default_rng(seed)
+    features, weight = rng.normal(size=(n, 12)).astype(np.float32), rng.normal(size=(c, 12)).astype(np.float32)
+    labels, order = rng.integers(0, c, n), rng.permutation(n)
+    one = score(features, weight, labels, ids=np.arange(n))
+    other = score(features[order], weight, labels[order], ids=order).sort_by("id")
+    assert one.column("status").equals(other.column("status"))
+    for name in one.column_names[4:]:
+        a, b = one.column(name).to_numpy(), other.column(name).to_numpy()
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+def test_32_batch_size_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    path = tmp_path / "s.npz"
+    np.savez(path, features=rng.normal(size=(500, 8)), weight=rng.normal(size=(4, 8)), labels=rng.integers(-1, 4, 500))
+    whole = score(path, scores="all")
+    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 8 * 8 * 7)  # seven rows
+    parts = score(path, scores="all")
+    for name in whole.column_names[4:]:
+        np.testing.assert_allclose(whole.column(name).to_numpy(), parts.column(name).to_numpy(), rtol=1e-6, atol=1e-6, err_msg=name)
+    assert whole.select(["id", "label", "predicted", "status"]).equals(parts.select(["id", "label", "predicted", "status"]))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "match"),
+    [
+        ({"features": np.ones(4)}, "two-dimensional"),
+        ({"features": np.ones((2, 2, 2))}, "two-dimensional"),
+        ({"features": np.array([["a", "b"]])}, "numbers"),
+        ({"features": np.ones((2, 2), complex)}, "numbers"),
+        ({"features": [[1.0, 2.0], [3.0]]}, "rectangular"),
+        ({"features": np.ones((2, 3)), "logits": np.ones((2, 3))}, "one of features, logits or probs"),
+        ({}, "one of features, logits or probs"),
+        ({"features": np.ones((2, 3)), "head": np.ones((2, 3)), "bias": np.ones(3)}, r"bias must have shape \(2,\)"),
+        ({"features": np.ones((2, 3)), "head": np.ones((2, 3)), "bias": np.array([0, np.nan])}, "bias must be finite"),
+        ({"probs": np.array([[0.4, 0.4], [0.5, 0.5]])}, "sum to 1.*row 0 sums to 0.8"),
+        ({"probs": np.array([[0.5, 0.5], [-0.5, 1.5]])}, "row 1 .*smallest value -0.5"),
+        ({"logits": np.ones((2, 3)), "head": np.ones((3, 3))}, "a head goes with features"),
+    ],
+)
+def test_arrays_that_do_not_fit(arrays: dict[str, Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        score(**arrays, labels=[0] * 2)
+
+
+def test_logits_with_a_nan_keep_their_row() -> None:
+    logits = np.array([[1.0, 2.0], [np.nan, 0.0], [np.inf, 0.0], [3.0, 1.0]])
+    table = score(logits=logits, labels=[0, 0, 0, 0])
+    assert table.column("status").to_pylist() == ["ok", "nonfinite_logit", "nonfinite_logit", "ok"]
+    assert table.column("loss").is_null().to_pylist() == [False, True, True, False]
