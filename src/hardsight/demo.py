@@ -92,6 +92,8 @@ def train(digits: Digits, seed: int, progress: Callable[[int, int], None] | None
 
     from hardsight.models.digits import DigitsCNN
 
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # so small a net gains nothing from more, and sums then do not depend on their number
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = DigitsCNN()
@@ -105,6 +107,7 @@ def train(digits: Digits, seed: int, progress: Callable[[int, int], None] | None
                 optimizer.step()
             if progress is not None:
                 progress(epoch + 1, EPOCHS)
+    torch.set_num_threads(threads)
     return model.eval()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from dataclasses import replace
@@ -83,7 +84,8 @@ def _settle(data: ImageData) -> ImageData:
         columns = {**columns, "split": [_split_value(value) for value in columns["split"]]}
     if labels is not None and len(labels) and (labels == UNLABELED).all():
         labels = None
-    if data.roots and len(data) and not any((data.roots[0] / path).exists() for path in columns["path"][:100]):
+    listed = data.kind in ("list", "csv", "parquet") and len(data) > 0
+    if listed and not any(os.path.exists(data.roots[0] / path) for path in columns["path"][:100]):
         notes += (f"None of the first files named exists below {data.roots[0]}, from where paths are read.",)
     return replace(data, labels=labels, columns=columns, notes=notes)
 

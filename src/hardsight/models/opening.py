@@ -47,9 +47,11 @@ def open_model(
             which of them to explain.
 
     Example:
-        >>> model = open_model("hardsight.models.cifar_resnet:cifar_resnet20", num_classes=3)  # doctest: +SKIP
-        >>> features, logits = model(np.zeros((2, 3, 32, 32), np.float32))  # doctest: +SKIP
-        >>> features.shape, logits.shape  # doctest: +SKIP
+        >>> import numpy as np
+        >>> model = open_model("hardsight.models.cifar_resnet:cifar_resnet20", num_classes=3)
+        >>> images = np.random.default_rng(0).random((2, 3, 32, 32), np.float32)
+        >>> features, logits = model(images)
+        >>> features.shape, logits.shape
         ((2, 64), (2, 3))
     """
     weights_file = None if weights is None else Path(weights)

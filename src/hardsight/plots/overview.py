@@ -34,15 +34,16 @@ def overview(
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 5.6), layout="constrained", dpi=120)
-    parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.35])
+    figure = Figure(figsize=(10, 5.2), layout="constrained", dpi=120)
+    parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.9])
     top, bottom = parts
     top.suptitle(title, fontsize=11)
     count = min(12, len(images))
     for axes, image, caption in zip(np.atleast_1d(top.subplots(1, max(count, 1))), images, captions, strict=False):
         axes.imshow(image, cmap="gray_r" if np.ndim(image) == 2 else None)
-        axes.set_title(caption, fontsize=8, y=-0.55)
-        axes.set_axis_off()
+        axes.set_xlabel(caption, fontsize=8)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
     left, right = bottom.subplots(1, 2)
     degrees = np.degrees(angle)
     for chosen, colour, marker, name in ((correct, RIGHT, "o", "right"), (~correct, WRONG, "x", "wrong")):
@@ -51,7 +52,7 @@ def overview(
             degrees[chosen], norm[chosen], s=size, c=colour, marker=marker, alpha=0.6 if marker == "o" else 1, label=name
         )
     left.set(xlabel="angle to the given class (degrees)", ylabel="norm of the feature")
-    left.legend(title="prediction", frameon=False)
+    left.legend(title="prediction", loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     edges = np.histogram_bin_edges(avh[np.isfinite(avh)], bins=40)
     right.hist([avh[correct], avh[~correct]], bins=edges, stacked=True, color=[RIGHT, WRONG], label=["right", "wrong"])
     right.set(xlabel="AVH (harder to the right)", ylabel="samples")

@@ -1,0 +1,265 @@
+"""Images as arrays: npz, npy, MNIST idx, CIFAR-10 binary, the built-in digits."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import pickle
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hardsight.data import open_data
+from hardsight.errors import FileError, InputError
+
+RNG = np.random.default_rng(0)
+GREY = RNG.integers(0, 256, (6, 5, 4), dtype=np.uint8)
+COLOUR = RNG.integers(0, 256, (6, 5, 4, 3), dtype=np.uint8)
+LABELS = np.array([0, 1, 2, 0, 1, -1])
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("images", [GREY, COLOUR, np.asfortranarray(COLOUR), GREY[..., None]])
+def test_npz(tmp_path: Path, save: object, images: np.ndarray) -> None:
+    save(tmp_path / "x.npz", images=images, labels=LABELS, class_names=np.array(["a", "b", "c"]), site=np.arange(6))  # type: ignore[operator]
+    data = open_data(tmp_path / "x.npz")
+    assert data.ids == ["0", "1", "2", "3", "4", "5"] and data.class_names == ["a", "b", "c"]
+    assert data.labels is not None and data.labels.tolist() == LABELS.tolist() and data.columns == {"site": [0, 1, 2, 3, 4, 5]}
+    again = pickle.loads(pickle.dumps(data))
+    for row in range(6):
+        assert np.array_equal(np.asarray(again.image(row)), images[row].squeeze())
+    assert data.image(0).mode == ("RGB" if images.shape[-1] == 3 else "L")
+
+
+def test_npz_ids_and_no_labels(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", images=GREY, ids=np.array(list("uvwxyz")))
+    data = open_data(tmp_path / "x.npz", limit=3)
+    assert data.ids == ["u", "w", "y"] and data.labels is None
+    assert np.array_equal(np.asarray(data.image(2)), GREY[4])
+
+
+@pytest.mark.parametrize("names", ["{}_images {}_labels", "x_{} y_{}"])
+def test_npz_with_splits(tmp_path: Path, names: str) -> None:
+    images, labels = names.split()
+    arrays = {images.format("train"): GREY[:4], labels.format("train"): LABELS[:4, None]}
+    arrays |= {images.format("test"): GREY[4:], labels.format("test"): LABELS[4:]}
+    np.savez(tmp_path / "x.npz", **arrays)
+    data = open_data(tmp_path / "x.npz")
+    assert data.ids == ["train/0", "train/1", "train/2", "train/3", "test/0", "test/1"]
+    assert data.columns["split"] == ["train"] * 4 + ["test"] * 2
+    test = open_data(tmp_path / "x.npz", split="test")
+    assert test.ids == ["test/0", "test/1"] and np.array_equal(np.asarray(test.image(1)), GREY[5])
+    assert test.labels is not None and test.labels.tolist() == [1, -1]
+    with pytest.raises(InputError, match=r"train \(4\), test \(2\); got 'val'"):
+        open_data(tmp_path / "x.npz", split="val")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"pixels": GREY}, "must hold `images`.*it holds pixels"),
+        ({"images": GREY / 255}, r"\(255 \* images\)"),
+        ({"images": COLOUR.transpose(0, 3, 1, 2)}, "Channels come last"),
+        ({"images": GREY[0]}, r"got \(5, 4\)"),
+        ({"images": GREY, "labels": LABELS[:3]}, "labels: labels and images must have the same length"),
+        ({"images": GREY, "labels": LABELS + 0.5}, "whole numbers"),
+        ({"images": GREY, "ids": np.zeros(6)}, "ids: ids must be all strings"),
+        ({"images": GREY, "ids": np.zeros(6, int)}, "ids must be unique"),
+        ({"train_images": GREY, "test_images": GREY, "test_labels": LABELS}, "either every split has labels or none"),
+    ],
+)
+def test_npz_errors(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(InputError, match=message):
+        open_data(tmp_path / "x.npz")
+
+
+def test_empty_npz_is_valid(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", images=GREY[:0], labels=LABELS[:0])
+    assert len(open_data(tmp_path / "x.npz")) == 0
+
+
+class Canary:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return open, (self.path, "w")
+
+
+def test_pickled_arrays_never_run(tmp_path: Path) -> None:
+    evil = np.array([Canary(str(tmp_path / "canary"))], dtype=object)
+    np.savez(tmp_path / "x.npz", images=evil)
+    np.save(tmp_path / "x.npy", evil)
+    for name in ("x.npz", "x.npy"):
+        with pytest.raises(FileError, match="never loaded"):
+            open_data(tmp_path / name)
+    assert not (tmp_path / "canary").exists()
+
+
+def npy_header(shape: str) -> bytes:
+    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+@pytest.mark.parametrize("shape", ["(1099511627776, 16, 16)", "(-1, 2, 2)", "(100, 28, 28)"])
+def test_lying_headers_are_refused_before_allocation(tmp_path: Path, shape: str) -> None:
+    (tmp_path / "x.npy").write_bytes(npy_header(shape) + b"\0" * 10)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("images.npy", npy_header(shape) + b"\0" * 10)
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises(FileError, match=name.replace(".", r"\.")):
+            open_data(tmp_path / name)
+
+
+def test_deflate_bomb_is_refused_by_its_declared_size(tmp_path: Path) -> None:
+    header = npy_header("(400, 1024, 1024)")
+    with (
+        zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("images.npy", "w") as member,
+    ):
+        member.write(header)
+        for _ in range(400):
+            member.write(bytes(2**20))
+    with pytest.raises(FileError, match="too many to read"):
+        open_data(tmp_path / "x.npz")
+
+
+def test_broken_npz(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", images=GREY)
+    whole = (tmp_path / "x.npz").read_bytes()
+    for content in (b"", b"PK", whole[: len(whole) // 2], b"<html>"):
+        (tmp_path / "x.npz").write_bytes(content)
+        with pytest.raises(FileError, match="not a readable"):
+            open_data(tmp_path / "x.npz")
+
+
+def test_npz_members_stay_inside(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    np.save(content, GREY)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("images.npy", content.getvalue())
+        archive.writestr("../evil.npy", content.getvalue())
+    open_data(tmp_path / "x.npz").image(0)
+    assert [path.name for path in tmp_path.parent.glob("evil*")] == []
+
+
+def test_npy_with_labels_from_a_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", COLOUR)
+    np.save(tmp_path / "y.npy", LABELS)
+    data = open_data(tmp_path / "x.npy", labels_from=tmp_path / "y.npy")
+    assert data.labels is not None and data.labels.tolist() == LABELS.tolist()
+    assert np.array_equal(np.asarray(data.image(3)), COLOUR[3])
+    whole = (tmp_path / "x.npy").read_bytes()
+    (tmp_path / "cut.npy").write_bytes(whole[:-9])
+    with pytest.raises(FileError, match="not a readable"):
+        open_data(tmp_path / "cut.npy")
+
+
+# --- MNIST idx
+
+
+def idx(array: np.ndarray) -> bytes:
+    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+def mnist(folder: Path, gz: bool, dash: str = "-") -> Path:
+    for name, cut in (("train", slice(0, 4)), ("t10k", slice(4, 6))):
+        for kind, array in (("images{}idx3-ubyte", GREY[cut]), ("labels{}idx1-ubyte", np.abs(LABELS[cut]).astype(np.uint8))):
+            path = folder / f"{name}-{kind.format(dash)}{'.gz' if gz else ''}"
+            path.write_bytes(gzip.compress(idx(array)) if gz else idx(array))
+    return folder
+
+
+@pytest.mark.parametrize("gz", [False, True])
+@pytest.mark.parametrize("dash", ["-", "."])
+def test_idx(tmp_path: Path, gz: bool, dash: str) -> None:
+    data = open_data(mnist(tmp_path, gz, dash))
+    assert data.kind == "idx" and data.ids == ["train/0", "train/1", "train/2", "train/3", "test/0", "test/1"]
+    assert data.labels is not None and data.labels.tolist() == [0, 1, 2, 0, 1, 1]
+    again = pickle.loads(pickle.dumps(data))
+    assert all(np.array_equal(np.asarray(again.image(row)), GREY[row]) for row in range(6))
+    one = open_data(tmp_path / f"t10k-images{dash}idx3-ubyte{'.gz' if gz else ''}")
+    assert one.ids == ["test/0", "test/1"] and one.labels is not None and one.labels.tolist() == [1, 1]
+
+
+def test_idx_is_known_by_its_first_bytes(tmp_path: Path) -> None:
+    (tmp_path / "some.bin").write_bytes(idx(GREY))
+    data = open_data(tmp_path / "some.bin")
+    assert data.ids[:2] == ["0", "1"] and data.labels is None
+
+
+def test_idx_errors(tmp_path: Path) -> None:
+    mnist(tmp_path, gz=False)
+    path = tmp_path / "train-images-idx3-ubyte"
+    for content, message in (
+        (idx(GREY)[:-1], "bytes, but 119 follow"),
+        (bytes([0, 0, 8, 3]) + b"\xff" * 12, "declares"),
+        (bytes([0, 0, 13, 3]) + b"\0" * 12, "got 00 00 0d 03"),
+        (b"", "got nothing"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(FileError, match=message):
+            open_data(tmp_path)
+    path.write_bytes(idx(GREY[:3]))
+    with pytest.raises(InputError, match="train-labels-idx1-ubyte: labels and images must have the same length"):
+        open_data(tmp_path)
+    packed = gzip.compress(idx(GREY))
+    path.unlink()
+    path.with_name(f"{path.name}.gz").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(FileError):
+        open_data(tmp_path)
+
+
+# --- CIFAR-10
+
+
+def batch(labels: list[int], images: np.ndarray) -> bytes:
+    """Records of one label byte and the three colour planes."""
+    return b"".join(bytes([k]) + image.transpose(2, 0, 1).tobytes() for k, image in zip(labels, images, strict=True))
+
+
+def test_cifar(tmp_path: Path) -> None:
+    images = RNG.integers(0, 256, (6, 32, 32, 3), dtype=np.uint8)
+    (tmp_path / "data_batch_1.bin").write_bytes(batch([3, 0], images[:2]))
+    (tmp_path / "data_batch_2.bin").write_bytes(batch([9, 1], images[2:4]))
+    (tmp_path / "test_batch.bin").write_bytes(batch([5, 6], images[4:]))
+    data = open_data(tmp_path)
+    assert data.ids == ["train/0", "train/1", "train/2", "train/3", "test/0", "test/1"]
+    assert data.labels is not None and data.labels.tolist() == [3, 0, 9, 1, 5, 6]
+    assert data.class_names is not None and data.class_names[3] == "cat"
+    assert all(np.array_equal(np.asarray(data.image(row)), images[row]) for row in range(6))
+    assert open_data(tmp_path, split="test").ids == ["test/0", "test/1"]
+    (tmp_path / "test_batch.bin").write_bytes(b"\0" * 3000)
+    with pytest.raises(FileError, match="whole records of 3073 bytes"):
+        open_data(tmp_path)
+    (tmp_path / "test_batch.bin").write_bytes(batch([10], images[:1]))
+    with pytest.raises(FileError, match="labels are 0 to 9"):
+        open_data(tmp_path)
+
+
+def test_pickled_cifar_is_not_loaded(tmp_path: Path) -> None:
+    (tmp_path / "data_batch_1").write_bytes(b"\x80\x02}q\x00.")
+    with pytest.raises(InputError, match="binary version"):
+        open_data(tmp_path)
+
+
+# --- digits
+
+
+def test_digits() -> None:
+    whole, train, test = open_data("digits"), open_data("digits:train"), open_data("digits", split="test")
+    assert len(whole) == 1797 == len(train) + len(test) and set(train.ids).isdisjoint(test.ids)
+    assert whole.class_names == list("0123456789") and set(test.columns["split"]) == {"test"}
+    assert test.labels is not None and np.bincount(test.labels).min() > 20
+    row = whole.ids.index(test.ids[7])
+    assert whole.image(row).tobytes() == pickle.loads(pickle.dumps(test)).image(7).tobytes()
+    assert np.asarray(whole.image(0)).max() <= 255 and whole.fingerprint() == open_data("digits").fingerprint()
+    assert open_data("digits:test").fingerprint() != train.fingerprint()
+    with pytest.raises(InputError, match="already names a split"):
+        open_data("digits:train", split="test")
+    with pytest.raises(InputError, match="split must be one that the data has"):
+        open_data("digits:gold")

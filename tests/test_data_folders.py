@@ -1,0 +1,210 @@
+"""What folders mean: class, domain/class, splits; and the same inside a tar."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from hardsight.data import BrokenImage, open_data
+from hardsight.data.labels import class_index, natural_key
+from hardsight.data.layout import read_layout
+from hardsight.errors import FileError, InputError
+
+
+def tree(root: Path, *paths: str) -> Path:
+    """Small images at these places."""
+    for k, path in enumerate(paths):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (2, 2), (k, 0, 0)).save(root / path)
+    return root
+
+
+def labels_of(*paths: str, level: int | None = None) -> list[str | None]:
+    """The class name of each path."""
+    layout = read_layout(paths, level)
+    if layout.labels is None or layout.class_names is None:
+        return [None] * len(paths)
+    return [layout.class_names[k] if k >= 0 else None for k in layout.labels]
+
+
+def test_class_folders(tmp_path: Path) -> None:
+    data = open_data(tree(tmp_path, "dog/a.png", "cat/b.png", "cat/deep/er/c.JPEG"))
+    assert data.ids == ["cat/b.png", "cat/deep/er/c.JPEG", "dog/a.png"]
+    assert data.class_names == ["cat", "dog"] and data.labels is not None and data.labels.tolist() == [0, 0, 1]
+    assert data.columns == {"path": data.ids} and data.roots == [tmp_path.resolve()]
+    assert data.labels.dtype == "int64" and len(data) == 3 and "2 classes" in repr(data)
+
+
+def test_other_and_hidden_files_are_left_out(tmp_path: Path) -> None:
+    tree(tmp_path, "cat/a.png", "cat/._a.png", ".thumbs/cat/a.png", "__MACOSX/cat/b.png")
+    (tmp_path / "README.txt").write_text("no image")
+    assert open_data(tmp_path).ids == ["cat/a.png"]
+
+
+def test_flat_folder_is_unlabeled(tmp_path: Path) -> None:
+    data = open_data(tree(tmp_path, "a.png", "b.png"))
+    assert data.labels is None and data.class_names is None
+
+
+def test_images_beside_class_folders_are_unlabeled() -> None:
+    assert labels_of("a.png", "cat/b.png") == [None, "cat"]
+
+
+def test_folder_without_images_says_what_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").touch()
+    with pytest.raises(InputError, match=r"found none. It holds: weights.bin"):
+        open_data(tmp_path)
+
+
+def test_domains() -> None:
+    layout = read_layout([f"PACS/{d}/{c}/1.jpg" for d in ("photo", "sketch") for c in ("dog", "cat")])
+    assert layout.columns == {"domain": ["photo", "photo", "sketch", "sketch"]}
+    assert layout.class_names == ["cat", "dog"]
+    assert "folder:1" in layout.notes[0]
+
+
+def test_domains_that_share_half_their_classes() -> None:
+    paths = ["a/x/1.jpg", "a/y/1.jpg", "a/own/1.jpg", "b/x/1.jpg", "b/y/1.jpg", "b/other/1.jpg"]
+    assert labels_of(*paths) == ["x", "y", "own", "x", "y", "other"]
+
+
+def test_classes_with_folders_of_their_own() -> None:
+    assert labels_of("cat/v1/1.jpg", "cat/v2/1.jpg", "dog/v3/1.jpg") == ["cat", "cat", "dog"]
+    assert labels_of("n01/images/1.jpg", "n02/images/1.jpg") == ["n01", "n02"]  # tiny-imagenet
+    assert labels_of("cat/1.jpg", "dog/a/1.jpg", "cat/a/2.jpg") == ["cat", "dog", "cat"]
+
+
+def test_folders_that_hold_everything_are_looked_through() -> None:
+    office31 = [f"office31/{d}/images/{c}/1.jpg" for d in ("amazon", "webcam") for c in ("mug", "pen")]
+    layout = read_layout(office31)
+    assert layout.class_names == ["mug", "pen"] and layout.columns["domain"] == ["amazon", "amazon", "webcam", "webcam"]
+    assert labels_of("only/1.jpg") == ["only"]
+
+
+def test_splits() -> None:
+    layout = read_layout(["train/cat/1.jpg", "train/dog/1.jpg", "Validation/cat/1.jpg", "test/1.jpg"])
+    assert layout.columns == {"split": ["train", "train", "val", "test"]}
+    assert layout.labels is not None and layout.labels.tolist() == [0, 1, 0, -1]
+    assert read_layout(["train/cat/1.jpg"]).columns == {"split": ["train"]}
+    assert labels_of("train/1.jpg", "truck/1.jpg") == ["train", "truck"]  # VisDA's class of that name
+    assert labels_of("train/1.jpg", "test/1.jpg") == ["train", "test"]  # nothing below: they can only be classes
+
+
+def test_splits_below_domains_and_classes() -> None:
+    paths = [f"{d}/{s}/{c}/1.jpg" for d in ("photo", "sketch") for s in ("train", "test") for c in ("cat", "dog")]
+    layout = read_layout(paths)
+    assert layout.columns["split"] == ["train", "train", "test", "test"] * 2
+    assert layout.columns["domain"] == ["photo"] * 4 + ["sketch"] * 4
+    assert layout.class_names == ["cat", "dog"]
+    assert labels_of("bolt/train/1.jpg", "nut/test/1.jpg") == ["bolt", "nut"]
+
+
+def test_level_overrides() -> None:
+    paths = ("a/x/1.jpg", "a/y/1.jpg", "b/x/1.jpg", "b/y/1.jpg")
+    assert labels_of(*paths, level=1) == ["a", "a", "b", "b"]
+    assert labels_of(*paths, level=-1) == ["x", "y", "x", "y"]
+    assert labels_of("1.jpg", "a/2.jpg", level=1) == [None, "a"]
+    with pytest.raises(InputError, match="N cannot be 0"):
+        read_layout(paths, 0)
+
+
+def test_numbers_sort_as_numbers() -> None:
+    """ImageNetV2 names its folders 0 to 999: in string order class 10 would come before class 2."""
+    layout = read_layout([f"{k}/1.jpg" for k in range(1000)])
+    assert layout.labels is not None and layout.labels.tolist() == list(range(1000))
+    assert "natural order" in layout.notes[0]
+    wnids = [f"n{k:08}" for k in (9, 10, 200)]
+    assert class_index(wnids)[1] == sorted(wnids)
+
+
+@given(st.lists(st.text(st.sampled_from("a9B0-10\u00b2"), max_size=6)))
+def test_natural_order_is_a_total_order(names: list[str]) -> None:
+    ordered = sorted(names, key=natural_key)
+    assert ordered == sorted(reversed(names), key=natural_key)
+    plain = [name for name in names if not any(c in "0123456789" for c in name)]
+    assert sorted(plain, key=natural_key) == sorted(plain)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.integers(0, 99)), unique=True, min_size=1), st.randoms()
+)
+def test_layout_follows_its_rows(parts: list[tuple[str, str, int]], random: object) -> None:
+    paths = [f"{a}/{b}/{k}.jpg" for a, b, k in parts]
+    mixed = list(paths)
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    assert dict(zip(paths, labels_of(*paths), strict=True)) == dict(zip(mixed, labels_of(*mixed), strict=True))
+
+
+def test_linked_folders(tmp_path: Path) -> None:
+    tree(tmp_path, "outside/1.png", "root/cat/1.png")
+    (tmp_path / "root" / "also").symlink_to("cat")
+    assert open_data(tmp_path / "root").ids == ["cat/1.png"]  # once, under its own name
+    (tmp_path / "root" / "dog").symlink_to(tmp_path / "outside")
+    with pytest.raises(InputError, match="links may not lead out"):
+        open_data(tmp_path / "root")
+
+
+# --- tar
+
+
+def tar_of(path: Path, *names: str, prefix: str = "") -> Path:
+    with tarfile.open(path, "w") as archive:
+        for k, name in enumerate(names):
+            out = io.BytesIO()
+            Image.new("RGB", (2, 2), (k, 0, 0)).save(out, "PNG")
+            info = tarfile.TarInfo(prefix + name)
+            info.size = len(out.getvalue())
+            archive.addfile(info, io.BytesIO(out.getvalue()))
+    return path
+
+
+PACS_LIKE = [f"{d}/{c}/{k}.png" for d in ("photo", "sketch") for c in ("cat", "dog") for k in range(2)]
+
+
+@pytest.mark.parametrize("prefix", ["", "./", "PACS/", "./PACS/"])
+def test_tar_is_read_like_the_folder_in_it(tmp_path: Path, prefix: str) -> None:
+    packed = open_data(tar_of(tmp_path / "x.tar", *PACS_LIKE, prefix=prefix))
+    plain = open_data(tree(tmp_path / "plain", *PACS_LIKE))
+    assert packed.ids == plain.ids and packed.class_names == plain.class_names
+    assert packed.labels is not None and plain.labels is not None and packed.labels.tolist() == plain.labels.tolist()
+    assert packed.columns == {"domain": plain.columns["domain"]} and packed.roots == []
+    again = pickle.loads(pickle.dumps(packed))
+    for row in range(len(plain)):
+        assert again.image(row).tobytes() == plain.image(row).tobytes()
+
+
+def test_tar_with_a_broken_member(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        info = tarfile.TarInfo("cat/1.png")
+        info.size = 4
+        archive.addfile(info, io.BytesIO(b"oops"))
+    with pytest.raises(BrokenImage) as caught:
+        open_data(tmp_path / "x.tar").image(0)
+    assert caught.value.reason == "not_an_image"
+
+
+def test_tar_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="without `..`"):
+        open_data(tar_of(tmp_path / "up.tar", "../cat/1.png"))
+    with pytest.raises(InputError, match="found none"):
+        open_data(tar_of(tmp_path / "none.tar", "readme.md"))
+    with tarfile.open(tmp_path / "link.tar", "w") as archive:
+        info = tarfile.TarInfo("cat/1.png")
+        info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(info)
+    with pytest.raises(InputError, match="links inside a tar"):
+        open_data(tmp_path / "link.tar")
+    (tmp_path / "x.tar.gz").write_bytes(b"\x1f\x8b not really")
+    with pytest.raises(FileError, match="decompress"):
+        open_data(tmp_path / "x.tar.gz")
+    whole = tar_of(tmp_path / "whole.tar", "cat/1.png").read_bytes()
+    (tmp_path / "cut.tar").write_bytes(whole[:540])
+    with pytest.raises(FileError):
+        open_data(tmp_path / "cut.tar")

@@ -1,0 +1,322 @@
+"""The last linear layer of a torch module, in the shapes people write it: found, read and proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.nn.functional as F  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+from hardsight.errors import InputError  # noqa: E402
+from hardsight.models import open_model  # noqa: E402
+
+IMAGES = np.random.default_rng(0).normal(size=(6, 3, 8, 8)).astype(np.float32)
+C, D = 5, 12
+
+
+def body(*more: nn.Module) -> nn.Sequential:
+    """(b, 3, 8, 8) -> (b, D, 4, 4), and whatever comes after."""
+    return nn.Sequential(nn.Conv2d(3, D, 3, stride=2, padding=1), nn.ReLU(), *more)
+
+
+def pooled(*more: nn.Module) -> nn.Sequential:
+    return body(nn.AdaptiveAvgPool2d(1), nn.Flatten(), *more)
+
+
+class Cosine(nn.Module):
+    """A layer of its own: scale * cos(x, weight)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(C, D))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 16.0 * F.linear(F.normalize(x), F.normalize(self.weight))
+
+
+class CosineLinear(nn.Linear):
+    """A subclass of Linear that is not linear."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 7.0 * F.linear(F.normalize(x), F.normalize(self.weight))
+
+
+class Columns(nn.Module):
+    """Class vectors kept as columns, as in many face-recognition heads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel = nn.Parameter(torch.randn(D, C))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.kernel
+
+
+class Angular(Columns):
+    def forward(self, x: Tensor) -> Tensor:
+        return -4.0 * torch.acos(0.999 * 0 + F.normalize(x) @ F.normalize(self.kernel, dim=0))
+
+
+class Gaussian(nn.Module):
+    """The Gaussian mixture head of LGM: minus half the squared distance to each mean."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.means = nn.Parameter(torch.randn(C, D))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return -0.5 * torch.cdist(x, self.means) ** 2
+
+
+class Formula(nn.Module):
+    """No last layer at all: the weight belongs to the model and the product is written out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.pool = body(), nn.AdaptiveAvgPool2d(1)
+        self.prototypes = nn.Parameter(torch.randn(C, D))
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.pool(self.body(images)).flatten(1)
+        return 10.0 * F.normalize(x) @ F.normalize(self.prototypes).T
+
+
+class Tokens(nn.Module):
+    """A small ViT: patches and a class token, a norm, and a head on one token or on all."""
+
+    def __init__(self, read: Callable[[Tensor], Tensor], head_first: bool = False) -> None:
+        super().__init__()
+        self.patch = nn.Conv2d(3, D, 4, stride=4)
+        self.block = nn.TransformerEncoderLayer(D, 2, 16, batch_first=True)
+        self.norm, self.drop, self.head = nn.LayerNorm(D), nn.Dropout(0.5), nn.Linear(D, C)
+        self.token = nn.Parameter(torch.randn(1, 1, D))
+        self.read, self.head_first = read, head_first
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.patch(images).flatten(2).transpose(1, 2)  # (b, 4, D)
+        x = self.norm(self.block(torch.cat([self.token.expand(len(x), -1, -1), x], 1)))
+        return self.read(self.head(x)) if self.head_first else self.head(self.drop(self.read(x)))
+
+
+class Returns(nn.Module):
+    """The same network, its logits wrapped in something."""
+
+    def __init__(self, wrap: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.net, self.wrap = pooled(nn.Linear(D, C)), wrap
+
+    def forward(self, images: Tensor) -> Any:
+        return self.wrap(self.net(images))
+
+
+def class_token(x: Tensor) -> Tensor:
+    return x[:, 0]
+
+
+def average(x: Tensor) -> Tensor:
+    return x.mean(1)
+
+
+class Output:
+    def __init__(self, logits: Tensor) -> None:
+        self.logits = logits
+
+
+HEADS: dict[str, tuple[Callable[[], nn.Module], str, str]] = {
+    "linear": (lambda: pooled(nn.Linear(D, C)), "linear", "4"),
+    "dropout": (lambda: pooled(nn.Dropout(0.9), nn.Linear(D, C)), "linear", "5"),
+    "bias-free": (lambda: pooled(nn.Linear(D, C, bias=False)), "linear", "4"),
+    "deep in the tree": (lambda: nn.Sequential(body(), nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(16 * D, C)))), "linear", "1.1.0"),
+    "two in a row": (lambda: pooled(nn.Linear(D, C), nn.Linear(C, C)), "linear", "5"),
+    "mlp": (lambda: pooled(nn.Linear(D, D), nn.GELU(), nn.LayerNorm(D), nn.Linear(D, C)), "linear", "7"),
+    "1x1 conv after pooling": (lambda: body(nn.AdaptiveAvgPool2d(1), nn.Conv2d(D, C, 1), nn.Flatten()), "linear", "3"),
+    "1x1 conv before pooling": (lambda: body(nn.Dropout(0.5), nn.Conv2d(D, C, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()), "linear", "3"),
+    "1x1 conv, not flattened": (lambda: body(nn.AdaptiveAvgPool2d(1), nn.Conv2d(D, C, 1)), "linear", "3"),
+    "weight norm": (lambda: pooled(nn.utils.parametrizations.weight_norm(nn.Linear(D, C, bias=False))), "linear", "4"),
+    "columns": (lambda: pooled(Columns()), "linear", "4.kernel"),
+    "cosine layer": (lambda: pooled(Cosine()), "cosine", "4.weight"),
+    "cosine subclass of Linear": (lambda: pooled(CosineLinear(D, C)), "cosine", "4"),
+    "cosine formula": (Formula, "cosine", "prototypes"),
+    "angular": (lambda: pooled(Angular()), "angular", "4.kernel"),
+    "gaussian": (lambda: pooled(Gaussian()), "gaussian", "4.means"),
+    "ViT, class token": (lambda: Tokens(class_token), "linear", "head"),
+    "ViT, average": (lambda: Tokens(average), "linear", "head"),
+    "ViT, head then class token": (lambda: Tokens(class_token, head_first=True), "linear", "head"),
+    "ViT, head then average": (lambda: Tokens(average, head_first=True), "linear", "head"),
+    "softmax": (lambda: pooled(nn.Linear(D, C), nn.Softmax(1)), "linear", "4"),
+    "log softmax": (lambda: pooled(nn.Linear(D, C), nn.LogSoftmax(1)), "linear", "4"),
+    "cosine, softmax": (lambda: pooled(Cosine(), nn.Softmax(1)), "cosine", "4.weight"),
+    "returns a tuple": (lambda: Returns(lambda x: (x, None)), "linear", "net.4"),
+    "returns a dict": (lambda: Returns(lambda x: {"other": x[:, :2], "logits": x}), "linear", "net.4"),
+    "returns an object": (lambda: Returns(Output), "linear", "net.4"),
+}
+
+
+@pytest.mark.parametrize("shape", HEADS)
+def test_the_head_is_found_and_reproduces_the_model(shape: str) -> None:
+    make, kind, layer = HEADS[shape]
+    torch.manual_seed(0)
+    module = make().train()  # as it would be in the middle of training
+    model = open_model(module)
+    features, logits = model(IMAGES)
+    assert (model.head.kind, model.layer) == (kind, layer)  # type: ignore[attr-defined]
+    assert features.dtype == logits.dtype == np.float32
+    assert logits.shape == (6, C) and features.shape == (6, model.head.num_features)
+    np.testing.assert_allclose(model.head.logits(features), logits, rtol=1e-3, atol=1e-3 * np.abs(logits).max())
+    assert module.training and all(layer.training for layer in module.modules())
+    assert not any(layer._forward_hooks or layer._forward_pre_hooks for layer in module.modules())
+
+
+def test_the_same_features_as_by_hand() -> None:
+    torch.manual_seed(1)
+    module = body(nn.Conv2d(D, C, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()).eval()
+    features, logits = open_model(module)(IMAGES)
+    with torch.no_grad():
+        maps = module[:2](torch.from_numpy(IMAGES))  # (6, D, 4, 4)
+        np.testing.assert_allclose(features, maps.mean((2, 3)), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(logits, module(torch.from_numpy(IMAGES)), rtol=1e-5, atol=1e-6)
+
+
+def test_the_scale_of_a_cosine_head_is_measured() -> None:
+    torch.manual_seed(2)
+    model = open_model(pooled(Cosine()))
+    model.check(IMAGES)
+    assert model.head.scale == pytest.approx(16.0, rel=1e-5)
+
+
+def test_probabilities_come_back_as_logits() -> None:
+    torch.manual_seed(3)
+    module = pooled(nn.Linear(D, C), nn.Softmax(1)).eval()
+    _, logits = open_model(module)(IMAGES)
+    with torch.no_grad():
+        np.testing.assert_allclose(logits, module[:-1](torch.from_numpy(IMAGES)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [nn.DataParallel, torch.compile, lambda net: torch.compile(nn.DataParallel(net)), torch.optim.swa_utils.AveragedModel],
+    ids=["DataParallel", "compile", "both", "AveragedModel"],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_wrappers_are_looked_through(wrap: Any) -> None:
+    torch.manual_seed(4)
+    net = pooled(nn.Linear(D, C))
+    plain, wrapped = open_model(net), open_model(wrap(net), head="module.4")
+    for ours, theirs in zip(plain(IMAGES), wrapped(IMAGES), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert plain.fingerprint()["sha256"] == wrapped.fingerprint()["sha256"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_part_is_watched_too() -> None:
+    net = nn.Sequential(body(), torch.compile(nn.Sequential(nn.Flatten(), nn.Linear(16 * D, C))))
+    model = open_model(net)
+    model.check(IMAGES)
+    assert model.layer == "1._orig_mod.1"  # type: ignore[attr-defined]
+
+
+def test_one_forward_pass_per_batch() -> None:
+    net = pooled(nn.Linear(D, C))
+    model = open_model(net)
+    model.check(IMAGES)
+    calls: list[int] = []
+    net.register_forward_hook(lambda *_: calls.append(1))
+    model(IMAGES)
+    assert len(calls) == 1
+
+
+class TwoHeads(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.main, self.aux = pooled(), nn.Linear(D, C), nn.Linear(D, C + 2)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        x = self.body(images)
+        return self.main(x), self.aux(x)
+
+
+def test_several_heads_are_listed_and_one_is_chosen() -> None:
+    net = TwoHeads()
+    with pytest.raises(InputError, match=r"main \(5, 12\), aux \(7, 12\)\. Choose with --head NAME"):
+        open_model(net).check(IMAGES)
+    chosen = open_model(net, head="aux")
+    assert chosen(IMAGES)[1].shape == (6, 7)
+    by_classes = open_model(net, num_classes=5)
+    by_classes.check(IMAGES)
+    assert by_classes.layer == "main"  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="returns 5 and 7 classes, but num_classes is 3"):
+        open_model(net, num_classes=3).check(IMAGES)
+
+
+def test_a_head_that_is_not_linear_is_refused_unless_chosen() -> None:
+    torch.manual_seed(5)
+    net = pooled(nn.Linear(D, C), nn.Tanh())
+    with pytest.raises(InputError, match=r"Tried: 4 \(5, 12\), off by \d+%.*--head NAME"):
+        open_model(net).check(IMAGES)
+    with pytest.warns(UserWarning, match="not that of its layer 4"):
+        features, logits = open_model(net, head="4")(IMAGES)
+    with torch.no_grad():
+        np.testing.assert_allclose(logits, net[:-1].eval()(torch.from_numpy(IMAGES)), rtol=1e-4, atol=1e-5)
+
+
+def test_a_wrong_name_gets_the_near_ones() -> None:
+    with pytest.raises(InputError, match="no linear layer 'mian'. Near that name: main"):
+        open_model(TwoHeads(), head="mian").check(IMAGES)
+
+
+def test_no_row_per_class() -> None:
+    net = pooled(nn.Linear(D, 3), nn.Upsample(C))
+    with pytest.raises(InputError, match=r"None has a row per class; its last linear layers are 4 \(3, 12\)"):
+        open_model(nn.Sequential(pooled(nn.Linear(D, 3)), nn.ZeroPad1d((0, 2)))).check(IMAGES) if False else open_model(
+            nn.Sequential(*pooled(nn.Linear(D, 3)), nn.ConstantPad1d((0, 2), 0.0))
+        ).check(IMAGES)
+    del net
+
+
+def test_images_of_a_wrong_shape() -> None:
+    with pytest.raises(InputError, match=r"could not run on images of shape \(1, 8, 8\)"):
+        open_model(pooled(nn.Linear(D, C))).check(IMAGES[:, :1])
+
+
+def test_a_model_that_returns_no_logits() -> None:
+    with pytest.raises(InputError, match="must return logits of shape"):
+        open_model(body()).check(IMAGES)
+
+
+def test_weights_gone_to_nan_are_noticed() -> None:
+    net = pooled(nn.Linear(D, C))
+    nn.init.constant_(net[4].weight, float("nan"))
+    with pytest.raises(InputError, match="not finite on the first images"):
+        open_model(net).check(IMAGES)
+
+
+def test_the_head_needs_a_batch_first() -> None:
+    model = open_model(pooled(nn.Linear(D, C)))
+    with pytest.raises(InputError, match=r"call model\.check\(batch\)"):
+        _ = model.head
+    with pytest.raises(InputError, match="at least one image"):
+        model.check(IMAGES[:0])
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_reduced_precision_returns_float32_near_the_full(precision: str) -> None:
+    torch.manual_seed(6)
+    net = pooled(nn.Linear(D, C))
+    full, reduced = open_model(net), open_model(net, precision=precision)
+    for exact, rounded in zip(full(IMAGES), reduced(IMAGES), strict=True):
+        assert rounded.dtype == np.float32
+        np.testing.assert_allclose(rounded, exact, rtol=0.05, atol=0.05)
+        assert not np.array_equal(rounded, exact)
+
+
+def test_devices_and_precisions_that_do_not_exist() -> None:
+    with pytest.raises(InputError, match="device 'cuda:77' cannot be used"):
+        open_model(pooled(nn.Linear(D, C)), device="cuda:77")
+    with pytest.raises(InputError, match="precision must be one of float32, bfloat16, float16, got 'int8'"):
+        open_model(pooled(nn.Linear(D, C)), precision="int8")
