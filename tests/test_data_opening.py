@@ -30,6 +30,8 @@ def folder(tmp_path: Path) -> Path:
     ("spec", "message"),
     [
         ("nowhere", "existing folder or file"),
+        ("x" * 5000, "existing folder or file"),
+        ("a\0b", "existing folder or file"),
         ("https://example.org/x.tar", "local folder or file"),
         ("s3://bucket/data", "local folder or file"),
     ],

@@ -31,6 +31,7 @@ _HOME = {
     "confidence_nobias": "hardsight.scores",
     "el2n": "hardsight.scores",
     "entropy": "hardsight.scores",
+    "extract": "hardsight.extraction",
     "gm_likelihood": "hardsight.scores",
     "hardest": "hardsight.table",
     "knn_agreement": "hardsight.scores",
@@ -50,6 +51,7 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError
+    from hardsight.extraction import extract
     from hardsight.geometry import angles
     from hardsight.head import Head
     from hardsight.scores import (

@@ -61,7 +61,10 @@ class Head:
         put(self, "log_variance", self._vector("log_variance", self.log_variance, {"gaussian"}, (d,), (c, d)))
         if self.scale is not None:
             self._only("scale", {"cosine", "angular"})
-            put(self, "scale", float(self.scale))
+            try:
+                put(self, "scale", float(self.scale))
+            except (TypeError, ValueError) as error:
+                raise InputError(f"scale must be a positive number, got {self.scale!r}.") from error
             if not (np.isfinite(self.scale) and self.scale > 0):
                 raise InputError(f"scale must be a positive number, got {self.scale}.")
         if c == 0 or not bool(namespace(self.weight).isfinite(self.weight).all()):

@@ -50,11 +50,11 @@ def load_head(path: str | os.PathLike[str]) -> tuple[Head, list[str] | None]:
 
 def head_from_arrays(path: Path, arrays: dict[str, Any]) -> tuple[Head | None, list[str] | None]:
     """The head among arrays with the vocabulary's names, if there is a weight."""
-    names = [str(name) for name in arrays["class_names"]] if "class_names" in arrays else None
+    names = [str(name) for name in np.atleast_1d(arrays["class_names"])] if "class_names" in arrays else None
     if "weight" not in arrays:
         return None, names
     kind = str(arrays["kind"]) if "kind" in arrays else "linear"
-    scale = float(arrays["scale"]) if "scale" in arrays else None
+    scale = arrays["scale"] if "scale" in arrays else None
     return _checked(path, kind, {name: arrays[name] for name in ARRAYS if name in arrays}, scale), names
 
 
@@ -74,10 +74,12 @@ def _load_safetensors(path: Path) -> tuple[Head, list[str] | None]:
         scale = json.loads(metadata.get("scale", "null"))
     except ValueError as error:
         raise FileError(f"{path}: its metadata is damaged: {error}") from error
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise FileError(f"{path}: class_names in its metadata must be a list of strings, got {str(names)[:80]}.")
     return _checked(path, metadata.get("kind", "linear"), arrays, scale), names
 
 
-def _checked(path: Path, kind: Any, arrays: dict[str, Any], scale: float | None) -> Head:
+def _checked(path: Path, kind: Any, arrays: dict[str, Any], scale: Any) -> Head:
     try:
         return Head(kind, scale=scale, **arrays)
     except InputError as error:

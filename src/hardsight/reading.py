@@ -6,8 +6,11 @@ member that expands a thousandfold, and rows in order, so that a file of any siz
 
 from __future__ import annotations
 
+import contextlib
+import lzma
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -21,20 +24,32 @@ SUSPICIOUS_SIZE, SUSPICIOUS_RATIO = 256 * 2**20, 200  # a member this large that
 SKIP = 2**20
 
 
+DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, OSError, EOFError)  # of an archive or a disk
+
+
+@contextlib.contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    """Damage found while reading becomes an error of ours with the file's name."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise FileError(f"{name}: damaged: {first_line(error)}") from error
+
+
 class RowsOnDisk:
     """A 1-D or 2-D array in a file: `shape`, `dtype`, and rows by slice, read when asked."""
 
     def __init__(self, name: str, open_stream: Callable[[], IO[bytes]], size: int) -> None:
         self.name, self._open = name, open_stream
-        with open_stream() as stream:
+        with _damage_named(name), open_stream() as stream:
             try:
                 version = npy.read_magic(stream)
                 header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
                 self.shape, self.fortran_order, self.dtype = header(stream)
-            except (ValueError, KeyError, OverflowError, MemoryError, EOFError, UnicodeDecodeError) as error:
+            except DAMAGE:
+                raise
+            except Exception as error:  # a header is a Python literal: a bad one fails in any of a dozen ways
                 raise FileError(f"{name}: not a readable .npy array: {first_line(error)}") from error
-            except (zipfile.BadZipFile, RuntimeError, OSError) as error:
-                raise FileError(f"{name}: damaged: {first_line(error)}") from error
             self._start = stream.tell()
         if self.dtype.hasobject:
             raise FileError(f"{name}: holds Python objects, which could run code when loaded. Save plain numbers or text.")
@@ -61,11 +76,9 @@ class RowsOnDisk:
         if self.fortran_order and self.ndim > 1:
             return self._all()[start:stop]
         width = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
-        try:
+        with _damage_named(self.name):
             stream = self._seek(start, width)
             data = stream.read((stop - start) * width)
-        except (zipfile.BadZipFile, zipfile.error, OSError, EOFError) as error:
-            raise FileError(f"{self.name}: damaged: {first_line(error)}") from error
         if len(data) != (stop - start) * width:
             raise FileError(f"{self.name}: truncated: rows {start} to {stop} are not all there.")
         self._row = stop
@@ -88,12 +101,12 @@ class RowsOnDisk:
 
     def _all(self) -> np.ndarray:
         if not self.shape:
-            with self._open() as stream:
+            with _damage_named(self.name), self._open() as stream:
                 stream.read(self._start)
                 return np.frombuffer(stream.read(), dtype=self.dtype).reshape(())
         if not (self.fortran_order and self.ndim > 1):
             return self[0 : len(self)]
-        with self._open() as stream:  # column by column on disk: it cannot be read by rows
+        with _damage_named(self.name), self._open() as stream:  # column by column on disk: it cannot be read by rows
             stream.read(self._start)
             return np.frombuffer(stream.read(), dtype=self.dtype).reshape(self.shape, order="F")
 

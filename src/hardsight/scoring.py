@@ -229,7 +229,7 @@ def _status(swept: Sweep, batch: Batch, passes: frozenset[str]) -> np.ndarray:
     fine = status == OK
     if passes & {ANGLES, NEAREST}:
         status[fine & (swept.angle_sum == 0)] = ALL_ZERO
-        status[fine & (swept.angle_sum >= swept.num_classes * np.float32(np.pi))] = ALL_PI
+        status[fine & (swept.angle_sum >= swept.num_classes * np.pi * (1 - 1e-15))] = ALL_PI
     status[(status == OK) & ~swept.labeled] = UNLABELED
     return status
 

@@ -82,7 +82,7 @@ def read_npy(path: Path) -> ImageData:
     """The images of one .npy array, unlabeled."""
     try:
         with open(path, "rb") as file:
-            shape, _, dtype, _ = _npy_header(file, path.name)
+            shape, _, dtype, _ = _npy_header(file, str(path))
     except (OSError, ValueError) as error:
         raise FileError(f"{path}: not a readable .npy array ({error}).") from error
     _check_images(shape, dtype, str(path))
@@ -182,7 +182,7 @@ def _headers(path: Path) -> dict[str, Header]:
                     continue
                 _check_packing(path, info)
                 with archive.open(info) as member:
-                    shape, _, dtype, start = _npy_header(member, info.filename)
+                    shape, _, dtype, start = _npy_header(member, f"{path}, {info.filename}")
                 expected = start + int(np.prod(shape, dtype=object)) * dtype.itemsize
                 if expected != info.file_size:
                     raise FileError(
@@ -231,7 +231,7 @@ def _load_member(path: Path, key: str) -> np.ndarray:
             info = archive.getinfo(f"{key}.npy")
             _check_packing(path, info)
             with archive.open(info) as member:
-                shape, fortran, dtype, start = _npy_header(member, info.filename)
+                shape, fortran, dtype, start = _npy_header(member, f"{path}, {info.filename}")
         if info.compress_type == zipfile.ZIP_STORED and 0 not in shape:
             with open(path, "rb") as file:  # the local header says where the member's bytes begin
                 file.seek(info.header_offset + 26)

@@ -37,18 +37,19 @@ def split_name(text: str) -> str | None:
 
 
 def natural_key(name: str) -> tuple[Any, ...]:
-    """Sort key in which runs of digits compare as numbers: 2 before 10, n9 before n10. All else as plain strings.
+    """Sort key in which runs of digits compare as numbers: 2 before 10, n9 before n10. All else as plain strings do.
+
+    Where digits come in runs of one length (0001, n01440764) this is the plain order.
 
     Example:
-        >>> sorted(["10", "9", "b2", "b10", "B3"], key=natural_key)
-        ['9', '10', 'B3', 'b2', 'b10']
+        >>> sorted(["10", "9", "b2", "b10", "B3", "b-1"], key=natural_key)
+        ['9', '10', 'B3', 'b-1', 'b2', 'b10']
     """
-    runs = re.split("([0-9]+)", name)  # text, digits, text, ...: the same kind meets the same kind
-    digits = [run.lstrip("0") for run in runs[1::2]]
-    key: list[Any] = [runs[0]]
-    for number, text in zip(digits, runs[2::2], strict=True):
-        key += [len(number), number, text]
-    return (*key, name)
+    key: list[Any] = []
+    for token in re.findall("[0-9]+|[^0-9]", name):
+        digits = token.lstrip("0") if token[0] in "0123456789" else None
+        key.append((token, 0, "") if digits is None else ("0", len(digits), digits))  # a number stands where a digit would
+    return (*key, (name,))
 
 
 def class_index(names: Sequence[str | None]) -> tuple[np.ndarray, list[str]]:
@@ -92,7 +93,9 @@ def read_labels(values: Sequence[Any], where: Callable[[int], str]) -> Labels:
     """
     numbers = [_number(value) for value in values]
     if any(isinstance(number, str) for number in numbers):
-        labels, class_names = class_index([None if number is None else str(v) for v, number in zip(values, numbers, strict=True)])
+        unlabeled = (None, UNLABELED)
+        named = [None if number in unlabeled else str(value) for value, number in zip(values, numbers, strict=True)]
+        labels, class_names = class_index(named)
         return Labels(labels, class_names, tuple(order_note(class_names)))
     for row, number in enumerate(numbers):
         if isinstance(number, float) or (isinstance(number, int) and not UNLABELED <= number <= MAX_LABEL):

@@ -79,9 +79,8 @@ def places_of(folders: Iterable[str], level: int | None = None) -> dict[str, Pla
     if level is not None:
         return {folder: replace(place, label=_at(place.rest, level)) for folder, place in places.items()}
     places = _look_through(places)
-    at = 1 if all(len(place.rest) > 1 for place in _inside(places)) else 0  # 1: there are two levels to tell apart
-    if at:
-        places = _look_through(places, at)
+    if all(len(place.rest) > 1 for place in _inside(places)):
+        places = _look_through(places, at=1)  # photo/train/dog, amazon/images/mug
     domains = _repeated(places)
     return {
         folder: replace(place, domain=place.rest[0], label=place.rest[1])

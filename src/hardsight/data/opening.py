@@ -110,7 +110,7 @@ def _existing(spec: str | Path) -> Path:
     if re.match("[A-Za-z][A-Za-z0-9+.-]+://", str(spec)):
         raise InputError(f"data must be a local folder or file, got {str(spec)!r}: download it first.")
     path = Path(spec)
-    if not path.exists():
+    if not os.path.exists(path):  # false, not an error, for names that no file can have
         raise InputError(f"data must be an existing folder or file, or `digits`, got {printable(str(spec))!r}: there is none.")
     return path
 
@@ -209,7 +209,7 @@ def _labels_by_position(data: ImageData, file: Path) -> list[Any]:
 
 def _joined(data: ImageData, file: Path, told: dict[str, Any]) -> list[Any]:
     names = data.columns.get("path", data.ids)
-    values = [told.get(id, told.get(name, UNLABELED)) for id, name in zip(data.ids, names, strict=True)]
+    values = [told.get(id, told.get(name)) for id, name in zip(data.ids, names, strict=True)]
     if len(data) and not any(id in told or name in told for id, name in zip(data.ids, names, strict=True)):
         raise InputError(
             f"{file}: none of its rows is in the data, whose ids look like {data.ids[0]!r}; "

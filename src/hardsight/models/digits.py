@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+NETWORKS = ("DigitsCNN",)  # what a config.json may name
+
 
 class DigitsCNN(nn.Module):
     """Two convolutions, a hidden layer of 64 features, and a linear head on it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 from torch import nn
@@ -17,8 +18,8 @@ RESIZE: dict[str, Any] = {"center": "shortest", "squash": "squash", "border": "l
 def open_timm(name: str, *, pretrained: bool, num_classes: int | None) -> Source:
     """A timm model and its preprocessing; `pretrained` may download."""
     timm = import_with_torchvision("timm", "timm:NAME")
-    if not timm.is_model(name.removeprefix("hf_hub:")) and not name.startswith("hf_hub:"):
-        close = timm.list_models(f"*{name.partition('.')[0]}*")[:3]
+    if not timm.is_model(name) and not name.startswith(("hf_hub:", "hf-hub:")):
+        close = get_close_matches(name.partition(".")[0], timm.list_models())
         raise InputError(f"timm has no model {name!r}" + (f"; near that name: {', '.join(close)}." if close else "."))
     arguments = {} if pretrained or num_classes is None else {"num_classes": num_classes}
     try:

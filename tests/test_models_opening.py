@@ -1,0 +1,341 @@
+"""Every way to name a model, from libraries, files and code; nothing is downloaded and nothing foreign is executed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from safetensors.torch import save_file  # noqa: E402
+from torch import nn  # noqa: E402
+
+from hardsight.errors import FileError, HardsightError, InputError  # noqa: E402
+from hardsight.models import Model, Preprocessing, open_model  # noqa: E402
+from hardsight.models.cifar_resnet import cifar_resnet20  # noqa: E402
+from hardsight.models.torchvision_models import import_torchvision, import_with_torchvision  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries; ours are tested with the heads
+RESNET20 = "hardsight.models.cifar_resnet:cifar_resnet20"
+
+
+def library(name: str) -> Any:
+    try:
+        return import_torchvision() if name == "torchvision" else import_with_torchvision(name, name)
+    except HardsightError as error:
+        pytest.skip(str(error))
+
+
+def images(model: Model, count: int = 3) -> np.ndarray:
+    height, width = model.preprocessing.size or (32, 32)
+    channels = len(model.preprocessing.channels)
+    return np.random.default_rng(0).normal(size=(count, channels, height, width)).astype(np.float32)
+
+
+def saved(module: nn.Module, path: Path) -> Path:
+    """The module's weights in a file; a head of zeros, as some networks start with, becomes a random one."""
+    torch.manual_seed(0)
+    state = {k: v.contiguous() for k, v in module.state_dict().items()}
+    for name, x in state.items():
+        if x.ndim >= 2 and not x.any():
+            state[name] = 0.02 * torch.randn(x.shape)
+    save_file(state, path)
+    return path
+
+
+def check_against_module(model: Model, batch: np.ndarray) -> None:
+    """Features, logits and head agree, and the logits are what the module itself returns."""
+    features, logits = model(batch)
+    scale = np.abs(logits).max()
+    np.testing.assert_allclose(model.head.logits(features), logits, rtol=1e-3, atol=1e-3 * scale)
+    with torch.no_grad():
+        result = model.module.eval()(torch.from_numpy(batch))  # type: ignore[attr-defined]
+    np.testing.assert_allclose(logits, getattr(result, "logits", result), rtol=1e-4, atol=1e-4 * scale)
+
+
+# libraries
+
+
+@pytest.mark.parametrize(
+    ("name", "layer"),
+    [
+        ("resnet10t", "fc"),
+        ("vit_tiny_patch16_224", "head"),
+        ("convnext_atto", "head.fc"),
+        ("mobilenetv3_small_050", "classifier"),
+        ("tf_efficientnet_lite0", "classifier"),
+    ],
+)
+def test_timm(name: str, layer: str, tmp_path: Path) -> None:
+    timm = library("timm")
+    weights = saved(timm.create_model(name, pretrained=False, num_classes=7), tmp_path / "w.safetensors")
+    model = open_model(f"timm:{name}", weights=weights, num_classes=7)
+    check_against_module(model, images(model, 2))
+    assert model.layer == layer and model.head.num_classes == 7  # type: ignore[attr-defined]
+    config = timm.data.resolve_model_data_config(model.module)  # type: ignore[attr-defined]
+    assert model.preprocessing.size == config["input_size"][1:] and model.preprocessing.mean == config["mean"]
+
+
+def test_a_timm_module_passed_in_python_knows_its_preprocessing() -> None:
+    module = library("timm").create_model("resnet10t", pretrained=False, num_classes=3)
+    assert open_model(module).preprocessing.size == (176, 176)
+
+
+@pytest.mark.parametrize(
+    ("name", "layer"),
+    [("resnet18", "fc"), ("convnext_tiny", "classifier.2"), ("mobilenet_v3_small", "classifier.3"), ("vit_b_32", "heads.head")],
+)
+def test_torchvision(name: str, layer: str, tmp_path: Path) -> None:
+    models = library("torchvision").models
+    weights = saved(models.get_model(name, weights=None, num_classes=4), tmp_path / "w.safetensors")
+    model = open_model(f"torchvision:{name}", weights=weights, num_classes=4)
+    check_against_module(model, images(model, 2))
+    assert model.layer == layer  # type: ignore[attr-defined]
+
+
+def test_squeezenet_clips_its_logits_so_its_head_must_be_chosen(tmp_path: Path) -> None:
+    module = library("torchvision").models.squeezenet1_1(num_classes=4)
+    weights = saved(module, tmp_path / "w.safetensors")
+    options = {"weights": weights, "num_classes": 4}
+    model = open_model("torchvision:squeezenet1_1", **options)
+    batch = 3 * images(model)
+    with pytest.raises(InputError, match=r"classifier\.1 \(4, 512\), off by"):  # a ReLU between the layer and the pooling
+        model.check(batch)
+    chosen = open_model("torchvision:squeezenet1_1", head="classifier.1", **options)
+    with pytest.warns(UserWarning, match="those of the layer"):
+        features, logits = chosen(batch)
+    assert features.shape == (3, 512) and (logits < 0).any()
+
+
+def tiny_transformers(transformers: Any) -> dict[str, Any]:
+    labels = {"num_labels": 3, "id2label": {0: "cat", 1: "dog", 2: "owl"}}
+    return {
+        "vit": transformers.ViTConfig(
+            hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, image_size=32, patch_size=8, **labels
+        ),
+        "resnet": transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", **labels),
+        "convnext": transformers.ConvNextConfig(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2, **labels),
+        "swin": transformers.SwinConfig(
+            image_size=32, patch_size=4, embed_dim=8, depths=[1, 1], num_heads=[1, 2], window_size=4, **labels
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["vit", "resnet", "convnext", "swin"])
+def test_transformers_from_a_directory(kind: str, tmp_path: Path) -> None:
+    transformers = library("transformers")
+    torch.manual_seed(0)
+    config = tiny_transformers(transformers)[kind]
+    transformers.AutoModelForImageClassification.from_config(config).save_pretrained(tmp_path)
+    model = open_model(f"hf:{tmp_path}")
+    model.preprocessing = dataclasses.replace(model.preprocessing, size=(32, 32))
+    check_against_module(model, images(model))
+    assert model.class_names == ("cat", "dog", "owl")
+    same = open_model(str(tmp_path))  # the directory alone will do
+    np.testing.assert_array_equal(same(images(model))[0], model(images(model))[0])
+
+
+def test_transformers_weights_from_a_file(tmp_path: Path) -> None:
+    transformers = library("transformers")
+    config = tiny_transformers(transformers)["vit"]
+    module = transformers.AutoModelForImageClassification.from_config(config)
+    config.save_pretrained(tmp_path)
+    model = open_model(f"hf:{tmp_path}", weights=saved(module, tmp_path / "w.safetensors"))
+    check_against_module(model, images(model))
+
+
+def test_unknown_names_are_answered_with_near_ones() -> None:
+    library("timm")
+    with pytest.raises(InputError, match="torchvision has no classifier 'resnet19'; near that name: .*resnet1"):
+        open_model("torchvision:resnet19")
+    with pytest.raises(InputError, match="timm has no model 'resnet10'; near that name: .*resnet10t"):
+        open_model("timm:resnet10")
+
+
+# weights
+
+
+def test_weights_saved_by_wrapped_models_and_checkpoints(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = cifar_resnet20(4)
+    plain = module.state_dict()
+    torch.save({"epoch": 3, "state_dict": {f"module._orig_mod.{k}": v for k, v in plain.items()}}, tmp_path / "checkpoint.pth")
+    model = open_model(RESNET20, weights=tmp_path / "checkpoint.pth", num_classes=4)
+    check_against_module(model, images(model))
+    np.testing.assert_array_equal(model.head.weight, module.linear.weight.detach())
+
+
+def test_missing_and_unexpected_keys_are_counted(tmp_path: Path) -> None:
+    state = cifar_resnet20().state_dict()
+    del state["linear.weight"], state["linear.bias"]
+    state["fc.weight"] = torch.zeros(10, 64)
+    save_file(state, tmp_path / "w.safetensors")
+    with pytest.raises(InputError, match=r"2 missing \(linear.weight, linear.bias\); 1 unexpected \(fc.weight\)"):
+        open_model(RESNET20, weights=tmp_path / "w.safetensors")
+
+
+def test_another_number_of_classes_is_named(tmp_path: Path) -> None:
+    weights = saved(cifar_resnet20(7), tmp_path / "w.safetensors")
+    with pytest.raises(InputError, match=r"linear.weight is \(7, 64\), not \(10, 64\).*pass --num-classes 7"):
+        open_model(RESNET20, weights=weights)
+
+
+class Canary:
+    """Unpickling this writes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".pth", ".bin", ".ckpt"])
+def test_a_malicious_pickle_is_refused_and_not_executed(suffix: str, tmp_path: Path) -> None:
+    canary = tmp_path / "executed"
+    torch.save({"linear.weight": Canary(canary)}, tmp_path / f"zip{suffix}")
+    (tmp_path / f"bare{suffix}").write_bytes(pickle.dumps(Canary(canary)))
+    for name in ("zip", "bare"):
+        with pytest.raises(FileError, match="nothing in it was executed"):
+            open_model(RESNET20, weights=tmp_path / f"{name}{suffix}")
+    assert not canary.exists()
+    pickle.loads((tmp_path / f"bare{suffix}").read_bytes())
+    assert canary.exists()  # the trap does work
+
+
+@pytest.mark.parametrize("name", ["w.safetensors", "w.pt"])
+@pytest.mark.parametrize("content", [b"", b"<html>not found</html>", b"\x80\x02"], ids=["empty", "html", "cut"])
+def test_broken_weights(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileError, match="w\\."):
+        open_model(RESNET20, weights=tmp_path / name)
+
+
+def test_truncated_weights(tmp_path: Path) -> None:
+    torch.save(cifar_resnet20().state_dict(), tmp_path / "w.pt")
+    save_file(cifar_resnet20().state_dict(), tmp_path / "w.safetensors")
+    for name in ("w.pt", "w.safetensors"):
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(FileError, match="cannot be read"):
+            open_model(RESNET20, weights=tmp_path / name)
+
+
+def test_weights_that_are_not_weights(tmp_path: Path) -> None:
+    torch.save([1, 2], tmp_path / "list.pt")
+    with pytest.raises(FileError, match="does not hold a state dict"):
+        open_model(RESNET20, weights=tmp_path / "list.pt")
+    with pytest.raises(FileError, match="there is no weights file"):
+        open_model(RESNET20, weights=tmp_path / "absent.pt")
+    (tmp_path / "w.h5").write_bytes(b"")
+    with pytest.raises(InputError, match="must be a .safetensors, .pt or .pth file"):
+        open_model(RESNET20, weights=tmp_path / "w.h5")
+
+
+# code, directories and everything else
+
+
+def test_a_factory_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_own_nets.py").write_text(
+        "from torch import nn\n"
+        "def grey(num_classes=2):\n"
+        "    return nn.Sequential(nn.Conv2d(1, 8, 3), nn.Flatten(), nn.Linear(8 * 36, num_classes))\n"
+        "def nothing():\n"
+        "    return 42\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    model = open_model("my_own_nets:grey", num_classes=6)
+    assert model.preprocessing.channels == "L"
+    assert model(np.ones((2, 1, 8, 8), np.float32))[1].shape == (2, 6)
+    with pytest.raises(InputError, match="has no function 'missing'"):
+        open_model("my_own_nets:missing")
+    with pytest.raises(InputError, match="got int"):
+        open_model("my_own_nets:nothing")
+    with pytest.raises(InputError, match="there is no module 'no_such_module'"):
+        open_model("no_such_module:net")
+
+
+def trained(directory: Path, **config: Any) -> Path:
+    (directory / "model").mkdir()
+    saved(cifar_resnet20(5), directory / "model/model.safetensors")
+    (directory / "model/config.json").write_text(json.dumps(config))
+    return directory
+
+
+def test_a_directory_that_was_trained(tmp_path: Path) -> None:
+    preprocessing = Preprocessing(size=(32, 32), mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.2), crop_pct=0.9)
+    trained(
+        tmp_path,
+        factory=RESNET20,
+        arguments={"num_classes": 5},
+        preprocessing=preprocessing.as_dict(),
+        class_names=["a", "b", "c", "d", "e"],
+    )
+    for path in (tmp_path, tmp_path / "model"):
+        model = open_model(path)
+        check_against_module(model, images(model))
+        assert model.preprocessing == preprocessing and model.class_names == ("a", "b", "c", "d", "e")
+
+
+@pytest.mark.parametrize(
+    "factory",
+    ["os:system", "hardsight.models.opening:open_model", "hardsight.models.weights:load_weights", "hardsight.errors:require", ""],
+)
+def test_a_directory_cannot_name_other_code(factory: str, tmp_path: Path) -> None:
+    canary = tmp_path / "executed"
+    trained(tmp_path, factory=factory, arguments={"command": f"mkdir {canary}"})
+    with pytest.raises(InputError, match="not one of hardsight's networks"):
+        open_model(tmp_path)
+    assert not canary.exists()
+
+
+def test_a_directory_with_wrong_contents(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="without model/config.json"):
+        open_model(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(FileError, match="is not JSON"):
+        open_model(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"factory": RESNET20, "arguments": {"depth": 3}}))
+    with pytest.raises(FileError, match="the arguments do not fit"):
+        open_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "hint"),
+    [("w.pt", "need their architecture"), ("m.keras", "Export it to ONNX"), ("m.joblib", "Pickles are not read"), ("x", "not a model")],
+)
+def test_what_is_no_model(spec: str, hint: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=hint):
+        open_model(tmp_path / spec)
+    with pytest.raises(InputError, match="got int"):
+        open_model(3)
+
+
+def test_fingerprints_tell_weights_apart(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    first, second = cifar_resnet20(), cifar_resnet20()
+    prints = [open_model(m).fingerprint() for m in (first, first, second)]
+    assert prints[0] == prints[1] != prints[2]
+    assert prints[0].keys() == {"kind", "name", "sha256"} and prints[0]["kind"] == "torch"
+    weights = saved(first, tmp_path / "w.safetensors")
+    from_file = open_model(RESNET20, weights=weights).fingerprint()
+    assert from_file["name"] == RESNET20 and len(from_file["sha256"]) == 64
+
+
+def test_importing_the_package_loads_no_heavy_library() -> None:
+    code = (
+        "import sys, hardsight.models; "
+        "print({'torch', 'onnx', 'onnxruntime', 'timm', 'transformers', 'sklearn', 'skops'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "set()"
