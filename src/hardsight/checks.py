@@ -38,7 +38,8 @@ def as_matrix(x: Any, name: str) -> Any:
         if x.dtype.kind not in "fiu" and x.dtype.name != "bfloat16":
             raise InputError(f"{name} must hold numbers, got {x.dtype}.")
     if x.ndim != 2:
-        raise InputError(f"{name} must be two-dimensional, one row per sample or class, got shape {tuple(x.shape)}.")
+        hint = " Labels are given as labels=." if name == "weight" and x.ndim == 1 else ""
+        raise InputError(f"{name} must be two-dimensional, one row per sample or class, got shape {tuple(x.shape)}.{hint}")
     return x
 
 
@@ -139,6 +140,8 @@ def _label_array(labels: Any) -> np.ndarray:
 
 def check_ids(ids: Any, num_samples: int) -> np.ndarray:
     """(n,) ids, all integers (int64) or all strings (objects). Uniqueness is checked over the whole input."""
+    if isinstance(ids, (list, tuple)):
+        ids = np.array([*ids, None], dtype=object)[:-1]  # NumPy would turn a mixture into strings
     column = to_numpy(ids) if is_tensor(ids) else _as_array(ids, "ids")
     if column.shape != (num_samples,):
         raise InputError(f"ids must have one entry per sample, got shape {column.shape} for {num_samples} samples.")

@@ -21,11 +21,13 @@ from hardsight.probe import out_of_sample_heads
 from hardsight.samples import Batch
 from hardsight.scores import SCORES
 from hardsight.scores.registry import Fitted, Score, probs_to_logits, values
-from hardsight.scores.sweep import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, Sweep, sweep, sweep_logits
+from hardsight.scores.sweep import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO, Sweep, sweep, sweep_logits
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
 
 MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
+NONFINITE_PROBABILITY = "nonfinite_probability"
+UNSCORED = (NONFINITE, NONFINITE_LOGIT, NONFINITE_PROBABILITY, MISSING, ZERO)  # nothing is known of such a row
 CROSS_VALIDATED = "linear, cross-validated: each sample scored by a head that was not fitted to it"
 
 Progress = Callable[[int, int], None]  # rows done, rows in all
@@ -69,6 +71,11 @@ def score(
         [{'id': 0, 'predicted': 0, 'avh': 0.0}, {'id': 1, 'predicted': 0, 'avh': 0.5}]
     """
     if isinstance(features, (Snapshot, str, os.PathLike)):
+        beside = {"bias": bias, "logits": logits, "probs": probs, "ids": ids}
+        beside |= {"head": head, "labels": labels} if isinstance(features, Snapshot) else {}
+        extra = [name for name, value in beside.items() if value is not None]
+        if extra:
+            raise InputError(f"{extra[0]} goes with arrays; a snapshot holds its own.")
         snapshot = features if isinstance(features, Snapshot) else Snapshot.load(features, head=head, labels=labels)
     else:
         snapshot = Snapshot(features, head, labels, bias=bias, logits=logits, probs=probs, ids=ids)
@@ -101,7 +108,7 @@ class Job:
         if self.scores is None:
             return [one for one in SCORES.values() if one.name in possible and one.needs == "row"]
         names = list(SCORES) if self.scores == "all" else self.scores
-        names = names.split(",") if isinstance(names, str) else list(names)
+        names = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
         unknown = [name for name in names if name not in SCORES]
         if unknown:
             raise InputError(f"there is no score named {unknown[0]!r}; choose from {', '.join(SCORES)}, or all.")
@@ -113,6 +120,10 @@ class Job:
                 f"{out_of_reach[0]} cannot be had from {self.snapshot.source.evidence}: it needs features and a head."
             )
         chosen = [SCORES[name] for name in dict.fromkeys(names)]
+        unfit = [one.name for one in chosen if one.needs == "dataset" and not self.snapshot.source.labeled]
+        if unfit and self.scores != "all":
+            raise InputError(f"{unfit[0]} is fitted to labeled samples, and there are no labels.")
+        chosen = [one for one in chosen if one.name not in unfit]
         if self.shard is not None and any(one.needs == "dataset" for one in chosen):
             raise InputError("dataset scores need all rows and are not available for a single shard.")
         return chosen
@@ -164,7 +175,7 @@ class Job:
                 for one in fitted.values():
                     one.see(x, swept)
         for batch, x, swept in sweeps((rounds - 1) * len(rows)):
-            status = _status(swept, batch, passes)
+            status = _status(swept, batch, passes, self.snapshot.source.evidence)
             self._refuse_if_strict(status, batch)
             seen_ids.add(batch.ids)
             columns = {
@@ -198,6 +209,8 @@ class Job:
 
     def _fit_heads(self, rows: range, progress: Progress | None) -> tuple[np.ndarray, list[Head], int]:
         """Which head scores which row: (n,) fold numbers, the heads, the number of classes."""
+        if not self.snapshot.source.labeled:
+            raise InputError("features alone cannot be scored: give a head, or labels to fit one to.")
         everything = self.snapshot.in_memory(rows.start, rows.stop)
         fold_of = np.zeros(len(rows), dtype=np.int64)
         heads: list[Head] = []
@@ -221,9 +234,11 @@ class Job:
             )
 
 
-def _status(swept: Sweep, batch: Batch, passes: frozenset[str]) -> np.ndarray:
+def _status(swept: Sweep, batch: Batch, passes: frozenset[str], evidence: str) -> np.ndarray:
     """Why a row has null scores, or "ok"."""
     status = swept.status.copy()
+    if evidence == "probs":
+        status[status == NONFINITE_LOGIT] = NONFINITE_PROBABILITY
     if batch.missing is not None:
         status[batch.missing] = MISSING
     fine = status == OK
@@ -251,7 +266,7 @@ def _scatter(whole: Sweep | None, part: Sweep, at: np.ndarray, n: int) -> Sweep:
 
 
 def _as_table(batch: Batch, swept: Sweep, status: np.ndarray, columns: dict[str, np.ndarray], schema: pa.Schema) -> pa.Table:
-    scored = np.isin(status, (NONFINITE, NONFINITE_LOGIT, MISSING, "zero_norm"), invert=True)
+    scored = np.isin(status, UNSCORED, invert=True)
     arrays = [
         pa.array(batch.ids, type=schema.field("id").type),
         pa.array(batch.labels, mask=batch.labels < 0),

@@ -12,9 +12,11 @@ from hardsight.cli import app
 @app.command()
 def extract(
     model: str = typer.Argument(
-        ..., help="timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, package.module:factory, a trained run, model.onnx or model.skops."
+        ...,
+        metavar="MODEL",
+        help="timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, package.module:factory, a trained run, model.onnx or model.skops.",
     ),
-    data: str = typer.Argument(..., help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits."),
+    data: str = typer.Argument(..., metavar="DATA", help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits."),
     output: Path = typer.Option(..., "-o", "--output", help="Run directory to write; one that was interrupted goes on."),
     weights: Path = typer.Option(None, help="Weights for the model: .safetensors, or .pt without code in it."),
     head: str = typer.Option(None, help="The last linear layer by name, where several are possible."),

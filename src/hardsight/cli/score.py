@@ -11,9 +11,12 @@ from hardsight.cli import app
 
 @app.command()
 def score(
-    snapshot: Path = typer.Argument(..., help="A run directory, .npz, .npy or .parquet."),
+    snapshot: Path = typer.Argument(..., metavar="SNAPSHOT", help="A run directory, .npz, .npy or .parquet."),
     output: Path = typer.Option(
-        None, "-o", "--output", help="Where to write: .parquet, .csv or .json. Default for a run: its scores.parquet."
+        None,
+        "-o",
+        "--output",
+        help="Where to write: .parquet, .csv or .json. Default for a whole run with its default scores: its scores.parquet.",
     ),
     head: Path = typer.Option(None, help="The head, if the snapshot has none: .safetensors, .npz or .npy."),
     labels: Path = typer.Option(None, help="Labels as .npy, if the snapshot has none."),
@@ -39,7 +42,8 @@ def score(
     from hardsight.snapshot import Snapshot
     from hardsight.table import Summary, TableWriter, check_format
 
-    if output is None and snapshot.is_dir():
+    whole = scores is None and limit is None and shard is None
+    if output is None and snapshot.is_dir() and whole:
         output = snapshot / "scores.parquet"
     if output is not None:
         check_format(output)

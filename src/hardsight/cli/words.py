@@ -71,6 +71,8 @@ def print_summary(summary: Summary, class_names: Sequence[str] | None) -> None:
         print("not fully scored: " + ", ".join(f"{count} {name}" for name, count in sorted(odd.items())))
     means = [(name, number(mean), SCORES[name].hard) for name, mean in summary.means.items()]
     print_table(("score", "mean", "hard end"), means)
+    if summary.top == 0:
+        return
     if summary.hardest is None or len(summary.hardest) == 0:
         print(f"no sample has a value of {summary.by} to rank by")
         return

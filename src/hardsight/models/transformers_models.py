@@ -110,8 +110,8 @@ def _sides(size: Any) -> tuple[int, int] | None:
 def _normalisation(processor: dict[str, Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """mean and std for pixels of 0..1, with the processor's own scaling of 0..255 folded in."""
     mean, std = [0.0] * 3, [1.0] * 3
-    if processor.get("do_normalize", True):
-        mean, std = (_three(processor.get(key, 0.5)) for key in ("image_mean", "image_std"))
+    if processor.get("do_normalize", True) and processor.get("image_mean") is not None:
+        mean, std = _three(processor["image_mean"]), _three(processor["image_std"])
     if processor.get("include_top"):  # EfficientNet divides by std a second time
         std = [s * s for s in std]
     if processor.get("rescale_offset"):  # and may scale to -1..1 first

@@ -98,6 +98,8 @@ def nearest_angle(rows: Sweep) -> np.ndarray:
 def angular_gap(rows: Sweep) -> np.ndarray:
     """Angle to the own class minus the angle to the nearest other one: negative when the angles are right.
 
+    The prediction follows the logits, in which norms and the bias have a say: near 0 the two can disagree.
+
     Example:
         >>> weight = np.array([[1.0, 0.0], [0.0, 1.0]])
         >>> angular_gap(np.array([[2.0, 2.0], [1.0, 0.0]]), weight, np.array([0, 0])).round(4)

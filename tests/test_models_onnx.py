@@ -1,0 +1,267 @@
+"""ONNX graphs: built by hand in every orientation, and exported from torch."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+from hardsight.errors import FileError, InputError  # noqa: E402
+from hardsight.models import open_model  # noqa: E402
+
+RNG = np.random.default_rng(0)
+C, D = 4, 12
+IMAGES = RNG.normal(size=(5, 3, 2, 2)).astype(np.float32)
+WEIGHT = RNG.normal(size=(C, D)).astype(np.float32)
+BIAS = RNG.normal(size=C).astype(np.float32)
+FLAT = np.maximum(IMAGES.reshape(5, D), 0)  # every graph starts with a ReLU and a Flatten
+
+
+def node(op: str, inputs: str, output: str, **attributes: Any) -> Any:
+    return helper.make_node(op, inputs.split(), [output], name=f"{op}_{output}", **attributes)
+
+
+def graph(
+    path: Path, *nodes: Any, outputs: str = "y", batch: Any = "b", shape: tuple[int, ...] = (3, 2, 2), start: Any = None, **arrays: Any
+) -> Path:
+    """A model file: images -> Relu -> Flatten -> f -> the given nodes."""
+    start = [node("Relu", "x", "r"), node("Flatten", "r", "f")] if start is None else start
+    made = helper.make_graph(
+        [*start, *nodes],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, *shape])],
+        [helper.make_empty_tensor_value_info(name) for name in outputs.split()],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in arrays.items()],
+    )
+    onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return path
+
+
+GRAPHS: dict[str, tuple[list[Any], dict[str, Any], np.ndarray]] = {
+    "Gemm transB": ([node("Gemm", "f w k", "y", transB=1)], {"w": WEIGHT, "k": BIAS}, FLAT @ WEIGHT.T + BIAS),
+    "Gemm": ([node("Gemm", "f w k", "y")], {"w": WEIGHT.T.copy(), "k": BIAS}, FLAT @ WEIGHT.T + BIAS),
+    "Gemm alpha beta": (
+        [node("Gemm", "f w k", "y", transB=1, alpha=2.0, beta=0.5)],
+        {"w": WEIGHT, "k": BIAS[None]},
+        2 * FLAT @ WEIGHT.T + 0.5 * BIAS,
+    ),
+    "Gemm, no bias": ([node("Gemm", "f w", "y", transB=1)], {"w": WEIGHT}, FLAT @ WEIGHT.T),
+    "MatMul": ([node("MatMul", "f w", "y")], {"w": WEIGHT.T.copy()}, FLAT @ WEIGHT.T),
+    "MatMul Add": ([node("MatMul", "f w", "m"), node("Add", "m k", "y")], {"w": WEIGHT.T.copy(), "k": BIAS}, FLAT @ WEIGHT.T + BIAS),
+    "Add the other way": (
+        [node("MatMul", "f w", "m"), node("Add", "k m", "y")],
+        {"w": WEIGHT.T.copy(), "k": BIAS},
+        FLAT @ WEIGHT.T + BIAS,
+    ),
+    "transposed on the way": (
+        [node("Transpose", "w", "t", perm=[1, 0]), node("Identity", "t", "i"), node("MatMul", "f i", "y")],
+        {"w": WEIGHT},
+        FLAT @ WEIGHT.T,
+    ),
+    "scaled, shifted": (
+        [node("MatMul", "f w", "m"), node("Sub", "m k", "s"), node("Mul", "s t", "u"), node("Div", "u h", "y")],
+        {"w": WEIGHT.T.copy(), "k": BIAS, "t": np.float32(6.0), "h": np.float32(2.0)},
+        3 * (FLAT @ WEIGHT.T - BIAS),
+    ),
+    "Identity, Cast and Reshape": (
+        [node("Gemm", "f w k", "g", transB=1), node("Identity", "g", "i"), node("Cast", "i", "j", to=1), node("Reshape", "j s", "y")],
+        {"w": WEIGHT, "k": BIAS, "s": np.array([-1, C])},
+        FLAT @ WEIGHT.T + BIAS,
+    ),
+    "Softmax": (
+        [node("Gemm", "f w k", "g", transB=1), node("Softmax", "g", "y", axis=1)],
+        {"w": WEIGHT, "k": BIAS},
+        FLAT @ WEIGHT.T + BIAS,
+    ),
+    "LogSoftmax": (
+        [node("Gemm", "f w k", "g", transB=1), node("LogSoftmax", "g", "y", axis=1)],
+        {"w": WEIGHT, "k": BIAS},
+        FLAT @ WEIGHT.T + BIAS,
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", GRAPHS)
+def test_the_last_layer_is_found(shape: str, tmp_path: Path) -> None:
+    nodes, arrays, expected = GRAPHS[shape]
+    model = open_model(graph(tmp_path / "m.onnx", *nodes, **arrays))
+    features, logits = model(IMAGES)
+    np.testing.assert_allclose(features, FLAT, rtol=1e-6)
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(model.head.logits(features), expected, rtol=1e-4, atol=1e-4)
+    assert model.preprocessing.size == (2, 2)
+
+
+@pytest.mark.parametrize("pool_first", [True, False])
+def test_one_by_one_convolutions(pool_first: bool, tmp_path: Path) -> None:
+    weight = RNG.normal(size=(C, 3)).astype(np.float32)
+    pool, conv = (lambda a, b: node("GlobalAveragePool", a, b)), (lambda a, b: node("Conv", f"{a} w k", b, kernel_shape=[1, 1]))
+    order = [pool("x", "p"), conv("p", "q")] if pool_first else [conv("x", "p"), pool("p", "q")]
+    path = graph(tmp_path / "m.onnx", *order, node("Flatten", "q", "y"), start=[], w=weight[:, :, None, None], k=BIAS)
+    features, logits = open_model(path)(IMAGES)
+    np.testing.assert_allclose(features, IMAGES.mean((2, 3)), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(logits, IMAGES.mean((2, 3)) @ weight.T + BIAS, rtol=1e-4, atol=1e-5)
+
+
+def test_channels_last_as_tensorflow_has_them(tmp_path: Path) -> None:
+    path = graph(tmp_path / "m.onnx", node("MatMul", "f w", "y"), shape=(4, 5, 3), w=RNG.normal(size=(60, C)).astype(np.float32))
+    model = open_model(path)
+    batch = RNG.normal(size=(2, 3, 4, 5)).astype(np.float32)
+    assert model.preprocessing.size == (4, 5)
+    np.testing.assert_allclose(model(batch)[0], np.maximum(batch.transpose(0, 2, 3, 1).reshape(2, -1), 0))
+
+
+@pytest.mark.parametrize("fixed", [1, 2, 5, 8])
+def test_a_fixed_batch_size_runs_in_pieces(fixed: int, tmp_path: Path) -> None:
+    nodes, arrays, expected = GRAPHS["Gemm"]
+    features, logits = open_model(graph(tmp_path / "m.onnx", *nodes, batch=fixed, **arrays))(IMAGES)
+    np.testing.assert_allclose(features, FLAT)
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_linear_model_has_its_images_as_features(tmp_path: Path) -> None:
+    path = graph(tmp_path / "m.onnx", node("MatMul", "x w", "y"), start=[], shape=(D,), w=WEIGHT.T.copy())
+    features, _ = open_model(path)(IMAGES)
+    np.testing.assert_array_equal(features, IMAGES.transpose(0, 2, 3, 1).reshape(5, D))
+
+
+def test_logits_and_probabilities_as_two_outputs(tmp_path: Path) -> None:
+    nodes = [node("Gemm", "f w", "g", transB=1), node("Softmax", "g", "p", axis=1)]
+    _, logits = open_model(graph(tmp_path / "m.onnx", *nodes, outputs="p g", w=WEIGHT))(IMAGES)
+    np.testing.assert_allclose(logits, FLAT @ WEIGHT.T, rtol=1e-4, atol=1e-5)
+
+
+def test_several_heads_are_listed_and_one_is_chosen(tmp_path: Path) -> None:
+    nodes = [node("Gemm", "f w", "one", transB=1), node("Gemm", "f v", "two", transB=1)]
+    path = graph(tmp_path / "m.onnx", *nodes, outputs="one two", w=WEIGHT, v=WEIGHT[:3])
+    with pytest.raises(InputError, match="Gemm_one, Gemm_two. Choose with --head NAME"):
+        open_model(path)
+    for name in ("Gemm_two", "two"):
+        assert open_model(path, head=name)(IMAGES)[1].shape == (5, 3)
+    with pytest.raises(InputError, match="no Gemm, MatMul or Conv named 'three'. .*Gemm_one, Gemm_two"):
+        open_model(path, head="three")
+
+
+def test_a_head_that_is_not_linear_is_refused_unless_chosen(tmp_path: Path) -> None:
+    path = graph(tmp_path / "m.onnx", node("Gemm", "f w", "g", transB=1), node("Tanh", "g", "y"), w=WEIGHT)
+    with pytest.raises(InputError, match=r"goes through Tanh_y \(Tanh\), which is not linear.*--head NAME.*Gemm_g"):
+        open_model(path)
+    model = open_model(path, head="Gemm_g")
+    with pytest.warns(UserWarning, match="those of the layer"):
+        _, logits = model(IMAGES)
+    np.testing.assert_allclose(logits, FLAT @ WEIGHT.T, rtol=1e-4, atol=1e-5)
+
+
+QUANTISED: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "dequantised weight": (
+        [node("DequantizeLinear", "w s z", "d"), node("Gemm", "f d", "y", transB=1)],
+        {"w": (10 * WEIGHT).astype(np.int8), "s": np.float32(0.1), "z": np.int8(0)},
+    ),
+    "MatMulInteger": (
+        [
+            helper.make_node("DynamicQuantizeLinear", ["f"], ["q", "qs", "qz"], name="quant"),
+            node("MatMulInteger", "q w qz", "i"),
+            node("Cast", "i", "c", to=1),
+            node("Mul", "qs s", "t"),
+            node("Mul", "c t", "m"),
+            node("Add", "m k", "y"),
+        ],
+        {"w": (10 * WEIGHT.T).astype(np.int8), "s": np.float32(0.1), "k": BIAS},
+    ),
+    "QLinearMatMul": (
+        [
+            node("QuantizeLinear", "f s z", "q"),
+            node("QLinearMatMul", "q s z w s z s z", "i"),
+            node("DequantizeLinear", "i s z", "y"),
+        ],
+        {"w": (10 * WEIGHT.T).astype(np.int8), "s": np.float32(0.1), "z": np.int8(0)},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", QUANTISED)
+def test_quantised_heads_are_refused(kind: str, tmp_path: Path) -> None:
+    nodes, arrays = QUANTISED[kind]
+    with pytest.raises(InputError, match="quantised.*export the float model"):
+        open_model(graph(tmp_path / "m.onnx", *nodes, **arrays))
+
+
+def test_weights_that_depend_on_the_images_are_no_head(tmp_path: Path) -> None:
+    path = graph(tmp_path / "m.onnx", node("Transpose", "f", "t", perm=[1, 0]), node("MatMul", "f t", "y"))
+    with pytest.raises(InputError, match="second input is not a constant weight"):
+        open_model(path)
+
+
+def test_broken_files(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"<html>")
+    with pytest.raises(FileError, match="cannot be read as ONNX|cannot be run"):
+        open_model(tmp_path / "m.onnx")
+    with pytest.raises(FileError, match="there is no file"):
+        open_model(tmp_path / "absent.onnx")
+    nodes, arrays, _ = GRAPHS["Gemm"]
+    path = graph(tmp_path / "m.onnx", *nodes, **arrays)
+    with pytest.raises(InputError, match="weights does not apply to m.onnx"):
+        open_model(path, weights="w.pt")
+    with pytest.raises(InputError, match=r"could not run on images of shape \(3, 9, 9\)"):
+        open_model(path).check(np.zeros((2, 3, 9, 9), np.float32))
+
+
+def exported(module: Any, images: np.ndarray, path: Path, external: bool) -> Path:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript", reason="torch needs onnxscript to export")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        batch = torch.export.Dim("b", min=2, max=64)
+        torch.onnx.export(
+            module.eval(), (torch.from_numpy(images),), path, dynamo=True, dynamic_shapes=({0: batch},), external_data=external, verbose=False
+        )
+    return path
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("external", [True, False], ids=["weights beside", "weights inside"])
+def test_a_torch_model_and_its_export_agree(external: bool, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from hardsight.models.cifar_resnet import cifar_resnet20
+
+    torch.manual_seed(0)
+    module = cifar_resnet20()
+    images = RNG.normal(size=(6, 3, 32, 32)).astype(np.float32)
+    path = exported(module, images, tmp_path / "m.onnx", external)
+    assert (tmp_path / "m.onnx.data").exists() == external
+    ours, theirs = open_model(module), open_model(path)
+    for a, b in zip(ours(images), theirs(images), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-4 * np.abs(a).max())
+    np.testing.assert_allclose(theirs.head.weight, ours.head.weight, rtol=1e-5, atol=1e-6)
+    assert theirs.fingerprint()["kind"] == "onnx" and theirs.preprocessing.size == (32, 32)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cosine_head_is_exported_as_a_formula(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from torch import Tensor, nn
+    from torch.nn import functional as F
+
+    class Cosine(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(C, D))
+
+        def forward(self, images: Tensor) -> Tensor:
+            return 8.0 * F.normalize(images.flatten(1)) @ F.normalize(self.weight).T
+
+    torch.manual_seed(0)
+    module = Cosine()
+    model = open_model(exported(module, IMAGES, tmp_path / "m.onnx", external=False))
+    features, logits = model(IMAGES)
+    with torch.no_grad():
+        np.testing.assert_allclose(logits, module(torch.from_numpy(IMAGES)), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(features, axis=1), np.linalg.norm(features[0]), rtol=1e-4)
