@@ -30,7 +30,13 @@ def node(op: str, inputs: str, output: str, **attributes: Any) -> Any:
 
 
 def graph(
-    path: Path, *nodes: Any, outputs: str = "y", batch: Any = "b", shape: tuple[int, ...] = (3, 2, 2), start: Any = None, **arrays: Any
+    path: Path,
+    *nodes: Any,
+    outputs: str = "y",
+    batch: Any = "b",
+    shape: tuple[int, ...] = (3, 2, 2),
+    start: Any = None,
+    **arrays: Any,
 ) -> Path:
     """A model file: images -> Relu -> Flatten -> f -> the given nodes."""
     start = [node("Relu", "x", "r"), node("Flatten", "r", "f")] if start is None else start
@@ -55,7 +61,11 @@ GRAPHS: dict[str, tuple[list[Any], dict[str, Any], np.ndarray]] = {
     ),
     "Gemm, no bias": ([node("Gemm", "f w", "y", transB=1)], {"w": WEIGHT}, FLAT @ WEIGHT.T),
     "MatMul": ([node("MatMul", "f w", "y")], {"w": WEIGHT.T.copy()}, FLAT @ WEIGHT.T),
-    "MatMul Add": ([node("MatMul", "f w", "m"), node("Add", "m k", "y")], {"w": WEIGHT.T.copy(), "k": BIAS}, FLAT @ WEIGHT.T + BIAS),
+    "MatMul Add": (
+        [node("MatMul", "f w", "m"), node("Add", "m k", "y")],
+        {"w": WEIGHT.T.copy(), "k": BIAS},
+        FLAT @ WEIGHT.T + BIAS,
+    ),
     "Add the other way": (
         [node("MatMul", "f w", "m"), node("Add", "k m", "y")],
         {"w": WEIGHT.T.copy(), "k": BIAS},
@@ -72,7 +82,12 @@ GRAPHS: dict[str, tuple[list[Any], dict[str, Any], np.ndarray]] = {
         3 * (FLAT @ WEIGHT.T - BIAS),
     ),
     "Identity, Cast and Reshape": (
-        [node("Gemm", "f w k", "g", transB=1), node("Identity", "g", "i"), node("Cast", "i", "j", to=1), node("Reshape", "j s", "y")],
+        [
+            node("Gemm", "f w k", "g", transB=1),
+            node("Identity", "g", "i"),
+            node("Cast", "i", "j", to=1),
+            node("Reshape", "j s", "y"),
+        ],
         {"w": WEIGHT, "k": BIAS, "s": np.array([-1, C])},
         FLAT @ WEIGHT.T + BIAS,
     ),
@@ -221,7 +236,13 @@ def exported(module: Any, images: np.ndarray, path: Path, external: bool) -> Pat
         warnings.simplefilter("ignore")
         batch = torch.export.Dim("b", min=2, max=64)
         torch.onnx.export(
-            module.eval(), (torch.from_numpy(images),), path, dynamo=True, dynamic_shapes=({0: batch},), external_data=external, verbose=False
+            module.eval(),
+            (torch.from_numpy(images),),
+            path,
+            dynamo=True,
+            dynamic_shapes=({0: batch},),
+            external_data=external,
+            verbose=False,
         )
     return path
 
@@ -230,10 +251,10 @@ def exported(module: Any, images: np.ndarray, path: Path, external: bool) -> Pat
 @pytest.mark.parametrize("external", [True, False], ids=["weights beside", "weights inside"])
 def test_a_torch_model_and_its_export_agree(external: bool, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from hardsight.models.cifar_resnet import cifar_resnet20
+    from hardsight.models.cifar_resnet import CifarResNet
 
     torch.manual_seed(0)
-    module = cifar_resnet20()
+    module = CifarResNet(1)
     images = RNG.normal(size=(6, 3, 32, 32)).astype(np.float32)
     path = exported(module, images, tmp_path / "m.onnx", external)
     assert (tmp_path / "m.onnx.data").exists() == external

@@ -92,13 +92,33 @@ def test_a_timm_module_passed_in_python_knows_its_preprocessing() -> None:
 
 @pytest.mark.parametrize(
     ("name", "layer"),
-    [("resnet18", "fc"), ("convnext_tiny", "classifier.2"), ("mobilenet_v3_small", "classifier.3"), ("vit_b_32", "heads.head")],
+    [("resnet18", "fc"), ("shufflenet_v2_x0_5", "fc"), ("mobilenet_v3_small", "classifier.3")],
 )
 def test_torchvision(name: str, layer: str, tmp_path: Path) -> None:
     models = library("torchvision").models
     weights = saved(models.get_model(name, weights=None, num_classes=4), tmp_path / "w.safetensors")
     model = open_model(f"torchvision:{name}", weights=weights, num_classes=4)
     check_against_module(model, images(model, 2))
+    assert model.layer == layer  # type: ignore[attr-defined]
+
+
+def tiny_vit(models: Any) -> nn.Module:
+    sizes = {"image_size": 32, "patch_size": 8, "num_layers": 2, "num_heads": 2, "hidden_dim": 16, "mlp_dim": 32}
+    module = models.VisionTransformer(**sizes, num_classes=4)
+    nn.init.normal_(module.heads.head.weight)  # torchvision starts it at zero
+    return module
+
+
+def tiny_convnext(models: Any) -> nn.Module:
+    stages = [models.convnext.CNBlockConfig(8, 16, 1), models.convnext.CNBlockConfig(16, None, 1)]
+    return models.ConvNeXt(stages, num_classes=4)
+
+
+@pytest.mark.parametrize(("make", "layer"), [(tiny_vit, "heads.head"), (tiny_convnext, "classifier.2")])
+def test_torchvision_modules_passed_in_python(make: Any, layer: str) -> None:
+    torch.manual_seed(0)
+    model = open_model(make(library("torchvision").models))
+    check_against_module(model, images(model))
     assert model.layer == layer  # type: ignore[attr-defined]
 
 
@@ -120,7 +140,7 @@ def tiny_transformers(transformers: Any) -> dict[str, Any]:
     labels = {"num_labels": 3, "id2label": {0: "cat", 1: "dog", 2: "owl"}}
     return {
         "vit": transformers.ViTConfig(
-            hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, image_size=32, patch_size=8, **labels
+            hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=9, image_size=32, patch_size=8, **labels
         ),
         "resnet": transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", **labels),
         "convnext": transformers.ConvNextConfig(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2, **labels),
@@ -151,6 +171,23 @@ def test_transformers_weights_from_a_file(tmp_path: Path) -> None:
     config.save_pretrained(tmp_path)
     model = open_model(f"hf:{tmp_path}", weights=saved(module, tmp_path / "w.safetensors"))
     check_against_module(model, images(model))
+
+
+def test_transformers_without_a_trained_head_is_refused(tmp_path: Path) -> None:
+    transformers = library("transformers")
+    transformers.ViTModel(tiny_transformers(transformers)["vit"]).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="no weights for classifier.bias, classifier.weight: it was not trained as a classifier"):
+        open_model(f"hf:{tmp_path}")
+
+
+def test_a_malicious_pickle_in_a_transformers_directory(tmp_path: Path) -> None:
+    transformers = library("transformers")
+    tiny_transformers(transformers)["vit"].save_pretrained(tmp_path)
+    canary = tmp_path / "executed"
+    torch.save({"classifier.weight": Canary(canary)}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(FileError, match="nothing in them was executed"):
+        open_model(f"hf:{tmp_path}")
+    assert not canary.exists() and "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
 
 
 def test_unknown_names_are_answered_with_near_ones() -> None:
@@ -312,7 +349,12 @@ def test_a_directory_with_wrong_contents(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("spec", "hint"),
-    [("w.pt", "need their architecture"), ("m.keras", "Export it to ONNX"), ("m.joblib", "Pickles are not read"), ("x", "not a model")],
+    [
+        ("w.pt", "need their architecture"),
+        ("m.keras", "Export it to ONNX"),
+        ("m.joblib", "Pickles are not read"),
+        ("x", "not a model"),
+    ],
 )
 def test_what_is_no_model(spec: str, hint: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=hint):

@@ -40,8 +40,15 @@ class SampleFiles:
 
     def __init__(self, files: list[Path]) -> None:
         self.files = files
-        self.counts = [self._open(file).metadata.num_rows for file in files]
-        self.num_samples = sum(self.counts)
+        self.groups: list[tuple[Path, int, range]] = []  # file, row group, rows
+        row = 0
+        for file in files:
+            metadata = self._open(file).metadata
+            for group in range(metadata.num_row_groups):
+                count = metadata.row_group(group).num_rows
+                self.groups.append((file, group, range(row, row + count)))
+                row += count
+        self.num_samples = row
         schema = self._open(files[0]).schema_arrow
         self.evidence = self._check_columns(files[0], schema.names)
         self.labeled, self.has_ids = "label" in schema.names, "id" in schema.names
@@ -49,30 +56,34 @@ class SampleFiles:
         self.id_type = pa.int64() if integer else pa.string()
         self.width = self._width(files[0], schema.field(self.evidence).type)
 
+    def pieces(self, rows: int) -> list[range]:
+        """Rows that are read together: a row group each, whatever was asked for."""
+        return [piece for _, _, piece in self.groups if len(piece)]
+
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
-        row = 0
         columns = [self.evidence, *(["label"] if self.labeled else []), *(["id"] if self.has_ids else [])]
-        for file, count in zip(self.files, self.counts, strict=True):
-            if row + count <= start or row >= stop:
-                row += count
+        for file, group, piece in self.groups:
+            if piece.stop <= start or piece.start >= stop:
                 continue
+            row = piece.start
             try:
-                for part in self._open(file).iter_batches(rows, columns=columns):
+                for part in self._open(file).iter_batches(rows, row_groups=[group], columns=columns):
                     first, row = row, row + len(part)
                     part = part.slice(max(0, start - first), max(0, min(stop, row) - max(start, first)))
-                    first = max(first, start)
-                    if len(part) == 0:
-                        continue
-                    values, missing = _matrix(part.column(self.evidence), self.width, file, first)
-                    given = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
-                    try:
-                        labels = check_labels(_labels(given, file), len(part), num_classes, first)
-                    except InputError as error:
-                        raise InputError(f"{file}: {error}") from error
-                    ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
-                    yield Batch(first, values, missing, labels, ids)
+                    if len(part):
+                        yield self._batch(part, max(first, start), num_classes, file)
             except (pa.ArrowException, OSError) as error:
                 raise FileError(f"{file}: damaged or not readable: {first_line(error)}") from error
+
+    def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Path) -> Batch:
+        values, missing = _matrix(part.column(self.evidence), self.width, file, first)
+        given = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
+        try:
+            labels = check_labels(_labels(given, file), len(part), num_classes, first)
+        except InputError as error:
+            raise InputError(f"{file}: {error}") from error
+        ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
+        return Batch(first, values, missing, labels, ids)
 
     @staticmethod
     def _open(file: Path) -> pq.ParquetFile:

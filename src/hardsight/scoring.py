@@ -155,36 +155,55 @@ class Job:
         return pa.schema(columns, metadata={"hardsight": json.dumps(notes)})
 
     def parts(self, progress: Progress | None = None) -> Iterator[pa.Table]:
-        """The table, a batch at a time, in row order. Fails at the end if an id came twice."""
-        chosen, schema, rows = self.chosen, self.schema, self.rows
+        """The table, a piece at a time, in row order. Fails at the end if an id came twice."""
+        chosen, rows = self.chosen, self.rows
         fitted: dict[str, Fitted] = {one.name: one.fit() for one in chosen if one.fit is not None}
         rounds = 2 if fitted else 1
-        passes = frozenset().union(*(one.passes for one in chosen), {LOGITS})
+        passes = self.passes
         seen_ids = _SeenIds()
         heads = self._fit_heads(rows, progress) if self.cross_validated and len(rows) else None
 
-        def sweeps(done: int) -> Iterator[tuple[Batch, Any, Sweep]]:
+        if fitted:
             for batch in self.snapshot.batches(rows.start, rows.stop):
                 x, swept = self._sweep(batch, passes, heads)
-                yield batch, x, swept
-                if progress is not None:
-                    progress(done + batch.start + len(batch) - rows.start, rounds * len(rows))
-
-        if fitted:
-            for _, x, swept in sweeps(0):
                 for one in fitted.values():
                     one.see(x, swept)
-        for batch, x, swept in sweeps((rounds - 1) * len(rows)):
-            status = _status(swept, batch, passes, self.snapshot.source.evidence)
-            self._refuse_if_strict(status, batch)
-            seen_ids.add(batch.ids)
-            columns = {
-                one.name: values(one, swept) if one.of is not None else _finite(fitted[one.name].of(x, swept), swept)
-                for one in chosen
-            }
-            yield _as_table(batch, swept, status, columns, schema)
+                if progress is not None:
+                    progress(batch.start + len(batch) - rows.start, rounds * len(rows))
+        done = (rounds - 1) * len(rows)
+        for piece in self.pieces():
+            tables = []
+            for batch in self.snapshot.batches(piece.start, piece.stop):
+                x, swept = self._sweep(batch, passes, heads)
+                tables.append(self._table(batch, x, swept, fitted))
+                seen_ids.add(batch.ids)
+                done += len(batch)
+                if progress is not None:
+                    progress(done, rounds * len(rows))
+            yield pa.concat_tables(tables).combine_chunks()
         if not self.allow_duplicates:
             seen_ids.refuse_duplicates(self.snapshot, rows)
+
+    def pieces(self) -> list[range]:
+        """The rows of this job, cut where the snapshot is."""
+        rows = self.rows
+        cut = (range(max(piece.start, rows.start), min(piece.stop, rows.stop)) for piece in self.snapshot.pieces())
+        return [piece for piece in cut if len(piece)]
+
+    @property
+    def passes(self) -> frozenset[str]:
+        """What the sweep has to gather for the chosen scores, and for `predicted`."""
+        return frozenset({LOGITS}).union(*(one.passes for one in self.chosen))
+
+    def _table(self, batch: Batch, x: Any, swept: Sweep, fitted: dict[str, Fitted]) -> pa.Table:
+        """One batch, swept, as rows of the table."""
+        status = _status(swept, batch, self.passes, self.snapshot.source.evidence)
+        self._refuse_if_strict(status, batch)
+        columns = {
+            one.name: values(one, swept) if one.of is not None else _finite(fitted[one.name].of(x, swept), swept)
+            for one in self.chosen
+        }
+        return _as_table(batch, swept, status, columns, self.schema)
 
     def _sweep(self, batch: Batch, passes: frozenset[str], heads: Any) -> tuple[Any, Sweep]:
         evidence = self.snapshot.source.evidence

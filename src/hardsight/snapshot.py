@@ -39,6 +39,8 @@ class Source(Protocol):
     labeled: bool
     id_type: pa.DataType
 
+    def pieces(self, rows: int) -> list[range]: ...
+
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]: ...
 
 
@@ -53,18 +55,27 @@ class ArraySource:
         self.itemsize = values.dtype.itemsize
         self.labeled = labels is not None
         self.labels = np.full(self.num_samples, -1) if labels is None else labels
+        self.checked: tuple[int | None, np.ndarray] | None = None
         self.ids = None if ids is None else check_ids(ids, self.num_samples)
         self.id_type = pa.string() if self.ids is not None and self.ids.dtype == object else pa.int64()
 
+    def pieces(self, rows: int) -> list[range]:
+        return [range(part.start, part.stop) for part in batches_of(self.num_samples, rows)]
+
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
-        try:
-            labels = check_labels(self.labels, self.num_samples, num_classes)
-        except InputError as error:
-            raise InputError(f"{self.name}: {error}" if self.name else str(error)) from error
+        labels = self._checked_labels(num_classes)
         for part in batches_of(stop - start, rows):
             cut = slice(start + part.start, start + part.stop)
             ids = np.arange(cut.start, cut.stop) if self.ids is None else self.ids[cut]
             yield Batch(cut.start, self.values[cut], None, labels[cut], ids)
+
+    def _checked_labels(self, num_classes: int | None) -> np.ndarray:
+        if self.checked is None or self.checked[0] != num_classes:  # once, not for every piece
+            try:
+                self.checked = num_classes, check_labels(self.labels, self.num_samples, num_classes)
+            except InputError as error:
+                raise InputError(f"{self.name}: {error}" if self.name else str(error)) from error
+        return self.checked[1]
 
 
 class Snapshot:
@@ -127,9 +138,16 @@ class Snapshot:
 
     def batches(self, start: int = 0, stop: int | None = None, rows: int | None = None) -> Iterator[Batch]:
         """Rows start..stop in order, in batches of about 32 MB or of the given number of rows."""
-        if rows is None:
-            rows = max(1, BATCH_BYTES // max(1, self.source.width * self.source.itemsize))
+        rows = rows or self._batch_rows
         return self.source.read(start, len(self) if stop is None else min(stop, len(self)), rows, self.num_classes)
+
+    def pieces(self) -> list[range]:
+        """Rows that are scored and written together: row groups of Parquet, about 32 MB of anything else."""
+        return self.source.pieces(self._batch_rows)
+
+    @property
+    def _batch_rows(self) -> int:
+        return max(1, BATCH_BYTES // max(1, self.source.width * self.source.itemsize))
 
     def in_memory(self, start: int = 0, stop: int | None = None) -> Batch:
         """All the rows as one batch."""

@@ -7,11 +7,12 @@
     network.py              a torch module; finding.py locates its last layer
     onnx_model.py           an ONNX file; onnx_graph.py locates its last layer
     linear_estimator.py     a fitted scikit-learn classifier or pipeline
+    flat_images.py          images as rows of numbers, for models that take those
     matching.py             which head turns these features into these outputs: the check they share
 
     timm_models.py, torchvision_models.py, transformers_models.py, trained.py    where networks come from
     weights.py              a file of weights into a network, executing nothing
-    cifar_resnet.py         the CIFAR ResNets of He et al.
+    cifar_resnet.py         the CIFAR ResNets of He et al.; digits.py the small CNN of the demo
 
 Importing this package loads neither torch nor onnx: each is loaded when a model that needs it is opened.
 """

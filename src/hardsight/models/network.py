@@ -81,9 +81,7 @@ class Network(Model):
             except (RuntimeError, ValueError, AssertionError, TypeError) as error:
                 raise InputError(f"{self.name} could not run on images of shape {batch.shape[1:]}: {error}") from error
 
-        self._last = find_last_layer(
-            self.module, forward, len(batch), choice=self._layer, num_classes=self._num_classes
-        )  # fmt: skip
+        self._last = find_last_layer(self.module, forward, len(batch), choice=self._layer, num_classes=self._num_classes)
         return self._last.head
 
     def _run(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

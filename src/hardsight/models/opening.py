@@ -77,9 +77,11 @@ def _open_library(library: str, name: str, weights: Path | None, options: dict[s
     from hardsight.models.timm_models import open_timm
     from hardsight.models.torchvision_models import open_torchvision
     from hardsight.models.transformers_models import open_transformers
+    from hardsight.models.weights import tensors_only
 
     opener = {"timm": open_timm, "torchvision": open_torchvision, "hf": open_transformers}[library]
-    source = opener(name, pretrained=weights is None, num_classes=options["num_classes"])
+    with tensors_only(f"{library}:{name}"):
+        source = opener(name, pretrained=weights is None, num_classes=options["num_classes"])
     return _network(*source, f"{library}:{name}", weights, options, load=True, place=True)
 
 

@@ -27,9 +27,15 @@ def open_transformers(name: str, *, pretrained: bool, num_classes: int | None) -
         if num_classes is not None and not pretrained:
             config.num_labels = num_classes
         auto = transformers.AutoModelForImageClassification
-        module = auto.from_pretrained(name, **options) if pretrained else auto.from_config(config)
+        if pretrained:
+            module, loading = auto.from_pretrained(name, output_loading_info=True, **options)
+        else:
+            module, loading = auto.from_config(config), {}
     except (OSError, ValueError) as error:  # not there, no network, not an image classifier
         raise InputError(f"hf:{name} could not be opened: {str(error).splitlines()[0]}") from error
+    absent = sorted(loading.get("missing_keys", ()))
+    if absent:  # transformers would go on with random ones
+        raise InputError(f"hf:{name} has no weights for {', '.join(absent[:3])}: it was not trained as a classifier.")
     processor = _read_processor(Path(name)) if local else _fetch_processor(name)
     return module, processor_preprocessing(processor, config), _class_names(config)
 
@@ -110,7 +116,7 @@ def _sides(size: Any) -> tuple[int, int] | None:
 def _normalisation(processor: dict[str, Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """mean and std for pixels of 0..1, with the processor's own scaling of 0..255 folded in."""
     mean, std = [0.0] * 3, [1.0] * 3
-    if processor.get("do_normalize", True) and processor.get("image_mean") is not None:
+    if processor.get("do_normalize") and processor.get("image_mean") is not None:  # MobileViT states a mean and uses none
         mean, std = _three(processor["image_mean"]), _three(processor["image_std"])
     if processor.get("include_top"):  # EfficientNet divides by std a second time
         std = [s * s for s in std]

@@ -7,8 +7,10 @@ there is no option to allow it.
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +54,20 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     if path.suffix in TORCH_SUFFIXES:
         return _read_torch(path)
     raise InputError(f"weights must be a .safetensors, .pt or .pth file, got {path.name}.")
+
+
+@contextmanager
+def tensors_only(source: str) -> Iterator[None]:
+    """Libraries that fetch or read weights themselves do it as we do: whatever they ask torch for, tensors only."""
+    before = {name: os.environ.pop(name, None) for name in ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")}
+    os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
+    try:
+        yield
+    except pickle.UnpicklingError as error:
+        raise FileError(f"the weights of {source} hold more than tensors; nothing in them was executed.") from error
+    finally:
+        del os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"]
+        os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
