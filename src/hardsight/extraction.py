@@ -185,10 +185,12 @@ class _Job:
     def _decode(self, row: int) -> list[np.ndarray] | BrokenImage:
         """One image as arrays for the model: itself, or one per degradation."""
         try:
-            image = self.data.image(row)
+            prepare = self.model.preprocessing
+            image = prepare.fitted(self.data.image(row))
             if not self.degradations:
-                return [self.model.preprocessing(image)]
-            return [self.model.preprocessing(degrade(image, one, self.data.ids[row])) for one in self.degradations]
+                return [prepare.numbers(image)]
+            # At the size the model sees: noise on a large picture would be averaged away by shrinking it.
+            return [prepare.numbers(degrade(image, one, self.data.ids[row])) for one in self.degradations]
         except BrokenImage as error:
             if self.strict:
                 raise FileError(f"{self.data.ids[row]}: {error}. Leave out strict to skip such images.") from error

@@ -91,13 +91,19 @@ class Preprocessing:
 
     def __call__(self, image: Image.Image) -> np.ndarray:
         """An 8-bit picture -> (C, H, W) float32."""
+        return self.numbers(self.fitted(image))
+
+    def fitted(self, image: Image.Image) -> Image.Image:
+        """The picture as the model sees it: its mode, its size, still 8 bits."""
         mode = "L" if self.channels == "L" else "RGB"
         if image.mode != mode:
             if image.mode[0] in "IF":
                 raise InputError(f"the picture has mode {image.mode}, more than 8 bits per pixel: scale it to 8 bits first.")
             image = image.convert(mode)
-        if self.size is not None:
-            image = self._resized(image)
+        return image if self.size is None else self._resized(image)
+
+    def numbers(self, image: Image.Image) -> np.ndarray:
+        """A fitted picture as normalised (C, H, W) float32."""
         pixels = np.asarray(image).reshape(image.height, image.width, -1)  # (H, W, C)
         if self.channels == "BGR":
             pixels = pixels[:, :, ::-1]
