@@ -13,8 +13,8 @@ from hypothesis import settings
 
 from hardsight.cli import main
 
-settings.register_profile("here", deadline=None, print_blob=True)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("here", deadline=None, max_examples=40, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 

@@ -1,6 +1,6 @@
 """`extract`: images and a model in, a snapshot out, a part at a time.
 
-Workers decode ahead of the model. Rows are cut into parts of a fixed size, and each part is written as soon as its
+Threads decode ahead of the model. Rows are cut into parts of a fixed size, and each part is written as soon as its
 features are there: a run that was killed goes on with the parts that are missing, and ends with the same bytes.
 """
 
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,19 +22,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_labels, to_numpy
+from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, open_data, parse_degradations
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, RunError
+from hardsight.from_loader import extract_loader, stack
 from hardsight.heads_on_disk import save_head
 from hardsight.models import Model, open_model
-from hardsight.run import Run, command_line
+from hardsight.models.model import refuse
+from hardsight.run import Run
 from hardsight.scores.sweep import num_threads
 from hardsight.snapshot import Snapshot, write_samples
 from hardsight.table import write_table
 
 PART_NUMBERS = 2**22  # features in one part: 16 MB
-BATCHES_AHEAD = 4  # decoded while the model works
+AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # decoded while the model works: at most so many batches, and about so many bytes
 BROKEN = b"hardsight.errors"  # where a part keeps the list of its broken images
+ERRORS = pa.schema([("id", pa.string()), ("reason", pa.string()), ("message", pa.string())])
+OWN_COLUMNS = ("id", "label", "split", "path", "base_id", "degradation", "level", "features")
+LONG_RUN, LISTEN = 60.0, 5.0  # seconds: what is worth a forecast, and how long to watch before making it
 
 Progress = Callable[[int, int], None]
 Said = Callable[[str], None]
@@ -44,6 +51,7 @@ def extract(
     output: str | os.PathLike[str] | None = None,
     *,
     weights: str | os.PathLike[str] | None = None,
+    num_classes: int | None = None,
     head: str | None = None,
     device: str = "auto",
     precision: str = "float32",
@@ -66,10 +74,10 @@ def extract(
         data: what `hardsight extract` takes as DATA; or any iterable of `(images, labels)`, batched or not, whose images
             are ready for the model.
         output: run directory to write; the snapshot stays in memory without it (loaders only).
-        weights, head, device, precision: see `hardsight.models.open_model`.
+        weights, num_classes, head, device, precision: see `hardsight.models.open_model`.
         batch_size: images per forward pass; "auto" is 32 on a CPU and what fits on a GPU.
         workers: decoding threads; one per core when not given.
-        limit, split, labels_from: see `hardsight.data.open_data`.
+        limit, split, labels_from: see `hardsight.data.open_data`; of a loader the first `limit` images, all of one split.
         degradations: such as "contrast=0.3,0.6": each image once per level, in place of the image itself.
         preprocessing: fields of the model's preprocessing to replace, such as {"size": (64, 64)}.
         keep_head: keep the model's head although its classes are not the data's.
@@ -85,23 +93,29 @@ def extract(
         (5, 2)
     """
     opened = (
-        model if isinstance(model, Model) else open_model(model, weights=weights, head=head, device=device, precision=precision)
+        model
+        if isinstance(model, Model)
+        else open_model(model, weights=weights, head=head, device=device, precision=precision, num_classes=num_classes)
     )
     if preprocessing:
         opened.preprocessing = replace(opened.preprocessing, **preprocessing)
     if not isinstance(data, (str, os.PathLike, ImageData)):
-        return _from_loader(opened, data, output, limit, 32 if batch_size == "auto" else int(batch_size))
+        refuse("a loader, whose images are ready for the model", labels_from=labels_from, degradations=degradations or None)
+        size = 32 if batch_size == "auto" else int(batch_size)
+        return extract_loader(opened, data, output, limit=limit, split=split, batch_size=size, part_numbers=PART_NUMBERS)
     if output is None:
         raise InputError("extract needs an output directory for images on disk: output='run'.")
-    images = (
-        data
-        if isinstance(data, ImageData)
-        else open_data(Path(data) if isinstance(data, os.PathLike) else data, limit=limit, split=split, labels_from=labels_from)
-    )
+    if isinstance(data, ImageData):
+        refuse("data that is open already", limit=limit, split=split, labels_from=labels_from)
+        images = data
+    else:
+        spec = Path(data) if isinstance(data, os.PathLike) else data
+        images = open_data(spec, limit=limit, split=split, labels_from=labels_from)
+    say = say or _silent
     for note in images.notes:
-        (say or _silent)(note)
-    job = _Job(opened, images, parse_degradations(degradations), workers or num_threads(), strict)
-    return job.run(Path(output), batch_size, keep_head, progress, say or _silent)
+        say(note)
+    job = _Job(opened, images, parse_degradations(degradations), workers or num_threads(), strict, keep_head, say)
+    return job.run(Path(output), batch_size, progress)
 
 
 @dataclass
@@ -113,73 +127,85 @@ class _Job:
     degradations: list[Degradation]
     workers: int
     strict: bool
+    keep_head: bool
+    say: Said
+    batch_size: int = 0
+    ahead: int = 0  # images
+    types: dict[str, pa.DataType] = field(default_factory=dict)  # of the user's columns: one part may hold only nulls
 
-    def run(self, output: Path, batch_size: int | str, keep_head: bool, progress: Progress | None, say: Said) -> Snapshot:
+    def run(self, output: Path, batch_size: int | str, progress: Progress | None) -> Snapshot:
         if len(self.data) == 0:
             raise InputError("there is no image to extract.")
-        self.model.check(self._first_images())
-        head = self.model.head
-        self.batch_size = _fitting_batch_size(self.model, self._first_images()) if batch_size == "auto" else int(batch_size)
-        run = Run(
-            output,
-            "hardsight extract",
-            {
-                "degradations": [str(one) for one in self.degradations],
-                "preprocessing": self.model.preprocessing.as_dict(),
-                "batch_size": self.batch_size,
-                "keep_head": keep_head,
-                "words": command_line(),
-            },
-            {"model": self.model.fingerprint(), "data": self.data.fingerprint()},
-        )
+        sample = self._first_images()  # (b, C, H, W)
+        self.model.check(sample)
+        class_names = self._settle_classes()
+        self._settle_columns()
+        if isinstance(batch_size, str):
+            batch_size = _begun_with(output) or _fitting_batch_size(self.model, sample)
+        self.batch_size = batch_size
+        self.ahead = max(2 * self.workers, min(AHEAD_BATCHES * batch_size, AHEAD_BYTES // (self.copies * sample[0].nbytes)))
+        images_per_part = max(1, min(65536, PART_NUMBERS // self.model.head.num_features) // self.copies)
+        inputs = {"model": self.model.fingerprint(), "data": self.data.fingerprint()}
+        run = Run(output, "hardsight extract", self._arguments(images_per_part), inputs)
         if run.complete:
-            say(f"{output} is complete already")
+            self.say(f"{output} is complete already")
             return Snapshot.load(output)
-        images_per_part = max(1, min(65536, PART_NUMBERS // head.num_features) // self.copies)
-        parts = [range(at, min(at + images_per_part, len(self.data))) for at in range(0, len(self.data), images_per_part)]
-        folder = run.folder("samples")
-        self._sweep_temporaries(folder)
-        names = [folder / f"part-{number:05d}.parquet" for number in range(len(parts))]
-        missing = [(name, rows) for name, rows in zip(names, parts, strict=True) if not name.exists()]
-        done = len(self.data) - sum(len(rows) for _, rows in missing)
-        if done:
-            say(f"going on: {len(parts) - len(missing)} of {len(parts)} parts are there")
-        self._write_parts(missing, done, progress)
-        return self._finish(run, names, keep_head, say)
+        with run.only_writer():
+            parts = [range(at, min(at + images_per_part, len(self.data))) for at in range(0, len(self.data), images_per_part)]
+            folder = run.folder("samples")
+            names = [folder / f"part-{number:05d}.parquet" for number in range(len(parts))]
+            missing = [(name, rows) for name, rows in zip(names, parts, strict=True) if not name.exists()]
+            if len(missing) < len(parts):
+                self.say(f"going on: {len(parts) - len(missing)} of {len(parts)} parts are there")
+            self._write_parts(missing, progress)
+            if self.data.fingerprint() != inputs["data"]:
+                raise RunError(f"the images changed while they were read: remove {output} and start over.")
+            self._finish(run, names, class_names)
+        return Snapshot.load(output)
+
+    def _arguments(self, images_per_part: int) -> dict[str, Any]:
+        """What decides the bytes, beside the model and the data; how many threads decode does not."""
+        return {
+            "degradations": [str(one) for one in self.degradations],
+            "preprocessing": self.model.preprocessing.as_dict(),
+            "batch_size": self.batch_size,
+            "images_per_part": images_per_part,
+            "device": str(getattr(self.model, "device", "cpu")),
+            "precision": getattr(self.model, "precision", "float32"),
+            "layer": _layer_name(self.model),
+            "keep_head": self.keep_head,
+        }
 
     @property
     def copies(self) -> int:
         return max(1, len(self.degradations))
 
-    def _write_parts(self, missing: list[tuple[Path, range]], done: int, progress: Progress | None) -> None:
+    def _write_parts(self, missing: list[tuple[Path, range]], progress: Progress | None) -> None:
         """Decode ahead, run the model, write each part when its last image is through."""
+        to_do = sum(len(rows) for _, rows in missing)
+        done = already = len(self.data) - to_do
+        forecast = _Forecast(to_do, 4 * self.copies * self.model.head.num_features, self.say)
         order = (row for _, rows in missing for row in rows)
         with ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool:
-            decoded = _ahead(pool, self._decode, order, BATCHES_AHEAD * self.batch_size)
+            decoded = _ahead(pool, self._decode, order, self.ahead)
             for name, rows in missing:
                 kept: list[int] = []
                 broken: list[dict[str, str]] = []
                 features: list[np.ndarray] = []
                 waiting: list[np.ndarray] = []
-
-                def flush(waiting: list[np.ndarray] = waiting, features: list[np.ndarray] = features) -> None:
-                    if waiting:
-                        features.append(self.model(_stack(waiting))[0])
-                        waiting.clear()
-
                 for row, result in zip(rows, decoded, strict=False):
+                    done += 1
                     if isinstance(result, BrokenImage):
-                        broken.append({"id": self.data.ids[row], "reason": str(result.reason)})
+                        broken.append({"id": self.data.ids[row], "reason": result.reason, "message": str(result)})
                     else:
                         kept.append(row)
-                        for image in result:
-                            waiting.append(image)
-                            if len(waiting) == self.batch_size:
-                                flush()
-                    done += 1
-                    if progress is not None:
-                        progress(done, len(self.data))
-                flush()
+                        waiting += result
+                    while len(waiting) >= self.batch_size or (waiting and row == rows[-1]):
+                        features.append(self.model(stack(waiting[: self.batch_size]))[0])
+                        del waiting[: self.batch_size]
+                        forecast(done - already, name.parent)
+                        if progress is not None:
+                            progress(done, len(self.data))
                 self._write_part(name, kept, features, broken)
 
     def _decode(self, row: int) -> list[np.ndarray] | BrokenImage:
@@ -193,7 +219,7 @@ class _Job:
             return [prepare.numbers(degrade(image, one, self.data.ids[row])) for one in self.degradations]
         except BrokenImage as error:
             if self.strict:
-                raise FileError(f"{self.data.ids[row]}: {error}. Leave out strict to skip such images.") from error
+                raise FileError(f"{error} Leave out --strict to skip such images.") from error
             return error
 
     def _first_images(self) -> np.ndarray:
@@ -202,27 +228,56 @@ class _Job:
         found = list(islice((images[0] for images in readable if not isinstance(images, BrokenImage)), 4))
         if not found:
             raise FileError(f"none of the {len(self.data)} images can be read.")
-        return _stack(found)
+        return stack(found)
+
+    def _settle_classes(self) -> list[str] | None:
+        """Class names to keep with the head (none known: an empty list), or None if the head is not to be kept.
+
+        Labels that count the data's folders mean nothing to a head trained on other classes.
+        """
+        c, ours, theirs = self.model.head.num_classes, self.data.class_names, self.model.class_names
+        if ours is not None and theirs is not None and list(theirs) != ours and set(ours) <= set(theirs):
+            self._renumber(ours, theirs)
+            ours = self.data.class_names
+        if ours is not None and len(ours) != c and not self.keep_head:
+            self.say(
+                f"the data has {len(ours)} classes, the model {c}: its head is left out, and score will fit one to the "
+                "features by cross-validation (--keep-head keeps it)"
+            )
+            return None
+        if self.data.labels is not None:
+            check_labels(self.data.labels, len(self.data), c)
+        return list(ours if ours is not None and len(ours) == c else theirs or [])
+
+    def _renumber(self, ours: list[str], theirs: Sequence[str]) -> None:
+        """Count the data's labels as the model does: a folder may hold only some of its classes, or in another order."""
+        number = np.array([*(list(theirs).index(name) for name in ours), -1])  # -1 stays unlabeled
+        labels = None if self.data.labels is None else number[self.data.labels]
+        self.data = replace(self.data, labels=labels, class_names=list(theirs))
+        self.say(f"labels follow the model's own class names: {ours[0]} is class {number[0]}")
+
+    def _settle_columns(self) -> None:
+        """Types of the user's columns, and a word about those whose names are taken."""
+        taken = [name for name in self.data.columns if name in OWN_COLUMNS and name not in ("split", "path")]
+        if taken:
+            self.say(f"columns named as ours are left out: {', '.join(taken)}")
+        self.types = {name: pa.array(values).type for name, values in self.data.columns.items() if name not in taken}
 
     def _write_part(self, name: Path, kept: list[int], features: list[np.ndarray], broken: list[dict[str, str]]) -> None:
         """One part: the kept images' columns, each repeated once per degradation."""
         base = [self.data.ids[row] for row in kept]
         labels = np.full(len(kept), -1) if self.data.labels is None else self.data.labels[kept]
-        label = pa.array(np.repeat(labels, self.copies), mask=np.repeat(labels < 0, self.copies))
+        ids = [degraded_id(one, how) for one in base for how in self.degradations] if self.degradations else base
         columns: dict[str, Any] = {
-            "id": pa.array(
-                [degraded_id(i, d) for i in base for d in self.degradations] if self.degradations else base, pa.string()
-            ),
-            "label": label,
+            "id": pa.array(ids, pa.string()),
+            "label": pa.array(np.repeat(labels, self.copies), mask=np.repeat(labels < 0, self.copies)),
             "split": self._column("split", kept),
             "path": self._column("path", kept),
             "base_id": pa.array(self._repeat(base), pa.string()),
             "degradation": self._level("kind", kept, pa.string()),
             "level": self._level("level", kept, pa.float64()),
         }
-        for column in self.data.columns:
-            if column not in columns:
-                columns[column] = self._column(column, kept)
+        columns |= {column: self._column(column, kept) for column in self.types if column not in columns}
         matrix = np.concatenate(features) if features else np.zeros((0, self.model.head.num_features), np.float32)
         write_samples(name, matrix, columns, metadata={BROKEN: json.dumps(broken).encode()})
 
@@ -235,12 +290,12 @@ class _Job:
         return pa.array([getattr(one, name) for _ in kept for one in self.degradations], kind)
 
     def _column(self, name: str, kept: list[int]) -> pa.Array:
-        values = self.data.columns.get(name)
-        if values is None:
+        if name not in self.types:
             return pa.nulls(len(kept) * self.copies, pa.string())
-        return pa.array(self._repeat([values[row] for row in kept]), type=pa.array(values).type)
+        values = self.data.columns[name]
+        return pa.array(self._repeat([values[row] for row in kept]), self.types[name])
 
-    def _finish(self, run: Run, names: list[Path], keep_head: bool, say: Said) -> Snapshot:
+    def _finish(self, run: Run, names: list[Path], class_names: list[str] | None) -> None:
         """errors.parquet, the head, and run.json last."""
         rows, broken = {}, []
         for name in names:
@@ -250,49 +305,68 @@ class _Job:
         written = list(names)
         if broken:
             path = run.directory / "errors.parquet"
-            write_table(pa.Table.from_pylist(broken, pa.schema([("id", pa.string()), ("reason", pa.string())])), path)
+            write_table(pa.Table.from_pylist(broken, ERRORS), path)
             written.append(path)
-            say(f"{len(broken)} of {len(self.data)} images could not be read: see {path}")
-        class_names = self._settle_classes(keep_head, say)
+            self.say(f"{len(broken)} of {len(self.data)} images could not be read: see {path}")
         if class_names is not None:
             head_file = run.directory / "head.safetensors"
             save_head(head_file, self.model.head, class_names or None)
             written.append(head_file)
         counts = {"images": len(self.data), "rows": sum(rows.values()), "broken": len(broken)}
         run.finish(written, counts, rows)
-        return Snapshot.load(run.directory)
 
-    def _settle_classes(self, keep_head: bool, say: Said) -> list[str] | None:
-        """Class names to keep with the head (none known: an empty list), or None if the head is not to be kept.
 
-        Labels that count the data's folders mean nothing to a head trained on other classes.
-        """
-        c, ours = self.model.head.num_classes, self.data.class_names
-        if ours is not None and len(ours) != c and not keep_head:
-            say(
-                f"the data has {len(ours)} classes, the model {c}: its head is left out, and score will fit one to the "
-                "features by cross-validation (--keep-head keeps it)"
-            )
-            return None
-        if self.data.labels is not None and not keep_head:
-            check_labels(self.data.labels, len(self.data), c)
-        return list(ours if ours is not None and len(ours) == c else self.model.class_names or [])
+class _Forecast:
+    """Says once, a few seconds into a long run, what it will take."""
 
-    @staticmethod
-    def _sweep_temporaries(folder: Path) -> None:
-        for left in folder.glob(".part-*.tmp"):  # of a run that was killed
-            left.unlink()
+    def __init__(self, images: int, bytes_per_image: int, say: Said) -> None:
+        self.images, self.bytes, self.say = images, images * bytes_per_image, say
+        self.first: tuple[float, int] | None = None  # when the first batch was through, and its images
+        self.told = False
+
+    def __call__(self, done: int, folder: Path) -> None:
+        now = time.monotonic()
+        if self.first is None:
+            self.first = now, done  # a first batch is slow: the clock starts after it
+        elif not self.told and now - self.first[0] >= LISTEN:
+            self.told = True
+            seconds = (now - self.first[0]) / max(1, done - self.first[1]) * self.images
+            if seconds > LONG_RUN:
+                self.say(f"about {duration(seconds)} and {megabytes(self.bytes)} for {self.images:,} images")
+            free = shutil.disk_usage(folder).free
+            if free < self.bytes:
+                self.say(f"but {folder} has only {megabytes(free)} free")
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Example:
+        >>> duration(61), duration(5400), duration(200_000)
+        ('1 min', '1.5 h', '56 h')
+    """
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 36000 else f"{seconds / 3600:.0f} h"
+
+
+def megabytes(count: float) -> str:
+    """Bytes as people say them.
+
+    Example:
+        >>> megabytes(310e6), megabytes(8.2e9)
+        ('310 MB', '8.2 GB')
+    """
+    return f"{max(1, count / 1e6):.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"
 
 
 def _silent(sentence: str) -> None:
     pass
 
 
-def _stack(images: list[np.ndarray]) -> np.ndarray:
-    if len({image.shape for image in images}) > 1:
-        shapes = sorted({image.shape[1:] for image in images})
-        raise InputError(f"images of one batch must have the same size, got {shapes[0]} and {shapes[-1]}; give --size.")
-    return np.stack(images)  # (b, C, H, W)
+def _layer_name(model: Model) -> str | None:
+    layer = getattr(model, "layer", None)
+    return getattr(layer, "name", layer)
 
 
 def _ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[int], depth: int) -> Iterator[Any]:
@@ -304,6 +378,15 @@ def _ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable
         for row in islice(rows, 1):
             under_way.append(pool.submit(work, row))
         yield result
+
+
+def _begun_with(output: Path) -> int | None:
+    """The batch size of an interrupted run: what fits on a GPU may have changed since, the result must not."""
+    try:
+        found = json.loads((output / "start.json").read_text(encoding="utf-8"))["arguments"]["batch_size"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, int) and found > 0 else None
 
 
 def _fitting_batch_size(model: Model, sample: np.ndarray) -> int:
@@ -326,61 +409,3 @@ def largest_that_fits(attempt: Callable[[int], object], largest: int = 512) -> i
                 raise
             size //= 2
     return 1
-
-
-def _from_loader(model: Model, loader: Iterable[Any], output: Any, limit: int | None, batch_size: int) -> Snapshot:
-    """Any iterable of (images, labels): batches of a loader, or single samples of a dataset."""
-    features, labels, seen = [], [], 0
-    for images, given in _batched(loader, batch_size):
-        if limit is not None:
-            images, given = images[: limit - seen], given[: limit - seen]
-        if len(images) == 0:
-            break
-        features.append(model(np.ascontiguousarray(images, dtype=np.float32))[0])
-        labels.append(given)
-        seen += len(images)
-    if not features:
-        raise InputError("the loader gave no images.")
-    matrix, column = np.concatenate(features), np.concatenate(labels)
-    names = list(model.class_names) if model.class_names else None
-    snapshot = Snapshot(matrix, model.head, column, class_names=names)
-    if output is not None:
-        run = Run(output, "hardsight.extract", {"source": "a loader"}, {"model": model.fingerprint(), "count": len(matrix)})
-        part = run.folder("samples") / "part-00000.parquet"
-        columns = {"id": pa.array([str(row) for row in range(len(matrix))]), "label": pa.array(column, mask=column < 0)}
-        write_samples(part, matrix, columns)
-        save_head(run.directory / "head.safetensors", model.head, names)
-        run.finish([part, run.directory / "head.safetensors"], {"rows": len(matrix)}, {part.name: len(matrix)})
-    return snapshot
-
-
-def _batched(loader: Iterable[Any], batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of (b, C, H, W) and (b,), whether the iterable gives batches or single images."""
-    singles: list[tuple[np.ndarray, int]] = []
-
-    def stacked() -> tuple[np.ndarray, np.ndarray]:
-        images, labels = zip(*singles, strict=True)
-        singles.clear()
-        return _stack(list(images)), np.array(labels, dtype=np.int64)
-
-    for number, item in enumerate(_samples(loader)):
-        if not isinstance(item, (tuple, list)) or len(item) < 2:
-            raise InputError(f"the loader must give (images, labels) pairs; number {number} is {type(item).__name__}.")
-        images = to_numpy(item[0])
-        if images.ndim == 4:
-            yield images, check_labels(np.atleast_1d(to_numpy(item[1])), len(images), None)
-        elif images.ndim == 3:
-            singles.append((images, int(to_numpy(item[1]))))
-            if len(singles) == batch_size:
-                yield stacked()
-        else:
-            raise InputError(f"images must be (b, C, H, W) or (C, H, W), got shape {images.shape}.")
-    if singles:
-        yield stacked()
-
-
-def _samples(loader: Any) -> Iterator[Any]:
-    """Items of an iterable, or of a dataset that only knows its length and its rows."""
-    if hasattr(loader, "__iter__"):
-        return iter(loader)
-    return (loader[row] for row in range(len(loader)))

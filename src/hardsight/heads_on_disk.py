@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from hardsight.checks import to_numpy
 from hardsight.errors import FileError, InputError
 from hardsight.head import Head
+from hardsight.places import Place, on_disk, place
 from hardsight.reading import open_npy, open_npz
 from hardsight.writing import replacing
 
@@ -26,12 +26,20 @@ def save_head(path: str | os.PathLike[str], head: Head, class_names: list[str] |
     metadata = {"kind": head.kind, "scale": json.dumps(head.scale), "class_names": json.dumps(class_names)}
     with replacing(path) as temporary:
         kept = {name: np.ascontiguousarray(to_numpy(array)) for name, array in arrays.items() if array is not None}
-        save_file(kept, temporary, metadata=metadata)
+        temporary.write_bytes(_steady(save(kept, metadata=metadata)))
+
+
+def _steady(content: bytes) -> bytes:
+    """The same safetensors with its header sorted: the library writes metadata in another order each time."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8 : 8 + length]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)  # arrays stay aligned
+    return len(header).to_bytes(8, "little") + header + content[8 + length :]
 
 
 def load_head(path: str | os.PathLike[str]) -> tuple[Head, list[str] | None]:
     """A head and its class names from `.safetensors`, `.npz` (vocabulary names) or `.npy` (a weight matrix)."""
-    path = Path(path)
+    path = place(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _checked(path, "linear", {"weight": np.asarray(open_npy(path))}, None), None
@@ -48,7 +56,7 @@ def load_head(path: str | os.PathLike[str]) -> tuple[Head, list[str] | None]:
     )
 
 
-def head_from_arrays(path: Path, arrays: dict[str, Any]) -> tuple[Head | None, list[str] | None]:
+def head_from_arrays(path: Place, arrays: dict[str, Any]) -> tuple[Head | None, list[str] | None]:
     """The head among arrays with the vocabulary's names, if there is a weight."""
     names = [str(name) for name in np.atleast_1d(arrays["class_names"])] if "class_names" in arrays else None
     if "weight" not in arrays:
@@ -58,11 +66,11 @@ def head_from_arrays(path: Path, arrays: dict[str, Any]) -> tuple[Head | None, l
     return _checked(path, kind, {name: arrays[name] for name in ARRAYS if name in arrays}, scale), names
 
 
-def _load_safetensors(path: Path) -> tuple[Head, list[str] | None]:
+def _load_safetensors(path: Place) -> tuple[Head, list[str] | None]:
     if not path.is_file():
         raise FileError(f"{path} does not exist.")
     try:
-        with safe_open(path, framework="numpy") as file:
+        with on_disk(path) as local, safe_open(local, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys() if name in ARRAYS}
     except (SafetensorError, OSError, TypeError, ValueError, KeyError) as error:
@@ -79,7 +87,7 @@ def _load_safetensors(path: Path) -> tuple[Head, list[str] | None]:
     return _checked(path, metadata.get("kind", "linear"), arrays, scale), names
 
 
-def _checked(path: Path, kind: Any, arrays: dict[str, Any], scale: Any) -> Head:
+def _checked(path: Place, kind: Any, arrays: dict[str, Any], scale: Any) -> Head:
     try:
         return Head(kind, scale=scale, **arrays)
     except InputError as error:

@@ -7,18 +7,19 @@ member that expands a thousandfold, and rows in order, so that a file of any siz
 from __future__ import annotations
 
 import contextlib
+import io
 import lzma
 import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 
 from hardsight.errors import FileError
+from hardsight.places import Place, place, readable
 
 SUSPICIOUS_SIZE, SUSPICIOUS_RATIO = 256 * 2**20, 200  # a member this large that was packed this small is a bomb
 SKIP = 2**20
@@ -118,6 +119,9 @@ class RowsOnDisk:
             self._stream.read(self._start)
             self._row = 0
         ahead = (row - self._row) * width
+        if ahead > 0 and isinstance(self._stream, io.BufferedReader):  # a file by itself; members of archives are read through
+            self._stream.seek(ahead, os.SEEK_CUR)
+            return self._stream
         while ahead > 0:
             ahead -= len(self._stream.read(min(ahead, SKIP))) or ahead
         return self._stream
@@ -133,7 +137,7 @@ def open_npz(path: str | os.PathLike[str]) -> dict[str, RowsOnDisk]:
     """The arrays of a .npz file by name; none is read yet."""
     path = _existing_file(path)
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(readable(path)) as archive:
             members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise FileError(f"{path}: not a readable .npz archive: {first_line(error)}") from error
@@ -153,16 +157,16 @@ def open_npz(path: str | os.PathLike[str]) -> dict[str, RowsOnDisk]:
     return arrays
 
 
-def _member_opener(path: Path, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+def _member_opener(path: Place, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
     def open_member() -> IO[bytes]:
-        with zipfile.ZipFile(path) as archive:  # the member keeps the file open until it is closed itself
+        with zipfile.ZipFile(readable(path)) as archive:  # the member keeps the file open until it is closed itself
             return archive.open(member)
 
     return open_member
 
 
-def _existing_file(path: str | os.PathLike[str]) -> Path:
-    path = Path(path)
+def _existing_file(path: str | os.PathLike[str]) -> Place:
+    path = place(path)
     if path.is_dir():
         raise FileError(f"{path} is a directory, not a file.")
     if not path.exists():

@@ -6,12 +6,15 @@ last complete part, and is refused if its arguments or inputs are no longer thos
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
+import os
 import platform
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from hardsight.errors import RunError
 from hardsight.version import VERSION
 from hardsight.writing import write_json
 
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow", "torch")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "pillow", "pyarrow", "torch", "onnxruntime")
 
 
 class Run:
@@ -40,6 +43,7 @@ class Run:
             "command": command,
             "arguments": arguments,
             "inputs": inputs,
+            "words": command_line(),
             "versions": {"hardsight": VERSION, "python": platform.python_version(), **_installed()},
         }
         try:
@@ -58,6 +62,19 @@ class Run:
     @property
     def complete(self) -> bool:
         return (self.directory / "run.json").exists()
+
+    @contextlib.contextmanager
+    def only_writer(self) -> Iterator[None]:
+        """Nobody else writes here meanwhile; what a killed run left half-written is swept away first.
+
+        The system lets go of the lock when the process ends, however it ends.
+        """
+        with (self.directory / ".lock").open("a+") as lock:
+            if not _locked(lock.fileno()):
+                raise RunError(f"{self.directory} is being written by another process; wait for it, or give another -o.")
+            for left in self.directory.rglob(".*.tmp"):
+                left.unlink(missing_ok=True)
+            yield
 
     def folder(self, name: str) -> Path:
         """A directory inside the run, made if it is not there."""
@@ -81,10 +98,11 @@ class Run:
                     f"{self.directory} holds a run with other {what}: {_difference(before.get(what), self.start[what])}. "
                     "Give another -o, or remove the directory to start over."
                 )
-        if before.get("versions", {}).get("hardsight") != VERSION and not self.complete:
+        versions = before.get("versions", {})
+        if versions != self.start["versions"] and not self.complete:  # half of a result from each is no result
             raise RunError(
-                f"{self.directory} was begun by hardsight {before.get('versions', {}).get('hardsight')}, this is {VERSION}. "
-                "Remove the directory to start over."
+                f"{self.directory} was begun with other versions: {_difference(versions, self.start['versions'])}. "
+                "Go on with those, or remove the directory to start over."
             )
 
 
@@ -94,6 +112,21 @@ def _difference(before: Any, now: Any) -> str:
         keys = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
         return ", ".join(f"{key} was {before.get(key)!r} and is {now.get(key)!r}" for key in keys[:3])
     return f"was {before!r} and is {now!r}"
+
+
+def _locked(descriptor: int) -> bool:
+    """Take the lock on an open file, if nobody has it."""
+    if os.name == "nt":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
 
 
 def _installed() -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 
 from hardsight.checks import check_labels
 from hardsight.errors import FileError, InputError
+from hardsight.places import Place, Remote, readable
 from hardsight.reading import first_line
 
 LIST_COLUMNS = ("features", "logits", "probs")
@@ -38,9 +38,9 @@ class SampleFiles:
 
     itemsize = 8
 
-    def __init__(self, files: list[Path]) -> None:
+    def __init__(self, files: list[Place]) -> None:
         self.files = files
-        self.groups: list[tuple[Path, int, range]] = []  # file, row group, rows
+        self.groups: list[tuple[Place, int, range]] = []  # file, row group, rows
         row = 0
         for file in files:
             metadata = self._open(file).metadata
@@ -75,7 +75,7 @@ class SampleFiles:
             except (pa.ArrowException, OSError) as error:
                 raise FileError(f"{file}: damaged or not readable: {first_line(error)}") from error
 
-    def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Path) -> Batch:
+    def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Place) -> Batch:
         values, missing = _matrix(part.column(self.evidence), self.width, file, first)
         given = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
         try:
@@ -86,18 +86,20 @@ class SampleFiles:
         return Batch(first, values, missing, labels, ids)
 
     @staticmethod
-    def _open(file: Path) -> pq.ParquetFile:
+    def _open(file: Place) -> pq.ParquetFile:
         if file.is_dir():
             raise FileError(f"{file} is a directory, not a Parquet file.")
         if not file.exists():
             raise FileError(f"{file} does not exist.")
         try:
-            return pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False, buffer_size=2**20)
+            far = isinstance(file, Remote)  # then a few large requests are better than many small ones
+            buffer = 0 if far else 2**20
+            return pq.ParquetFile(readable(file), page_checksum_verification=True, pre_buffer=far, buffer_size=buffer)
         except (pa.ArrowException, OSError) as error:
             raise FileError(f"{file}: not a readable Parquet file: {first_line(error)}") from error
 
     @staticmethod
-    def _check_columns(file: Path, names: list[str]) -> str:
+    def _check_columns(file: Place, names: list[str]) -> str:
         for name in (*LIST_COLUMNS, "label", "id"):
             if names.count(name) > 1:
                 raise FileError(f"{file}: the column {name} is there {names.count(name)} times.")
@@ -113,7 +115,7 @@ class SampleFiles:
             f"{file}: needs one column named features, logits or probs, found {', '.join(names[:20]) or 'none'}.{hint}"
         )
 
-    def _width(self, file: Path, kind: pa.DataType) -> int:
+    def _width(self, file: Place, kind: pa.DataType) -> int:
         if pa.types.is_fixed_size_list(kind):
             return int(kind.list_size)
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
@@ -125,7 +127,7 @@ class SampleFiles:
         return 0
 
 
-def _matrix(column: pa.Array, width: int, file: Path, first: int) -> tuple[np.ndarray, np.ndarray | None]:
+def _matrix(column: pa.Array, width: int, file: Place, first: int) -> tuple[np.ndarray, np.ndarray | None]:
     """A list column as (b, width); null rows become NaN and are marked, and nothing after them moves."""
     if not pa.types.is_fixed_size_list(column.type):
         lengths = pc.list_value_length(column)
@@ -150,7 +152,7 @@ def _matrix(column: pa.Array, width: int, file: Path, first: int) -> tuple[np.nd
     return whole, missing
 
 
-def _labels(column: pa.Array, file: Path) -> np.ndarray:
+def _labels(column: pa.Array, file: Place) -> np.ndarray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         raise InputError(f"{file}: the column label must hold class indices 0..c-1, got categories of {kind.value_type}.")
@@ -161,7 +163,7 @@ def _labels(column: pa.Array, file: Path) -> np.ndarray:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _ids(column: pa.Array, file: Path) -> np.ndarray:
+def _ids(column: pa.Array, file: Place) -> np.ndarray:
     if column.null_count:
         raise InputError(f"{file}: the column id must not hold nulls, found {column.null_count}.")
     if pa.types.is_integer(column.type):

@@ -160,7 +160,7 @@ class Job:
         fitted: dict[str, Fitted] = {one.name: one.fit() for one in chosen if one.fit is not None}
         rounds = 2 if fitted else 1
         passes = self.passes
-        seen_ids = _SeenIds()
+        seen_ids = SeenIds()
         heads = self._fit_heads(rows, progress) if self.cross_validated and len(rows) else None
 
         if fitted:
@@ -171,18 +171,33 @@ class Job:
                 if progress is not None:
                     progress(batch.start + len(batch) - rows.start, rounds * len(rows))
         done = (rounds - 1) * len(rows)
+
+        def seen(batch: Batch) -> None:
+            nonlocal done
+            seen_ids.add(batch.ids)
+            done += len(batch)
+            if progress is not None:
+                progress(done, rounds * len(rows))
+
         for piece in self.pieces():
-            tables = []
-            for batch in self.snapshot.batches(piece.start, piece.stop):
-                x, swept = self._sweep(batch, passes, heads)
-                tables.append(self._table(batch, x, swept, fitted))
-                seen_ids.add(batch.ids)
-                done += len(batch)
-                if progress is not None:
-                    progress(done, rounds * len(rows))
-            yield pa.concat_tables(tables).combine_chunks()
+            yield self.part(piece, fitted, heads, seen)
         if not self.allow_duplicates:
             seen_ids.refuse_duplicates(self.snapshot, rows)
+
+    def part(
+        self,
+        piece: range,
+        fitted: dict[str, Fitted] | None = None,
+        heads: Any = None,
+        seen: Callable[[Batch], None] = lambda batch: None,
+    ) -> pa.Table:
+        """One piece of the table. Row scores of a given head need only the piece, so it can be scored anywhere."""
+        tables = []
+        for batch in self.snapshot.batches(piece.start, piece.stop):
+            x, swept = self._sweep(batch, self.passes, heads)
+            tables.append(self._table(batch, x, swept, fitted or {}))
+            seen(batch)
+        return pa.concat_tables(tables).combine_chunks()
 
     def pieces(self) -> list[range]:
         """The rows of this job, cut where the snapshot is."""
@@ -296,7 +311,7 @@ def _as_table(batch: Batch, swept: Sweep, status: np.ndarray, columns: dict[str,
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-class _SeenIds:
+class SeenIds:
     """Whether an id came twice, in eight bytes per id: equal hashes are looked at again before anything is said."""
 
     def __init__(self) -> None:

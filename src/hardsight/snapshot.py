@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +20,7 @@ from hardsight.checks import as_matrix, check_ids, check_labels, check_same_spac
 from hardsight.errors import FileError, InputError
 from hardsight.head import Head, as_head
 from hardsight.heads_on_disk import ARRAYS, head_from_arrays, load_head
+from hardsight.places import Place, place
 from hardsight.reading import RowsOnDisk, batches_of, open_npy, open_npz
 from hardsight.samples import Batch, SampleFiles
 from hardsight.writing import replacing
@@ -95,6 +95,8 @@ class Snapshot:
         >>> len(snapshot), snapshot.num_classes
         (3, 3)
     """
+
+    loaded_from: dict[str, Any] | None = None  # what `load` was given, so that others can load the same
 
     def __init__(
         self,
@@ -187,7 +189,7 @@ class Snapshot:
         `probs`), `label` and `id` columns, or a `.npy` with features alone. `head` (a Head, a weight array or a file)
         and `labels` (an array or a `.npy` file) replace or add what the file does not have.
         """
-        path = Path(path)
+        path = place(path)
         names: list[str] | None = None
         own_head: Head | None = None
         source: Source
@@ -223,6 +225,7 @@ class Snapshot:
             snapshot._set(source, own_head, names, str(path))
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
+        snapshot.loaded_from = {"path": path, "head": head, "labels": labels}
         return snapshot
 
 
@@ -239,7 +242,7 @@ def _matrix_on_disk(rows: RowsOnDisk) -> RowsOnDisk:
     return rows
 
 
-def _from_npz(path: Path) -> tuple[ArraySource, Head | None, list[str] | None]:
+def _from_npz(path: Place) -> tuple[ArraySource, Head | None, list[str] | None]:
     arrays = open_npz(path)
     present = [name for name in EVIDENCE if name in arrays]
     if len(present) != 1:
@@ -259,14 +262,14 @@ def _from_npz(path: Path) -> tuple[ArraySource, Head | None, list[str] | None]:
 _SMALL = (*ARRAYS, "kind", "scale", "labels", "ids", "class_names")
 
 
-def _from_run(path: Path) -> tuple[SampleFiles, Head | None, list[str] | None]:
+def _from_run(path: Place) -> tuple[SampleFiles, Head | None, list[str] | None]:
     manifest = path / "run.json"
     if not manifest.is_file():
         hint = "it was not finished; run its command again" if (path / "start.json").is_file() else "there is no run.json in it"
         raise FileError(f"{path} is not a complete run: {hint}.")
     try:
         parts = json.loads(manifest.read_text(encoding="utf-8"))["parts"]
-        files = [path / part["name"] for part in parts if part["name"].startswith("samples/")]
+        files: list[Place] = [path / part["name"] for part in parts if part["name"].startswith("samples/")]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(f"{manifest}: damaged: {error!r}") from error
     if not files or any(not file.resolve().is_relative_to(path.resolve()) for file in files):

@@ -20,6 +20,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError
+from hardsight.places import Place, place
 from hardsight.reading import first_line
 from hardsight.scores import SCORES
 from hardsight.writing import replacing
@@ -110,7 +111,7 @@ class TableWriter(AbstractContextManager["TableWriter"]):
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
-        self.path = Path(path)
+        self.path = place(path)
         self.format = check_format(self.path)
         self.schema = schema
 
@@ -134,7 +135,7 @@ class TableWriter(AbstractContextManager["TableWriter"]):
         elif self.format == ".csv":
             self.parts.write_table(without_formulas(part))
         else:
-            for row in part.to_pylist():
+            for row in finite_or_null(part).to_pylist():
                 self.parts.write((",\n" if self.rows_before else "\n") + json.dumps(row, allow_nan=False, ensure_ascii=False))
                 self.rows_before = True
 
@@ -144,7 +145,7 @@ class TableWriter(AbstractContextManager["TableWriter"]):
         self.stack.__exit__(kind, error, trace)
 
 
-def check_format(path: Path) -> str:
+def check_format(path: Place) -> str:
     """The ending of a table's file name, one of FORMATS."""
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"{path}: a table is written as {', '.join(FORMATS)}, chosen by the name's ending.")
@@ -155,6 +156,15 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
     """Write a whole table at once."""
     with TableWriter(path, table.schema) as writer:
         writer.write(table)
+
+
+def finite_or_null(table: pa.Table) -> pa.Table:
+    """NaN and infinities as nulls: JSON has neither."""
+    for index, column in enumerate(table.schema):
+        if pa.types.is_floating(column.type):
+            values = table.column(index)
+            table = table.set_column(index, column, pc.if_else(pc.is_finite(values), values, None))
+    return table
 
 
 def without_formulas(table: pa.Table) -> pa.Table:

@@ -14,12 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError
+from hardsight.places import Remote, place
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside `path` to write to; on success it becomes `path`, on any error it is removed."""
-    path = Path(path)
+    path = place(path)
+    if isinstance(path, Remote):
+        with path.sent_when_complete() as temporary:
+            yield temporary
+        return
     if not path.parent.is_dir():
         raise FileError(f"{path}: the directory {path.parent} does not exist; make it first.")
     if path.is_dir():

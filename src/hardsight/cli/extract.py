@@ -19,6 +19,7 @@ def extract(
     data: str = typer.Argument(..., metavar="DATA", help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits."),
     output: Path = typer.Option(..., "-o", "--output", help="Run directory to write; one that was interrupted goes on."),
     weights: Path = typer.Option(None, help="Weights for the model: .safetensors, or .pt without code in it."),
+    num_classes: int = typer.Option(None, min=1, help="Classes the weights were trained on, if not the architecture's own."),
     head: str = typer.Option(None, help="The last linear layer by name, where several are possible."),
     device: str = typer.Option("auto", help="auto, cpu, cuda, cuda:1, mps."),
     precision: str = typer.Option("float32", help="float32, bfloat16 or float16."),
@@ -31,6 +32,10 @@ def extract(
     size: int = typer.Option(None, min=1, help="Input size in pixels, if not the model's own."),
     mean: str = typer.Option(None, help="Channel means with commas, pixels in 0..1."),
     std: str = typer.Option(None, help="Channel deviations with commas."),
+    resize: str = typer.Option(None, help="shortest (and cut the centre), squash, or longest (and fill)."),
+    crop_pct: float = typer.Option(None, help="The centre crop as a part of the resized side, such as 0.875."),
+    interpolation: str = typer.Option(None, help="bilinear, bicubic, lanczos, nearest, box or hamming."),
+    channels: str = typer.Option(None, help="RGB, BGR or L (grey)."),
     keep_head: bool = typer.Option(False, "--keep-head", help="Keep the model's head although its classes are not the data's."),
     strict: bool = typer.Option(False, "--strict", help="Stop at an image that cannot be read instead of listing it."),
 ) -> None:
@@ -45,7 +50,8 @@ def extract(
     from hardsight.errors import InputError
     from hardsight.extraction import extract as run
 
-    changes: dict[str, object] = {}
+    fields = {"resize": resize, "crop_pct": crop_pct, "interpolation": interpolation, "channels": channels}
+    changes: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
     if size is not None:
         changes["size"] = (size, size)
     for name, text in (("mean", mean), ("std", std)):
@@ -62,6 +68,7 @@ def extract(
             data,
             output,
             weights=weights,
+            num_classes=num_classes,
             head=head,
             device=device,
             precision=precision,

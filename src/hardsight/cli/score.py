@@ -11,15 +11,17 @@ from hardsight.cli import app
 
 @app.command()
 def score(
-    snapshot: Path = typer.Argument(..., metavar="SNAPSHOT", help="A run directory, .npz, .npy or .parquet."),
-    output: Path = typer.Option(
+    snapshot: str = typer.Argument(
+        ..., metavar="SNAPSHOT", help="A run directory, .npz, .npy or .parquet; also s3://, gs://, hdfs://."
+    ),
+    output: str = typer.Option(
         None,
         "-o",
         "--output",
         help="Where to write: .parquet, .csv or .json. Default for a whole run with its default scores: its scores.parquet.",
     ),
-    head: Path = typer.Option(None, help="The head, if the snapshot has none: .safetensors, .npz or .npy."),
-    labels: Path = typer.Option(None, help="Labels as .npy, if the snapshot has none."),
+    head: str = typer.Option(None, help="The head, if the snapshot has none: .safetensors, .npz or .npy."),
+    labels: str = typer.Option(None, help="Labels as .npy, if the snapshot has none."),
     scores: str = typer.Option(None, help="Names with commas, or all. Default: every row score the input allows."),
     by: str = typer.Option(None, help="Score to rank the hardest samples by. Default: avh, or loss without angles."),
     top: int = typer.Option(10, min=0, help="How many of the hardest samples to print."),
@@ -28,6 +30,10 @@ def score(
     shard: str = typer.Option(None, help="i/n: only the i-th of n equal parts, i from 0."),
     strict: bool = typer.Option(False, "--strict", help="Stop at a row that cannot be scored instead of keeping its status."),
     allow_duplicates: bool = typer.Option(False, "--allow-duplicates", help="Accept ids that come twice."),
+    cluster: str = typer.Option(None, metavar="ADDRESS", help="Score on a Dask cluster: its scheduler, as tcp://host:8786."),
+    tls_ca: str = typer.Option(None, metavar="FILE", help="For tls:// clusters: the authority's certificate."),
+    tls_cert: str = typer.Option(None, metavar="FILE", help="For tls:// clusters: your certificate."),
+    tls_key: str = typer.Option(None, metavar="FILE", help="For tls:// clusters: the key of your certificate."),
 ) -> None:
     """Score every sample of SNAPSHOT and print the hardest.
 
@@ -38,18 +44,20 @@ def score(
     from hardsight.cli.words import print_summary, progress_bar
     from hardsight.errors import InputError
     from hardsight.names import read_class_names
+    from hardsight.places import place
     from hardsight.scoring import CROSS_VALIDATED, Job
     from hardsight.snapshot import Snapshot
     from hardsight.table import Summary, TableWriter, check_format
 
     whole = scores is None and limit is None and shard is None
-    if output is None and snapshot.is_dir() and whole:
-        output = snapshot / "scores.parquet"
-    if output is not None:
-        check_format(output)
-        if output.resolve() == snapshot.resolve():
-            raise InputError(f"{output} is the input; write to another name.")
-    opened = Snapshot.load(snapshot, head=head, labels=labels)
+    where, to = place(snapshot), None if output is None else place(output)
+    if to is None and whole and where.is_dir():
+        to = where / "scores.parquet"
+    if to is not None:
+        check_format(to)
+        if to.resolve() == where.resolve():
+            raise InputError(f"{to} is the input; write to another name.")
+    opened = Snapshot.load(where, head=head, labels=labels)
     names = opened.class_names if class_names is None else read_class_names(class_names, opened.num_classes)
     job = Job(opened, scores, limit, _parse_shard(shard), strict, allow_duplicates)
     columns = [one.name for one in job.chosen]
@@ -57,20 +65,26 @@ def score(
     if by not in columns:
         raise InputError(f"--by {by}: it must be among the scores computed: {', '.join(columns)}.")
     summary = Summary(by=by, top=top, num_classes=opened.num_classes)
-    if job.cross_validated:
+    if job.cross_validated and cluster is None:
         print(f"no head given. head: {CROSS_VALIDATED}")
     with progress_bar("scoring") as progress:
-        if output is None:
+        if cluster is not None:
+            from hardsight.cluster import TLS, score_on_cluster
+
+            if to is None:
+                raise InputError("--cluster writes its parts beside the output: give -o.")
+            score_on_cluster(job, to, cluster, tls=TLS.given(tls_ca, tls_cert, tls_key), summary=summary, progress=progress)
+        elif to is None:
             for part in job.parts(progress):
                 summary.add(part)
         else:
-            with TableWriter(output, job.schema) as writer:
+            with TableWriter(to, job.schema) as writer:
                 for part in job.parts(progress):
                     writer.write(part)
                     summary.add(part)
     print_summary(summary, names)
-    if output is not None:
-        print(f"wrote {output}")
+    if to is not None:
+        print(f"wrote {to}")
 
 
 def _parse_shard(text: str | None) -> tuple[int, int] | None:

@@ -22,6 +22,7 @@ Channels = Literal["RGB", "BGR", "L"]
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
+MOST_PIXELS = 50_000_000  # of a resized picture, before its centre is cut
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,11 @@ class Preprocessing:
         else:
             ratio = min(side / to for side, to in zip(before, target, strict=True))
             after = tuple(max(to, round(side / ratio)) for side, to in zip(before, target, strict=True))
+        if after[0] * after[1] > MOST_PIXELS:  # a strip of 1 x 100000 pixels: cut first, or it becomes gigapixels
+            cut = [min(old, math.ceil(side * old / new) + 2) for side, old, new in zip(self.size, before, after, strict=True)]
+            y, x = (before[0] - cut[0]) // 2, (before[1] - cut[1]) // 2
+            image = image.crop((x, y, x + cut[1], y + cut[0]))
+            after = tuple(max(to, round(c * new / old)) for to, c, new, old in zip(self.size, cut, after, before, strict=True))
         if after != before:
             image = image.resize((after[1], after[0]), Image.Resampling[self.interpolation.upper()])
         top, left = round((after[0] - height) / 2), round((after[1] - width) / 2)

@@ -1,0 +1,331 @@
+"""The same scoring on a Dask cluster: each worker opens the snapshot by its path, scores a piece and writes it as a part.
+
+    <output>.parts/start.json             what is computed, and from which inputs; the same command goes on from it
+    <output>.parts/part-00000.parquet     one piece each, there only when complete
+
+When all parts are there they are joined in order into the output, which has the bytes of a local run. Dask runs
+pickled code from whoever reaches its scheduler: see docs/scale.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hardsight.errors import FileError, HardsightError, InputError, RunError, require
+from hardsight.places import Place, address, place, readable, remove_all
+from hardsight.reading import first_line
+from hardsight.samples import SampleFiles
+from hardsight.scoring import Job, Progress, SeenIds
+from hardsight.snapshot import Snapshot
+from hardsight.table import Summary, TableWriter, check_format, write_table
+from hardsight.version import VERSION
+from hardsight.writing import write_json
+
+RETRIES = 2  # of a part that fails; a part whose worker dies is retried by Dask
+CONNECT = 15.0  # seconds for the scheduler to answer
+PATIENCE = 60.0  # seconds without any worker
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a worker has to know, in plain words."""
+
+    path: str
+    head: str | None
+    labels: str | None
+    scores: str
+    strict: bool
+    parts: str
+    inputs: str  # fingerprints: a worker that has another state of the files open opens them again
+    version: str = VERSION
+
+    def job(self) -> Job:
+        return Job(Snapshot.load(self.path, head=self.head, labels=self.labels), self.scores, strict=self.strict)
+
+
+@dataclass(frozen=True)
+class TLS:
+    """Certificate files for a cluster that asks for them."""
+
+    ca: str
+    cert: str
+    key: str
+
+    @classmethod
+    def given(cls, ca: str | None, cert: str | None, key: str | None) -> TLS | None:
+        """All three or none."""
+        if ca and cert and key:
+            return cls(ca, cert, key)
+        if ca or cert or key:
+            raise InputError(
+                "TLS needs three files: the authority (--tls-ca), your certificate (--tls-cert) and its key (--tls-key)."
+            )
+        return None
+
+
+def score_part(number: int, piece: range, request: Request) -> int:
+    """Score one piece where this runs and write it as a part; returns its rows."""
+    if request.version != VERSION:
+        raise RunError(f"this worker has hardsight {VERSION}, you have {request.version}; install the same on both.")
+    table = _opened(request).part(piece)
+    write_table(table, place(request.parts) / part_name(number))
+    return len(table)
+
+
+_here = threading.local()  # a file being read belongs to one thread
+
+
+def _opened(request: Request) -> Job:
+    """The job, opened once for many pieces."""
+    if getattr(_here, "request", None) != request:
+        _here.job, _here.request = request.job(), request
+    return _here.job
+
+
+def part_name(number: int) -> str:
+    return f"part-{number:05d}.parquet"
+
+
+def score_on_cluster(
+    job: Job,
+    output: str | os.PathLike[str],
+    cluster: str,
+    *,
+    tls: TLS | None = None,
+    summary: Summary | None = None,
+    progress: Progress | None = None,
+    patience: float = PATIENCE,
+) -> Summary:
+    """Do a scoring job on the Dask cluster at an address, and write the same bytes as `hardsight score` does here.
+
+    Started again after an interruption, it computes only the parts that are missing.
+
+    Args:
+        job: row scores of a loaded snapshot, whose files the workers can open under the same names: on a shared disk, or s3://.
+        output: .parquet, .csv or .json, also where workers can write; parts are kept beside it until it is complete.
+        cluster: the scheduler, as tcp://host:8786, or tls://host:8786 with `tls`.
+        summary: gathers what to say on the screen.
+        progress: called with the rows done and the rows in all.
+        patience: seconds to wait without any worker before giving up.
+    """
+    _refuse_what_needs_all_rows(job)
+    files = _files(job)
+    there = place(address(output))
+    check_format(there)
+    parts, pieces = there.with_name(there.name + ".parts"), job.pieces()
+    request = Request(
+        path=address(files["path"]),
+        head=None if files["head"] is None else address(files["head"]),
+        labels=None if files["labels"] is None else address(files["labels"]),
+        scores=",".join(one.name for one in job.chosen),
+        strict=job.strict,
+        parts=address(parts),
+        inputs=json.dumps(_fingerprints(job, files)),
+    )
+    _begin(parts, request, pieces)
+    _compute_missing(parts, pieces, request, cluster, tls, progress, patience)
+    if json.dumps(_fingerprints(job, files)) != request.inputs:
+        raise RunError(f"{job.snapshot.name} changed while it was scored. Remove {parts} and start again.")
+    summary = summary or Summary(num_classes=job.snapshot.num_classes)
+    _join(parts, pieces, there, job, summary)
+    remove_all(parts)
+    return summary
+
+
+def _refuse_what_needs_all_rows(job: Job) -> None:
+    if job.cross_validated:
+        raise InputError("a head is fitted to all rows at once, and not on a cluster. Give one with --head.")
+    whole = [one.name for one in job.chosen if one.needs == "dataset"]
+    if whole:
+        raise InputError(f"{whole[0]} is a dataset score: it needs all rows at once, and is not available on a cluster.")
+
+
+def _files(job: Job) -> dict[str, Any]:
+    """The names that workers open: the snapshot's path, and those of head and labels if they came apart."""
+    files = job.snapshot.loaded_from
+    if files is None:
+        raise InputError("a cluster scores a snapshot in files: save it, and load it with Snapshot.load.")
+    arrays = [name for name, file in files.items() if not (file is None or isinstance(file, (str, os.PathLike)))]
+    if arrays:
+        raise InputError(f"{arrays[0]} must be a file that the workers can open, not an array.")
+    return files
+
+
+def _fingerprints(job: Job, files: dict[str, Any]) -> dict[str, list[int]]:
+    """Size and time of every file that is read."""
+    there, source = place(files["path"]), job.snapshot.source
+    read: list[Place] = list(source.files) if isinstance(source, SampleFiles) else [there]
+    if there.is_dir():
+        read += [file for file in (there / "run.json", there / "head.safetensors") if file.is_file()]
+    read += [place(file) for file in (files["head"], files["labels"]) if file is not None]
+    stats = {str(file): file.stat() for file in read}
+    return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()}
+
+
+def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
+    """Write `start.json`, or find that what is there was begun with the same words on the same files."""
+    start = {
+        "version": VERSION,
+        "scores": request.scores,
+        "strict": request.strict,
+        "rows": [pieces[0].start, pieces[-1].stop] if pieces else [0, 0],
+        "parts": len(pieces),
+        "inputs": json.loads(request.inputs),
+    }
+    begun = parts / "start.json"
+    if not begun.exists():
+        try:
+            parts.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"{parts} could not be made: {error.strerror}.") from error
+        strangers = [file.name for file in parts.iterdir()]
+        if strangers:
+            raise RunError(f"{parts} is not empty and not begun by us ({strangers[0]} is there); give another -o.")
+        write_json(begun, start)
+        return
+    try:
+        before = json.loads(begun.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunError(f"{begun}: damaged: {error}. Remove {parts} to start over.") from error
+    changed = [what for what in start if before.get(what) != start[what]]
+    if changed:
+        was, now = (str(told.get(changed[0]))[:200] for told in (before, start))
+        raise RunError(
+            f"{parts} was begun with other {changed[0]}: was {was}, is {now}. Remove it to start over, or give another -o."
+        )
+
+
+def _compute_missing(
+    parts: Place,
+    pieces: list[range],
+    request: Request,
+    cluster: str,
+    tls: TLS | None,
+    progress: Progress | None,
+    patience: float,
+) -> None:
+    present = {file.name for file in parts.iterdir()}
+    missing = [(number, piece) for number, piece in enumerate(pieces) if part_name(number) not in present]
+    total = sum(map(len, pieces))
+    done = total - sum(len(piece) for _, piece in missing)
+    if progress is not None:
+        progress(done, total)
+    if not missing:
+        return
+    with _connected(cluster, tls) as client:
+        for rows in _computed(client, missing, request, patience):
+            done += rows
+            if progress is not None:
+                progress(done, total)
+
+
+@contextlib.contextmanager
+def _connected(cluster: str, tls: TLS | None) -> Iterator[Any]:
+    distributed = require("distributed", extra="cluster", purpose="scoring on a cluster")
+    security = None
+    if tls is not None:
+        security = distributed.Security(
+            tls_ca_file=tls.ca, tls_client_cert=tls.cert, tls_client_key=tls.key, require_encryption=True
+        )
+    try:
+        client = distributed.Client(cluster, security=security, timeout=CONNECT, set_as_default=False)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise RunError(
+            f"no Dask scheduler answers at {cluster}: {first_line(error)}. Give the address that `dask scheduler` prints, "
+            "such as tcp://host:8786, and for tls:// also --tls-ca, --tls-cert and --tls-key."
+        ) from error
+    with client:
+        yield client
+
+
+def _computed(client: Any, missing: list[tuple[int, range]], request: Request, patience: float) -> Iterator[int]:
+    """Have the missing parts computed; yields the rows of each as it is there."""
+    numbers, pieces = zip(*missing, strict=True)
+    futures = client.map(score_part, numbers, pieces, request=request, retries=RETRIES, pure=False)
+    part_of = dict(zip((future.key for future in futures), missing, strict=True))
+    finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    for future in futures:
+        future.add_done_callback(finished.put)
+    try:
+        for _ in futures:
+            future = _next(finished, client, patience)
+            if future.status in ("error", "cancelled"):
+                raise _failure(future, *part_of[future.key])
+            future.release()  # the part is on disk: losing the worker that wrote it loses nothing
+            yield len(part_of[future.key][1])
+    finally:
+        with contextlib.suppress(Exception):  # the scheduler may be gone, which is then the error being raised
+            client.cancel(futures)
+
+
+def _next(finished: queue.SimpleQueue[Any], client: Any, patience: float) -> Any:
+    """The next part that is computed or failed. Dask would wait for ever for a worker; we do not."""
+    alone_since: float | None = None
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return finished.get(timeout=1.0)
+        alone_since = None if _has_workers(client) else alone_since or time.monotonic()
+        if alone_since is not None and time.monotonic() - alone_since > patience:
+            raise RunError(
+                f"the cluster has had no worker for {patience:.0f} s. Complete parts are kept: "
+                "start workers, and run the same command again."
+            )
+
+
+def _has_workers(client: Any) -> bool:
+    try:
+        return client.status == "running" and bool(client.nthreads())
+    except (OSError, RuntimeError, TimeoutError):
+        return False
+
+
+def _failure(future: Any, number: int, piece: range) -> HardsightError:
+    """The error for a part that Dask gave up."""
+    from distributed import KilledWorker
+
+    error = future.exception() if future.status == "error" else None
+    which = f"{part_name(number)} (rows {piece.start} to {piece.stop - 1})"
+    kept = "Complete parts are kept: mend the cause, and run the same command again."
+    if error is None:
+        return RunError(f"{which} was given up ({future.status}); the scheduler may have been restarted. {kept}")
+    if isinstance(error, KilledWorker):
+        return RunError(f"{which}: every worker that tried it died, for want of memory or by a crash. {kept}")
+    if isinstance(error, FileError):
+        kept = f"Workers open the same paths as you do: use a shared disk, or s3://. {kept}"
+    kind = type(error) if isinstance(error, HardsightError) else RunError
+    words = first_line(error) if isinstance(error, HardsightError) else f"{type(error).__name__}: {first_line(error)}"
+    return kind(f"{which} failed {RETRIES + 1} times: {words.rstrip('.')}. {kept}")
+
+
+def _join(parts: Place, pieces: list[range], output: Place, job: Job, summary: Summary) -> None:
+    """All parts, in order, as one table: a piece is a row group, as in a local run."""
+    seen_ids = SeenIds()
+    with TableWriter(output, job.schema) as writer:
+        for number, piece in enumerate(pieces):
+            part = _read_part(parts / part_name(number), len(piece))
+            writer.write(part)
+            summary.add(part)
+            seen_ids.add(part.column("id").to_numpy())
+        if not job.allow_duplicates:
+            seen_ids.refuse_duplicates(job.snapshot, job.rows)
+
+
+def _read_part(file: Place, rows: int) -> pa.Table:
+    try:
+        part = pq.ParquetFile(readable(file), page_checksum_verification=True).read().combine_chunks()
+    except (pa.ArrowException, OSError) as error:
+        raise RunError(f"{file}: damaged: {first_line(error)}. Remove it, and run the same command again.") from error
+    if len(part) != rows:
+        raise RunError(f"{file}: has {len(part)} rows instead of {rows}. Remove it, and run the same command again.")
+    return part

@@ -1,0 +1,151 @@
+"""A user's own loader or dataset through a model: whatever gives (images, labels), batched or one at a time.
+
+Nothing is decoded here; images are arrays or tensors that are ready for the model. With a run directory each part is
+written as soon as it is full, so that the features of a large loader never lie in memory together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.checks import check_labels, to_numpy
+from hardsight.errors import InputError, RunError
+from hardsight.heads_on_disk import save_head
+from hardsight.models import Model
+from hardsight.run import Run
+from hardsight.snapshot import Snapshot, write_samples
+
+Rows = tuple[np.ndarray, np.ndarray]  # (b, d) features and (b,) labels
+
+
+def extract_loader(
+    model: Model,
+    loader: Iterable[Any],
+    output: str | os.PathLike[str] | None,
+    *,
+    limit: int | None,
+    split: str | None,
+    batch_size: int,
+    part_numbers: int,
+) -> Snapshot:
+    """The loader's snapshot: in memory, or in the run directory `output`. Ids are row numbers."""
+    rows = _rows(model, loader, limit, batch_size)
+    if output is not None:
+        return _written(model, rows, Path(output), split, part_numbers)
+    batches = list(rows)
+    if not batches:
+        raise InputError("the loader gave no images.")
+    features, labels = (np.concatenate(each) for each in zip(*batches, strict=True))
+    names = list(model.class_names) if model.class_names else None
+    columns = {} if split is None else {"split": np.full(len(features), split)}
+    return Snapshot(features, model.head, labels, class_names=names, columns=columns)
+
+
+def _rows(model: Model, loader: Iterable[Any], limit: int | None, batch_size: int) -> Iterator[Rows]:
+    """Features and labels, batch by batch, of the first `limit` images."""
+    seen = 0
+    for images, labels in _batches(loader, batch_size):
+        if limit is not None:
+            images, labels = images[: limit - seen], labels[: limit - seen]
+        features, _ = model(np.ascontiguousarray(images, dtype=np.float32))  # (b, d)
+        yield features, check_labels(labels, len(images), model.head.num_classes, first_row=seen)
+        seen += len(images)
+        if limit is not None and seen >= limit:
+            return
+
+
+def _written(model: Model, rows: Iterator[Rows], output: Path, split: str | None, part_numbers: int) -> Snapshot:
+    """One part after another. A loader cannot be compared with an earlier one, so it is always read from its start."""
+    run = Run(output, "hardsight.extract", {"source": "a loader", "split": split}, {"model": model.fingerprint()})
+    if run.complete:
+        raise RunError(f"{output} holds a complete run; give another directory, or load it with Snapshot.load.")
+    with run.only_writer():
+        folder = run.folder("samples")
+        for left in folder.glob("part-*.parquet"):
+            left.unlink()
+        counts: dict[str, int] = {}
+        at = 0
+        for features, labels in _parts(rows, lambda: max(1, part_numbers // model.head.num_features)):
+            part = folder / f"part-{len(counts):05d}.parquet"
+            columns = {"id": pa.array(np.arange(at, at + len(labels))), "label": pa.array(labels, mask=labels < 0)}
+            if split is not None:
+                columns["split"] = pa.array([split] * len(labels))
+            counts[part.name] = write_samples(part, features, columns)
+            at += len(labels)
+        if not counts:
+            raise InputError("the loader gave no images.")
+        save_head(run.directory / "head.safetensors", model.head, list(model.class_names) if model.class_names else None)
+        written = [*(folder / name for name in counts), run.directory / "head.safetensors"]
+        run.finish(written, {"rows": at}, counts)
+    return Snapshot.load(output)
+
+
+def _parts(rows: Iterator[Rows], rows_per_part: Callable[[], int]) -> Iterator[Rows]:
+    """The same rows in parts of a fixed size, whatever the loader's batches are; the size is asked after the first."""
+    waiting: list[Rows] = []
+    held = 0
+    for batch in rows:
+        waiting.append(batch)
+        held += len(batch[1])
+        size = rows_per_part()
+        if held >= size:
+            features, labels = (np.concatenate(each) for each in zip(*waiting, strict=True))
+            whole = held - held % size
+            for start in range(0, whole, size):
+                yield features[start : start + size], labels[start : start + size]
+            waiting, held = [(features[whole:], labels[whole:])], held % size
+    if held:
+        features, labels = (np.concatenate(each) for each in zip(*waiting, strict=True))
+        yield features, labels
+
+
+def _batches(loader: Iterable[Any], batch_size: int) -> Iterator[Rows]:
+    """Images (b, ...) and labels (b,), whether the iterable gives batches or single images."""
+    singles: list[tuple[np.ndarray, int]] = []
+
+    def stacked() -> Rows:
+        images, labels = zip(*singles, strict=True)
+        singles.clear()
+        return stack(list(images)), np.array(labels, dtype=np.int64)
+
+    for number, item in enumerate(_samples(loader)):
+        if not isinstance(item, (tuple, list)) or len(item) < 2:
+            raise InputError(f"the loader must give (images, labels) pairs; number {number} is {type(item).__name__}.")
+        images, labels = to_numpy(item[0]), to_numpy(item[1])
+        if images.ndim == 4 or (images.ndim == 2 and labels.ndim == 1):  # or rows of numbers, for a scikit-learn model
+            if len(images):
+                yield images, check_labels(np.atleast_1d(labels), len(images), None)
+        elif images.ndim in (1, 2, 3) and labels.size == 1:
+            singles.append((images, int(check_labels(labels.reshape(1), 1, None, first_row=number)[0])))
+            if len(singles) == batch_size:
+                yield stacked()
+        else:
+            raise InputError(
+                f"images must be (b, C, H, W) with (b,) labels, or (C, H, W) with one label; number {number} of the loader has "
+                f"images of shape {images.shape} and labels of shape {labels.shape}."
+            )
+    if singles:
+        yield stacked()
+
+
+def _samples(loader: Any) -> Iterator[Any]:
+    """Items of an iterable, or of a dataset that only knows its length and its rows."""
+    if hasattr(loader, "__iter__"):
+        return iter(loader)
+    if not (hasattr(loader, "__len__") and hasattr(loader, "__getitem__")):
+        raise InputError(f"data must be a path, an iterable of (images, labels) or a dataset, got {type(loader).__name__}.")
+    return (loader[row] for row in range(len(loader)))
+
+
+def stack(images: list[np.ndarray]) -> np.ndarray:
+    """Images of one batch as one array: (C, H, W) each -> (b, C, H, W)."""
+    if len({image.shape for image in images}) > 1:
+        shapes = sorted({image.shape[1:] for image in images})
+        raise InputError(f"images of one batch must have the same size, got {shapes[0]} and {shapes[-1]}; give --size.")
+    return np.stack(images)

@@ -1,0 +1,232 @@
+"""Where files are: on a disk, or in a store that a URI names: s3://, gs://, hdfs://.
+
+`place` turns what a user typed into a `Path` or a `Remote`, which answers those questions of a `Path` that we ask.
+A name in a store is written to a temporary file first and sent when it is complete. Objects of S3 and GCS appear when
+the last byte is there; on HDFS the file gets its name at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import os
+import posixpath
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit, urlunsplit
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from hardsight.errors import FileError
+
+HELP = {
+    "s3": "Check the bucket's name, the credentials (AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) and "
+    "the endpoint (AWS_ENDPOINT_URL, or ?endpoint_override=host:port&scheme=http).",
+    "gs": "Check the bucket's name and the credentials (GOOGLE_APPLICATION_CREDENTIALS).",
+    "hdfs": "Check host and port, and that JAVA_HOME, HADOOP_HOME and CLASSPATH name an installed Hadoop client.",
+}
+OBJECT_STORES = ("s3", "gs")  # they know no directories, and show an object only when all of it is there
+PATIENCE = "retry_limit_seconds=30"  # Google's default is to try for 15 minutes
+BUFFER = 2**20
+
+
+@dataclass(frozen=True)
+class Remote(os.PathLike[str]):
+    """A file or directory in a store. `str` shows it without the secrets that a URI may hold; `uri` is all of it."""
+
+    filesystem: Any
+    path: str  # bucket/key, or a path on HDFS
+    scheme: str
+    host: str  # user, password and host as typed; for object stores the bucket
+    query: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self._named(self.host.rpartition('@')[2])}"
+
+    def __fspath__(self) -> str:
+        return self.uri
+
+    @property
+    def uri(self) -> str:
+        """What opens the same place elsewhere."""
+        return f"{self.scheme}://{self._named(self.host)}" + (f"?{self.query}" if self.query else "")
+
+    def _named(self, host: str) -> str:
+        key = self.path.partition("/")[2] if self.scheme in OBJECT_STORES else self.path.lstrip("/")
+        return f"{host}/{key}" if key else host
+
+    @property
+    def name(self) -> str:
+        return posixpath.basename(self.path)
+
+    @property
+    def suffix(self) -> str:
+        return posixpath.splitext(self.path)[1]
+
+    def __truediv__(self, name: str) -> Remote:
+        return replace(self, path=f"{self.path.rstrip('/')}/{name}")
+
+    def with_name(self, name: str) -> Remote:
+        return replace(self, path=posixpath.join(posixpath.dirname(self.path), name))
+
+    def resolve(self) -> Remote:
+        return replace(self, path=posixpath.normpath(self.path))
+
+    def is_relative_to(self, other: str | os.PathLike[str]) -> bool:
+        there = place(other)
+        return isinstance(there, Remote) and self.path.startswith(there.path.rstrip("/") + "/")
+
+    def exists(self) -> bool:
+        return bool(self._info().type != pafs.FileType.NotFound)
+
+    def is_file(self) -> bool:
+        return bool(self._info().type == pafs.FileType.File)
+
+    def is_dir(self) -> bool:
+        return bool(self._info().type == pafs.FileType.Directory)
+
+    def stat(self) -> Any:
+        """`st_size` and `st_mtime_ns` of a file."""
+        info = self._info()
+        if info.type != pafs.FileType.File:
+            raise FileError(f"{self} does not exist.")
+        return _Stat(info.size, info.mtime_ns)
+
+    def open(self, mode: str = "rb") -> IO[bytes]:
+        """The bytes, read where they are asked for."""
+        assert mode == "rb", "a store is written through `sent_when_complete`"
+        with self._trouble_named():
+            return io.BufferedReader(self.filesystem.open_input_file(self.path), BUFFER)
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        with self.open() as file:
+            return file.read().decode(encoding)
+
+    def iterdir(self) -> Iterator[Remote]:
+        with self._trouble_named():
+            found = self.filesystem.get_file_info(pafs.FileSelector(self.path, allow_not_found=True))
+        return (replace(self, path=info.path) for info in found)
+
+    def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:
+        if self.scheme not in OBJECT_STORES:
+            with self._trouble_named():
+                self.filesystem.create_dir(self.path, recursive=parents)
+
+    @contextlib.contextmanager
+    def sent_when_complete(self) -> Iterator[Path]:
+        """A temporary file to write to; on success it becomes this one, on any error nothing is sent."""
+        with tempfile.TemporaryDirectory(prefix="hardsight-") as folder:
+            local = Path(folder) / self.name
+            yield local
+            with self._trouble_named():
+                if self.scheme in OBJECT_STORES:
+                    self._send(local, self.path)
+                else:
+                    hidden = self.with_name(f".{self.name}.{secrets.token_hex(4)}.tmp")
+                    self._send(local, hidden.path)
+                    if self.is_file():
+                        self.filesystem.delete_file(self.path)  # HDFS does not rename over a file
+                    self.filesystem.move(hidden.path, self.path)
+
+    def _send(self, local: Path, path: str) -> None:
+        # by Arrow and not a loop of ours: a stream that is dropped half-way would still be closed, and appear
+        pafs.copy_files(str(local), path, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=self.filesystem)
+
+    def remove_all(self) -> None:
+        with self._trouble_named():
+            self.filesystem.delete_dir(self.path)
+
+    def _info(self) -> Any:
+        with self._trouble_named():
+            return self.filesystem.get_file_info(self.path)
+
+    @contextlib.contextmanager
+    def _trouble_named(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileError(f"{self} does not exist.") from error
+        except (OSError, pa.ArrowException) as error:
+            raise FileError(f"{self}: {_short(error)} {HELP[self.scheme]}") from error
+
+
+@dataclass(frozen=True)
+class _Stat:
+    st_size: int
+    st_mtime_ns: int
+
+
+Place = Path | Remote
+
+
+def place(path: str | os.PathLike[str]) -> Place:
+    """The file or directory that a user named.
+
+    Example:
+        >>> place("runs/first").name
+        'first'
+    """
+    if isinstance(path, Remote):
+        return path
+    scheme, found, _ = str(path).partition("://")
+    return _remote(str(path)) if found and scheme in HELP else Path(path)
+
+
+@functools.lru_cache(maxsize=32)  # finding a bucket's region asks the network
+def _remote(uri: str) -> Remote:
+    split = urlsplit(uri)
+    shown = f"{split.scheme}://{split.netloc.rpartition('@')[2]}{split.path}"
+    query = split.query
+    if split.scheme == "gs" and "retry_limit_seconds" not in query:
+        query = f"{query}&{PATIENCE}" if query else PATIENCE
+    if not split.netloc.rpartition("@")[2] and split.scheme in OBJECT_STORES:
+        raise FileError(f"{shown}: the bucket is missing; write {split.scheme}://bucket/name.")
+    try:
+        filesystem, path = pafs.FileSystem.from_uri(urlunsplit((split.scheme, split.netloc, split.path, query, "")))
+    except (OSError, pa.ArrowException) as error:
+        raise FileError(f"{shown}: {_short(error)} {HELP[split.scheme]}") from error
+    return Remote(filesystem, path, split.scheme, split.netloc, split.query)
+
+
+def address(path: str | os.PathLike[str]) -> str:
+    """What opens the same place in another process, wherever that process stands."""
+    there = place(path)
+    return there.uri if isinstance(there, Remote) else str(there.resolve())
+
+
+def readable(where: Place) -> Any:
+    """For libraries that open a file by its name or read an open one."""
+    return where if isinstance(where, Path) else where.open()
+
+
+@contextlib.contextmanager
+def on_disk(where: Place) -> Iterator[Path]:
+    """For libraries that only open a file by its name: a small file of a store is fetched."""
+    if isinstance(where, Path):
+        yield where
+        return
+    with tempfile.TemporaryDirectory(prefix="hardsight-") as folder:
+        local = Path(folder) / where.name
+        with where.open() as source, local.open("wb") as target:
+            shutil.copyfileobj(source, target)
+        yield local
+
+
+def remove_all(where: Place) -> None:
+    """Remove a directory and what is in it."""
+    if isinstance(where, Remote):
+        where.remove_all()
+    else:
+        shutil.rmtree(where)
+
+
+def _short(error: BaseException) -> str:
+    words = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(" (Request ID")[0][:200]
+    return words if words.endswith(".") else words + "."

@@ -1,0 +1,224 @@
+"""A real Dask cluster of two worker processes writes the bytes of a local run, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hardsight import cluster
+from hardsight.cluster import TLS, part_name, score_on_cluster, score_part
+from hardsight.errors import InputError, RunError
+from hardsight.scoring import Job
+from hardsight.snapshot import Snapshot
+from hardsight.table import TableWriter
+
+distributed = pytest.importorskip("distributed", reason="the cluster extra is not installed")
+cloudpickle = pytest.importorskip("cloudpickle")
+
+N, D, C, PARTS = 6000, 16, 7, 6
+NOBODY = "tcp://127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECT", 2.0)
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Any]:
+    """Two worker processes with one thread each."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as running:
+        yield running
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    """A Parquet file of six row groups, and a head beside it."""
+    return write_samples(tmp_path, ids=[f"image {row}" for row in range(N)])
+
+
+def write_samples(folder: Path, ids: list[str], bad_row: int | None = None) -> Path:
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((N, D), dtype=np.float32)
+    if bad_row is not None:
+        features[bad_row] = np.nan
+    labels = rng.integers(-1, C, N)
+    flat = pa.FixedSizeListArray.from_arrays(features.reshape(-1), D)
+    pq.write_table(
+        pa.table({"id": ids, "label": labels, "features": flat}), folder / "samples.parquet", row_group_size=N // PARTS
+    )
+    np.save(folder / "weight.npy", rng.standard_normal((C, D), dtype=np.float32))
+    return folder / "samples.parquet"
+
+
+def job_of(samples: Path, **options: Any) -> Job:
+    return Job(Snapshot.load(samples, head=samples.with_name("weight.npy")), **options)
+
+
+def local_bytes(job: Job, name: str = "local.parquet") -> bytes:
+    output = Path(str(job.snapshot.name)).with_name(name)
+    with TableWriter(output, job.schema) as writer:
+        for part in job.parts():
+            writer.write(part)
+    return output.read_bytes()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_bytes_are_those_of_a_local_run(workers: Any, samples: Path, cli: Callable[..., Any], ending: str) -> None:
+    output = samples.with_name(f"scores.{ending}")
+    head = samples.with_name("weight.npy")
+    there = cli("score", samples, "--head", head, "-o", output, "--cluster", workers.scheduler_address)
+    assert there.code == 0, there.err
+    on_cluster = output.read_bytes()
+    here = cli("score", samples, "--head", head, "-o", output)
+    assert here.out == there.out  # the summary too
+    assert on_cluster == output.read_bytes()
+    assert not output.with_name(output.name + ".parts").exists()
+
+
+def test_arrays_limit_and_run_directories(workers: Any, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", N * D)  # four pieces of an array; workers are told the rows
+    features = np.random.default_rng(1).standard_normal((N, D), dtype=np.float32)
+    np.save(samples.with_name("features.npy"), features)
+    np.save(samples.with_name("labels.npy"), np.arange(N) % C)
+    files = {"head": samples.with_name("weight.npy"), "labels": samples.with_name("labels.npy")}
+    job = Job(Snapshot.load(samples.with_name("features.npy"), **files), limit=N - 10, scores="avh,loss")
+    output = samples.with_name("scores.parquet")
+    summary = score_on_cluster(job, output, workers.scheduler_address)
+    assert summary.num_samples == N - 10
+    assert pq.read_metadata(output).num_row_groups == len(job.pieces()) == 4
+    expected = pa.concat_tables(job.parts())
+    assert pq.read_table(output).equals(expected)
+
+
+def slow_part(number: int, piece: range, request: Any) -> int:
+    time.sleep(0.4)
+    return score_part(number, piece, request)
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(workers: Any, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "score_part", slow_part)
+    job, output = job_of(samples), samples.with_name("scores.parquet")
+    victim = next(iter(workers.workers.values())).pid
+    done: list[int] = []
+
+    def kill_after_the_first(rows: int, total: int) -> None:
+        done.append(rows)
+        if len(done) == 2:  # the first call tells what was there before
+            os.kill(victim, signal.SIGKILL)
+
+    score_on_cluster(job, output, workers.scheduler_address, progress=kill_after_the_first)
+    assert done[-1] == N
+    assert output.read_bytes() == local_bytes(job)
+    assert len(set(pq.read_table(output).column("id").to_pylist())) == N
+
+
+def poisoned_part(number: int, piece: range, request: Any) -> int:
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return score_part(number, piece, request)
+
+
+def test_a_part_that_kills_its_workers_is_named(workers: Any, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "score_part", poisoned_part)
+    output = samples.with_name("scores.parquet")
+    with pytest.raises(RunError, match=r"part-0000\d\.parquet \(rows .*every worker that tried it died"):
+        score_on_cluster(job_of(samples), output, workers.scheduler_address)
+    assert not output.exists()
+
+
+def test_a_part_that_fails_is_named_with_its_reason(workers: Any, tmp_path: Path) -> None:
+    samples = write_samples(tmp_path, [f"{row}" for row in range(N)], bad_row=2500)
+    with pytest.raises(InputError, match=r"part-00002\.parquet \(rows 2000 to 2999\) failed 3 times: .*row 2500 .*nonfinite"):
+        score_on_cluster(job_of(samples, strict=True), tmp_path / "scores.parquet", workers.scheduler_address)
+
+
+def test_started_again_only_missing_parts_are_computed(workers: Any, samples: Path) -> None:
+    job, output = job_of(samples), samples.with_name("scores.parquet")
+    parts = samples.with_name("scores.parquet.parts")
+    score_on_cluster(job, output, workers.scheduler_address)
+    expected = output.read_bytes()
+
+    with pytest.raises(RunError, match="no Dask scheduler answers"):  # begun, and nothing computed
+        score_on_cluster(job, output, NOBODY)
+    local = Snapshot.load(samples, head=samples.with_name("weight.npy"))
+    for number in (0, 3, 4, 5):
+        with TableWriter(parts / part_name(number), job.schema) as writer:
+            writer.write(Job(local).part(job.pieces()[number]))
+    calls: list[int] = []
+    score_on_cluster(job, output, workers.scheduler_address, progress=lambda rows, total: calls.append(rows))
+    assert calls == [4000, 5000, 6000]  # two of six parts
+    assert output.read_bytes() == expected
+
+
+def test_parts_of_other_inputs_or_arguments_are_refused(samples: Path) -> None:
+    output = samples.with_name("scores.parquet")
+    with pytest.raises(RunError, match="no Dask scheduler answers"):
+        score_on_cluster(job_of(samples), output, NOBODY)
+    with pytest.raises(RunError, match="begun with other scores"):
+        score_on_cluster(job_of(samples, scores="avh"), output, NOBODY)
+    os.utime(samples, (1, 1))
+    with pytest.raises(RunError, match="begun with other inputs.*Remove it"):
+        score_on_cluster(job_of(samples), output, NOBODY)
+
+
+def test_duplicate_ids_are_refused_as_here(workers: Any, tmp_path: Path) -> None:
+    samples = write_samples(tmp_path, [f"{row % (N - 1)}" for row in range(N)])
+    output = tmp_path / "scores.parquet"
+    with pytest.raises(InputError, match=r"row 5999 repeats '0' of row 0"):
+        score_on_cluster(job_of(samples), output, workers.scheduler_address)
+    assert not output.exists()
+    score_on_cluster(job_of(samples, allow_duplicates=True), output, workers.scheduler_address)
+    assert pq.read_metadata(output).num_rows == N
+
+
+@pytest.mark.parametrize(("scores", "head"), [("knn_agreement", True), (None, False)])
+def test_what_needs_all_rows_is_refused(samples: Path, scores: str | None, head: bool) -> None:
+    snapshot = Snapshot.load(samples, head=samples.with_name("weight.npy") if head else None)
+    with pytest.raises(InputError, match="not (available )?on a cluster"):
+        score_on_cluster(Job(snapshot, scores), samples.with_name("scores.parquet"), NOBODY)
+
+
+def test_arrays_in_memory_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="in files"):
+        score_on_cluster(Job(Snapshot(np.eye(3), np.eye(3))), tmp_path / "scores.parquet", NOBODY)
+
+
+def test_no_workers_is_an_error_and_not_a_wait(samples: Path) -> None:
+    with distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=":0") as empty:
+        with pytest.raises(RunError, match="no worker for 1 s"):
+            score_on_cluster(job_of(samples), samples.with_name("scores.parquet"), empty.scheduler_address, patience=1)
+
+
+def test_tls(samples: Path, cli: Callable[..., Any]) -> None:
+    pytest.importorskip("cryptography", reason="makes the certificates")
+    secure = distributed.Security.temporary()
+    names = {"ca": secure.tls_ca_file, "cert": secure.tls_client_cert, "key": secure.tls_client_key}
+    for name, text in names.items():
+        samples.with_name(f"{name}.pem").write_text(text)
+    files = TLS(*(str(samples.with_name(f"{name}.pem")) for name in names))
+    words = ("score", samples, "--head", samples.with_name("weight.npy"), "-o", samples.with_name("scores.parquet"))
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "protocol": "tls", "dashboard_address": ":0"}
+    with distributed.LocalCluster(security=secure, **options) as running:
+        with_tls = ("--tls-ca", files.ca, "--tls-cert", files.cert, "--tls-key", files.key)
+        done = cli(*words, "--cluster", running.scheduler_address, *with_tls)
+        assert done.code == 0, done.err
+        refused = cli(*words, "--cluster", running.scheduler_address)
+        assert refused.code == 2 and "--tls-ca" in refused.err
+    assert samples.with_name("scores.parquet").read_bytes() == local_bytes(job_of(samples))
+
+
+def test_half_of_the_tls_files_is_refused() -> None:
+    with pytest.raises(InputError, match="three files"):
+        TLS.given("ca.pem", None, None)

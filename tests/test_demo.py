@@ -1,0 +1,86 @@
+"""`hardsight demo`: one run directory, the same numbers every time, in seconds."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+pytest.importorskip("torch")
+
+from hardsight import RunError, Snapshot, score  # noqa: E402
+from hardsight.demo import run_demo  # noqa: E402
+from hardsight.run import sha256  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
+    directory, start = tmp_path_factory.mktemp("demo") / "run", time.perf_counter()
+    run_demo(directory)
+    return directory, time.perf_counter() - start
+
+
+def test_it_takes_less_than_a_minute(demo: tuple[Path, float]) -> None:
+    assert demo[1] < 60
+
+
+def test_the_directory_is_as_the_plan_says(demo: tuple[Path, float]) -> None:
+    directory = demo[0]
+    names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
+    assert {name for name in names if not name.startswith("images/")} == {
+        "start.json",
+        "run.json",
+        "head.safetensors",
+        "samples/part-00000.parquet",
+        "scores.parquet",
+        "model/model.safetensors",
+        "model/config.json",
+        "figures/overview.png",
+    }
+    samples = pq.read_table(directory / "samples" / "part-00000.parquet")
+    assert samples.column_names[:4] == ["id", "label", "split", "path"] and samples.column_names[-1] == "features"
+    assert set(samples.column("split").to_pylist()) == {"test"} and len(samples) == 600
+    for path in samples.column("path").to_pylist()[:5]:
+        with Image.open(directory / path) as image:
+            assert image.size == (8, 8)
+    assert pq.read_schema(directory / "scores.parquet").names[:4] == ["id", "label", "predicted", "status"]
+    with Image.open(directory / "figures" / "overview.png") as picture:
+        assert min(picture.size) > 300
+
+
+def test_run_json_is_right_about_its_parts(demo: tuple[Path, float], cli: Callable[..., Any]) -> None:
+    directory = demo[0]
+    run = json.loads((directory / "run.json").read_text())
+    assert run["counts"]["samples"] == 600 and run["counts"]["accuracy"] > 0.9
+    assert cli("score", directory, "--top", 3).code == 0  # scoring it again changes nothing
+    assert {part["name"] for part in run["parts"]} >= {"samples/part-00000.parquet", "head.safetensors", "scores.parquet"}
+    for part in run["parts"]:
+        assert sha256(directory / part["name"]) == part["sha256"], part["name"]
+
+
+def test_the_snapshot_in_it_gives_the_scores_in_it(demo: tuple[Path, float]) -> None:
+    directory = demo[0]
+    snapshot = Snapshot.load(directory)
+    assert snapshot.class_names == [str(digit) for digit in range(10)]
+    assert score(snapshot).equals(pq.read_table(directory / "scores.parquet"))
+
+
+def test_the_same_seed_gives_the_same_numbers(demo: tuple[Path, float], tmp_path: Path, cli: Callable[..., Any]) -> None:
+    done = cli("demo", "-o", tmp_path / "again")
+    assert done.code == 0 and "n = 600   c = 10   accuracy = 9" in done.out and "hardest 10 by avh" in done.out
+    for name in ("scores.parquet", "samples/part-00000.parquet", "head.safetensors", "figures/overview.png"):
+        assert sha256(tmp_path / "again" / name) == sha256(demo[0] / name), name
+
+
+def test_a_complete_run_is_only_shown_and_another_seed_refused(demo: tuple[Path, float], cli: Callable[..., Any]) -> None:
+    start = time.perf_counter()
+    done = cli("demo", "-o", demo[0])
+    assert done.code == 0 and "hardest 10 by avh" in done.out and time.perf_counter() - start < 3
+    with pytest.raises(RunError, match="seed was 0 and is 1"):
+        run_demo(demo[0], seed=1)

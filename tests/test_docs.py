@@ -1,0 +1,104 @@
+"""The docs are true: every block runs, every command and score is there as it is in the code."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from hardsight.cli import app
+from hardsight.scores import SCORES
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.is_file()]
+BLOCK = re.compile(r"(?:<!-- skip: (?P<skip>.+?) -->\s*\n)?^```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    text: str
+    skip: str | None
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    source = page.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(source):
+        yield Block(found["language"], found["text"], found["skip"], source[: found.start("text")].count("\n"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable[..., Any]) -> None:
+    """The blocks of a page in order, in one directory: Python in one namespace, `hardsight ...` lines with exit code 0."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.skip:
+            continue
+        if block.language == "python":
+            if re.search(r"^\s*(import|from) torch", block.text, re.MULTILINE):
+                pytest.importorskip("torch")
+            exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
+        elif block.language in ("bash", "console"):
+            for line in block.text.splitlines():
+                words = shlex.split(line.removeprefix("$ "), comments=True)
+                if words[:1] == ["hardsight"]:
+                    if words[1] == "demo":
+                        pytest.importorskip("torch")
+                    done = cli(*words[1:])
+                    assert done.code == 0, f"{page.name}: {line}\n{done.err}"
+
+
+def commands(command: Any = None, words: str = "hardsight") -> Iterator[str]:
+    command = command or get_command(app)
+    members = getattr(command, "commands", {})
+    if not members:
+        yield words
+    for word, member in members.items():
+        yield from commands(member, f"{words} {word}")
+
+
+@pytest.mark.parametrize("command", list(commands()))
+def test_every_command_is_documented(command: str) -> None:
+    page = ROOT / "docs" / "cli.md"
+    if not page.is_file():
+        pytest.skip("docs/cli.md is not written yet")
+    assert re.search(rf"^#+ `?{command}`?$", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_every_score_is_documented_as_it_is(name: str) -> None:
+    page = ROOT / "docs" / "scores.md"
+    if not page.is_file():
+        pytest.skip("docs/scores.md is not written yet")
+    section = re.search(rf"^### {name}$(.*?)(?=^##|\Z)", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert section is not None, f"{name} has no section"
+    for fact in (f"`{SCORES[name].formula}`", SCORES[name].range, f"**hard end:** {SCORES[name].hard}", SCORES[name].needs, SCORES[name].source):
+        assert fact in section[1], f"{name}: {fact}"
+
+
+@pytest.mark.parametrize("name", ["cli", "scores"])
+def test_generated_pages_are_fresh(name: str) -> None:
+    script, page = ROOT / "docs" / f"make_{name}.py", ROOT / "docs" / f"{name}.md"
+    if not (script.is_file() and page.is_file()):
+        pytest.skip(f"docs/{name}.md is not generated")
+    spec = importlib.util.spec_from_file_location(f"make_{name}", script)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert page.read_text(encoding="utf-8") == module.page(), f"run: python docs/make_{name}.py > docs/{name}.md"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            assert (page.parent / target).exists(), f"{page.name} -> {target}"

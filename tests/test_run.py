@@ -1,0 +1,91 @@
+"""Run directories: begun, resumed, finished, and never mixed up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hardsight
+from hardsight import RunError
+from hardsight.run import Run, sha256
+from hardsight.writing import replacing, write_json
+
+ARGUMENTS = {"seed": 1, "scores": ("avh", "loss"), "path": None}
+INPUTS = {"data": "abc"}
+
+
+def begin(directory: Path, **changes: object) -> Run:
+    return Run(directory, "hardsight demo", {**ARGUMENTS, **changes}, INPUTS)
+
+
+def test_start_first_and_run_last(tmp_path: Path) -> None:
+    run = begin(tmp_path / "deep" / "run")
+    start = json.loads((run.directory / "start.json").read_text())
+    assert start["command"] == "hardsight demo" and start["arguments"]["seed"] == 1 and start["inputs"] == INPUTS
+    assert start["versions"]["hardsight"] == hardsight.__version__ and "numpy" in start["versions"]
+    assert not run.complete
+    part = run.folder("samples") / "part-00000.parquet"
+    part.write_bytes(b"data")
+    run.finish([part], {"samples": 4}, rows={"part-00000.parquet": 4})
+    assert run.complete
+    end = json.loads((run.directory / "run.json").read_text())
+    digest = "3a6eb0790f39ac87c94f3856b2dd2c5d110e6811602261a9a923d3bb23adc8b7"  # sha256sum of the word data
+    assert end["parts"] == [{"name": "samples/part-00000.parquet", "rows": 4, "sha256": digest}]
+    assert end["counts"] == {"samples": 4} and end["seconds"] >= 0
+    assert {name: end[name] for name in start} == start
+    assert sha256(part) == digest
+
+
+def test_the_same_arguments_go_on_where_it_stopped(tmp_path: Path) -> None:
+    begin(tmp_path / "run")
+    before = (tmp_path / "run" / "start.json").read_bytes()
+    assert not begin(tmp_path / "run").complete
+    assert (tmp_path / "run" / "start.json").read_bytes() == before
+
+
+def test_other_arguments_are_refused_and_named(tmp_path: Path) -> None:
+    begin(tmp_path / "run")
+    with pytest.raises(RunError, match=r"other arguments: seed was 1 and is 2.*another -o"):
+        begin(tmp_path / "run", seed=2)
+    with pytest.raises(RunError, match="other inputs: data was 'abc' and is 'xyz'"):
+        Run(tmp_path / "run", "hardsight demo", ARGUMENTS, {"data": "xyz"})
+    with pytest.raises(RunError, match="other command"):
+        Run(tmp_path / "run", "hardsight score", ARGUMENTS, INPUTS)
+
+
+def test_another_version_may_not_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(tmp_path / "run")
+    monkeypatch.setattr("hardsight.run.VERSION", "99.0")
+    with pytest.raises(RunError, match="begun by hardsight .*, this is 99.0"):
+        begin(tmp_path / "run")
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "[]", "null"])
+def test_a_damaged_start_is_an_error_of_ours(tmp_path: Path, damaged: str) -> None:
+    begin(tmp_path / "run")
+    (tmp_path / "run" / "start.json").write_text(damaged)
+    with pytest.raises(RunError, match="start.json"):
+        begin(tmp_path / "run")
+
+
+def test_someone_elses_directory_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(RunError, match="not empty and not a run of ours"):
+        begin(tmp_path)
+    with pytest.raises(RunError, match="is a file"):
+        begin(tmp_path / "thesis.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_writing_is_all_or_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(path, {"a": float("nan")})
+    with pytest.raises(KeyError), replacing(path) as temporary:
+        temporary.write_text("half")
+        assert temporary.parent == path.parent
+        raise KeyError
+    assert json.loads(path.read_text()) == {"a": 1} and list(tmp_path.iterdir()) == [path]

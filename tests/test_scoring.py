@@ -1,0 +1,252 @@
+"""`score`: which rows, which columns, and what it does with less than everything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import hardsight
+from hardsight import SCORES, Head, InputError, Snapshot, score
+
+RNG = np.random.default_rng(0)
+FEATURES = RNG.normal(size=(23, 5))
+WEIGHT = RNG.normal(size=(4, 5))
+LABELS = RNG.integers(0, 4, 23)
+WHOLE = score(FEATURES, WEIGHT, LABELS)
+ROW = [name for name, one in SCORES.items() if one.needs == "row"]
+
+
+def same(one: pa.Table, other: pa.Table) -> None:
+    assert one.column_names == other.column_names and len(one) == len(other)
+    for name in one.column_names:
+        if name in SCORES:
+            np.testing.assert_allclose(one.column(name).to_numpy(), other.column(name).to_numpy(), rtol=1e-9, atol=1e-12)
+        else:
+            assert one.column(name).to_pylist() == other.column(name).to_pylist()
+
+
+def test_the_default_table_is_every_row_score() -> None:
+    assert WHOLE.column_names == ["id", "label", "predicted", "status", *ROW]
+    assert WHOLE.column("id").to_pylist() == list(range(23))
+    assert score(FEATURES, WEIGHT, LABELS, scores="all").column_names[4:] == list(SCORES)
+    assert WHOLE.column("predicted").to_pylist() == (FEATURES @ WEIGHT.T).argmax(1).tolist()
+
+
+def test_scores_by_name_in_the_order_asked() -> None:
+    for asked in (["loss", "avh"], "loss,avh", " loss , avh "):
+        assert score(FEATURES, WEIGHT, LABELS, scores=asked).column_names[4:] == ["loss", "avh"]
+    with pytest.raises(InputError, match="no score named 'hardness'; choose from avh"):
+        score(FEATURES, WEIGHT, LABELS, scores="avh,hardness")
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_score_alone_is_the_same_as_among_all(name: str) -> None:
+    together = score(FEATURES, WEIGHT, LABELS, scores="all")
+    same(score(FEATURES, WEIGHT, LABELS, scores=[name]), together.select(["id", "label", "predicted", "status", name]))
+
+
+@pytest.mark.parametrize("limit", [0, 1, 10, 23, 99])
+def test_limit_is_the_first_rows(limit: int) -> None:
+    same(score(FEATURES, WEIGHT, LABELS, limit=limit), WHOLE.slice(0, limit))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 23, 40])
+def test_shards_are_a_partition_of_the_rows(count: int) -> None:
+    parts = [score(FEATURES, WEIGHT, LABELS, shard=(i, count)) for i in range(count)]
+    same(pa.concat_tables(parts), WHOLE)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert [len(score(FEATURES, WEIGHT, LABELS, shard=(i, 2), limit=11)) for i in range(2)] == [5, 6]
+
+
+@pytest.mark.parametrize("shard", [(1, 1), (-1, 3), (3, 3), (0, 0)])
+def test_shards_that_do_not_exist(shard: tuple[int, int]) -> None:
+    with pytest.raises(InputError, match="a shard is i/n with i from 0 to n - 1"):
+        score(FEATURES, WEIGHT, LABELS, shard=shard)
+
+
+def test_dataset_scores_need_all_rows() -> None:
+    with pytest.raises(InputError, match="not available for a single shard"):
+        score(FEATURES, WEIGHT, LABELS, scores="avh,knn_agreement", shard=(0, 2))
+    with pytest.raises(InputError, match="must not be negative"):
+        score(FEATURES, WEIGHT, LABELS, limit=-1)
+
+
+def test_strict_accepts_unlabeled_rows_and_names_the_first_bad_one() -> None:
+    labels = np.where(np.arange(23) == 3, -1, LABELS)
+    same(score(FEATURES, WEIGHT, labels, strict=True), score(FEATURES, WEIGHT, labels))
+    broken = FEATURES.copy()
+    broken[[7, 9]] = np.nan
+    with pytest.raises(InputError, match=r"row 7 \(id 'x7'\) cannot be scored: nonfinite_feature"):
+        score(broken, WEIGHT, LABELS, ids=[f"x{i}" for i in range(23)], strict=True)
+
+
+def test_duplicates_are_found_across_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 200)  # five rows
+    ids = np.arange(23)
+    ids[20] = 2
+    Snapshot(FEATURES, WEIGHT, LABELS, ids=ids).save(tmp_path / "s.npz")
+    with pytest.raises(InputError, match="row 20 repeats 2 of row 2"):
+        score(tmp_path / "s.npz")
+    assert len(score(tmp_path / "s.npz", limit=20)) == 20
+    same(score(tmp_path / "s.npz", allow_duplicates=True).drop_columns("id"), WHOLE.drop_columns("id"))
+
+
+def test_equal_hashes_are_not_duplicates() -> None:
+    assert hash(-1) == hash(-2)
+    assert score(FEATURES[:2], WEIGHT, LABELS[:2], ids=[-1, -2]).column("id").to_pylist() == [-1, -2]
+
+
+# ---- no head ----
+
+
+def test_without_a_head_every_sample_is_scored_by_one_that_has_not_seen_it() -> None:
+    x, y = load_digits(return_X_y=True)
+    x, y = x[:400].astype(np.float64), y[:400]
+    table = score(x, labels=y)
+    notes = json.loads(table.schema.metadata[b"hardsight"])
+    assert "cross-validated" in notes["head"]
+    expected = np.empty(400)
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(x, y):
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)).fit(x[train], y[train])
+        expected[test] = model.predict_proba(x[test])[np.arange(len(test)), y[test]]
+    np.testing.assert_allclose(table.column("confidence").to_numpy(), expected, atol=1e-6)
+    assert 0.85 < np.mean(table.column("label").to_numpy() == table.column("predicted").to_numpy()) < 1.0
+
+
+def test_random_labels_cannot_be_learnt_out_of_sample() -> None:
+    """60 samples in 100 dimensions: a head fitted to them all is always right, out of sample it is a coin."""
+    x, y = RNG.normal(size=(60, 100)), np.arange(60) % 2
+    table = score(x, labels=y)
+    assert np.mean(table.column("label").to_numpy() == table.column("predicted").to_numpy()) < 0.8
+    assert LogisticRegression().fit(x, y).score(x, y) == 1.0
+
+
+def test_without_a_head_bad_and_unlabeled_rows_keep_their_place() -> None:
+    x, y = np.concatenate([FEATURES, FEATURES + 3]), np.repeat([0, 1], 23)
+    x[4], y[7], x[30] = np.nan, -1, 0.0
+    table = score(x, labels=y, scores="all")
+    assert table.column("status").to_pylist()[4] == "nonfinite_feature"
+    assert table.column("status").to_pylist()[7] == "unlabeled"
+    assert table.column("status").to_pylist()[30] == "zero_norm"
+    assert table.column("predicted").to_pylist()[7] is not None
+    same(score(x, labels=y, scores="all"), table)  # the same folds every time
+
+
+@pytest.mark.parametrize(
+    ("labels", "match"),
+    [(np.zeros(23, int), "two classes"), (np.arange(23) // 22, "class 1 of 2 has 1"), (None, "give a head, or labels")],
+)
+def test_without_a_head_there_must_be_enough_labels(labels: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        score(FEATURES, labels=labels)
+
+
+# ---- logits, probabilities, zero-shot heads ----
+
+
+def test_logits_alone_give_the_confidence_family() -> None:
+    logits = FEATURES @ WEIGHT.T
+    table = score(logits=logits, labels=LABELS)
+    names = ["confidence", "predicted_confidence", "probability_margin", "logit_margin", "max_logit", "entropy", "el2n", "loss"]
+    assert table.column_names == ["id", "label", "predicted", "status", *names]
+    same(table, WHOLE.select(table.column_names))
+
+
+def test_probabilities_alone_give_the_same_without_the_largest_logit() -> None:
+    logits = FEATURES @ WEIGHT.T
+    probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    table = score(probs=probs, labels=LABELS)
+    assert "max_logit" not in table.column_names and "loss" in table.column_names
+    same(table, WHOLE.select(table.column_names))
+    with pytest.raises(InputError, match="max_logit cannot be had from probs"):
+        score(probs=probs, labels=LABELS, scores="max_logit")
+    with pytest.raises(InputError, match="avh cannot be had from logits: it needs features and a head"):
+        score(logits=logits, labels=LABELS, scores="avh")
+
+
+def test_a_probability_of_zero_has_a_finite_loss() -> None:
+    table = score(probs=np.array([[1.0, 0.0], [0.0, 1.0]]), labels=[0, 0])
+    assert table.column("loss").to_pylist()[0] == pytest.approx(0, abs=1e-12)
+    assert 700 < table.column("loss").to_pylist()[1] < 710
+    assert table.column("confidence").to_pylist() == [1.0, pytest.approx(0, abs=1e-300)]
+
+
+def test_probabilities_with_a_nan_keep_their_row() -> None:
+    table = score(probs=np.array([[0.5, 0.5], [np.nan, 1.0]]), labels=[0, 0])
+    assert table.column("status").to_pylist() == ["ok", "nonfinite_probability"]
+    assert table.column("loss").to_pylist()[1] is None and table.column("predicted").to_pylist()[1] is None
+
+
+def test_zero_shot_text_vectors_as_a_cosine_head() -> None:
+    text = WEIGHT * RNG.uniform(0.1, 10, (4, 1))  # lengths do not matter
+    cosine = (FEATURES / np.linalg.norm(FEATURES, axis=1, keepdims=True)) @ (text / np.linalg.norm(text, axis=1, keepdims=True)).T
+    z = 100 * cosine
+    expected = np.exp(z - z.max(1, keepdims=True))
+    expected /= expected.sum(1, keepdims=True)
+    table = score(FEATURES, Head("cosine", text, scale=100), LABELS)
+    assert table.column("predicted").to_pylist() == cosine.argmax(1).tolist()
+    np.testing.assert_allclose(table.column("confidence").to_numpy(), expected[np.arange(23), LABELS], atol=1e-12)
+    np.testing.assert_allclose(table.column("avh").to_numpy(), WHOLE.column("avh").to_numpy())
+    assert json.loads(table.schema.metadata[b"hardsight"])["head"] == "cosine"
+
+
+# ---- what goes in ----
+
+
+def test_pandas_arrow_lists_and_tensors_go_in() -> None:
+    pd = pytest.importorskip("pandas")
+    torch = pytest.importorskip("torch")
+    ids = [f"i{i}" for i in range(23)]
+    expected = score(FEATURES, WEIGHT, LABELS, ids=ids)
+    same(score(pd.DataFrame(FEATURES), pd.DataFrame(WEIGHT), pd.Series(LABELS), ids=pd.Series(ids)), expected)
+    same(score(FEATURES.tolist(), WEIGHT.tolist(), LABELS.tolist(), ids=ids), expected)
+    same(score(FEATURES, WEIGHT, pa.array(LABELS), ids=pa.array(ids)), expected)
+    same(score(FEATURES, WEIGHT, pa.chunked_array([LABELS[:9], LABELS[9:]]), ids=pa.chunked_array([ids[:4], ids[4:]])), expected)
+    same(score(torch.from_numpy(FEATURES), torch.from_numpy(WEIGHT), torch.from_numpy(LABELS), ids=ids), expected)
+    same(score(torch.from_numpy(FEATURES), WEIGHT, LABELS, ids=ids), expected)
+    same(score(FEATURES, torch.from_numpy(WEIGHT), LABELS, ids=ids), expected)
+    nullable = pd.Series([None, *LABELS[1:]], dtype="Int64")
+    assert score(FEATURES, WEIGHT, nullable).column("status").to_pylist() == ["unlabeled"] + ["ok"] * 22
+
+
+def test_a_snapshot_or_its_path_goes_in(tmp_path: Path) -> None:
+    snapshot = Snapshot(FEATURES, WEIGHT, LABELS)
+    snapshot.save(tmp_path / "s.npz")
+    for one in (snapshot, tmp_path / "s.npz", str(tmp_path / "s.npz")):
+        same(score(one), WHOLE)
+    with pytest.raises(InputError, match="a snapshot holds its own"):
+        score(snapshot, labels=LABELS)
+
+
+def test_progress_ends_at_the_number_of_rows() -> None:
+    seen: list[tuple[int, int]] = []
+    score(FEATURES, WEIGHT, LABELS, scores="all", progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1] == 46  # dataset scores take a second pass
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_a_file_larger_than_a_batch_is_never_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Snapshot(FEATURES, WEIGHT, LABELS).save(tmp_path / "s.npz")
+    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 200)
+    largest = 0
+    read = hardsight.reading.RowsOnDisk.__getitem__
+
+    def watched(self: Any, rows: slice) -> np.ndarray:
+        nonlocal largest
+        part = read(self, rows)
+        largest = max(largest, len(part)) if self.name.endswith("features") else largest
+        return part
+
+    monkeypatch.setattr("hardsight.reading.RowsOnDisk.__getitem__", watched)
+    same(score(tmp_path / "s.npz"), WHOLE)
+    assert largest == 5

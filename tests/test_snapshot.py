@@ -1,0 +1,135 @@
+"""A snapshot in memory and in every kind of file gives the same rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hardsight import FileError, Head, InputError, Snapshot
+from hardsight.heads_on_disk import save_head
+from hardsight.snapshot import write_samples
+
+RNG = np.random.default_rng(0)
+FEATURES = RNG.normal(size=(10, 4)).astype(np.float32)
+WEIGHT = RNG.normal(size=(3, 4)).astype(np.float32)
+LABELS = np.array([0, 1, 2, -1, 1, 2, 0, 1, 2, 0])
+IDS = [f"image {i}" for i in range(10)]
+HEAD = Head("cosine", WEIGHT, scale=8.0)
+
+
+def saved(folder: Path, kind: str) -> Path:
+    path = folder / f"snapshot.{kind}"
+    if kind == "npz":
+        Snapshot(FEATURES, HEAD, LABELS, ids=IDS, class_names=["a", "b", "c"]).save(path)
+    elif kind == "parquet":
+        write_samples(path, FEATURES, {"id": IDS, "label": pa.array(LABELS, mask=LABELS < 0)})
+    else:
+        path.mkdir()
+        (path / "samples").mkdir()
+        parts = []
+        for part, rows in enumerate((slice(0, 4), slice(4, 10))):
+            name = f"samples/part-{part:05d}.parquet"
+            write_samples(path / name, FEATURES[rows], {"id": IDS[rows], "label": LABELS[rows]})
+            parts.append({"name": name})
+        save_head(path / "head.safetensors", HEAD, ["a", "b", "c"])
+        (path / "run.json").write_text(json.dumps({"parts": parts}))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet", "run"])
+def test_every_file_gives_back_the_same_rows(tmp_path: Path, kind: str) -> None:
+    snapshot = Snapshot.load(saved(tmp_path, kind), head=HEAD if kind == "parquet" else None)
+    assert len(snapshot) == 10 and snapshot.num_classes == 3
+    assert snapshot.head is not None and (snapshot.head.kind, snapshot.head.scale) == ("cosine", 8.0)
+    assert snapshot.class_names == (None if kind == "parquet" else ["a", "b", "c"])
+    rows = snapshot.in_memory()
+    np.testing.assert_array_equal(rows.values, FEATURES)
+    assert rows.labels.tolist() == LABELS.tolist() and list(rows.ids) == IDS
+    np.testing.assert_array_equal(snapshot.head.weight, WEIGHT)
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet", "run"])
+@pytest.mark.parametrize(("start", "stop", "rows"), [(0, 10, 3), (2, 9, 2), (4, 5, 100), (3, 3, 1), (9, 99, 4)])
+def test_batches_are_the_rows_asked_for_in_order(tmp_path: Path, kind: str, start: int, stop: int, rows: int) -> None:
+    snapshot = Snapshot.load(saved(tmp_path, kind), head=HEAD)
+    batches = list(snapshot.batches(start, stop, rows))
+    assert all(0 < len(batch) <= rows for batch in batches)
+    assert [one for batch in batches for one in batch.ids] == IDS[start:stop]
+    assert [batch.start for batch in batches] == np.cumsum([start, *map(len, batches)])[:-1].tolist()
+    assert np.array_equal(np.concatenate([batch.values for batch in batches] or [FEATURES[:0]]), FEATURES[start:stop])
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet", "run"])
+def test_pieces_cover_every_row_once(tmp_path: Path, kind: str) -> None:
+    pieces = Snapshot.load(saved(tmp_path, kind), head=HEAD).pieces()
+    assert [row for piece in pieces for row in piece] == list(range(10))
+
+
+def test_features_from_npy_with_head_and_labels_beside_it(tmp_path: Path) -> None:
+    for name, array in (("features", FEATURES), ("weight", WEIGHT), ("labels", LABELS)):
+        np.save(tmp_path / f"{name}.npy", array)
+    snapshot = Snapshot.load(tmp_path / "features.npy", head=tmp_path / "weight.npy", labels=tmp_path / "labels.npy")
+    assert snapshot.in_memory().labels.tolist() == LABELS.tolist() and snapshot.num_classes == 3
+    bare = Snapshot.load(tmp_path / "features.npy")
+    assert bare.head is None and bare.num_classes is None
+    assert bare.in_memory().labels.tolist() == [-1] * 10
+
+
+def test_integer_ids_stay_integers(tmp_path: Path) -> None:
+    Snapshot(FEATURES, HEAD, LABELS, ids=np.arange(10) * 7).save(tmp_path / "s.npz")
+    assert Snapshot.load(tmp_path / "s.npz").in_memory().ids.tolist() == [7 * i for i in range(10)]
+
+
+def test_logits_and_probabilities_know_their_classes() -> None:
+    assert Snapshot(logits=np.zeros((4, 7))).num_classes == 7
+    assert Snapshot(probs=np.full((4, 2), 0.5)).num_classes == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({}, "one of features, logits or probs, got none"),
+        ({"features": FEATURES, "probs": np.ones((10, 1))}, "got features and probs"),
+        ({"features": FEATURES, "head": np.ones((3, 5))}, "same number of columns"),
+        ({"features": FEATURES, "head": HEAD, "bias": np.ones(3)}, "a Head already carries its own"),
+        ({"features": FEATURES, "head": HEAD, "class_names": ["a"]}, "one class name per class, got 1 for 3"),
+        ({"features": FEATURES, "ids": [1, 2]}, "one entry per sample"),
+    ],
+)
+def test_what_a_snapshot_refuses(arguments: dict[str, Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        Snapshot(**arguments)
+
+
+def test_directories_that_are_not_complete_runs(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="no run.json"):
+        Snapshot.load(tmp_path)
+    (tmp_path / "start.json").write_text("{}")
+    with pytest.raises(FileError, match="not finished"):
+        Snapshot.load(tmp_path)
+    for damaged in ("{", "[]", '{"parts": 3}', '{"parts": [{}]}', '{"parts": []}', '{"parts": [{"name": "samples/../../x.parquet"}]}'):
+        (tmp_path / "run.json").write_text(damaged)
+        with pytest.raises(FileError, match="run.json"):
+            Snapshot.load(tmp_path)
+
+
+def test_unknown_and_missing_files(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(FileError, match="a snapshot is a run directory"):
+        Snapshot.load(tmp_path / "notes.txt")
+    for name in ("no.npz", "no.npy", "no.parquet", "no.thing"):
+        with pytest.raises(FileError, match="does not exist"):
+            Snapshot.load(tmp_path / name)
+
+
+def test_samples_are_written_as_other_tools_expect(tmp_path: Path) -> None:
+    write_samples(tmp_path / "p.parquet", FEATURES.astype(np.float64), {"id": IDS, "label": LABELS})
+    schema = pq.read_schema(tmp_path / "p.parquet")
+    assert schema.names == ["id", "label", "features"]
+    assert schema.field("features").type == pa.list_(pa.float32(), 4)
