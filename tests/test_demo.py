@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
@@ -16,6 +17,7 @@ pytest.importorskip("torch")
 
 from hardsight import RunError, Snapshot, score  # noqa: E402
 from hardsight.demo import run_demo  # noqa: E402
+from hardsight.heads_on_disk import load_head  # noqa: E402
 from hardsight.run import sha256  # noqa: E402
 
 
@@ -33,7 +35,7 @@ def test_it_takes_less_than_a_minute(demo: tuple[Path, float]) -> None:
 def test_the_directory_is_as_the_plan_says(demo: tuple[Path, float]) -> None:
     directory = demo[0]
     names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
-    assert {name for name in names if not name.startswith("images/")} == {
+    assert {name for name in names if not name.startswith(("images/", "."))} == {
         "start.json",
         "run.json",
         "head.safetensors",
@@ -59,7 +61,7 @@ def test_run_json_is_right_about_its_parts(demo: tuple[Path, float], cli: Callab
     run = json.loads((directory / "run.json").read_text())
     assert run["counts"]["samples"] == 600 and run["counts"]["accuracy"] > 0.9
     assert cli("score", directory, "--top", 3).code == 0  # scoring it again changes nothing
-    assert {part["name"] for part in run["parts"]} >= {"samples/part-00000.parquet", "head.safetensors", "scores.parquet"}
+    assert {part["name"] for part in run["parts"]} >= {"samples/part-00000.parquet", "head.safetensors"}
     for part in run["parts"]:
         assert sha256(directory / part["name"]) == part["sha256"], part["name"]
 
@@ -74,8 +76,10 @@ def test_the_snapshot_in_it_gives_the_scores_in_it(demo: tuple[Path, float]) -> 
 def test_the_same_seed_gives_the_same_numbers(demo: tuple[Path, float], tmp_path: Path, cli: Callable[..., Any]) -> None:
     done = cli("demo", "-o", tmp_path / "again")
     assert done.code == 0 and "n = 600   c = 10   accuracy = 9" in done.out and "hardest 10 by avh" in done.out
-    for name in ("scores.parquet", "samples/part-00000.parquet", "head.safetensors", "figures/overview.png"):
+    for name in ("scores.parquet", "samples/part-00000.parquet", "figures/overview.png"):
         assert sha256(tmp_path / "again" / name) == sha256(demo[0] / name), name
+    heads = [load_head(directory / "head.safetensors") for directory in (demo[0], tmp_path / "again")]
+    np.testing.assert_array_equal(heads[0][0].weight, heads[1][0].weight)
 
 
 def test_a_complete_run_is_only_shown_and_another_seed_refused(demo: tuple[Path, float], cli: Callable[..., Any]) -> None:

@@ -18,7 +18,9 @@ from hardsight.scores import SCORES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.is_file()]
-BLOCK = re.compile(r"(?:<!-- skip: (?P<skip>.+?) -->\s*\n)?^```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"(?:<!-- skip: (?P<skip>.+?) -->\s*\n)?^```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,13 @@ def test_every_score_is_documented_as_it_is(name: str) -> None:
         pytest.skip("docs/scores.md is not written yet")
     section = re.search(rf"^### {name}$(.*?)(?=^##|\Z)", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert section is not None, f"{name} has no section"
-    for fact in (f"`{SCORES[name].formula}`", SCORES[name].range, f"**hard end:** {SCORES[name].hard}", SCORES[name].needs, SCORES[name].source):
+    for fact in (
+        f"`{SCORES[name].formula}`",
+        SCORES[name].range,
+        f"**hard end:** {SCORES[name].hard}",
+        SCORES[name].needs,
+        SCORES[name].source,
+    ):
         assert fact in section[1], f"{name}: {fact}"
 
 

@@ -58,7 +58,9 @@ def test_scoring_works_where_torch_cannot_be_imported(fresh_python: Callable[...
         "hardsight.Snapshot(np.eye(3), np.eye(3), [0, 1, 2]).save('s.npz')\n"
         "print(len(hardsight.score('s.npz')))\n"
         "sys.argv = ['hardsight', 'demo', '-o', 'run']\n"
-        "from hardsight.cli import main; main()".replace("'s.npz'", repr(str(tmp_path / "s.npz"))).replace("'run'", repr(str(tmp_path / "run")))
+        "from hardsight.cli import main; main()".replace("'s.npz'", repr(str(tmp_path / "s.npz"))).replace(
+            "'run'", repr(str(tmp_path / "run"))
+        )
     )
     assert done.out == "3\n"
     assert done.code == 2 and done.err == "hardsight: the demo needs torch: pip install 'hardsight[torch]'\n"
@@ -73,5 +75,7 @@ def test_import_is_quick(fresh_python: Callable[..., Any]) -> None:
 
 
 def test_nothing_heavy_comes_with_the_import(fresh_python: Callable[..., Any]) -> None:
-    done = fresh_python("import sys, hardsight; print([m for m in ('torch', 'pyarrow', 'sklearn', 'scipy', 'pandas') if m in sys.modules])")
+    done = fresh_python(
+        "import sys, hardsight; print([m for m in ('torch', 'pyarrow', 'sklearn', 'scipy', 'pandas') if m in sys.modules])"
+    )
     assert done.out == "[]\n"

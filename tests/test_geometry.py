@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import angle_table, on_circle
 
 from hardsight import InputError, angles
 from hardsight.geometry import cosines_to_angles, row_norms, sum_angles
+from oracles import angle_table, on_circle
 
 
 def test_known_angles_in_the_plane() -> None:

@@ -58,7 +58,7 @@ def test_other_arguments_are_refused_and_named(tmp_path: Path) -> None:
 def test_another_version_may_not_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(tmp_path / "run")
     monkeypatch.setattr("hardsight.run.VERSION", "99.0")
-    with pytest.raises(RunError, match="begun by hardsight .*, this is 99.0"):
+    with pytest.raises(RunError, match="other versions: hardsight was .* and is '99.0'"):
         begin(tmp_path / "run")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import on_circle
 
 import hardsight
 from hardsight import Head
+from oracles import on_circle
 
 LN2, LN3 = np.log(2), np.log(3)
 THREE = on_circle(0, 90, 180)  # class vectors at right angles along the upper half circle

@@ -113,7 +113,14 @@ def test_directories_that_are_not_complete_runs(tmp_path: Path) -> None:
     (tmp_path / "start.json").write_text("{}")
     with pytest.raises(FileError, match="not finished"):
         Snapshot.load(tmp_path)
-    for damaged in ("{", "[]", '{"parts": 3}', '{"parts": [{}]}', '{"parts": []}', '{"parts": [{"name": "samples/../../x.parquet"}]}'):
+    for damaged in (
+        "{",
+        "[]",
+        '{"parts": 3}',
+        '{"parts": [{}]}',
+        '{"parts": []}',
+        '{"parts": [{"name": "samples/../../x.parquet"}]}',
+    ):
         (tmp_path / "run.json").write_text(damaged)
         with pytest.raises(FileError, match="run.json"):
             Snapshot.load(tmp_path)

@@ -47,7 +47,7 @@ _HOME = {
     "score": "hardsight.scoring",
 }
 
-__all__ = ["__version__", *sorted(_HOME)]
+__all__ = sorted(["__version__", *_HOME])
 
 if TYPE_CHECKING:
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError

@@ -259,17 +259,18 @@ def _computed(client: Any, missing: list[tuple[int, range]], request: Request, p
         future.add_done_callback(finished.put)
     try:
         for _ in futures:
-            future = _next(finished, client, patience)
+            future = _next(finished, client, patience, [number for number, _ in part_of.values()])
+            number, piece = part_of.pop(future.key)
             if future.status in ("error", "cancelled"):
-                raise _failure(future, *part_of[future.key])
+                raise _failure(future, number, piece)
             future.release()  # the part is on disk: losing the worker that wrote it loses nothing
-            yield len(part_of[future.key][1])
+            yield len(piece)
     finally:
         with contextlib.suppress(Exception):  # the scheduler may be gone, which is then the error being raised
             client.cancel(futures)
 
 
-def _next(finished: queue.SimpleQueue[Any], client: Any, patience: float) -> Any:
+def _next(finished: queue.SimpleQueue[Any], client: Any, patience: float, left: list[int]) -> Any:
     """The next part that is computed or failed. Dask would wait for ever for a worker; we do not."""
     alone_since: float | None = None
     while True:
@@ -278,8 +279,8 @@ def _next(finished: queue.SimpleQueue[Any], client: Any, patience: float) -> Any
         alone_since = None if _has_workers(client) else alone_since or time.monotonic()
         if alone_since is not None and time.monotonic() - alone_since > patience:
             raise RunError(
-                f"the cluster has had no worker for {patience:.0f} s. Complete parts are kept: "
-                "start workers, and run the same command again."
+                f"the cluster has had no worker for {patience:.0f} s; parts left: {len(left)}, the first {part_name(left[0])}. "
+                "Complete parts are kept: start workers, and run the same command again."
             )
 
 

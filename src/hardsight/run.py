@@ -52,7 +52,13 @@ class Run:
             raise RunError(f"{self.directory} is a file; a run needs a directory.") from error
         begun = self.directory / "start.json"
         if begun.exists():
-            self._must_match(json.loads(begun.read_text(encoding="utf-8")))
+            try:
+                before = json.loads(begun.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise RunError(f"{begun} is damaged: {error}. Remove the directory to start over.") from error
+            if not isinstance(before, dict):
+                raise RunError(f"{begun} is damaged: it does not hold a JSON object. Remove the directory to start over.")
+            self._must_match(before)
         else:
             strangers = [path.name for path in self.directory.iterdir() if not path.name.startswith(".")]
             if strangers:

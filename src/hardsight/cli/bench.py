@@ -29,3 +29,38 @@ def bench_score(
     from hardsight.bench.timing import report
 
     report(run(rounds), json)
+
+
+@bench.command("extract")
+def bench_extract(
+    rounds: int = typer.Option(3, min=1, help="Interleaved rounds; the best of each counts."),
+    json: Path = typer.Option(None, "--json", help="Also write the table as JSON."),
+) -> None:
+    """Images per second of extract against a bare DataLoader loop over the same images with the same model.
+
+    \b
+    Example:
+        hardsight bench extract --json bench.json
+    """
+    from hardsight.bench.extract import run
+    from hardsight.bench.timing import report
+
+    report(run(rounds), json)
+
+
+@bench.command("cluster")
+def bench_cluster(
+    n: int = typer.Option(1_000_000, "-n", min=1, help="Samples, of 256 dimensions and 1000 classes: 1 GB for a million."),
+    rounds: int = typer.Option(2, min=1, help="Interleaved rounds; the best of each counts."),
+    json: Path = typer.Option(None, "--json", help="Also write the table as JSON."),
+) -> None:
+    """Scoring on a local Dask cluster of two workers against two bare processes on the same files.
+
+    \b
+    Example:
+        hardsight bench cluster -n 200000 --json bench.json
+    """
+    from hardsight.bench.cluster import run
+    from hardsight.bench.timing import report
+
+    report(run(n, rounds), json)

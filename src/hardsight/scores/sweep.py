@@ -454,15 +454,20 @@ def _share(work: Callable[[slice], None], blocks: Iterator[slice], xp: ModuleTyp
     """Do the work on each block.
 
     torch uses every core inside each operation. NumPy's elementwise loops use one, so blocks go to threads, and
-    the matrix product is held to one core per thread meanwhile.
+    the matrix product is held to one core per thread meanwhile. A single block is held to one core as well: a product
+    shared over cores may round otherwise, and machines with other numbers of cores would differ in the last bit.
     """
     todo = list(blocks)
-    if _workers(xp) == 1 or len(todo) == 1:
+    if _workers(xp) == 1:
         for block in todo:
             work(block)
         return
-    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(_workers(xp)) as pool:
-        list(pool.map(work, todo))
+    with _blas().limit(limits=1, user_api="blas"):
+        if len(todo) == 1:
+            work(todo[0])
+            return
+        with ThreadPoolExecutor(_workers(xp)) as pool:
+            list(pool.map(work, todo))
 
 
 def _workers(xp: ModuleType) -> int:

@@ -1,0 +1,166 @@
+"""What the families of losses share: the checks at the door, precision, reduction, and the class vectors of a head.
+
+Four families. **Heads** own class vectors and take `(features, labels)`. **Logit losses** take `(logits, labels)`.
+**Pair losses** take `(features, labels)` and compare the samples of a batch. **Others** say what they take.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal, Self, get_args
+
+import torch
+from torch import Tensor, nn
+
+from hardsight.errors import InputError
+from hardsight.head import Head
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+class HeadLoss(nn.Module, ABC):
+    """A loss that owns class vectors: `weight` (c, d), one row per class, as in `nn.Linear`.
+
+    Args:
+        num_features: d, the length of a feature.
+        num_classes: c, how many classes there are.
+        reduction: "mean" over the batch, "sum", or "none" for one loss per sample.
+        class_weight: (c,) weight of each class's samples; "mean" is then the weighted mean, as in torch.
+    """
+
+    class_weight: Tensor | None
+
+    def __init__(
+        self, num_features: int, num_classes: int, *, reduction: Reduction = "mean", class_weight: Tensor | Sequence[float] | None = None
+    ) -> None:
+        super().__init__()
+        check_positive("num_features", num_features)
+        if num_classes < 2:
+            raise InputError(f"a loss needs at least two classes, got num_classes = {num_classes}.")
+        self.weight = nn.Parameter(torch.empty(num_classes, num_features))
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # as nn.Linear does
+        self.reduction = check_reduction(reduction)
+        # Not in the state dict: it belongs to the data, and a plain nn.Linear's state dict then fits.
+        self.register_buffer("class_weight", as_class_weight(class_weight, num_classes), persistent=False)
+
+    @property
+    def num_classes(self) -> int:
+        return self.weight.shape[0]
+
+    @property
+    def num_features(self) -> int:
+        return self.weight.shape[1]
+
+    @abstractmethod
+    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """(n, d) features, (n,) labels -> the loss, margin and all."""
+
+    @abstractmethod
+    def logits(self, features: Tensor) -> Tensor:
+        """(n, d) features -> (n, c) logits to predict with, no margin."""
+
+    @property
+    @abstractmethod
+    def head(self) -> Head:
+        """The same logits as a `hardsight.Head`, on the values the parameters have now."""
+
+    def load_linear(self, linear: nn.Linear) -> Self:
+        """Take over the class vectors of a trained linear layer, and its bias where this loss has one."""
+        if linear.weight.shape != self.weight.shape:
+            raise InputError(f"this loss has weight {tuple(self.weight.shape)}, the linear layer {tuple(linear.weight.shape)}.")
+        with torch.no_grad():
+            self.weight.copy_(linear.weight)
+            bias = getattr(self, "bias", None)
+            if bias is not None:
+                bias.zero_() if linear.bias is None else bias.copy_(linear.bias)
+        return self
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, {self.num_classes}, reduction={self.reduction!r}"
+
+
+def reduce(losses: Tensor, labels: Tensor, reduction: Reduction = "mean", class_weight: Tensor | None = None) -> Tensor:
+    """(n,) losses -> their mean, sum, or themselves; with class weights as in `F.cross_entropy`."""
+    check_reduction(reduction)
+    if class_weight is None:
+        return reduce_plain(losses, reduction)
+    weight = class_weight.to(losses)[labels]  # (n,)
+    losses = losses * weight
+    return losses.sum() / weight.sum() if reduction == "mean" else reduce_plain(losses, reduction)
+
+
+def reduce_plain(losses: Tensor, reduction: Reduction) -> Tensor:
+    """Any losses -> their mean, sum, or themselves."""
+    return losses if check_reduction(reduction) == "none" else losses.mean() if reduction == "mean" else losses.sum()
+
+
+def in_full_precision(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors in one precision, at least float32: bfloat16 cannot tell an angle below 5 degrees from 0."""
+    dtype = torch.float32
+    for tensor in tensors:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    return tuple(tensor.to(dtype) for tensor in tensors)
+
+
+def check_batch(features: Tensor, labels: Tensor, num_features: int, num_classes: int) -> None:
+    """features (n, d) and labels (n,) go with each other and with the class vectors."""
+    if features.ndim != 2 or features.shape[1] != num_features:
+        raise InputError(f"features must have shape (n, {num_features}), got {tuple(features.shape)}.")
+    check_labels(labels, len(features), num_classes)
+
+
+def check_logits(logits: Tensor, labels: Tensor) -> None:
+    """logits (n, c) and labels (n,) go with each other."""
+    if logits.ndim != 2 or logits.shape[1] < 2:
+        raise InputError(f"logits must have shape (n, c) with at least two classes, got {tuple(logits.shape)}.")
+    check_labels(labels, len(logits), logits.shape[1])
+
+
+def check_pairs(features: Tensor, labels: Tensor) -> None:
+    """features (n, d) and labels (n,) go with each other; the classes are whichever labels there are."""
+    if features.ndim != 2:
+        raise InputError(f"features must have shape (n, d), got {tuple(features.shape)}.")
+    check_labels(labels, len(features), None)
+
+
+def check_labels(labels: Tensor, num_samples: int, num_classes: int | None) -> None:
+    """(n,) class indices. Their range is checked on the CPU; on a GPU that would wait for the device at every step."""
+    if labels.shape != (num_samples,):
+        raise InputError(f"there must be one label per sample, got labels {tuple(labels.shape)} for {num_samples} samples.")
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+        raise InputError(f"labels must be class indices, got {labels.dtype}.")
+    if num_classes is None or labels.device.type != "cpu" or not num_samples:
+        return
+    low, high = (int(x) for x in labels.aminmax())
+    if low < 0 or high >= num_classes:
+        hint = " Leave unlabeled samples (-1) out of the batch." if low == -1 else ""
+        raise InputError(f"labels must be 0 to {num_classes - 1}, got {low} to {high}.{hint}")
+
+
+def as_class_weight(class_weight: Tensor | Sequence[float] | None, num_classes: int) -> Tensor | None:
+    if class_weight is None:
+        return None
+    weight = torch.as_tensor(class_weight, dtype=torch.get_default_dtype()).detach().clone()
+    if weight.shape != (num_classes,) or not bool((weight.isfinite() & (weight >= 0)).all()):
+        raise InputError(f"class_weight must hold {num_classes} finite numbers >= 0, got shape {tuple(weight.shape)}.")
+    return weight
+
+
+def check_reduction(reduction: Reduction) -> Reduction:
+    if reduction not in get_args(Reduction):
+        raise InputError(f"reduction must be one of {', '.join(get_args(Reduction))}, got {reduction!r}.")
+    return reduction
+
+
+def check_positive(name: str, value: float) -> float:
+    if not (value > 0 and math.isfinite(value)):
+        raise InputError(f"{name} must be a positive number, got {value}.")
+    return value
+
+
+def check_not_negative(name: str, value: float) -> float:
+    if not (value >= 0 and math.isfinite(value)):
+        raise InputError(f"{name} must be a number >= 0, got {value}.")
+    return value

@@ -1,0 +1,131 @@
+"""Cross-entropy on logits made of cosines, with a backward written by hand: what every angular loss here stands on.
+
+The straightforward form normalises the class vectors, keeps the copy, keeps the cosines, the angles, the logits and
+their softmax for the backward pass. With 100,000 classes that is most of the memory and half of the time. Two facts
+spare it:
+
+- The loss of a sample depends on its own row of cosines only. So the row's gradient is computed in the forward pass,
+  while the row is in the cache, and it replaces the row: one (n, c) array is all that is kept.
+- A cosine changes only across its vectors, never along them. So the gradient is the one of a plain product, less its
+  part along the vector: no normalised copy and no cosines are needed.
+
+A vector of zeros has no direction: all its cosines are 0 and its gradient is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from hardsight.losses.contract import in_full_precision
+
+Margin = Callable[[Tensor], Tensor]  # (n,) cosines to the own class -> (n,) what replaces them
+Logit = Literal["cosine", "angular"]
+
+BLOCK = 2**16  # entries worked on at a time: a few arrays of them stay in the cache
+
+
+def cosine_cross_entropy(
+    features: Tensor, weight: Tensor, labels: Tensor, *, scale: float | Tensor, logit: Logit = "cosine", margin: Margin | None = None
+) -> Tensor:
+    """-log softmax of `scale * cos` or `-scale * angle`, at the own class: (n, d), (c, d), (n,) -> (n,) losses.
+
+    Args:
+        features: (n, d) samples; their length does not matter.
+        weight: (c, d) class vectors; their length does not matter.
+        labels: (n,) own classes.
+        scale: inverse temperature; a tensor of one number gets a gradient too.
+        logit: "cosine" for scale * cos, "angular" for -scale * angle.
+        margin: cosine logits only: changes the cosine to the own class, and nothing else, before scaling.
+    """
+    features, weight = in_full_precision(features, weight)
+    scale = torch.as_tensor(scale, dtype=features.dtype, device=features.device)
+    with torch.autocast(features.device.type, enabled=False):
+        losses: Tensor = _CosineCrossEntropy.apply(features, weight, labels, scale, logit, margin)  # type: ignore[no-untyped-call]
+    return losses
+
+
+def inverse_norms(x: Tensor) -> Tensor:
+    """1 / |row|, and 0 for a row of zeros: (n, d) -> (n,)."""
+    norm = torch.linalg.vector_norm(x, dim=1)
+    return torch.where(norm > 0, 1 / norm, 0)
+
+
+class _CosineCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor, labels: Tensor, scale: Tensor, logit: Logit, margin: Margin | None) -> Tensor:
+        x_inverse, w_inverse = inverse_norms(x), inverse_norms(w)  # (n,), (c,)
+        rows = x @ w.T  # (n, c), soon cosines, in the end the gradient
+        losses, by_scale = torch.empty_like(x_inverse), torch.empty_like(x_inverse)
+        want_gradient, want_scale = any(ctx.needs_input_grad[:4]), ctx.needs_input_grad[3]
+        s, step = float(scale), max(1, BLOCK // len(w))
+        spare = rows.new_empty(2, min(step, len(x)), len(w))
+        for start in range(0, len(x), step):
+            part = slice(start, start + step)
+            cosine = rows[part]  # (b, c), a view: written in place
+            z, p = spare[0, : len(cosine)], spare[1, : len(cosine)]
+            cosine.mul_(w_inverse).mul_(x_inverse[part, None]).clamp_(-1, 1)  # rounding can carry a cosine just past 1
+            own = labels[part, None]  # (b, 1)
+            if logit == "angular":
+                torch.acos(cosine, out=z).mul_(-s)
+            else:
+                torch.mul(cosine, s, out=z)
+            slope = None
+            if margin is not None:
+                changed, slope = _with_slope(margin, cosine.gather(1, own)[:, 0])
+                z.scatter_(1, own, s * changed[:, None])
+            top = z.amax(1, keepdim=True)  # (b, 1)
+            own_logit = z.gather(1, own)
+            torch.sub(z, top, out=p).exp_()
+            total = p.sum(1, keepdim=True)
+            losses[part] = (total.log() + top - own_logit)[:, 0]
+            if not want_gradient:
+                continue
+            p.div_(total)  # (b, c) softmax, and from here on the gradient with respect to the logits
+            if want_scale:
+                by_scale[part] = ((p * z).sum(1) - own_logit[:, 0]) / s  # logits are proportional to the scale
+            p.scatter_add_(1, own, p.new_full((1, 1), -1.0).expand_as(own))
+            if slope is not None:
+                p.scatter_(1, own, p.gather(1, own) * slope[:, None])
+            if logit == "angular":  # d(-angle) / d cos = 1 / sqrt(1 - cos^2), held to what rounding can tell apart
+                torch.mul(cosine, cosine, out=z)
+                torch.sub(1, z, out=z).clamp_min_(torch.finfo(z.dtype).eps).rsqrt_()
+                p.mul_(z)
+            torch.mul(p, w_inverse, out=cosine).mul_(s)
+        if want_gradient:
+            ctx.save_for_backward(x, w, rows, x_inverse, w_inverse, by_scale)
+        return losses
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        x, w, rows, x_inverse, w_inverse, by_scale = ctx.saved_tensors  # rows: d loss / d cos, over |w|
+        grad_x = grad_w = grad_scale = None
+        unit = x * x_inverse[:, None]  # (n, d)
+        if ctx.needs_input_grad[0]:
+            along_w = rows @ w  # (n, d)
+            along_w -= (along_w * unit).sum(1, keepdim=True) * unit
+            grad_x = along_w * (upstream * x_inverse)[:, None]
+        if ctx.needs_input_grad[1]:
+            grad_w = rows.T @ (unit * upstream[:, None])  # (c, d)
+            step = max(1, BLOCK // w.shape[1])
+            for start in range(0, len(w), step):
+                part = slice(start, start + step)
+                along = (grad_w[part] * w[part]).sum(1) * w_inverse[part] ** 2  # (b,)
+                grad_w[part].addcmul_(w[part], along[:, None], value=-1)
+        if ctx.needs_input_grad[3]:
+            grad_scale = upstream @ by_scale
+        return grad_x, grad_w, None, grad_scale, None, None
+
+
+def _with_slope(margin: Margin, cosine: Tensor) -> tuple[Tensor, Tensor]:
+    """What the margin makes of each cosine, and how fast it changes there."""
+    with torch.enable_grad():
+        cosine = cosine.clone().requires_grad_()
+        changed = margin(cosine)
+        (slope,) = torch.autograd.grad(changed.sum(), cosine)
+    return changed.detach(), slope

@@ -1,0 +1,188 @@
+"""Snapshots and scores in a store: a local S3 server stands for the real ones."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+from hardsight.errors import FileError
+from hardsight.head import Head
+from hardsight.heads_on_disk import save_head
+from hardsight.places import Remote, address, place
+from hardsight.run import Run
+from hardsight.scoring import Job
+from hardsight.snapshot import Snapshot, write_samples
+from hardsight.writing import replacing
+
+server = pytest.importorskip("moto.server", reason="moto's S3 server is not installed")
+N, D, C = 500, 8, 4
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    running = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    yield f"{host}:{port}"
+    running.stop()
+
+
+@pytest.fixture
+def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A file system with an empty bucket, and the environment that finds it."""
+    for name, value in {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "ENDPOINT_URL": f"http://{endpoint}"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    place_cache_clear()
+    store = pafs.S3FileSystem(endpoint_override=endpoint, scheme="http", region="us-east-1", allow_bucket_creation=True)
+    store.create_dir("bucket")
+    store.delete_dir_contents("bucket")
+    yield store
+    place_cache_clear()
+
+
+def place_cache_clear() -> None:
+    from hardsight import places
+
+    places._remote.cache_clear()  # it remembers the endpoint of an earlier test
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """The same snapshot in every format."""
+    rng = np.random.default_rng(0)
+    features, labels = rng.standard_normal((N, D), dtype=np.float32), rng.integers(0, C, N)
+    head = Head("linear", rng.standard_normal((C, D), dtype=np.float32), rng.standard_normal(C, dtype=np.float32))
+    folder = tmp_path / "here"
+    folder.mkdir()
+    Snapshot(features, head, labels).save(folder / "all.npz")
+    np.save(folder / "features.npy", features)
+    np.save(folder / "labels.npy", labels)
+    save_head(folder / "head.safetensors", head)
+    flat = pa.FixedSizeListArray.from_arrays(features.reshape(-1), D)
+    pq.write_table(pa.table({"label": labels, "features": flat}), folder / "samples.parquet", row_group_size=200)
+    run = Run(folder / "run", "test", {}, {})
+    parts = [run.folder("samples") / f"part-0000{number}.parquet" for number in range(2)]
+    write_samples(parts[0], features[:300], {"id": np.arange(300), "label": labels[:300]})
+    write_samples(parts[1], features[300:], {"id": np.arange(300, N), "label": labels[300:]})
+    save_head(run.directory / "head.safetensors", head)
+    run.finish(parts, {})
+    return folder
+
+
+def upload(store: Any, folder: Path) -> None:
+    for file in folder.rglob("*"):
+        if file.is_file():
+            name = f"bucket/{file.relative_to(folder).as_posix()}"
+            pafs.copy_files(str(file), name, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=store)
+
+
+@pytest.mark.parametrize("name", ["all.npz", "features.npy", "samples.parquet", "run"])
+def test_reading_and_writing(bucket: Any, files: Path, cli: Callable[..., Any], name: str) -> None:
+    upload(bucket, files)
+    apart = {"features.npy": ["head", "labels"], "samples.parquet": ["head"]}.get(name, [])
+    ending = {"head": ".safetensors", "labels": ".npy"}
+
+    def score(base: str) -> Any:
+        options = [word for what in apart for word in (f"--{what}", f"{base}/{what}{ending[what]}")]
+        return cli("score", f"{base}/{name}", "-o", f"{base}/scores.parquet", *options)
+
+    far, near = score("s3://bucket"), score(str(files))
+    assert far.code == 0, far.err
+    assert far.out.replace("s3://bucket", str(files)) == near.out
+    with bucket.open_input_stream("bucket/scores.parquet") as stream:
+        assert stream.read() == (files / "scores.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_other_tables(bucket: Any, files: Path, cli: Callable[..., Any], ending: str) -> None:
+    there, here = cli("score", files / "all.npz", "-o", f"s3://bucket/deep/scores.{ending}"), files / f"scores.{ending}"
+    assert there.code == 0, there.err
+    cli("score", files / "all.npz", "-o", here)
+    with bucket.open_input_stream(f"bucket/deep/scores.{ending}") as stream:
+        assert stream.read() == here.read_bytes()
+
+
+def test_a_whole_run_gets_its_scores(bucket: Any, files: Path, cli: Callable[..., Any]) -> None:
+    upload(bucket, files)
+    assert cli("score", "s3://bucket/run").out.endswith("wrote s3://bucket/run/scores.parquet\n")
+
+
+def test_the_endpoint_in_the_uri(bucket: Any, endpoint: str, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    upload(bucket, files)
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    uri = f"s3://test:test@bucket/all.npz?endpoint_override={endpoint}&scheme=http&region=us-east-1"
+    assert len(Snapshot.load(uri)) == N
+    assert str(place(uri)) == "s3://bucket/all.npz"  # no secrets in messages
+    assert address(uri) == uri
+    assert address(place(uri).with_name("run") / "run.json") == uri.replace("all.npz", "run/run.json")
+
+
+def test_an_error_leaves_nothing_in_the_store(bucket: Any) -> None:
+    with pytest.raises(ZeroDivisionError), replacing("s3://bucket/half.txt") as temporary:
+        temporary.write_text("half")
+        raise ZeroDivisionError
+    assert not place("s3://bucket/half.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["s3://bucket/absent.npz"], "s3://bucket/absent.npz does not exist"),
+        (["s3://nowhere/all.npz"], "s3://nowhere/all.npz does not exist"),
+        (["s3://bucket/absent"], "s3://bucket/absent does not exist"),
+        (["s3:///all.npz"], "the bucket is missing"),
+        (["s3://bucket/all.npz?colour=red"], "Unexpected query parameter"),
+        (["s3://bucket/all.npz", "-o", "s3://nowhere/scores.parquet"], "NO_SUCH_BUCKET.*Check the bucket's name"),
+        (["s3://bucket/all.npz", "-o", "s3://bucket/all.npz.txt"], "a table is written as"),
+        (["s3://bucket/damaged.parquet"], "not a readable Parquet file"),
+        (["hdfs://127.0.0.1:1/all.npz"], "Hadoop"),
+    ],
+)
+def test_mistakes_are_one_line(bucket: Any, files: Path, cli: Callable[..., Any], words: list[str], message: str) -> None:
+    (files / "damaged.parquet").write_bytes(b"PAR1 no PAR1")
+    upload(bucket, files)
+    done = cli("score", *words)
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert re.search(message, done.err), done.err
+
+
+def test_a_server_that_does_not_answer(bucket: Any) -> None:
+    with pytest.raises(FileError, match="AWS_ENDPOINT_URL"):
+        Snapshot.load("s3://bucket/all.npz?endpoint_override=127.0.0.1:1&scheme=http&region=us-east-1")
+
+
+def test_a_store_with_directories_renames_at_the_end(tmp_path: Path) -> None:
+    there = Remote(pafs.LocalFileSystem(), str(tmp_path / "deep" / "name.txt"), "hdfs", "", "")
+    folder = Remote(pafs.LocalFileSystem(), str(tmp_path / "deep"), "hdfs", "", "")
+    folder.mkdir()
+    for text in ("first", "second"):
+        with there.sent_when_complete() as temporary:
+            temporary.write_text(text)
+        assert there.read_text() == text
+    assert [file.name for file in folder.iterdir()] == ["name.txt"]
+
+
+def test_a_cluster_reads_and_writes_the_store(bucket: Any, files: Path, endpoint: str) -> None:
+    distributed = pytest.importorskip("distributed", reason="the cluster extra is not installed")
+    from hardsight.cluster import score_on_cluster
+
+    upload(bucket, files)
+    job = Job(Snapshot.load("s3://bucket/samples.parquet", head="s3://bucket/head.safetensors"))
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "protocol": "tcp", "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as running:
+        score_on_cluster(job, "s3://bucket/out/scores.parquet", running.scheduler_address)
+    with bucket.open_input_file("bucket/out/scores.parquet") as file:
+        assert pq.read_table(file).equals(pa.concat_tables(job.parts()))
+    left = bucket.get_file_info(pafs.FileSelector("bucket/out", recursive=True))
+    assert [info.path for info in left] == ["bucket/out/scores.parquet"]
