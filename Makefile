@@ -26,6 +26,7 @@ nightly: $(INSTALLED)  ## all tests, also the long ones
 bench: $(INSTALLED)  ## our speed against the limit and the peers
 	$(BIN)/python -m pip install -q --group bench -c constraints.txt
 	$(BIN)/hardsight bench score
+	$(BIN)/hardsight bench extract
 
 dist: $(INSTALLED)  ## build the wheel and check it
 	rm -rf dist
@@ -39,5 +40,6 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip -c constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt torch
-	$(BIN)/python -m pip install -q -c constraints.txt --group test -e '.[torch]'
+	$(BIN)/python -m pip install -q -c constraints.txt --group test --group models -e '.[torch]'
+	$(BIN)/python -m pip install -q -c constraints.txt --no-deps timm torchvision
 	touch $@

@@ -179,7 +179,7 @@ def test_a_cluster_reads_and_writes_the_store(bucket: Any, files: Path, endpoint
 
     upload(bucket, files)
     job = Job(Snapshot.load("s3://bucket/samples.parquet", head="s3://bucket/head.safetensors"))
-    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "protocol": "tcp", "dashboard_address": ":0"}
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "protocol": "tcp", "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as running:
         score_on_cluster(job, "s3://bucket/out/scores.parquet", running.scheduler_address)
     with bucket.open_input_file("bucket/out/scores.parquet") as file:

@@ -319,8 +319,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
 
 
 @pytest.mark.parametrize("kind", heads(2, 2, 0))
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("backend", ["numpy", "torch"])
+@pytest.mark.parametrize(("backend", "dtype"), [("numpy", np.float32), ("numpy", np.float64), ("torch", np.float32)])
 def test_blocks_do_not_change_the_scores(small_blocks: Callable[[int, int], None], kind: str, dtype: Any, backend: str) -> None:
     features, _, labels = random_input(1030, 12, 24, 6, dtype)
     features[5], features[700] = 0, features[700] * dtype(1e-20)  # odd rows take a road of their own

@@ -289,14 +289,14 @@ def _finite(values: np.ndarray, swept: Sweep) -> np.ndarray:
 
 def _scatter(whole: Sweep | None, part: Sweep, at: np.ndarray, n: int) -> Sweep:
     """Put the rows of a part at their places in a sweep of n rows."""
-    names = [name for name in vars(part) if name != "num_classes"]
+    names = [name for name in vars(part) if name not in ("num_classes", "precision")]
     arrays = {}
     for name in names:
         values = getattr(part, name)
         array = np.empty(n, dtype=values.dtype) if whole is None else getattr(whole, name)
         array[at] = values
         arrays[name] = array
-    return Sweep(part.num_classes, **arrays)
+    return Sweep(part.num_classes, part.precision, **arrays)
 
 
 def _as_table(batch: Batch, swept: Sweep, status: np.ndarray, columns: dict[str, np.ndarray], schema: pa.Schema) -> pa.Table:

@@ -36,7 +36,7 @@ LIMIT = 1.5
 
 def run(n: int = N, rounds: int = 2) -> list[Measurement]:
     """Wall time of both on the same run, in turns."""
-    with tempfile.TemporaryDirectory(prefix="hardsight-bench-") as folder, one_thread_each():
+    with tempfile.TemporaryDirectory(prefix="hardsight-bench-") as folder, _one_thread_each():
         snapshot = _make_run(Path(folder) / "run", n)
         with _two_processes() as pool, _two_workers() as address:
             work: dict[str, Callable[[], object]] = {
@@ -75,7 +75,7 @@ def _share(snapshot: Path, index: int) -> int:
 
 
 @contextlib.contextmanager
-def one_thread_each() -> Iterator[None]:
+def _one_thread_each() -> Iterator[None]:
     """Processes started meanwhile use one thread."""
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"

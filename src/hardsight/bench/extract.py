@@ -28,7 +28,7 @@ from hardsight.models import Model, Preprocessing, open_model
 from hardsight.scores.sweep import num_threads
 
 BATCH = 32
-PHOTOS, SMALL = 256, 4000  # images
+PHOTOS, SMALL = 192, 2000  # images
 RATIO_LIMIT = round(1 / 0.9, 2)  # in time: nine tenths of the images per second
 START_LIMIT = 3.0  # seconds
 MEMORY_LIMIT = 32.0  # MB more for four times the images

@@ -33,7 +33,12 @@ class HeadLoss(nn.Module, ABC):
     class_weight: Tensor | None
 
     def __init__(
-        self, num_features: int, num_classes: int, *, reduction: Reduction = "mean", class_weight: Tensor | Sequence[float] | None = None
+        self,
+        num_features: int,
+        num_classes: int,
+        *,
+        reduction: Reduction = "mean",
+        class_weight: Tensor | Sequence[float] | None = None,
     ) -> None:
         super().__init__()
         check_positive("num_features", num_features)

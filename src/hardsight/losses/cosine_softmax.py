@@ -30,7 +30,13 @@ BLOCK = 2**16  # entries worked on at a time: a few arrays of them stay in the c
 
 
 def cosine_cross_entropy(
-    features: Tensor, weight: Tensor, labels: Tensor, *, scale: float | Tensor, logit: Logit = "cosine", margin: Margin | None = None
+    features: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    *,
+    scale: float | Tensor,
+    logit: Logit = "cosine",
+    margin: Margin | None = None,
 ) -> Tensor:
     """-log softmax of `scale * cos` or `-scale * angle`, at the own class: (n, d), (c, d), (n,) -> (n,) losses.
 
@@ -49,10 +55,37 @@ def cosine_cross_entropy(
     return losses
 
 
+def cosines(features: Tensor, weight: Tensor) -> Tensor:
+    """Cosine of each feature to each class vector, in full precision: (n, d), (c, d) -> (n, c)."""
+    features, weight = in_full_precision(features, weight)
+    with torch.autocast(features.device.type, enabled=False):
+        product = features * inverse_norms(features)[:, None] @ weight.T
+        return product * inverse_norms(weight)  # (n, c)
+
+
+def arccos(cosine: Tensor) -> Tensor:
+    """The angle, with a slope that is bounded and nowhere zero: a sample opposite to its class goes on learning."""
+    angle: Tensor = _Arccos.apply(cosine)  # type: ignore[no-untyped-call]
+    return angle
+
+
 def inverse_norms(x: Tensor) -> Tensor:
-    """1 / |row|, and 0 for a row of zeros: (n, d) -> (n,)."""
+    """1 / |row|, and 0 for a row of zeros, with a gradient of 0 there: (n, d) -> (n,)."""
     norm = torch.linalg.vector_norm(x, dim=1)
-    return torch.where(norm > 0, 1 / norm, 0)
+    return torch.where(norm > 0, 1 / torch.where(norm > 0, norm, 1), 0)
+
+
+class _Arccos(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, cosine: Tensor) -> Tensor:
+        ctx.save_for_backward(cosine)
+        return cosine.clamp(-1, 1).acos()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> Tensor:
+        (cosine,) = ctx.saved_tensors
+        return -upstream * (1 - cosine**2).clamp_min(torch.finfo(cosine.dtype).eps).rsqrt()
 
 
 class _CosineCrossEntropy(torch.autograd.Function):

@@ -1,7 +1,8 @@
 """Scores made of logits and their softmax: what a model says, and how sure it is.
 
 They need a head, or logits, or probabilities alone (`logits=`, `probs=`). The softmax is kept as sums over the
-*other* classes, so that a confidence of 1 - 1e-12 still has digits in its loss and its EL2N.
+*other* classes, so that a confidence of 1 - 1e-12 still has digits in its loss and its EL2N. Probabilities themselves
+are reported as the model would report them, in the precision of its features: there they may tie at 1, the loss does not.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def confidence(rows: Sweep) -> np.ndarray:
         >>> confidence(probs=np.array([[0.7, 0.3], [0.1, 0.9]]), labels=np.array([0, 0])).round(4)
         array([0.7, 0.1])
     """
-    return rows.own_exp / rows.partition
+    return rows.reported(rows.own_exp / rows.partition)
 
 
 @row_score(
@@ -30,7 +31,7 @@ def confidence(rows: Sweep) -> np.ndarray:
 )
 def confidence_nobias(rows: Sweep) -> np.ndarray:
     """Softmax probability of the given class with the head's bias left out, as Definition 1 prints it."""
-    return rows.nobias_confidence
+    return rows.reported(rows.nobias_confidence)
 
 
 @row_score(
@@ -38,13 +39,13 @@ def confidence_nobias(rows: Sweep) -> np.ndarray:
 )
 def predicted_confidence(rows: Sweep) -> np.ndarray:
     """Softmax probability of the predicted class; no label needed."""
-    return 1 / rows.partition
+    return rows.reported(1 / rows.partition)
 
 
 @row_score(hard="low", range="[-1, 1]", formula="p_y - max_{k != y} p_k", source="classification margin", passes={SOFTMAX})
 def probability_margin(rows: Sweep) -> np.ndarray:
     """Probability of the given class minus the largest other one: negative when the prediction is wrong."""
-    margin = (rows.own_exp - np.exp(rows.other_logit - rows.max_logit)) / rows.partition
+    margin = rows.reported((rows.own_exp - np.exp(rows.other_logit - rows.max_logit)) / rows.partition)
     return np.where(np.isfinite(rows.other_logit), margin, np.nan)  # a single class has no margin
 
 

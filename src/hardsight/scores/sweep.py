@@ -48,6 +48,7 @@ class Sweep:
     """
 
     num_classes: int
+    precision: type  # np.float32 or np.float64: of the features or logits it was made from
     labels: np.ndarray  # (n,) int64, -1 unlabeled
     status: np.ndarray  # (n,) str: OK or why the row has no scores
     predicted: np.ndarray  # (n,) int64 class of the largest logit, the first among equals; -1 where not scored
@@ -62,6 +63,10 @@ class Sweep:
     other_squares: np.ndarray  # * sum over the others of e^(2 (logit - max))
     other_moment: np.ndarray  # * sum over the others of (logit - max) e^(logit - max)
     nobias_confidence: np.ndarray  # * probability of the given class when the bias is left out
+
+    def reported(self, probability: np.ndarray) -> np.ndarray:
+        """A probability in the precision of the model: float32 features cannot tell 1 - 1e-9 from 1, and say 1."""
+        return probability.astype(self.precision).astype(np.float64)
 
     @property
     def labeled(self) -> np.ndarray:
@@ -94,7 +99,7 @@ def sweep(features: Any, head: Head, labels: np.ndarray, needs: frozenset[str] =
     if NOBIAS in needs and head.bias is not None and not _close_together(head.bias):
         bare = sweep(features, Head(head.kind, head.weight), labels, frozenset({SOFTMAX}))
         found["nobias_confidence"] = bare.own_exp / bare.partition
-    return Sweep(head.num_classes, labels, **found)
+    return Sweep(head.num_classes, _precision(features), labels, **found)
 
 
 def sweep_logits(logits: Any, labels: np.ndarray, needs: frozenset[str] = EVERYTHING) -> Sweep:
@@ -111,7 +116,7 @@ def sweep_logits(logits: Any, labels: np.ndarray, needs: frozenset[str] = EVERYT
         state = _state(len(at), block)
         _absorb_logits(state, block, None, own, 0, needs - {NOBIAS}, None, xp.empty_like(block))
         _store(found, at, state, own, needs)
-    return Sweep(logits.shape[1], labels, **found)
+    return Sweep(logits.shape[1], _precision(logits), labels, **found)
 
 
 # ---- rows: ordinary ones in the features' precision, odd ones in float64 ----
@@ -369,7 +374,8 @@ def _absorb_logits(
     shrink = xp.exp(before - anchor)  # what earlier tiles' terms are multiplied by
     xp.subtract(logits, anchor[:, None], out=logits)
     xp.clip(logits, FLOOR, None, out=logits)
-    xp.exp(logits, out=terms)  # nothing that counts at the given class
+    xp.exp(logits, out=terms)
+    terms[mine] = 0.0
     if MOMENT in needs:
         xp.multiply(logits, terms, out=logits)
         step = xp.where(xp.isfinite(before), before - anchor, xp.zeros_like(before))
@@ -457,14 +463,15 @@ def _share(work: Callable[[slice], None], blocks: Iterator[slice], xp: ModuleTyp
     the matrix product is held to one core per thread meanwhile. A single block is held to one core as well: a product
     shared over cores may round otherwise, and machines with other numbers of cores would differ in the last bit.
     """
-    todo = list(blocks)
-    if _workers(xp) == 1:
-        for block in todo:
+    if xp is not np:
+        for block in blocks:
             work(block)
         return
+    todo = list(blocks)
     with _blas().limit(limits=1, user_api="blas"):
-        if len(todo) == 1:
-            work(todo[0])
+        if len(todo) == 1 or _workers(xp) == 1:
+            for block in todo:
+                work(block)
             return
         with ThreadPoolExecutor(_workers(xp)) as pool:
             list(pool.map(work, todo))
@@ -499,6 +506,10 @@ def _like(index: np.ndarray, x: Any) -> Any:
 
 def _take(x: Any, rows: Any) -> Any:
     return x[rows] if isinstance(rows, slice) else x[_like(rows, x)]
+
+
+def _precision(x: Any) -> type:
+    return np.float64 if x.dtype.itemsize == 8 else np.float32
 
 
 def _wide(weight: Any) -> bool:

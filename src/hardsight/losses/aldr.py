@@ -1,0 +1,82 @@
+"""ALDR-KL: LDR-KL whose lambda adapts to each sample (Zhu, Ying, Yang, ICML 2023, arXiv:2112.14869).
+
+A sample whose classes are clearly told apart gets a small lambda, a doubtful one keeps the largest. So the lambdas are a
+score of their own: which samples the network finds hard, or mislabeled.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from hardsight.errors import InputError
+from hardsight.losses.contract import (
+    Reduction,
+    check_logits,
+    check_not_negative,
+    check_positive,
+    check_reduction,
+    in_full_precision,
+    reduce_plain,
+)
+from hardsight.losses.ldr import Normalise, ldr_loss, margin_gaps, normalised
+
+
+def adapted_temperature(gaps: Tensor, temperature: Tensor, *, start: float, alpha: float) -> Tensor:
+    """lambda0 - lambda0 / (alpha log c) * KL(softmax(gaps / lambda) || uniform): (n, c), (n,) -> (n,).
+
+    It is where the loss, less its penalty on leaving lambda0, has no slope in lambda; each visit makes one step of it.
+    """
+    log_p = torch.log_softmax(gaps / temperature[:, None], dim=1)
+    log_c = math.log(gaps.shape[1])
+    kl = (log_p.exp() * log_p).sum(1) + log_c  # (n,) in [0, log c]
+    return start - start / (alpha * log_c) * kl
+
+
+class ALDRLoss(nn.Module):
+    """ALDR-KL: takes `(logits, labels, indices)`, the indices saying which training samples these are.
+
+    loss = ldr(lambda_i) - alpha log c / (2 lambda0) * (lambda_i - lambda0)^2, the lambdas being no part of the gradient.
+
+    Args:
+        num_samples: how many training samples there are.
+        start: lambda0. alpha: above 1, so that every lambda stays positive.
+        margin: as in `ldr_loss`.
+    """
+
+    temperatures: Tensor
+
+    def __init__(
+        self,
+        num_samples: int,
+        *,
+        start: float = 1.0,
+        alpha: float = 2.0,
+        margin: float = 1.0,
+        normalise: Normalise = "l1",
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        check_positive("num_samples", num_samples)
+        if not alpha > 1:
+            raise InputError(f"alpha must be above 1, so that every lambda stays positive, got {alpha}.")
+        self.start, self.alpha, self.margin = check_positive("start", start), alpha, check_not_negative("margin", margin)
+        self.normalise, self.reduction = normalise, check_reduction(reduction)
+        self.register_buffer("temperatures", torch.full((num_samples,), float(start)))  # lambda_i, saved with the rest
+
+    def forward(self, logits: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
+        check_logits(logits, labels)
+        if indices.shape != labels.shape:
+            raise InputError(f"there must be one index per sample, got {tuple(indices.shape)} for {len(labels)} samples.")
+        (logits,) = in_full_precision(logits)
+        before = self.temperatures[indices].to(logits)  # (n,)
+        with torch.no_grad():
+            gaps = margin_gaps(normalised(logits, self.normalise), labels, self.margin)
+            now = adapted_temperature(gaps, before, start=self.start, alpha=self.alpha) if self.training else before
+            if self.training:
+                self.temperatures[indices] = now.to(self.temperatures)
+        losses = ldr_loss(logits, labels, temperature=now, margin=self.margin, normalise=self.normalise, reduction="none")
+        penalty = self.alpha * math.log(logits.shape[1]) / (2 * self.start) * (now - self.start) ** 2
+        return reduce_plain(losses - penalty, self.reduction)

@@ -1,0 +1,54 @@
+"""The comp-sum family: tau leads from sum-exponential to cross-entropy to MAE (Mao et al., ICML 2023, arXiv:2304.07288).
+
+With u = sum_{k != y} exp(z_k - z_y) = 1/p_y - 1, the loss is ((1 + u)^(1 - tau) - 1) / (1 - tau), and log(1 + u) at tau = 1:
+
+    tau = 0    1/p_y - 1                            sum-exponential
+    tau = 1    -log p_y                             cross-entropy
+    1 < tau < 2   (1 - p_y^(tau - 1)) / (tau - 1)   generalized cross-entropy
+    tau = 2    1 - p_y                              mean absolute error (half of it)
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hardsight.losses.contract import (
+    Reduction,
+    check_logits,
+    check_not_negative,
+    check_reduction,
+    in_full_precision,
+    reduce_plain,
+)
+
+
+def comp_sum_loss(logits: Tensor, labels: Tensor, *, tau: float = 1.0, reduction: Reduction = "mean") -> Tensor:
+    """Phi_tau(u) from log p_y, so that neither end loses digits.
+
+    Example:
+        >>> logits = torch.zeros(1, 4)  # p_y = 1/4
+        >>> [round(float(comp_sum_loss(logits, torch.tensor([0]), tau=tau)), 4) for tau in (0, 1, 1.5, 2)]
+        [3.0, 1.3863, 1.0, 0.75]
+    """
+    check_not_negative("tau", tau)
+    check_logits(logits, labels)
+    (logits,) = in_full_precision(logits)
+    log_p = -F.cross_entropy(logits, labels, reduction="none")  # (n,)
+    largest = 0.5 * math.log(torch.finfo(log_p.dtype).max)  # 1/p of a hopeless sample (p < 1e-19) is held to a number
+    losses = -log_p if tau == 1 else torch.expm1(((tau - 1) * log_p).clamp_max(largest)) / (1 - tau)
+    return reduce_plain(losses, reduction)
+
+
+class CompSumLoss(nn.Module):
+    """`comp_sum_loss` as a module. tau = 1.7 is generalized cross-entropy with q = 0.7, for noisy labels."""
+
+    def __init__(self, *, tau: float = 1.0, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        self.tau, self.reduction = check_not_negative("tau", tau), check_reduction(reduction)
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return comp_sum_loss(logits, labels, tau=self.tau, reduction=self.reduction)

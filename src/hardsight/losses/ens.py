@@ -1,0 +1,46 @@
+"""EnsLoss: for two classes, a new random convex calibrated loss at every step (Dai, ICML 2025, arXiv:2409.00908).
+
+Not the loss but its slopes are drawn: negative, and smaller in size the larger the margin, as for any convex calibrated
+loss. The value returned has those slopes and means nothing else.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from hardsight.errors import InputError
+from hardsight.losses.contract import Reduction, check_logits, check_reduction, in_full_precision, reduce_plain
+
+
+def ens_loss(
+    logits: Tensor, labels: Tensor, *, reduction: Reduction = "mean", generator: torch.Generator | None = None
+) -> Tensor:
+    """slope * margin, the slopes held fixed; margin = z_1 - z_0 for class 1, z_0 - z_1 for class 0."""
+    check_logits(logits, labels)
+    if logits.shape[1] != 2:
+        raise InputError(f"EnsLoss is for two classes, got logits {tuple(logits.shape)}.")
+    (logits,) = in_full_precision(logits)
+    margin = (logits[:, 1] - logits[:, 0]) * (2 * labels - 1)  # (n,)
+    slopes = random_slopes(margin.detach(), generator)
+    return reduce_plain(slopes * margin, reduction)
+
+
+def random_slopes(margin: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """(n,) negative slopes: -exp(normal), at least -1, the steepest at the smallest margin, over the margin past 1."""
+    normal = torch.randn(margin.shape, generator=generator, dtype=margin.dtype, device=margin.device)
+    drawn = (-normal.exp()).clamp_min(-1).sort().values  # ascending: steepest first
+    slopes = torch.empty_like(drawn)
+    slopes[margin.argsort()] = drawn
+    return torch.where(margin > 1, slopes / margin.clamp_min(1), slopes) - 1e-6
+
+
+class EnsLoss(nn.Module):
+    """`ens_loss` as a module; pass a generator for the same slopes twice."""
+
+    def __init__(self, *, reduction: Reduction = "mean", generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.reduction, self.generator = check_reduction(reduction), generator
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return ens_loss(logits, labels, reduction=self.reduction, generator=self.generator)

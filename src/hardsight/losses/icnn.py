@@ -1,0 +1,53 @@
+"""ICNN: how well the neighbours of a sample are of its class, as a score and as a loss (SuSana Distancia, arXiv:2305.09062).
+
+The paper's score has a part that counts neighbours and a part that measures distances; how they are put on one scale
+is our choice, stated below. It also serves as a measure of an embedding's quality.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from hardsight.errors import InputError
+from hardsight.losses.contract import Reduction, check_pairs, check_reduction, in_full_precision, reduce_plain
+from hardsight.losses.contrastive import pair_squares
+
+
+def icnn_scores(features: Tensor, labels: Tensor, *, neighbours: int = 5) -> Tensor:
+    """(n,) scores in [0, 1], 1 being best: the mean of a share and a closeness, both over the nearest neighbours.
+
+    The share is of neighbours of the own class; it has no gradient. The closeness is the mean of 1 - u over neighbours of
+    the own class and u over the others, u being the distance over the largest one among the neighbours and itself.
+    """
+    check_pairs(features, labels)
+    if neighbours < 1:
+        raise InputError(f"there must be at least one neighbour, got {neighbours}.")
+    if len(labels) < 2:
+        raise InputError("neighbours need at least two samples.")
+    (features,) = in_full_precision(features)
+    square = pair_squares(features)
+    hidden = square.detach().clone().fill_diagonal_(torch.inf)
+    near = hidden.topk(min(neighbours, len(labels) - 1), largest=False).indices  # (n, k)
+    same = labels[near] == labels[:, None]  # (n, k)
+    chosen = square.gather(1, near)
+    distance = torch.where(chosen > 0, chosen, 1).sqrt() * (chosen > 0)  # slope 0 where two samples coincide
+    u = distance / distance.amax(1, keepdim=True).clamp_min(torch.finfo(distance.dtype).tiny ** 0.5)
+    closeness = torch.where(same, 1 - u, u).mean(1)
+    return (same.to(u.dtype).mean(1) + closeness) / 2
+
+
+def icnn_loss(features: Tensor, labels: Tensor, *, neighbours: int = 5, reduction: Reduction = "mean") -> Tensor:
+    """-log of the scores, a score below 1e-6 counting as that."""
+    return reduce_plain(-icnn_scores(features, labels, neighbours=neighbours).clamp_min(1e-6).log(), reduction)
+
+
+class ICNNLoss(nn.Module):
+    """`icnn_loss` as a module."""
+
+    def __init__(self, *, neighbours: int = 5, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        self.neighbours, self.reduction = neighbours, check_reduction(reduction)
+
+    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        return icnn_loss(features, labels, neighbours=self.neighbours, reduction=self.reduction)

@@ -1,0 +1,84 @@
+"""L-Softmax: a linear layer whose own angle is multiplied by m (Liu et al., ICML 2016, arXiv:1612.02295)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hardsight.head import Head
+from hardsight.losses.contract import HeadLoss, Reduction, check_batch, in_full_precision
+from hardsight.losses.cosine_softmax import inverse_norms
+from hardsight.losses.multiplied_angle import annealed, check_multiple, psi
+
+
+def l_softmax_loss(
+    features: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    *,
+    m: int = 4,
+    plain: float = 0.0,
+    reduction: Reduction = "mean",
+    class_weight: Tensor | None = None,
+) -> Tensor:
+    """Cross-entropy on |w| |x| cos, the own class's being |w| |x| (plain * cos + psi) / (1 + plain)."""
+    features, weight = in_full_precision(features, weight)
+    with torch.autocast(features.device.type, enabled=False):
+        own_weight = weight[labels]  # (n, d)
+        product = (features * own_weight).sum(1)  # (n,)
+        cosine = product * inverse_norms(features) * inverse_norms(own_weight)
+        length = torch.linalg.vector_norm(features, dim=1) * torch.linalg.vector_norm(own_weight, dim=1)
+        own = (plain * product + length * psi(cosine, m)) / (1 + plain)  # (n,)
+        logits = (features @ weight.T).scatter(1, labels[:, None], own[:, None])  # (n, c)
+        return F.cross_entropy(logits, labels, class_weight, reduction=reduction)
+
+
+class LSoftmaxLoss(HeadLoss):
+    """`l_softmax_loss` with its own class vectors, and the share of the plain cosine annealed over training steps.
+
+    Args:
+        m: by how much the own angle is multiplied.
+        base, gamma, power, smallest: the plain cosine's share is base * (1 + gamma * step)^-power, never below smallest.
+    """
+
+    step: Tensor
+
+    def __init__(
+        self,
+        num_features: int,
+        num_classes: int,
+        *,
+        m: int = 4,
+        base: float = 1000.0,
+        gamma: float = 2e-5,
+        power: float = 45.0,
+        smallest: float = 0.0,
+        **common: Any,
+    ) -> None:
+        super().__init__(num_features, num_classes, **common)
+        self.m = check_multiple(m)
+        self.base, self.gamma, self.power, self.smallest = base, gamma, power, smallest
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))  # training steps so far; resumes with the rest
+
+    @property
+    def plain(self) -> float:
+        """The plain cosine's share now."""
+        return annealed(int(self.step), base=self.base, gamma=self.gamma, power=self.power, smallest=self.smallest)
+
+    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        check_batch(features, labels, self.num_features, self.num_classes)
+        options: Any = {"m": self.m, "plain": self.plain, "reduction": self.reduction, "class_weight": self.class_weight}
+        loss = l_softmax_loss(features, self.weight, labels, **options)
+        if self.training:
+            self.step += 1
+        return loss
+
+    def logits(self, features: Tensor) -> Tensor:
+        return F.linear(features, self.weight)
+
+    @property
+    def head(self) -> Head:
+        return Head("linear", self.weight.detach())

@@ -1,0 +1,156 @@
+"""L-GM and GM: features as a mixture of Gaussians, one per class (Wan et al., CVPR 2018, arXiv:1803.02988; TPAMI follow-up).
+
+With d_k = 1/2 (x - mean_k)' S_k^-1 (x - mean_k) and the prior p(k):
+
+    classification   -log of  p(y) |S_y|^-1/2 exp(-(1 + alpha) d_y)  over itself plus the same of the others, without alpha
+    likelihood       -log N(x; mean_y, S_y) = d_y + 1/2 log|S_y|, and the constant (d/2) log 2 pi that no gradient sees
+    loss             classification + lambda * likelihood
+
+The likelihood is a density, so the loss may be negative. GM is L-GM without the margin (alpha = 0).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hardsight.errors import InputError
+from hardsight.head import Head
+from hardsight.losses.contract import HeadLoss, Reduction, check_batch, check_not_negative, reduce
+from hardsight.losses.gaussian_energy import Bounds, gaussian_energy
+
+Covariance = Literal["identity", "shared", "per_class"]
+
+
+def lgm_loss(
+    features: Tensor,
+    mean: Tensor,
+    log_variance: Tensor | None,
+    labels: Tensor,
+    *,
+    alpha: float = 1.0,
+    likelihood: float = 0.1,
+    log_prior: Tensor | None = None,
+    bounds: Bounds = (-4.0, 4.0),
+    reduction: Reduction = "mean",
+    class_weight: Tensor | None = None,
+) -> Tensor:
+    """Classification with a margin on the own distance, plus `likelihood` times the own negative log-likelihood."""
+    energy, own_distance = gaussian_energy(features, mean, log_variance, labels, bounds)  # (n, c), (n,)
+    own = labels[:, None]
+    logits = -energy if log_prior is None else log_prior.to(energy) - energy
+    logits = logits.scatter_add(1, own, -alpha * own_distance[:, None])  # the margin: on the distance, not on log|S|
+    losses = F.cross_entropy(logits, labels, reduction="none")  # (n,)
+    if likelihood:
+        losses = losses + likelihood * energy.gather(1, own)[:, 0]
+    return reduce(losses, labels, reduction, class_weight)
+
+
+def warm_up(epoch: float, epochs: float, start: float) -> float:
+    """The share of a setting at an epoch: from `start` at epoch 0 in a straight line to 1 at epoch `epochs`.
+
+    Example:
+        >>> warm_up(0, 10, 0.1), warm_up(5, 10, 0.1), warm_up(20, 10, 0.1)
+        (0.1, 0.55, 1.0)
+    """
+    return 1.0 if epoch >= epochs else start + (1 - start) * epoch / epochs
+
+
+class LGMLoss(HeadLoss):
+    """`lgm_loss` with its own means (in `weight`) and log-variances.
+
+    Args:
+        alpha: margin, as a share of the own distance.
+        likelihood: lambda, the weight of the likelihood.
+        covariance: "identity", "shared" (one diagonal for all classes) or "per_class" (a diagonal each), learned as
+            `log_variance` from 0 on. Train it with a tenth of the learning rate and no weight decay.
+        prior: (c,) class probabilities; equal when not given.
+        bounds: log-variances are held between these.
+        warmup_epochs: over the first so many epochs alpha rises from a tenth and lambda from a hundredth of its value;
+            tell the epoch with `set_epoch`. 0 for none.
+    """
+
+    log_prior: Tensor | None
+
+    def __init__(
+        self,
+        num_features: int,
+        num_classes: int,
+        *,
+        alpha: float = 1.0,
+        likelihood: float = 0.1,
+        covariance: Covariance = "identity",
+        prior: Tensor | Sequence[float] | None = None,
+        bounds: Bounds = (-4.0, 4.0),
+        warmup_epochs: float = 0,
+        **common: Any,
+    ) -> None:
+        super().__init__(num_features, num_classes, **common)
+        if covariance not in get_args(Covariance):
+            raise InputError(f"covariance must be one of {', '.join(get_args(Covariance))}, got {covariance!r}.")
+        if not bounds[0] < bounds[1]:
+            raise InputError(f"bounds must be two numbers, the lower one first, got {bounds}.")
+        self.alpha, self.likelihood = check_not_negative("alpha", alpha), check_not_negative("likelihood", likelihood)
+        self.covariance, self.bounds = covariance, bounds
+        self.warmup_epochs, self.epoch = warmup_epochs, 0.0
+        shape = {"identity": None, "shared": (num_features,), "per_class": (num_classes, num_features)}[covariance]
+        self.log_variance = None if shape is None else nn.Parameter(torch.zeros(shape))
+        self.register_buffer("log_prior", _log_prior(prior, num_classes))
+
+    def set_epoch(self, epoch: float) -> None:
+        """Tell the epoch, from 0 on, for the warm-up."""
+        self.epoch = epoch
+
+    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        check_batch(features, labels, self.num_features, self.num_classes)
+        return lgm_loss(
+            features,
+            self.weight,
+            self.log_variance,
+            labels,
+            alpha=self.alpha * warm_up(self.epoch, self.warmup_epochs, 0.1),
+            likelihood=self.likelihood * warm_up(self.epoch, self.warmup_epochs, 0.01),
+            log_prior=self.log_prior,
+            bounds=self.bounds,
+            reduction=self.reduction,
+            class_weight=self.class_weight,
+        )
+
+    def logits(self, features: Tensor) -> Tensor:
+        anyone = torch.zeros(len(features), dtype=torch.int64, device=features.device)
+        energy, _ = gaussian_energy(features, self.weight, self.log_variance, anyone, self.bounds)
+        return -energy if self.log_prior is None else self.log_prior - energy
+
+    def log_likelihood(self, features: Tensor, labels: Tensor | None = None) -> Tensor:
+        """(n,) log N(x; mean_k, S_k), constant and all, of the given or else the predicted class: low is abnormal."""
+        if labels is None:
+            labels = self.logits(features).argmax(1)
+        check_batch(features, labels, self.num_features, self.num_classes)
+        energy, _ = gaussian_energy(features, self.weight, self.log_variance, labels, self.bounds)
+        return -energy.gather(1, labels[:, None])[:, 0] - 0.5 * self.num_features * math.log(2 * math.pi)
+
+    @property
+    def head(self) -> Head:
+        log_variance = None if self.log_variance is None else self.log_variance.detach().clamp(*self.bounds)
+        return Head("gaussian", self.weight.detach(), log_variance=log_variance, log_prior=self.log_prior)
+
+
+class GMLoss(LGMLoss):
+    """`LGMLoss` without the margin."""
+
+    def __init__(self, num_features: int, num_classes: int, **options: Any) -> None:
+        super().__init__(num_features, num_classes, alpha=0.0, **options)
+
+
+def _log_prior(prior: Tensor | Sequence[float] | None, num_classes: int) -> Tensor | None:
+    if prior is None:
+        return None
+    p = torch.as_tensor(prior, dtype=torch.float64).detach()
+    if p.shape != (num_classes,) or not bool((p > 0).all()) or abs(float(p.sum()) - 1) > 1e-6:
+        raise InputError(f"prior must hold {num_classes} positive numbers that sum to 1, got shape {tuple(p.shape)}.")
+    return p.log().to(torch.get_default_dtype())

@@ -1,0 +1,55 @@
+"""Normalised softmax, and prototypes for classes never seen in training (arXiv:2102.03243).
+
+Trained as softmax on scaled cosines. A class that was not in training then needs a few samples only: its class vector
+is the direction of their mean. The paper's further constraint term is not implemented.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hardsight.errors import InputError
+from hardsight.head import Head
+from hardsight.losses.contract import check_pairs, in_full_precision
+from hardsight.losses.cosine_softmax import inverse_norms
+from hardsight.losses.normface import NormFaceLoss
+
+
+def cosine_prototypes(features: Tensor, labels: Tensor) -> Tensor:
+    """Class vectors of length 1 from samples: the direction of the mean direction. (n, d), (n,) -> (k, d).
+
+    Labels count from 0 without a gap. Samples count by their direction only; those of zeros are left out.
+
+    Example:
+        >>> features = torch.tensor([[2.0, 0.0], [0.0, 5.0], [0.0, -3.0]])
+        >>> cosine_prototypes(features, torch.tensor([0, 1, 1]))
+        Traceback (most recent call last):
+        hardsight.errors.InputError: the samples of class 1 have no common direction: they cancel out, or are all zeros.
+    """
+    check_pairs(features, labels)
+    (features,) = in_full_precision(features)
+    count = torch.bincount(labels)  # refuses negative labels
+    if not len(count) or int(count.min()) == 0:
+        raise InputError("labels must be 0 to k-1 with at least one sample each.")
+    unit = features * inverse_norms(features)[:, None]  # (n, d)
+    total = torch.zeros(len(count), features.shape[1], dtype=unit.dtype, device=unit.device).index_add(0, labels, unit)
+    length = torch.linalg.vector_norm(total, dim=1)
+    lost = torch.nonzero(length < 1e-6 * count)[:, 0]
+    if len(lost):
+        raise InputError(f"the samples of class {int(lost[0])} have no common direction: they cancel out, or are all zeros.")
+    return total / length[:, None]
+
+
+class NormalizedSoftmaxLoss(NormFaceLoss):
+    """Softmax on scaled cosines with a fixed scale, and a head that takes on new classes."""
+
+    def __init__(self, num_features: int, num_classes: int, *, scale: float = 20.0, **common: Any) -> None:
+        super().__init__(num_features, num_classes, scale=scale, learn_scale=False, **common)
+
+    def head_with(self, features: Tensor, labels: Tensor) -> Head:
+        """The head with k more classes, c to c + k - 1, each from some samples labeled 0 to k - 1."""
+        prototypes = cosine_prototypes(features.detach(), labels).to(self.weight.dtype)  # (k, d)
+        return Head("cosine", torch.cat([self.weight.detach(), prototypes]), scale=self.head.scale)

@@ -1,0 +1,44 @@
+"""Softmax cross-entropy on a linear layer: the baseline every other head is compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hardsight.head import Head
+from hardsight.losses.contract import HeadLoss, Reduction, check_batch
+
+
+def softmax_loss(
+    features: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    *,
+    reduction: Reduction = "mean",
+    class_weight: Tensor | None = None,
+) -> Tensor:
+    """Cross-entropy on features @ weight.T + bias."""
+    return F.cross_entropy(F.linear(features, weight, bias), labels, class_weight, reduction=reduction)
+
+
+class SoftmaxLoss(HeadLoss):
+    """`softmax_loss` with its own class vectors and bias: `nn.Linear` and cross-entropy in one."""
+
+    def __init__(self, num_features: int, num_classes: int, *, bias: bool = True, **common: Any) -> None:
+        super().__init__(num_features, num_classes, **common)
+        self.bias = nn.Parameter(torch.zeros(num_classes)) if bias else None
+
+    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        check_batch(features, labels, self.num_features, self.num_classes)
+        return softmax_loss(features, self.weight, self.bias, labels, reduction=self.reduction, class_weight=self.class_weight)
+
+    def logits(self, features: Tensor) -> Tensor:
+        return F.linear(features, self.weight, self.bias)
+
+    @property
+    def head(self) -> Head:
+        return Head("linear", self.weight.detach(), None if self.bias is None else self.bias.detach())

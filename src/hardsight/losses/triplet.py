@@ -1,0 +1,63 @@
+"""Triplet loss in FaceNet's form: squared distances of features of length 1 (Schroff et al., CVPR 2015, arXiv:1503.03832)."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from hardsight.errors import InputError
+from hardsight.losses.contract import Reduction, check_pairs, check_positive, check_reduction, in_full_precision, reduce_plain
+from hardsight.losses.cosine_softmax import inverse_norms
+
+Mining = Literal["all", "semihard"]
+
+
+def triplet_loss(
+    features: Tensor, labels: Tensor, *, margin: float = 0.2, mining: Mining = "all", reduction: Reduction = "mean"
+) -> Tensor:
+    """max(0, |a - p|^2 - |a - n|^2 + margin), features scaled to length 1.
+
+    Args:
+        features: (n, d).
+        labels: (n,) any integers.
+        margin: how much farther than the positive the negative should be.
+        mining: "all" triplets of the batch; "semihard": for each anchor and positive, the nearest negative that is
+            farther than the positive, or the farthest one if none is.
+        reduction: "mean" is over all these triplets, those at zero loss too. Without a triplet the loss is 0.
+    """
+    check_pairs(features, labels)
+    if mining not in get_args(Mining):
+        raise InputError(f"mining must be one of {', '.join(get_args(Mining))}, got {mining!r}.")
+    (features,) = in_full_precision(features)
+    unit = features * inverse_norms(features)[:, None]
+    with torch.autocast(unit.device.type, enabled=False):
+        square = 2 - 2 * unit @ unit.T  # (n, n)
+    same = labels[:, None] == labels
+    anchor, positive = torch.nonzero(same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device), as_tuple=True)
+    negative = ~same[anchor]  # (pairs, n)
+    usable = negative.any(1)
+    anchor, positive, negative = anchor[usable], positive[usable], negative[usable]
+    if not len(anchor):
+        return features.sum() * 0
+    to_positive, to_others = square[anchor, positive][:, None], square[anchor]  # (pairs, 1), (pairs, n)
+    if mining == "semihard":
+        farther = negative & (to_others > to_positive).detach()
+        nearest = torch.where(farther, to_others, torch.inf).amin(1)
+        farthest = torch.where(negative, to_others, -torch.inf).amax(1)
+        gap = to_positive[:, 0] - torch.where(farther.any(1), nearest, farthest)  # (pairs,)
+    else:
+        gap = (to_positive - to_others)[negative]  # (triplets,)
+    return reduce_plain((gap + margin).clamp_min(0), reduction)
+
+
+class TripletLoss(nn.Module):
+    """`triplet_loss` as a module."""
+
+    def __init__(self, *, margin: float = 0.2, mining: Mining = "all", reduction: Reduction = "mean") -> None:
+        super().__init__()
+        self.margin, self.mining, self.reduction = check_positive("margin", margin), mining, check_reduction(reduction)
+
+    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        return triplet_loss(features, labels, margin=self.margin, mining=self.mining, reduction=self.reduction)

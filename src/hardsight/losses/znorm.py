@@ -1,0 +1,48 @@
+"""The Z-loss: softplus of the own logit's z-score among all logits (de Brebisson and Vincent, arXiv:1604.08859).
+
+Not the (log Z)^2 penalty of language models, which is also called z-loss; hence the name here.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hardsight.errors import InputError
+from hardsight.losses.contract import Reduction, check_logits, check_positive, check_reduction, in_full_precision, reduce_plain
+
+
+def znorm_loss(
+    logits: Tensor, labels: Tensor, *, sharpness: float = 1.0, target: float | None = None, reduction: Reduction = "mean"
+) -> Tensor:
+    """log(1 + exp(a (b - z_y))) / a, with z the logits less their mean over their standard deviation over classes.
+
+    a is `sharpness`, b is `target`. A z-score is at most sqrt(c - 1), and b must be below it; half of it when not given.
+    Adding a number to all logits, or multiplying them by a positive one, changes nothing. So with two classes z_y is
+    +1 or -1 and there is nothing to learn: use it with more.
+    """
+    check_logits(logits, labels)
+    (logits,) = in_full_precision(logits)
+    highest = math.sqrt(logits.shape[1] - 1)
+    b = highest / 2 if target is None else target
+    if b >= highest:
+        raise InputError(f"target must be below sqrt(c - 1) = {highest:.4g}, the highest z-score there is, got {b}.")
+    centred = logits - logits.mean(1, keepdim=True)  # (n, c)
+    variance = centred.square().mean(1, keepdim=True).clamp_min(torch.finfo(logits.dtype).tiny ** 0.5)
+    z = centred.gather(1, labels[:, None])[:, 0] * variance[:, 0].rsqrt()  # (n,)
+    return reduce_plain(F.softplus(sharpness * (b - z)) / sharpness, reduction)
+
+
+class ZNormLoss(nn.Module):
+    """`znorm_loss` as a module."""
+
+    def __init__(self, *, sharpness: float = 1.0, target: float | None = None, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        self.sharpness, self.target = check_positive("sharpness", sharpness), target
+        self.reduction = check_reduction(reduction)
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return znorm_loss(logits, labels, sharpness=self.sharpness, target=self.target, reduction=self.reduction)

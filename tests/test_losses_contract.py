@@ -1,0 +1,256 @@
+"""What holds for every loss of a family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import Tensor, nn  # noqa: E402
+
+from hardsight import InputError, losses  # noqa: E402
+
+HEADS: dict[str, Callable[..., Any]] = {
+    "softmax": losses.SoftmaxLoss,
+    "avh": losses.AVHLoss,
+    "normface": losses.NormFaceLoss,
+    "cosface": losses.CosFaceLoss,
+    "arcface": losses.ArcFaceLoss,
+    "l_softmax": lambda *a, **k: losses.LSoftmaxLoss(*a, base=1.0, **k),
+    "a_softmax": losses.ASoftmaxLoss,
+    "gm": losses.GMLoss,
+    "lgm": losses.LGMLoss,
+    "lgm_shared": lambda *a, **k: losses.LGMLoss(*a, covariance="shared", **k),
+    "lgm_per_class": lambda *a, **k: losses.LGMLoss(*a, covariance="per_class", **k),
+    "center": losses.CenterLoss,
+    "normalized_softmax": losses.NormalizedSoftmaxLoss,
+    "dual_head": losses.DualHeadLoss,
+}
+LOGIT_LOSSES: dict[str, Callable[..., Any]] = {
+    "sum_exp": lambda **k: losses.CompSumLoss(tau=0, **k),
+    "cross_entropy": lambda **k: losses.CompSumLoss(tau=1, **k),
+    "gce": lambda **k: losses.CompSumLoss(tau=1.7, **k),
+    "mae": lambda **k: losses.CompSumLoss(tau=2, **k),
+    "znorm": losses.ZNormLoss,
+    "ldr": losses.LDRLoss,
+    "ldr_l1": lambda **k: losses.LDRLoss(normalise="l1", **k),
+}
+PAIR_LOSSES: dict[str, Callable[..., Any]] = {
+    "contrastive": losses.ContrastiveLoss,
+    "triplet": losses.TripletLoss,
+    "triplet_semihard": lambda **k: losses.TripletLoss(mining="semihard", **k),
+    "proto_triplet": losses.ProtoTripletLoss,
+    "icnn": losses.ICNNLoss,
+}
+
+
+def batch(n: int = 12, d: int = 7, c: int = 5, dtype: Any = None, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    features = torch.randn(n, d, generator=generator, dtype=torch.float64)
+    return features.to(dtype or torch.float64), torch.randint(0, c, (n,), generator=generator)
+
+
+def made(name: str, d: int = 7, c: int = 5, dtype: Any = None, **options: Any) -> Any:
+    torch.manual_seed(1)
+    return HEADS[name](d, c, **options).to(dtype or torch.float64).eval()  # eval: no centre or step moves
+
+
+# Heads
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_head_reductions_and_class_weights_follow_torch(name: str) -> None:
+    x, y = batch()
+    weight = torch.tensor([0.0, 1.0, 2.0, 3.0, 0.5], dtype=torch.float64)
+    each = made(name, reduction="none")(x, y)
+    assert each.shape == (12,)
+    torch.testing.assert_close(made(name)(x, y), each.mean())
+    torch.testing.assert_close(made(name, reduction="sum")(x, y), each.sum())
+    weighted = made(name, class_weight=weight)(x, y)
+    torch.testing.assert_close(weighted, (each * weight[y]).sum() / weight[y].sum())
+    torch.testing.assert_close(made(name, class_weight=weight, reduction="none")(x, y), each * weight[y])
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_head_is_the_logits(name: str) -> None:
+    x, _ = batch()
+    loss = made(name)
+    if loss.weight.shape[0] == 5 and getattr(loss, "log_variance", None) is not None:
+        nn.init.normal_(loss.log_variance)
+    torch.testing.assert_close(loss.head.logits(x), loss.logits(x).detach(), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_head_takes_over_a_linear_layer(name: str) -> None:
+    linear = nn.Linear(7, 5).double()
+    loss = made(name).load_linear(linear)
+    assert torch.equal(loss.weight, linear.weight) and loss.weight.requires_grad
+    assert (loss.num_classes, loss.num_features) == (5, 7)
+    with pytest.raises(InputError, match=r"\(5, 7\)"):
+        loss.load_linear(nn.Linear(7, 4))
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_head_gradients_are_those_of_its_value(name: str) -> None:
+    x, y = batch(n=6, d=4, c=3, seed=3)
+    loss = made(name, d=4, c=3)
+    parameters = [p for p in loss.parameters() if p.requires_grad and (name != "dual_head" or p is loss.weight)]
+
+    def value(x: Tensor, *_: Tensor) -> Tensor:
+        return loss(x, y)
+
+    assert torch.autograd.gradcheck(value, (x.requires_grad_(), *parameters), atol=1e-6)
+
+
+@pytest.mark.parametrize("c", [2, 5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", HEADS)
+def test_head_is_finite_along_opposite_and_at_zero(name: str, dtype: Any, c: int) -> None:
+    loss = made(name, c=c, dtype=torch.float32)
+    with torch.no_grad():
+        loss.weight[1] = 0  # a class without a direction
+    x = torch.stack([loss.weight[0], -loss.weight[0], 0 * loss.weight[0], 1e-20 * loss.weight[0], 100 * loss.weight[0]])
+    x = x.detach().to(dtype).requires_grad_()
+    for labels in (torch.zeros(5, dtype=torch.int64), torch.ones(5, dtype=torch.int64)):
+        value = loss(x, labels) if dtype == torch.float32 or name not in ("softmax", "center", "dual_head") else None
+        if value is None:  # a plain linear layer wants one precision: run it as mixed precision does
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                value = loss(x, labels)
+        value.backward()
+        assert value.isfinite() and x.grad is not None and x.grad.isfinite().all()
+        assert all(p.grad.isfinite().all() for p in loss.parameters() if p.grad is not None)
+        assert x.grad.dtype == dtype
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_head_with_many_classes(name: str) -> None:
+    x, y = batch(n=4, d=8, c=100_000, dtype=torch.float32)
+    loss = made(name, d=8, c=100_000, dtype=torch.float32)
+    x.requires_grad_()
+    loss(x, y).backward()
+    assert x.grad is not None and x.grad.isfinite().all() and x.grad.abs().sum() > 0
+    assert loss.weight.grad.isfinite().all() and loss.weight.grad[y].abs().sum() > 0
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_evaluation_knows_no_margin(name: str) -> None:
+    """logits() takes no label, so a margin cannot leak into predictions; a loss at margin 0 is its cross-entropy."""
+    x, _ = batch()
+    loss = made(name)
+    assert loss.logits(x).shape == (12, 5)
+    assert torch.equal(loss.logits(x).argmax(1), torch.as_tensor(loss.head.logits(x)).argmax(1))
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_head_refuses_what_does_not_fit(name: str) -> None:
+    loss = made(name)
+    x, y = batch()
+    for features, labels, message in (
+        (x[:, :6], y, r"features must have shape \(n, 7\)"),
+        (x, y[:5], "one label per sample"),
+        (x, y + 1, "labels must be 0 to 4"),
+        (x, y - y - 1, "unlabeled"),
+        (x, y.double(), "class indices"),
+    ):
+        with pytest.raises(InputError, match=message):
+            loss(features, labels)
+    with pytest.raises(InputError, match="reduction"):
+        made(name, reduction="average")
+    with pytest.raises(InputError, match="class_weight"):
+        made(name, class_weight=[1.0, 2.0])
+    with pytest.raises(InputError, match="two classes"):
+        HEADS[name](3, 1)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_head_can_be_saved_and_loaded(name: str) -> None:
+    loss, other = made(name), HEADS[name](7, 5).double()
+    other.load_state_dict(loss.state_dict())
+    x, y = batch()
+    assert torch.equal(loss(x, y), other.eval()(x, y))
+
+
+# Logit losses
+
+
+@pytest.mark.parametrize("name", LOGIT_LOSSES)
+def test_logit_loss_contract(name: str) -> None:
+    z, y = batch(d=5)
+    each = LOGIT_LOSSES[name](reduction="none")(z, y)
+    assert each.shape == (12,)
+    torch.testing.assert_close(LOGIT_LOSSES[name]()(z, y), each.mean())
+    torch.testing.assert_close(LOGIT_LOSSES[name](reduction="sum")(z, y), each.sum())
+    assert torch.autograd.gradcheck(lambda z: LOGIT_LOSSES[name]()(z, y), (z.requires_grad_(),))
+    with pytest.raises(InputError, match="labels must be 0 to 4"):
+        LOGIT_LOSSES[name]()(z, y + 5)
+    with pytest.raises(InputError, match="at least two classes"):
+        LOGIT_LOSSES[name]()(z[:, :1], y)
+
+
+@pytest.mark.parametrize("c", [2, 1000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", LOGIT_LOSSES)
+def test_logit_loss_is_finite_at_the_ends(name: str, dtype: Any, c: int) -> None:
+    z = torch.zeros(4, c, dtype=dtype)
+    z[1, 0], z[2, 0], z[3] = 200, -200, 1e4
+    z.requires_grad_()
+    value = LOGIT_LOSSES[name]()(z, torch.zeros(4, dtype=torch.int64))
+    value.backward()
+    assert value.isfinite() and z.grad is not None and z.grad.isfinite().all()
+
+
+# Pair losses
+
+
+@pytest.mark.parametrize("name", PAIR_LOSSES)
+def test_pair_loss_contract(name: str) -> None:
+    x, y = batch(c=3)
+    loss = PAIR_LOSSES[name]()
+    torch.testing.assert_close(loss(x, y), PAIR_LOSSES[name](reduction="none")(x, y).mean())
+    torch.testing.assert_close(PAIR_LOSSES[name](reduction="sum")(x, y), PAIR_LOSSES[name](reduction="none")(x, y).sum())
+    order = torch.randperm(12, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(loss(x, y), loss(x[order], y[order]))
+    torch.testing.assert_close(loss(x, y), loss(x, y * 7 + 100))  # labels are names only
+    assert torch.autograd.gradcheck(lambda x: loss(x, y), (x.requires_grad_(),))
+    with pytest.raises(InputError, match="one label per sample"):
+        loss(x, y[:3])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", PAIR_LOSSES)
+def test_pair_loss_is_finite_where_samples_coincide(name: str, dtype: Any) -> None:
+    x = torch.zeros(6, 4, dtype=dtype)
+    x[2:4] = 1.0
+    x[4], x[5] = 1e-20, -1.0
+    x.requires_grad_()
+    value = PAIR_LOSSES[name]()(x, torch.tensor([0, 1, 0, 1, 0, 1]))
+    value.backward()
+    assert value.isfinite() and x.grad is not None and x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("name", PAIR_LOSSES)
+def test_pair_loss_of_one_class_alone(name: str) -> None:
+    x, _ = batch()
+    value = PAIR_LOSSES[name]()(x.requires_grad_(), torch.zeros(12, dtype=torch.int64))
+    value.backward()
+    assert value.isfinite() and x.grad is not None and x.grad.isfinite().all()
+
+
+# All of them
+
+
+def test_every_public_loss_is_in_a_family_test_or_has_its_own() -> None:
+    assert sorted(losses.__all__) == losses.__all__
+    for name in losses.__all__:
+        assert getattr(losses, name).__doc__, name
+
+
+def test_autocast_does_not_touch_the_angles() -> None:
+    x, y = batch(dtype=torch.float32)
+    for name in ("avh", "normface", "cosface", "arcface", "l_softmax", "a_softmax", "lgm", "lgm_per_class"):
+        loss = made(name, dtype=torch.float32)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            mixed = loss(x, y)
+        assert mixed.dtype == torch.float32 and torch.equal(mixed, loss(x, y)), name
