@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALLED := $(VENV)/.installed
+INSTALLED := $(VENV)/.installed# hardsight and torch: enough for the demo
+TOOLS := $(VENV)/.tools# and what the tests need
 
 .PHONY: help demo test check nightly bench dist clean
 
@@ -12,23 +13,23 @@ help:  ## list the tasks
 demo: $(INSTALLED)  ## set up and run the main job on built-in digits
 	$(BIN)/hardsight demo -o hardsight-demo
 
-test: $(INSTALLED) check  ## set up, check and run the tests
+test: $(TOOLS) check  ## set up, check and run the tests
 	$(BIN)/python -m pytest -m "not slow"
 
-check: $(INSTALLED)  ## format, lint and types
+check: $(TOOLS)  ## format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-nightly: $(INSTALLED)  ## all tests, also the long ones
+nightly: $(TOOLS)  ## all tests, also the long ones
 	$(BIN)/python -m pytest
 
-bench: $(INSTALLED)  ## our speed against the limit and the peers
+bench: $(TOOLS)  ## our speed against the limit and the peers
 	$(BIN)/python -m pip install -q --group bench -c constraints.txt
 	$(BIN)/hardsight bench score
 	$(BIN)/hardsight bench extract
 
-dist: $(INSTALLED)  ## build the wheel and check it
+dist: $(TOOLS)  ## build the wheel and check it
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/twine check --strict dist/*
@@ -40,6 +41,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip -c constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt torch
-	$(BIN)/python -m pip install -q -c constraints.txt --group test --group models -e '.[torch]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[torch]'
+	touch $@
+
+# timm and torchvision ask for builds of torch that a machine without a GPU does not want: without their dependencies.
+$(TOOLS): $(INSTALLED)
+	$(BIN)/python -m pip install -q -c constraints.txt --group test --group models
 	$(BIN)/python -m pip install -q -c constraints.txt --no-deps timm torchvision
 	touch $@

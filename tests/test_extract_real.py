@@ -89,7 +89,7 @@ def test_all_of_pacs(tmp_path: Path) -> None:
     assert len(snapshot) == 9991
     check_like_the_originals(snapshot, at_least=0.4)
     table = hardsight.score(snapshot)  # a head fitted by cross-validation
-    assert np.mean(table["label"].to_numpy() == table["predicted"].to_numpy()) > 0.8
+    assert np.mean(table["label"].to_numpy() == table["predicted"].to_numpy()) > 0.75
 
 
 def check_like_the_originals(snapshot: Snapshot, at_least: float) -> None:
