@@ -26,6 +26,7 @@ from hardsight.losses.contract import in_full_precision
 Margin = Callable[[Tensor], Tensor]  # (n,) cosines to the own class -> (n,) what replaces them
 Logit = Literal["cosine", "angular"]
 
+NO_DIRECTION = 1e-12  # a vector this short counts as zero: its gradient, one over its length, would overflow
 BLOCK = 2**16  # entries worked on at a time: a few arrays of them stay in the cache
 
 
@@ -70,9 +71,10 @@ def arccos(cosine: Tensor) -> Tensor:
 
 
 def inverse_norms(x: Tensor) -> Tensor:
-    """1 / |row|, and 0 for a row of zeros, with a gradient of 0 there: (n, d) -> (n,)."""
+    """1 / |row|, and 0 for a row without direction, with a gradient of 0 there: (n, d) -> (n,)."""
     norm = torch.linalg.vector_norm(x, dim=1)
-    return torch.where(norm > 0, 1 / torch.where(norm > 0, norm, 1), 0)
+    directed = norm > NO_DIRECTION
+    return torch.where(directed, 1 / torch.where(directed, norm, 1), 0)
 
 
 class _Arccos(torch.autograd.Function):

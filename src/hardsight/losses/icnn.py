@@ -13,12 +13,14 @@ from hardsight.errors import InputError
 from hardsight.losses.contract import Reduction, check_pairs, check_reduction, in_full_precision, reduce_plain
 from hardsight.losses.contrastive import pair_squares
 
+NO_DISTANCE = 1e-12  # where all samples coincide, all distances count as 0
+
 
 def icnn_scores(features: Tensor, labels: Tensor, *, neighbours: int = 5) -> Tensor:
     """(n,) scores in [0, 1], 1 being best: the mean of a share and a closeness, both over the nearest neighbours.
 
     The share is of neighbours of the own class; it has no gradient. The closeness is the mean of 1 - u over neighbours of
-    the own class and u over the others, u being the distance over the largest one among the neighbours and itself.
+    the own class and u over the others, u being the distance over that to the farthest sample of the batch.
     """
     check_pairs(features, labels)
     if neighbours < 1:
@@ -30,9 +32,8 @@ def icnn_scores(features: Tensor, labels: Tensor, *, neighbours: int = 5) -> Ten
     hidden = square.detach().clone().fill_diagonal_(torch.inf)
     near = hidden.topk(min(neighbours, len(labels) - 1), largest=False).indices  # (n, k)
     same = labels[near] == labels[:, None]  # (n, k)
-    chosen = square.gather(1, near)
-    distance = torch.where(chosen > 0, chosen, 1).sqrt() * (chosen > 0)  # slope 0 where two samples coincide
-    u = distance / distance.amax(1, keepdim=True).clamp_min(torch.finfo(distance.dtype).tiny ** 0.5)
+    distance = torch.where(square > 0, square, 1).sqrt() * (square > 0)  # slope 0 where two samples coincide
+    u = distance.gather(1, near) / distance.amax(1, keepdim=True).clamp_min(NO_DISTANCE)  # (n, k)
     closeness = torch.where(same, 1 - u, u).mean(1)
     return (same.to(u.dtype).mean(1) + closeness) / 2
 

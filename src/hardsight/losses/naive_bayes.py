@@ -66,6 +66,15 @@ class GaussianNaiveBayes(nn.Module):
         return self.deviation / self.count.sum() + VARIANCE_FLOOR
 
     @property
+    def centre(self) -> Tensor:
+        """(d,) mean of all samples."""
+        return self.count @ self.mean / self.count.sum()
+
+    def _means(self) -> Tensor:
+        """(c, d) means; a class without samples lies at the centre, so that it costs the others no digits."""
+        return torch.where(self.count[:, None] > 0, self.mean, self.centre)
+
+    @property
     def log_prior(self) -> Tensor:
         """(c,) log of each class's share; very low, but finite, for a class without samples."""
         return (self.count / self.count.sum()).clamp_min(1e-300).log()
@@ -74,8 +83,8 @@ class GaussianNaiveBayes(nn.Module):
         """(n, d) -> (n, c), in at least float32."""
         (features,) = in_full_precision(features)
         deviation = self.variance.sqrt()
-        centre = self.mean.mean(0)  # distances do not change, and far-off features keep their digits
-        mean = ((self.mean - centre) / deviation).to(features.dtype)  # (c, d)
+        centre = self.centre  # distances do not change, and far-off features keep their digits
+        mean = ((self._means() - centre) / deviation).to(features.dtype)  # (c, d)
         x = ((features.to(centre.dtype) - centre) / deviation).to(features.dtype)  # (n, d)
         square = x.square().sum(1, keepdim=True) - 2 * x @ mean.T + mean.square().sum(1)
         return self.log_prior.to(features.dtype) - 0.5 * square.clamp_min(0)
@@ -85,4 +94,4 @@ class GaussianNaiveBayes(nn.Module):
 
     @property
     def head(self) -> Head:
-        return Head("gaussian", self.mean, log_variance=self.variance.log(), log_prior=self.log_prior)
+        return Head("gaussian", self._means(), log_variance=self.variance.log(), log_prior=self.log_prior)

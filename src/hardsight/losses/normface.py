@@ -60,4 +60,4 @@ class NormFaceLoss(HeadLoss):
 
     @property
     def head(self) -> Head:
-        return Head("cosine", self.weight.detach(), scale=float(self.log_scale.exp()))
+        return Head("cosine", self.weight.detach(), scale=self.log_scale.exp().item())

@@ -1,0 +1,118 @@
+"""`hardsight bench losses`: forward and backward of each head against `nn.Linear` and cross-entropy, and against the peers."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+from hardsight.bench.timing import Measurement, best_times, extra_memory, ratios
+from hardsight.errors import require
+
+BATCH, FEATURES = 256, 512
+CLASSES = (1000, 10000, 100000)
+BASELINE = "torch: nn.Linear + cross-entropy"
+TIME_LIMIT = {"AVHLoss": 1.35, "NormFaceLoss": 1.5, "CosFaceLoss": 1.5, "ArcFaceLoss": 1.5, "LGMLoss per class": 3.0}
+MEMORY_LIMIT = {"AVHLoss": 1.1}
+PEERS = ("NormalizedSoftmaxLoss", "CosFaceLoss", "ArcFaceLoss")
+
+
+def run(rounds: int = 7) -> list[Measurement]:
+    """Times at each number of classes, then memory; the peers where they are installed."""
+    require("torch", extra="torch", purpose="hardsight bench losses")
+    lines: list[Measurement] = []
+    for c in CLASSES:
+        repeat = max(1, rounds * (10 if c <= 1000 else 2 if c <= 10000 else 1))  # short work needs more tries
+        work = {name: _step(name, c) for name in _names()}
+        for function in work.values():
+            function()  # warm
+        lines += ratios(f"time, c = {c}", best_times(work, repeat), BASELINE, TIME_LIMIT)
+        del work
+    return lines + _memory()
+
+
+def _names() -> list[str]:
+    """What is measured, the baseline first."""
+    ours = [
+        "AVHLoss",
+        "NormFaceLoss",
+        "CosFaceLoss",
+        "ArcFaceLoss",
+        "LGMLoss identity",
+        "LGMLoss per class",
+        "AVH, straightforward",
+    ]
+    peers = [f"pytorch-metric-learning: {name}" for name in PEERS] if importlib.util.find_spec("pytorch_metric_learning") else []
+    return [BASELINE, *ours, *peers]
+
+
+def _step(name: str, c: int) -> Callable[[], object]:
+    """One forward and backward pass, to features and class vectors."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(BATCH, FEATURES, generator=generator, requires_grad=True)
+    labels = torch.randint(0, c, (BATCH,), generator=generator)
+    loss, parameters = _loss(name, c)
+
+    def step() -> None:
+        for tensor in (features, *parameters):
+            tensor.grad = None
+        loss(features, labels).backward()
+
+    return step
+
+
+def _loss(name: str, c: int) -> tuple[Callable[[Any, Any], Any], list[Any]]:
+    """The loss as a function of (features, labels), and its parameters."""
+    import torch
+    import torch.nn.functional as F
+
+    from hardsight import losses
+
+    torch.manual_seed(0)
+    if name == BASELINE:
+        linear = torch.nn.Linear(FEATURES, c)
+        return lambda x, y: F.cross_entropy(linear(x), y), list(linear.parameters())
+    if name == "AVH, straightforward":
+        weight = torch.nn.Parameter(torch.randn(c, FEATURES))
+        edge = 1 - 1e-6
+
+        def straightforward(x: Any, y: Any) -> Any:
+            cosine = F.linear(F.normalize(x), F.normalize(weight))
+            return F.cross_entropy(-10 * torch.acos(cosine.clamp(-edge, edge)), y)
+
+        return straightforward, [weight]
+    if name.startswith("pytorch-metric-learning: "):
+        kind = getattr(importlib.import_module("pytorch_metric_learning.losses"), name.split(": ")[1])
+        module = kind(num_classes=c, embedding_size=FEATURES)
+    else:
+        word, _, covariance = name.partition(" ")
+        options = {"covariance": covariance.replace(" ", "_")} if covariance else {}
+        module = getattr(losses, word)(FEATURES, c, **options)
+    return module, list(module.parameters())
+
+
+def _memory() -> list[Measurement]:
+    """Memory on top of parameters and batch, each in a process of its own: what an earlier one gave back would hide it."""
+    lines = []
+    for c in CLASSES[1:]:
+        used: dict[str, float] = {}
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as fresh:
+            for name in _names():
+                megabytes = fresh.submit(_extra_memory, name, c).result()
+                if megabytes is not None:
+                    used[name] = megabytes
+        lines += [
+            Measurement(f"extra memory, c = {c}", name, value, "MB", value / used[BASELINE], MEMORY_LIMIT.get(name))
+            for name, value in used.items()
+        ]
+    return lines
+
+
+def _extra_memory(name: str, c: int) -> float | None:
+    _step(name, 10)()  # libraries, threads and their buffers are not the loss's
+    return extra_memory(_step(name, c))

@@ -1,0 +1,254 @@
+"""L-GM, GM, center and the generative head: by a loop, against torch.distributions, and the known bugs of public ports."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+from torch import Tensor  # noqa: E402
+
+from hardsight import InputError  # noqa: E402
+from hardsight.losses import CenterLoss, GaussianNaiveBayes, GMLoss, LGMLoss, center_loss, lgm_loss  # noqa: E402
+from hardsight.losses.center import moved_centres  # noqa: E402
+from hardsight.losses.gaussian_energy import gaussian_energy  # noqa: E402
+
+SHAPES = {"identity": None, "shared": (6,), "per_class": (4, 6)}
+
+
+def case(covariance: str, n: int = 9, dtype: Any = torch.float64) -> tuple[Tensor, Tensor, Any, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(n, 6, generator=generator, dtype=dtype)
+    mean = torch.randn(4, 6, generator=generator, dtype=dtype)
+    shape = SHAPES[covariance]
+    v = None if shape is None else 0.5 * torch.randn(shape, generator=generator, dtype=dtype)
+    return x, mean, v, torch.randint(0, 4, (n,), generator=generator)
+
+
+def rows(v: Any) -> Tensor:
+    """The log-variances as (4, 6)."""
+    return torch.zeros(4, 6, dtype=torch.float64) if v is None else v.expand(4, 6)
+
+
+@pytest.mark.parametrize("covariance", SHAPES)
+def test_value_against_a_loop(covariance: str) -> None:
+    x, mean, v, y = case(covariance)
+    prior = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
+    got = lgm_loss(x, mean, v, y, alpha=0.7, likelihood=0.2, log_prior=prior.log(), reduction="none")
+    for i in range(len(x)):
+        z, own = [], 0.0
+        for k in range(4):
+            variance = rows(v)[k].exp()
+            d = 0.5 * float(((x[i] - mean[k]) ** 2 / variance).sum())
+            log_det = float(variance.log().sum())
+            mine = k == int(y[i])
+            z.append(math.log(float(prior[k])) - 0.5 * log_det - d * (1.7 if mine else 1.0))
+            own += (d + 0.5 * log_det) * mine
+        expected = math.log(sum(math.exp(a - z[int(y[i])]) for a in z)) + 0.2 * own
+        assert float(got[i]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("covariance", SHAPES)
+def test_gradients(covariance: str) -> None:
+    x, mean, v, y = case(covariance)
+    inputs = [t.requires_grad_() for t in (x, mean) + (() if v is None else (v,))]
+    upstream = torch.linspace(0.5, 2, 9, dtype=torch.float64)
+
+    def value(x: Tensor, mean: Tensor, v: Tensor | None = None) -> Tensor:
+        return lgm_loss(x, mean, v, y, alpha=0.7, likelihood=0.3, reduction="none") @ upstream
+
+    assert torch.autograd.gradcheck(value, inputs)
+    assert torch.autograd.gradcheck(lambda *t: gaussian_energy(t[0], t[1], t[2] if v is not None else None, y), inputs)
+
+
+def test_classes_in_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hardsight.losses import gaussian_energy as module
+
+    for covariance in SHAPES:
+        x, mean, v, y = case(covariance)
+        inputs = [t.requires_grad_() for t in (x, mean) + (() if v is None else (v,))]
+        whole = torch.autograd.grad(lgm_loss(x, mean, v, y), inputs)
+        monkeypatch.setattr(module, "BLOCK", 18)  # three classes, then one
+        torch.testing.assert_close(torch.autograd.grad(lgm_loss(x, mean, v, y), inputs), whole)
+        monkeypatch.undo()
+
+
+def test_identity_covariance_is_a_linear_classifier() -> None:
+    x, mean, _, y = case("identity")
+    expected = F.cross_entropy(x @ mean.T - 0.5 * (mean**2).sum(1), y)
+    torch.testing.assert_close(lgm_loss(x, mean, None, y, alpha=0.0, likelihood=0.0), expected)
+
+
+@pytest.mark.parametrize("covariance", SHAPES)
+def test_likelihood_is_that_of_a_gaussian(covariance: str) -> None:
+    """With the variance in the distance and the determinant: a public port leaves out the first, others the second."""
+    x, mean, v, y = case(covariance)
+    loss = LGMLoss(6, 4, covariance=covariance).double()  # type: ignore[arg-type]
+    with torch.no_grad():
+        loss.weight.copy_(mean)
+        if loss.log_variance is not None:
+            loss.log_variance.copy_(v)
+    normal = torch.distributions.MultivariateNormal(mean[y], torch.diag_embed(rows(v)[y].exp()))
+    torch.testing.assert_close(loss.log_likelihood(x, y).detach(), normal.log_prob(x))
+    predicted = loss.logits(x).argmax(1)
+    torch.testing.assert_close(loss.log_likelihood(x), loss.log_likelihood(x, predicted))
+    only_likelihood = lgm_loss(x, mean, v, y, likelihood=1.0) - lgm_loss(x, mean, v, y, likelihood=0.0)
+    torch.testing.assert_close(only_likelihood, -normal.log_prob(x).mean() - 3 * math.log(2 * math.pi))
+
+
+def test_likelihood_is_of_the_own_class_only() -> None:
+    """A public port averages the distances to all means; then a far-off mean of another class would count."""
+    x, mean, _, y = case("identity")
+    far = torch.cat([mean, torch.full((1, 6), 1e3, dtype=torch.float64)])
+    torch.testing.assert_close(lgm_loss(x, mean, None, y, likelihood=0.5), lgm_loss(x, far, None, y, likelihood=0.5))
+
+
+def test_shrinking_variances_do_not_pay() -> None:
+    """Where the distance forgets the variance, log|S| falls without end; here the loss has its minimum at the data's own."""
+    x, mean, _, y = case("identity", n=4000)
+    x = mean[y] + 0.5 * x
+    curve = [float(lgm_loss(x, mean, torch.full((6,), v).double(), y, alpha=0.0, likelihood=1.0)) for v in np.linspace(-4, 1, 21)]
+    assert np.linspace(-4, 1, 21)[int(np.argmin(curve))] == pytest.approx(math.log(0.25), abs=0.26)
+
+
+def test_margin_is_on_the_own_distance_and_not_on_the_determinant() -> None:
+    x, mean, v, y = case("per_class")
+    energy, own = gaussian_energy(x, mean, v, y)
+    logits = -energy + 0
+    logits[torch.arange(9), y] -= 0.7 * own
+    torch.testing.assert_close(lgm_loss(x, mean, v, y, alpha=0.7, likelihood=0.0), F.cross_entropy(logits, y))
+    assert lgm_loss(x, mean, v, y, alpha=0.7) > lgm_loss(x, mean, v, y, alpha=0.0)  # a public port never applied it
+
+
+@pytest.mark.parametrize("covariance", SHAPES)
+def test_far_off_features_keep_their_digits(covariance: str) -> None:
+    x, mean, v, y = case(covariance)
+    exact, exact_own = gaussian_energy(x, mean, v, y)
+    far = [t.float() for t in (x + 1000, mean + 1000)]
+    energy, own = gaussian_energy(far[0], far[1], None if v is None else v.float(), y)
+    log_det = 0.5 * rows(v).sum(1)
+    torch.testing.assert_close(energy.double() - log_det, exact - log_det, rtol=1e-3, atol=0)
+    torch.testing.assert_close(own.double(), exact_own, rtol=1e-3, atol=0)
+
+
+def test_tight_clusters_keep_their_own_distance() -> None:
+    """Samples a thousandth from their means: multiplied out, the own distance would be rounding noise."""
+    x, mean, _, y = case("identity")
+    near = mean[y] * 100 + 1e-3 * x
+    _, own = gaussian_energy(near.float(), (mean * 100).float(), None, y)
+    exact = 0.5 * ((near.float() - (mean[y] * 100).float()).double() ** 2).sum(1)
+    torch.testing.assert_close(own.double(), exact, rtol=1e-5, atol=0)
+
+
+def test_log_variances_are_held_and_come_back() -> None:
+    x, mean, _, y = case("identity", n=200)
+    low = torch.full((6,), -50.0, dtype=torch.float64, requires_grad=True)
+    high = torch.full((6,), 50.0, dtype=torch.float64, requires_grad=True)
+    for v, bound, sign in ((low, -4.0, -1), (high, 4.0, 1)):
+        value = lgm_loss(x, mean, v, y, likelihood=1.0, alpha=0.0)
+        torch.testing.assert_close(value, lgm_loss(x, mean, torch.full_like(v, bound), y, likelihood=1.0, alpha=0.0))
+        (grad,) = torch.autograd.grad(value, v)
+        assert (sign * grad > 0).all()  # a step against the gradient leads back
+    shrinking = torch.full((6,), -50.0, dtype=torch.float64, requires_grad=True)
+    (grad,) = torch.autograd.grad(lgm_loss(mean[y], mean, shrinking, y, likelihood=1.0, alpha=0.0), shrinking)
+    assert (grad == 0).all()  # and no step leads further out
+
+
+def test_no_array_of_samples_times_classes_times_dimensions() -> None:
+    """2 * 10^10 numbers would be 80 GB."""
+    loss = LGMLoss(64, 20_000, covariance="per_class")
+    x = torch.randn(64, 64, requires_grad=True)
+    loss(x.repeat(1, 1), torch.arange(64)).backward()
+    assert x.grad is not None and x.grad.isfinite().all()
+
+
+def test_warm_up() -> None:
+    x, mean, _, y = case("identity")
+    loss = LGMLoss(6, 4, alpha=1.0, likelihood=0.1, warmup_epochs=10).double()
+    with torch.no_grad():
+        loss.weight.copy_(mean)
+    for epoch, alpha, likelihood in ((0, 0.1, 0.001), (5, 0.55, 0.0505), (10, 1.0, 0.1), (99, 1.0, 0.1)):
+        loss.set_epoch(epoch)
+        torch.testing.assert_close(loss(x, y), lgm_loss(x, mean, None, y, alpha=alpha, likelihood=likelihood))
+
+
+def test_gm_is_lgm_without_margin() -> None:
+    x, _, _, y = case("identity")
+    gm = GMLoss(6, 4, likelihood=0.2).double()
+    torch.testing.assert_close(gm(x, y), lgm_loss(x, gm.weight, None, y, alpha=0.0, likelihood=0.2))
+
+
+def test_lgm_options_are_checked() -> None:
+    for options, message in (
+        ({"covariance": "full"}, "identity, shared, per_class"),
+        ({"prior": [0.5, 0.5]}, "4 positive numbers"),
+        ({"prior": [1.0, 1.0, 1.0, 1.0]}, "sum to 1"),
+        ({"bounds": (4.0, -4.0)}, "lower one first"),
+        ({"alpha": -1.0}, "alpha"),
+    ):
+        with pytest.raises(InputError, match=message):
+            LGMLoss(6, 4, **options)  # type: ignore[arg-type]
+
+
+# Center
+
+
+def test_center_by_hand() -> None:
+    x = torch.tensor([[1.0, 1.0], [3.0, 1.0], [0.0, 4.0]])
+    y = torch.tensor([0, 0, 1])
+    centres = torch.tensor([[1.0, 1.0], [0.0, 0.0], [5.0, 5.0]])
+    assert center_loss(x, centres, y, reduction="none").tolist() == [0.0, 2.0, 8.0]
+    moved = moved_centres(centres, x, y, rate=0.5)
+    # class 0: sum of differences (-2, 0) over 1 + 2; class 1: (0, -4) over 1 + 1; class 2 has no sample
+    torch.testing.assert_close(moved, torch.tensor([[1 + 1 / 3, 1.0], [0.0, 1.0], [5.0, 5.0]]))
+
+
+def test_center_moves_in_training_only() -> None:
+    loss = CenterLoss(6, 4, pull=0.5).double()
+    x, _, _, y = case("identity")
+    first = loss(x, y)
+    torch.testing.assert_close(first, F.cross_entropy(loss.logits(x), y) + 0.25 * (x**2).sum(1).mean())
+    held = loss.centres.clone()
+    assert held.abs().sum() > 0
+    loss.eval()(x, y)
+    assert torch.equal(loss.centres, held)
+
+
+# Generative head
+
+
+def test_naive_bayes_streams() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(300, 5)) + 1000, rng.integers(0, 3, 300)
+    x[y == 1] += 2
+    model = GaussianNaiveBayes(5, 4)  # class 3 never comes
+    for part in np.array_split(rng.permutation(300), 7):
+        model.update(torch.from_numpy(x[part]), torch.from_numpy(y[part]))
+    mean = np.stack([x[y == k].mean(0) for k in range(3)])
+    share = np.array([(y == k).mean() for k in range(3)])
+    variance = sum(share[k] * x[y == k].var(0) for k in range(3)) + 1e-9
+    np.testing.assert_allclose(model.mean[:3].numpy(), mean)
+    np.testing.assert_allclose(model.variance.numpy(), variance)
+    exact = np.log(share) - 0.5 * (((x[:, None] - mean) ** 2) / variance).sum(2)
+    got = model.logits(torch.from_numpy(x))
+    np.testing.assert_allclose((got[:, :3] - got[:, :1]).numpy(), exact - exact[:, :1], atol=1e-9)
+    assert (got.argmax(1) != 3).all() and torch.equal(
+        got.argmax(1), torch.as_tensor(model.head.logits(torch.from_numpy(x))).argmax(1)
+    )
+    coarse = model.logits(torch.from_numpy(x).float())
+    np.testing.assert_allclose((coarse[:, :3] - coarse[:, :1]).numpy(), exact - exact[:, :1], atol=2e-3)
+
+
+def test_naive_bayes_in_one_batch_or_many() -> None:
+    x, _, _, y = case("identity", n=50)
+    once, often = GaussianNaiveBayes(6, 4).update(x, y), GaussianNaiveBayes(6, 4)
+    for i in range(50):
+        often.update(x[i : i + 1], y[i : i + 1])
+    for name in ("count", "mean", "variance"):
+        torch.testing.assert_close(getattr(once, name), getattr(often, name))
+    with pytest.raises(InputError, match="fit first"):
+        GaussianNaiveBayes(6, 4).logits(x)

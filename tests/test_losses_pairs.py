@@ -1,0 +1,128 @@
+"""Pair losses: by hand, by a loop, against torch and pytorch-metric-learning."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+from torch import Tensor  # noqa: E402
+
+from hardsight import InputError  # noqa: E402
+from hardsight.losses import contrastive_loss, icnn_loss, icnn_scores, proto_triplet_loss, triplet_loss  # noqa: E402
+from hardsight.losses.proto_triplet import batch_prototypes  # noqa: E402
+
+
+def case(n: int = 12, d: int = 5, c: int = 3) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(n, d, generator=generator, dtype=torch.float64), torch.randint(0, c, (n,), generator=generator)
+
+
+def test_contrastive_against_a_loop() -> None:
+    x, y = case()
+    x /= 3
+    expected = []
+    for i, j in itertools.combinations(range(12), 2):
+        d = math.dist(x[i].tolist(), x[j].tolist())
+        expected.append(0.5 * d**2 if y[i] == y[j] else 0.5 * max(0.0, 1.2 - d) ** 2)
+    got = contrastive_loss(x, y, margin=1.2, reduction="none")
+    torch.testing.assert_close(got, torch.tensor(expected, dtype=torch.float64))
+
+
+def test_contrastive_far_from_the_origin() -> None:
+    x, y = case()
+    torch.testing.assert_close(contrastive_loss((x + 1000).float(), y).double(), contrastive_loss(x, y), rtol=1e-3, atol=0)
+
+
+def test_triplet_against_a_loop() -> None:
+    x, y = case()
+    unit = F.normalize(x)
+    every, semihard = [], []
+    for a, p in itertools.permutations(range(12), 2):
+        if y[a] != y[p]:
+            continue
+        to_p = math.dist(unit[a].tolist(), unit[p].tolist()) ** 2
+        to_n = [math.dist(unit[a].tolist(), unit[n].tolist()) ** 2 for n in range(12) if y[n] != y[a]]
+        every += [max(0.0, to_p - d + 0.2) for d in to_n]
+        farther = [d for d in to_n if d > to_p]
+        semihard.append(max(0.0, to_p - (min(farther) if farther else max(to_n)) + 0.2))
+    assert float(triplet_loss(x, y)) == pytest.approx(sum(every) / len(every))
+    assert float(triplet_loss(x, y, mining="semihard")) == pytest.approx(sum(semihard) / len(semihard))
+    with pytest.raises(InputError, match="all, semihard"):
+        triplet_loss(x, y, mining="hardest")  # type: ignore[arg-type]
+
+
+def test_triplet_against_torch() -> None:
+    x, _ = case(n=3)
+    squared = torch.nn.TripletMarginWithDistanceLoss(
+        distance_function=lambda a, b: ((a - b) ** 2).sum(1), margin=0.2, reduction="none"
+    )
+    a, p, n = F.normalize(x)
+    expected = torch.stack([squared(u[None], v[None], n[None])[0] for u, v in ((a, p), (p, a))])
+    torch.testing.assert_close(triplet_loss(x, torch.tensor([5, 5, 9]), reduction="none"), expected)
+
+
+def test_triplet_against_pytorch_metric_learning() -> None:
+    peers = pytest.importorskip("pytorch_metric_learning.losses")
+    from pytorch_metric_learning.distances import LpDistance
+    from pytorch_metric_learning.reducers import MeanReducer
+
+    x, y = case()
+    peer: Any = peers.TripletMarginLoss(margin=0.2, distance=LpDistance(power=2), reducer=MeanReducer())
+    torch.testing.assert_close(triplet_loss(x, y), peer(x, y), rtol=1e-5, atol=1e-6)
+
+
+def test_no_pair_and_no_triplet_is_no_loss() -> None:
+    x, _ = case(n=3)
+    x.requires_grad_()
+    for value in (
+        contrastive_loss(x[:1], torch.tensor([0])),
+        triplet_loss(x, torch.tensor([0, 1, 2])),
+        triplet_loss(x, torch.tensor([0, 0, 0])),
+    ):
+        value.backward()
+        assert float(value.detach()) == 0 and x.grad is not None and (x.grad == 0).all()
+
+
+def test_proto_triplet_by_hand() -> None:
+    prototypes = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 8.0]])
+    x = torch.tensor([[1.0, 0.0], [1.4, 0.0], [0.0, 0.0]])
+    got = proto_triplet_loss(x, prototypes, torch.tensor([0, 0, 1]), reduction="none")
+    torch.testing.assert_close(got, torch.tensor([0.0, 0.3, 3.5]))  # 1 - 2 + .5; 1.4 - 1.6 + .5; 3 - 0 + .5
+    with pytest.raises(InputError, match="two prototypes"):
+        proto_triplet_loss(x, prototypes[:1], torch.tensor([0, 0, 0]))
+
+
+def test_batch_prototypes_are_class_means() -> None:
+    x, y = case()
+    prototypes, place = batch_prototypes(x, y * 10)
+    for k, label in enumerate(y.unique()):
+        torch.testing.assert_close(prototypes[k], x[y == label].mean(0))
+    assert torch.equal(y.unique()[place], y)
+
+
+def test_icnn_against_a_loop() -> None:
+    x, y = case()
+    expected = []
+    for i in range(12):
+        others = sorted((math.dist(x[i].tolist(), x[j].tolist()), j) for j in range(12) if j != i)
+        others, far = others[:4], others[-1][0]
+        same = [bool(y[j] == y[i]) for _, j in others]
+        closeness = sum(1 - d / far if s else d / far for (d, _), s in zip(others, same, strict=True)) / 4
+        expected.append((sum(same) / 4 + closeness) / 2)
+    scores = icnn_scores(x, y, neighbours=4)
+    torch.testing.assert_close(scores, torch.tensor(expected, dtype=torch.float64))
+    torch.testing.assert_close(icnn_loss(x, y, neighbours=4), -scores.clamp_min(1e-6).log().mean())
+
+
+def test_icnn_prefers_separated_classes() -> None:
+    x, y = case(n=60)
+    apart = x + 20 * F.one_hot(y, 5)
+    assert icnn_scores(apart, y).mean() > icnn_scores(x, y).mean() + 0.2
+    for bad, message in (({"neighbours": 0}, "one neighbour"), ({}, "two samples")):
+        with pytest.raises(InputError, match=message):
+            icnn_scores(x[:1] if not bad else x, y[:1] if not bad else y, **bad)
