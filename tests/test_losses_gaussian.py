@@ -15,7 +15,7 @@ from torch import Tensor  # noqa: E402
 from hardsight import InputError  # noqa: E402
 from hardsight.losses import CenterLoss, GaussianNaiveBayes, GMLoss, LGMLoss, center_loss, lgm_loss  # noqa: E402
 from hardsight.losses.center import moved_centres  # noqa: E402
-from hardsight.losses.gaussian_energy import gaussian_energy  # noqa: E402
+from hardsight.losses.gaussian_logits import gaussian_logits  # noqa: E402
 
 SHAPES = {"identity": None, "shared": (6,), "per_class": (4, 6)}
 
@@ -62,11 +62,11 @@ def test_gradients(covariance: str) -> None:
         return lgm_loss(x, mean, v, y, alpha=0.7, likelihood=0.3, reduction="none") @ upstream
 
     assert torch.autograd.gradcheck(value, inputs)
-    assert torch.autograd.gradcheck(lambda *t: gaussian_energy(t[0], t[1], t[2] if v is not None else None, y), inputs)
+    assert torch.autograd.gradcheck(lambda *t: gaussian_logits(t[0], t[1], t[2] if v is not None else None, y, alpha=0.3), inputs)
 
 
 def test_classes_in_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hardsight.losses import gaussian_energy as module
+    from hardsight.losses import gaussian_logits as module
 
     for covariance in SHAPES:
         x, mean, v, y = case(covariance)
@@ -117,9 +117,8 @@ def test_shrinking_variances_do_not_pay() -> None:
 
 def test_margin_is_on_the_own_distance_and_not_on_the_determinant() -> None:
     x, mean, v, y = case("per_class")
-    energy, own = gaussian_energy(x, mean, v, y)
-    logits = -energy + 0
-    logits[torch.arange(9), y] -= 0.7 * own
+    logits, own = gaussian_logits(x, mean, v, y)
+    logits[torch.arange(9), y] -= 0.7 * (own - 0.5 * rows(v)[y].sum(1))
     torch.testing.assert_close(lgm_loss(x, mean, v, y, alpha=0.7, likelihood=0.0), F.cross_entropy(logits, y))
     assert lgm_loss(x, mean, v, y, alpha=0.7) > lgm_loss(x, mean, v, y, alpha=0.0)  # a public port never applied it
 
@@ -127,19 +126,17 @@ def test_margin_is_on_the_own_distance_and_not_on_the_determinant() -> None:
 @pytest.mark.parametrize("covariance", SHAPES)
 def test_far_off_features_keep_their_digits(covariance: str) -> None:
     x, mean, v, y = case(covariance)
-    exact, exact_own = gaussian_energy(x, mean, v, y)
-    far = [t.float() for t in (x + 1000, mean + 1000)]
-    energy, own = gaussian_energy(far[0], far[1], None if v is None else v.float(), y)
     log_det = 0.5 * rows(v).sum(1)
-    torch.testing.assert_close(energy.double() - log_det, exact - log_det, rtol=1e-3, atol=0)
-    torch.testing.assert_close(own.double(), exact_own, rtol=1e-3, atol=0)
+    exact, _ = gaussian_logits(x, mean, v, y)
+    got, _ = gaussian_logits((x + 1000).float(), (mean + 1000).float(), None if v is None else v.float(), y)
+    torch.testing.assert_close(got.double() + log_det, exact + log_det, rtol=1e-3, atol=0)
 
 
 def test_tight_clusters_keep_their_own_distance() -> None:
     """Samples a thousandth from their means: multiplied out, the own distance would be rounding noise."""
     x, mean, _, y = case("identity")
     near = mean[y] * 100 + 1e-3 * x
-    _, own = gaussian_energy(near.float(), (mean * 100).float(), None, y)
+    _, own = gaussian_logits(near.float(), (mean * 100).float(), None, y)
     exact = 0.5 * ((near.float() - (mean[y] * 100).float()).double() ** 2).sum(1)
     torch.testing.assert_close(own.double(), exact, rtol=1e-5, atol=0)
 

@@ -33,6 +33,8 @@ def as_matrix(x: Any, name: str) -> Any:
     """A 2-D array or tensor of numbers; its precision and byte order are left as they are."""
     if is_tensor(x):
         x = x.detach()
+        if x.is_complex() or x.dtype == sys.modules["torch"].bool:
+            raise InputError(f"{name} must hold numbers, got {x.dtype}.")
     else:
         x = _as_array(x, name)
         if x.dtype.kind not in "fiu" and x.dtype.name != "bfloat16":
@@ -47,8 +49,8 @@ def widened(x: Any) -> Any:
     """The same values in float32, or in float64 if they have eight bytes each: what all computation is done in."""
     if is_tensor(x):
         torch = sys.modules["torch"]
-        return x.to(torch.float64 if x.dtype.itemsize == 8 else torch.float32)
-    return x.astype(np.float64 if x.dtype.itemsize == 8 else np.float32, copy=False)
+        return x.to(torch.float64 if x.dtype.itemsize >= 8 else torch.float32)
+    return x.astype(np.float64 if x.dtype.itemsize >= 8 else np.float32, copy=False)
 
 
 def _as_array(x: Any, name: str) -> np.ndarray:
@@ -146,6 +148,8 @@ def check_ids(ids: Any, num_samples: int) -> np.ndarray:
     if column.shape != (num_samples,):
         raise InputError(f"ids must have one entry per sample, got shape {column.shape} for {num_samples} samples.")
     if column.dtype.kind in "iu":
+        if column.dtype.kind == "u" and column.max(initial=0) > np.iinfo(np.int64).max:
+            raise InputError(f"integer ids must be below 2^63, got {column.max()}. Give such ids as strings.")
         return column.astype(np.int64)
     if column.dtype.kind == "U":
         return column.astype(object)

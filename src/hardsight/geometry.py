@@ -59,6 +59,7 @@ def angles(features: Any, weight: Any) -> Any:
     usable = xp.isfinite(largest) & (largest > 0)
     safe = xp.where(usable, largest, xp.ones_like(largest))
     unit = xp.where(usable[:, None], features / safe[:, None], xp.ones_like(features))  # (n, d)
+    weight = weight / xp.amax(xp.abs(weight), axis=1)[:, None]  # only directions count: 1e30 must not overflow
     theta = unit @ weight.T / row_norms(unit, xp)[:, None] / row_norms(weight, xp)  # (n, c) cosines
     cosines_to_angles(theta, unit, weight)
     theta[~usable] = float("nan")
@@ -71,6 +72,16 @@ def row_norms(x: Any, xp: ModuleType) -> Any:
         with np.errstate(over="ignore"):  # 1e20 squared is infinite in float32: such rows go through float64
             return np.sqrt(np.vecdot(x, x))
     return xp.linalg.vector_norm(x, axis=1)
+
+
+def safe_row_norms(x: Any, xp: ModuleType) -> Any:
+    """The same where squares would over- or underflow: each row is scaled by its largest value first."""
+    plain = row_norms(x, xp)
+    if bool(((plain > 1e-15) & (plain < 1e15)).all()):
+        return plain
+    largest = xp.amax(xp.abs(x), axis=1)  # (n,)
+    scale = xp.where(largest > 0, largest, xp.ones_like(largest))
+    return scale * row_norms(x / scale[:, None], xp)
 
 
 def cosines_to_angles(cosine: Any, x: Any, w: Any, scratch: tuple[Any, Any] | None = None) -> None:

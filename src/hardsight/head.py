@@ -118,7 +118,10 @@ class Head:
             product = features @ head.weight.T  # (n, c)
             return product if head.bias is None else product + head.bias
         if head.kind == "gaussian":
-            return head._log_joint(features)
+            # Distances to far-off means cancel: they are taken in float64, whatever the features are.
+            wide = features.astype(np.float64) if namespace(features) is np else features.double()
+            joint = self.like(wide)._log_joint(wide)
+            return joint.astype(features.dtype) if namespace(features) is np else joint.to(features.dtype)
         theta = angles(features, head.weight)  # (n, c)
         xp, scale = namespace(theta), head.scale or 1.0
         return scale * xp.cos(theta) if head.kind == "cosine" else -scale * theta

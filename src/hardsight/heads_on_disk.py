@@ -60,6 +60,8 @@ def head_from_arrays(path: Place, arrays: dict[str, Any]) -> tuple[Head | None, 
     """The head among arrays with the vocabulary's names, if there is a weight."""
     names = [str(name) for name in np.atleast_1d(arrays["class_names"])] if "class_names" in arrays else None
     if "weight" not in arrays:
+        if "bias" in arrays:
+            raise FileError(f"{path}: there is a bias in it, but no weight to go with it.")
         return None, names
     kind = str(arrays["kind"]) if "kind" in arrays else "linear"
     scale = arrays["scale"] if "scale" in arrays else None

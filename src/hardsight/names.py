@@ -13,8 +13,8 @@ def read_class_names(path: str | os.PathLike[str], num_classes: int | None = Non
     """The names in the order of the classes; as many as there are classes."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
-        names = json.loads(text) if path.suffix.lower() == ".json" else text.splitlines()
+        text = path.read_text(encoding="utf-8-sig")
+        names = json.loads(text) if path.suffix.lower() == ".json" else text.removesuffix("\n").split("\n")
     except (OSError, ValueError) as error:
         raise FileError(f"{path}: class names could not be read: {error}") from error
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

@@ -4,7 +4,7 @@ not seen it."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from hardsight.head import Head
 
 
 def out_of_sample_heads(
-    features: np.ndarray, labels: np.ndarray, *, folds: int = 5, seed: int = 0, on_fold: Callable[[], None] | None = None
+    features: np.ndarray, labels: np.ndarray, *, folds: int = 5, seed: int = 0
 ) -> Iterator[tuple[np.ndarray, Head]]:
     """Row indices and the head to score them by: each fold once, then unlabeled rows by a head fitted to all others.
 
@@ -34,8 +34,6 @@ def out_of_sample_heads(
     splits = StratifiedKFold(min(folds, int(counts.min())), shuffle=True, random_state=seed)
     for train, test in splits.split(known, labels[known]):
         yield known[test], fit_linear_head(features[known[train]], labels[known[train]], c)
-        if on_fold is not None:
-            on_fold()
     rest = np.setdiff1d(np.arange(len(labels)), known)
     if len(rest):
         yield rest, fit_linear_head(features[known], labels[known], c)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_labels
+from hardsight.checks import check_ids, check_labels
 from hardsight.errors import FileError, InputError
 from hardsight.places import Place, Remote, readable
 from hardsight.reading import first_line
@@ -55,6 +55,9 @@ class SampleFiles:
         integer = not self.has_ids or pa.types.is_integer(schema.field("id").type)
         self.id_type = pa.int64() if integer else pa.string()
         self.width = self._width(files[0], schema.field(self.evidence).type)
+
+    def __len__(self) -> int:
+        return self.num_samples
 
     def pieces(self, rows: int) -> list[range]:
         """Rows that are read together: a row group each, whatever was asked for."""
@@ -167,7 +170,7 @@ def _ids(column: pa.Array, file: Place) -> np.ndarray:
     if column.null_count:
         raise InputError(f"{file}: the column id must not hold nulls, found {column.null_count}.")
     if pa.types.is_integer(column.type):
-        return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.int64)
+        return check_ids(column.to_numpy(zero_copy_only=False), len(column))
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
         return np.array(column.to_pylist(), dtype=object)
     raise InputError(f"{file}: the column id must hold strings or integers, got {column.type}.")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.checks import to_numpy
+from hardsight.checks import to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.probe import out_of_sample_heads
@@ -224,7 +224,7 @@ class Job:
         evidence = self.snapshot.source.evidence
         if evidence != "features":
             try:
-                logits = probs_to_logits(batch.values) if evidence == "probs" else batch.values
+                logits = probs_to_logits(batch.values) if evidence == "probs" else widened(batch.values)
             except InputError as error:
                 raise InputError(f"{self.snapshot.name or 'probs'}: {error}") from error
             return logits, sweep_logits(logits, batch.labels, passes)

@@ -115,6 +115,8 @@ class Snapshot:
         if len(given) != 1:
             raise InputError(f"a snapshot holds one of features, logits or probs, got {' and '.join(given) or 'none'}.")
         ((evidence, values),) = given.items()
+        if bias is not None and head is None:
+            raise InputError("bias goes with a weight, and there is none: give head= as well.")
         source = ArraySource(evidence, as_matrix(values, evidence), labels, ids, columns or {})
         self._set(source, None if head is None else as_head(head, bias), class_names, name=None)
 
@@ -275,7 +277,10 @@ def _from_run(path: Place) -> tuple[SampleFiles, Head | None, list[str] | None]:
     if not files or any(not file.resolve().is_relative_to(path.resolve()) for file in files):
         raise FileError(f"{manifest}: lists no samples of its own.")
     head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
-    return SampleFiles(files), head, names
+    samples, listed = SampleFiles(files), [part.get("rows") for part in parts if part["name"].startswith("samples/")]
+    if None not in listed and sum(listed) != len(samples):
+        raise FileError(f"{path} was changed: its run.json lists {sum(listed)} rows, its samples hold {len(samples)}.")
+    return samples, head, names
 
 
 def write_samples(

@@ -39,6 +39,8 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
     """
     if by not in table.column_names:
         raise InputError(f"the table has no column {by!r}; it has {', '.join(table.column_names)}.")
+    if top is not None and top < 0:
+        raise InputError(f"top must not be negative, got {top}.")
     values = np.asarray(table.column(by).to_numpy(), dtype=np.float64)
     key = -values if by not in SCORES or SCORES[by].hard == "high" else values
     order = np.argsort(key, kind="stable")[: np.isfinite(values).sum()]

@@ -64,3 +64,20 @@ def bench_cluster(
     from hardsight.bench.timing import report
 
     report(run(n, rounds), json)
+
+
+@bench.command("losses")
+def bench_losses(
+    rounds: int = typer.Option(7, min=1, help="Interleaved rounds; the best of each counts."),
+    json: Path = typer.Option(None, "--json", help="Also write the table as JSON."),
+) -> None:
+    """Forward and backward of each head against nn.Linear and cross-entropy, and their extra memory.
+
+    \b
+    Example:
+        hardsight bench losses --rounds 3 --json bench.json
+    """
+    from hardsight.bench.losses import run
+    from hardsight.bench.timing import report
+
+    report(run(rounds), json)

@@ -55,7 +55,7 @@ def score(
         to = where / "scores.parquet"
     if to is not None:
         check_format(to)
-        if to.resolve() == where.resolve():
+        if to.resolve() in (where.resolve(), (where / "samples" / to.name).resolve()):
             raise InputError(f"{to} is the input; write to another name.")
     opened = Snapshot.load(where, head=head, labels=labels)
     names = opened.class_names if class_names is None else read_class_names(class_names, opened.num_classes)
@@ -93,6 +93,6 @@ def _parse_shard(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     index, slash, count = text.partition("/")
-    if not (slash and index.isdigit() and count.isdigit()):
+    if not (slash and index.isdecimal() and count.isdecimal()):
         raise InputError(f"--shard must look like 0/4, got {text!r}.")
     return int(index), int(count)

@@ -27,7 +27,7 @@ Margin = Callable[[Tensor], Tensor]  # (n,) cosines to the own class -> (n,) wha
 Logit = Literal["cosine", "angular"]
 
 NO_DIRECTION = 1e-12  # a vector this short counts as zero: its gradient, one over its length, would overflow
-BLOCK = 2**16  # entries worked on at a time: a few arrays of them stay in the cache
+BLOCK = 2**17  # entries worked on at a time: a few arrays of them stay in the cache
 
 
 def cosine_cross_entropy(
@@ -94,57 +94,56 @@ class _CosineCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, w: Tensor, labels: Tensor, scale: Tensor, logit: Logit, margin: Margin | None) -> Tensor:
         x_inverse, w_inverse = inverse_norms(x), inverse_norms(w)  # (n,), (c,)
-        rows = x @ w.T  # (n, c), soon cosines, in the end the gradient
+        unit = x * x_inverse[:, None]  # (n, d)
+        rows = unit @ w.T  # (n, c), soon cosines, in the end the gradient
         losses, by_scale = torch.empty_like(x_inverse), torch.empty_like(x_inverse)
         want_gradient, want_scale = any(ctx.needs_input_grad[:4]), ctx.needs_input_grad[3]
         s, step = float(scale), max(1, BLOCK // len(w))
+        scaled_inverse = w_inverse * s
+        edge = 1 - torch.finfo(rows.dtype).eps / 2  # the last number before 1: rounding can carry a cosine past it
+        changed = slope = None
+        if margin is not None:
+            own_cosine = rows.gather(1, labels[:, None])[:, 0] * w_inverse[labels]  # (n,)
+            changed, slope = _with_slope(margin, own_cosine.clamp(-1, 1))
         spare = rows.new_empty(2, min(step, len(x)), len(w))
         for start in range(0, len(x), step):
             part = slice(start, start + step)
-            cosine = rows[part]  # (b, c), a view: written in place
+            cosine, own = rows[part], labels[part, None]  # (b, c) a view, written in place; (b, 1)
             z, p = spare[0, : len(cosine)], spare[1, : len(cosine)]
-            cosine.mul_(w_inverse).mul_(x_inverse[part, None]).clamp_(-1, 1)  # rounding can carry a cosine just past 1
-            own = labels[part, None]  # (b, 1)
             if logit == "angular":
+                cosine.mul_(w_inverse).clamp_(-edge, edge)
                 torch.acos(cosine, out=z).mul_(-s)
             else:
-                torch.mul(cosine, s, out=z)
-            slope = None
-            if margin is not None:
-                changed, slope = _with_slope(margin, cosine.gather(1, own)[:, 0])
-                z.scatter_(1, own, s * changed[:, None])
-            top = z.amax(1, keepdim=True)  # (b, 1)
-            own_logit = z.gather(1, own)
-            torch.sub(z, top, out=p).exp_()
-            total = p.sum(1, keepdim=True)
-            losses[part] = (total.log() + top - own_logit)[:, 0]
+                z = cosine.mul_(scaled_inverse)  # the cosines are not needed again
+                if changed is not None:
+                    z.scatter_(1, own, s * changed[part, None])
+            torch.log_softmax(z, 1, out=p)
+            losses[part] = -p.gather(1, own)[:, 0]
             if not want_gradient:
                 continue
-            p.div_(total)  # (b, c) softmax, and from here on the gradient with respect to the logits
-            if want_scale:
-                by_scale[part] = ((p * z).sum(1) - own_logit[:, 0]) / s  # logits are proportional to the scale
+            p.exp_()  # (b, c) softmax, and from here on the gradient with respect to the logits
             p.scatter_add_(1, own, p.new_full((1, 1), -1.0).expand_as(own))
+            if want_scale:
+                by_scale[part] = (p * z).sum(1) / s  # logits are proportional to the scale
             if slope is not None:
-                p.scatter_(1, own, p.gather(1, own) * slope[:, None])
-            if logit == "angular":  # d(-angle) / d cos = 1 / sqrt(1 - cos^2), held to what rounding can tell apart
-                torch.mul(cosine, cosine, out=z)
-                torch.sub(1, z, out=z).clamp_min_(torch.finfo(z.dtype).eps).rsqrt_()
+                p.scatter_(1, own, p.gather(1, own) * slope[part, None])
+            if logit == "angular":  # d(-angle) / d cos = 1 / sqrt(1 - cos^2), bounded by the edge
+                torch.addcmul(p.new_ones(()), cosine, cosine, value=-1, out=z).rsqrt_()
                 p.mul_(z)
-            torch.mul(p, w_inverse, out=cosine).mul_(s)
+            torch.mul(p, scaled_inverse, out=cosine)
         if want_gradient:
-            ctx.save_for_backward(x, w, rows, x_inverse, w_inverse, by_scale)
+            ctx.save_for_backward(unit, w, rows, x_inverse, w_inverse, by_scale)
         return losses
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        x, w, rows, x_inverse, w_inverse, by_scale = ctx.saved_tensors  # rows: d loss / d cos, over |w|
+        unit, w, rows, x_inverse, w_inverse, by_scale = ctx.saved_tensors  # rows: d loss / d cos, over |w|
         grad_x = grad_w = grad_scale = None
-        unit = x * x_inverse[:, None]  # (n, d)
         if ctx.needs_input_grad[0]:
             along_w = rows @ w  # (n, d)
             along_w -= (along_w * unit).sum(1, keepdim=True) * unit
-            grad_x = along_w * (upstream * x_inverse)[:, None]
+            grad_x = along_w.mul_((upstream * x_inverse)[:, None])
         if ctx.needs_input_grad[1]:
             grad_w = rows.T @ (unit * upstream[:, None])  # (c, d)
             step = max(1, BLOCK // w.shape[1])

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.losses.contract import HeadLoss, Reduction, check_batch, check_not_negative, reduce
-from hardsight.losses.gaussian_energy import Bounds, gaussian_energy
+from hardsight.losses.gaussian_logits import Bounds, gaussian_logits
 
 Covariance = Literal["identity", "shared", "per_class"]
 
@@ -41,13 +41,10 @@ def lgm_loss(
     class_weight: Tensor | None = None,
 ) -> Tensor:
     """Classification with a margin on the own distance, plus `likelihood` times the own negative log-likelihood."""
-    energy, own_distance = gaussian_energy(features, mean, log_variance, labels, bounds)  # (n, c), (n,)
-    own = labels[:, None]
-    logits = -energy if log_prior is None else log_prior.to(energy) - energy
-    logits = logits.scatter_add(1, own, -alpha * own_distance[:, None])  # the margin: on the distance, not on log|S|
-    losses = F.cross_entropy(logits, labels, reduction="none")  # (n,)
-    if likelihood:
-        losses = losses + likelihood * energy.gather(1, own)[:, 0]
+    logits, own_energy = gaussian_logits(features, mean, log_variance, labels, alpha=alpha, bounds=bounds)  # (n, c), (n,)
+    if log_prior is not None:
+        logits = logits + log_prior.to(logits)
+    losses = F.cross_entropy(logits, labels, reduction="none") + likelihood * own_energy  # (n,)
     return reduce(losses, labels, reduction, class_weight)
 
 
@@ -123,16 +120,16 @@ class LGMLoss(HeadLoss):
 
     def logits(self, features: Tensor) -> Tensor:
         anyone = torch.zeros(len(features), dtype=torch.int64, device=features.device)
-        energy, _ = gaussian_energy(features, self.weight, self.log_variance, anyone, self.bounds)
-        return -energy if self.log_prior is None else self.log_prior - energy
+        logits, _ = gaussian_logits(features, self.weight, self.log_variance, anyone, bounds=self.bounds)
+        return logits if self.log_prior is None else logits + self.log_prior
 
     def log_likelihood(self, features: Tensor, labels: Tensor | None = None) -> Tensor:
         """(n,) log N(x; mean_k, S_k), constant and all, of the given or else the predicted class: low is abnormal."""
         if labels is None:
             labels = self.logits(features).argmax(1)
         check_batch(features, labels, self.num_features, self.num_classes)
-        energy, _ = gaussian_energy(features, self.weight, self.log_variance, labels, self.bounds)
-        return -energy.gather(1, labels[:, None])[:, 0] - 0.5 * self.num_features * math.log(2 * math.pi)
+        _, own_energy = gaussian_logits(features, self.weight, self.log_variance, labels, bounds=self.bounds)
+        return -own_energy - 0.5 * self.num_features * math.log(2 * math.pi)
 
     @property
     def head(self) -> Head:

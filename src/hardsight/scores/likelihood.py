@@ -11,7 +11,7 @@ from hardsight.errors import InputError
 from hardsight.scores.registry import AsDataset, dataset_score
 from hardsight.scores.sweep import LOGITS, Sweep
 
-VARIANCE_FLOOR = 1e-9  # a dimension that never varies says nothing; it must not divide by zero
+VARIANCE_FLOOR = 1e-9  # of the mean variance: a dimension that never varies says nothing; it must not divide by zero
 
 
 class ClassGaussians:
@@ -50,7 +50,11 @@ class ClassGaussians:
             mean = self.total / self.count[:, None]  # (c, d), NaN for a class without samples
         n = self.count.sum()
         pooled = (self.squares - np.einsum("c,cd->d", self.count, np.nan_to_num(mean) ** 2)) / n
-        variance = np.maximum(pooled, 0) + VARIANCE_FLOOR if self.covariance == "diagonal" else np.ones_like(pooled)
+        variance = (
+            np.maximum(pooled, 0) + VARIANCE_FLOOR * (pooled.mean() if pooled.mean() > 0 else 1.0)
+            if self.covariance == "diagonal"
+            else np.ones_like(pooled)
+        )
         log_det = np.log(2 * np.pi * variance).sum()
         scored = np.flatnonzero(rows.status == "ok")
         for part in np.array_split(scored, max(1, len(scored) // 4096)):

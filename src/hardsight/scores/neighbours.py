@@ -56,11 +56,22 @@ class Neighbours:
                 similarity[own_row[:, None] == row[cut]] = -np.inf  # nobody is their own neighbour
                 best = np.concatenate([best, similarity], axis=1)
                 label_of = np.concatenate([label_of, np.broadcast_to(given[cut], similarity.shape)], axis=1)
-                order = np.argsort(-best, axis=1, kind="stable")[:, : self.k]  # ties: the earlier row
+                order = _largest(best, self.k)
                 best, label_of = np.take_along_axis(best, order, 1), np.take_along_axis(label_of, order, 1)
         found = np.isfinite(best)
         with np.errstate(invalid="ignore"):
             return ((label_of == labels[:, None]) & found).sum(1) / found.sum(1)
+
+
+def _largest(values: np.ndarray, k: int) -> np.ndarray:
+    """Columns of each row's k largest values, largest first, the earlier column among equals: (q, m) -> (q, k)."""
+    if values.shape[1] <= k:
+        return np.argsort(-values, axis=1, kind="stable")
+    least = np.partition(values, -k, axis=1)[:, -k, None]  # the k-th largest
+    width = int((values >= least).sum(1).max())  # k, or more where it is tied
+    some = np.sort(np.argpartition(-values, width - 1, axis=1)[:, :width], axis=1)
+    order = np.argsort(-np.take_along_axis(values, some, 1), axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(some, order, 1)
 
 
 def _unit(x: Any, rows: np.ndarray, norm: np.ndarray) -> np.ndarray:

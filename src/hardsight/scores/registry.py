@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_labels, check_same_space, widened
+from hardsight.checks import as_matrix, check_labels, check_same_space, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.scores.sweep import ANGLES, NEAREST, NOBIAS, Sweep, sweep, sweep_logits
@@ -194,8 +194,7 @@ def probs_to_logits(probs: Any) -> Any:
     NaN; anything else that is not a distribution is refused.
     """
     probs = as_matrix(probs, "probs")
-    host = probs if isinstance(probs, np.ndarray) else probs.cpu().numpy()
-    host = host.astype(np.float64)
+    host = to_numpy(probs).astype(np.float64)
     missing = ~np.isfinite(host).all(1)
     off = ~missing & ((host.min(1, initial=0) < 0) | (np.abs(host.sum(1) - 1) > 1e-2))
     if off.any():

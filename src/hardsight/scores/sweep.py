@@ -23,7 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from hardsight.checks import is_tensor, namespace, to_numpy
 from hardsight.errors import InputError
-from hardsight.geometry import cosines_to_angles, row_norms, sum_angles
+from hardsight.geometry import cosines_to_angles, row_norms, safe_row_norms, sum_angles
 from hardsight.head import Head
 
 BLOCK = 2**22  # numbers in one block of features, and in one tile of the product: 16 MB of float32 each
@@ -89,8 +89,6 @@ class Sweep:
 
 def sweep(features: Any, head: Head, labels: np.ndarray, needs: frozenset[str] = EVERYTHING) -> Sweep:
     """One pass over checked (n, d) features, a head in the same space and (n,) labels."""
-    if head.kind != "gaussian" and _wide(head.weight):  # class vectors of 1e-30 or 1e30: everything in float64
-        features = to_numpy(features).astype(np.float64)
     found = _empty(len(features), needs)
     _Pass(features, head, labels, needs, found).run(features)
     odd = np.flatnonzero(~_ordinary(found["norm"]))
@@ -153,7 +151,9 @@ class _Pass:
         self, x: Any, head: Head, labels: np.ndarray, needs: frozenset[str], found: dict[str, Any], magnitude: Any = None
     ) -> None:
         self.xp = xp = namespace(x)
-        self.dtype = xp.float64 if x.dtype.itemsize == 8 else xp.float32
+        # Distances to far-off means cancel, and products with class vectors of 1e30 overflow: those take float64.
+        careful = x.dtype.itemsize >= 8 or head.kind == "gaussian" or _wide(head.weight)
+        self.dtype = xp.float64 if careful else xp.float32
         self.head, self.labels, self.needs, self.found, self.magnitude = (
             head.like(xp.empty((0,), dtype=self.dtype, device=x.device)), labels, needs, found, magnitude,
         )  # fmt: skip
@@ -164,7 +164,7 @@ class _Pass:
         self.angular = bool(needs & {ANGLES, NEAREST}) or head.kind in ("cosine", "angular")
         self.only_angles = needs <= {ANGLES, NEAREST}
         with np.errstate(divide="ignore"):
-            self.inverse_w = 1 / row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the origin
+            self.inverse_w = 1 / safe_row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the origin
         if self.angular and not bool(xp.isfinite(self.inverse_w).all()):
             zero = int(np.flatnonzero(~np.isfinite(to_numpy(self.inverse_w)))[0])
             raise InputError(
@@ -432,7 +432,9 @@ def _store(found: dict[str, Any], at: Any, state: dict[str, Any], own: Any, need
     put("predicted_angle", np.where(wins, done["own_angle"], done["other_angle"]))
     put("own_logit", own_logit)
     put("other_logit", other_logit)
-    broken = ~np.isfinite(own_logit) | np.isnan(other_logit) | (other_logit == np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        too_far = np.isfinite(other_logit) & ~np.isfinite(own_logit - other_logit)
+    broken = ~np.isfinite(own_logit) | np.isnan(other_logit) | (other_logit == np.inf) | too_far
     found["status"][at] = np.where(broken, NONFINITE_LOGIT, found["status"][at])
     with np.errstate(invalid="ignore"):
         shift = np.where(np.isfinite(other_logit), other_logit - np.maximum(own_logit, other_logit), 0.0)
@@ -509,7 +511,7 @@ def _take(x: Any, rows: Any) -> Any:
 
 
 def _precision(x: Any) -> type:
-    return np.float64 if x.dtype.itemsize == 8 else np.float32
+    return np.float64 if x.dtype.itemsize >= 8 else np.float32
 
 
 def _wide(weight: Any) -> bool:

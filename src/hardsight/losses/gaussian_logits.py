@@ -21,82 +21,94 @@ from torch.autograd.function import once_differentiable
 
 from hardsight.losses.contract import in_full_precision
 
-BLOCK = 2**20  # entries of the means worked on at a time
+BLOCK = 2**19  # entries of the means worked on at a time
 Bounds = tuple[float, float]
 
 
-def gaussian_energy(
-    features: Tensor, mean: Tensor, log_variance: Tensor | None, labels: Tensor, bounds: Bounds = (-4.0, 4.0)
+def gaussian_logits(
+    features: Tensor,
+    mean: Tensor,
+    log_variance: Tensor | None,
+    labels: Tensor,
+    *,
+    alpha: float = 0.0,
+    bounds: Bounds = (-4.0, 4.0),
 ) -> tuple[Tensor, Tensor]:
-    """(n, c) energies, and (n,) the distance part of the own class's.
+    """(n, c) minus the energies, the own one less alpha times its distance part, and (n,) the own energy.
 
     Args:
         features: (n, d).
         mean: (c, d).
         log_variance: None for the identity, (d,) shared by all classes, or (c, d).
         labels: (n,) own classes.
+        alpha: the margin, on the own distance and not on log|S|.
         bounds: log-variances are held between these. A gradient that leads back between them passes.
     """
     features, mean = in_full_precision(features, mean)
     if log_variance is not None:
         log_variance = log_variance.to(mean.dtype)
     with torch.autocast(features.device.type, enabled=False):
-        energy, own = _GaussianEnergy.apply(features, mean, log_variance, labels, bounds)  # type: ignore[no-untyped-call]
-    return energy, own
+        logits, own = _GaussianLogits.apply(features, mean, log_variance, labels, alpha, bounds)  # type: ignore[no-untyped-call]
+    return logits, own
 
 
-class _GaussianEnergy(torch.autograd.Function):
+class _GaussianLogits(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, mean: Tensor, log_variance: Tensor | None, labels: Tensor, bounds: Bounds
+        ctx: Any, features: Tensor, mean: Tensor, log_variance: Tensor | None, labels: Tensor, alpha: float, bounds: Bounds
     ) -> tuple[Tensor, Tensor]:
         centre = mean.mean(0)  # distances do not change, and far-off features keep their digits
         x = features - centre  # (n, d)
         squares = x * x
-        energy = x.new_empty(len(x), len(mean))
+        logits = x.new_empty(len(x), len(mean))
         for part, m, v, p in _blocks(mean, centre, log_variance, bounds):
             pm = p * m  # (b, d)
-            twice = (x @ pm.T).mul_(-2).add_(squares @ p.T).add_((pm * m).sum(1)).clamp_min_(0)  # (n, b)
-            energy[:, part] = twice.add_(v.sum(1)).mul_(0.5)
+            constant = 0.5 * torch.linalg.vecdot(pm, m)  # (b,)
+            negative = torch.addmm(-constant, x, pm.T)  # (n, b)
+            negative = negative.addmm_(squares, p.T, alpha=-0.5) if len(p) == len(m) else negative.sub_(0.5 * squares @ p.T)
+            logits[:, part] = negative.clamp_max_(0).sub_(0.5 * v.sum(1))
         own_v = _rows(log_variance, labels, x, bounds)  # (n, d)
-        difference = features - mean[labels]
-        own = 0.5 * (difference**2 * (-own_v).exp()).sum(1)  # (n,)
-        energy.scatter_(1, labels[:, None], (own + 0.5 * own_v.sum(1))[:, None])
+        distance = 0.5 * ((features - mean[labels]) ** 2 * (-own_v).exp()).sum(1)  # (n,)
+        energy = distance + 0.5 * own_v.sum(1)
+        logits.scatter_(1, labels[:, None], -(energy + alpha * distance)[:, None])
         ctx.save_for_backward(features, mean, log_variance, labels)
-        ctx.bounds = bounds
-        return energy, own
+        ctx.alpha, ctx.bounds = alpha, bounds
+        return logits, energy
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_energy: Tensor, by_own: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, by_logits: Tensor, by_own: Tensor) -> tuple[Tensor | None, ...]:
         features, mean, log_variance, labels = ctx.saved_tensors
         centre = mean.mean(0)
         x = features - centre
         squares = x * x
-        by_distance = by_energy.scatter_add(1, labels[:, None], by_own[:, None])  # (n, c)
-        total, total_energy = by_distance.sum(0)[:, None], by_energy.sum(0)[:, None]  # (c, 1)
+        own = labels[:, None]
+        at_own = by_logits.gather(1, own)[:, 0]  # (n,)
+        by_distance = by_logits.neg().scatter_add_(1, own, (by_own - ctx.alpha * at_own)[:, None])  # (n, c)
+        total = by_distance.sum(0)  # (c,)
+        by_energy = total.index_add(0, labels, ctx.alpha * at_own)  # (c,) the margin does not reach log|S|
         grad_x, grad_mean = torch.zeros_like(x), torch.empty_like(mean)
         grad_v = torch.zeros_like(log_variance) if ctx.needs_input_grad[2] else None
         for part, m, _, p in _blocks(mean, centre, log_variance, ctx.bounds):
-            g, t = by_distance[:, part], total[part]
+            g, t = by_distance[:, part], total[part, None]
             gx = g.T @ x  # (b, d)
-            grad_x += x * (g @ p if len(p) == len(m) else g.sum(1, keepdim=True) * p) - g @ (p * m)
-            torch.mul(p, t * m - gx, out=grad_mean[part])
+            grad_x.addcmul_(x, g @ p if len(p) == len(m) else g.sum(1, keepdim=True) * p)
+            grad_x.addmm_(g, p * m, alpha=-1)
+            pull = (t * m).sub_(gx)  # (b, d)
+            torch.mul(p, pull, out=grad_mean[part])
             if grad_v is None:
                 continue
-            spread = t * m * m
-            spread.addcmul_(gx, m, value=-2)
-            if len(p) == len(m) and log_variance.ndim == 2:
-                spread += g.T @ squares
-                grad_v[part] = 0.5 * (total_energy[part] - p * spread)
+            spread = pull.sub_(gx).mul_(m)  # t m^2 - 2 m gx
+            if log_variance.ndim == 2:
+                spread.addmm_(g.T, squares).mul_(p).neg_().add_(by_energy[part, None])
+                torch.mul(spread, 0.5, out=grad_v[part])
             else:
-                spread = spread.sum(0) + g.sum(1) @ squares
-                grad_v += 0.5 * (total_energy[part].sum() - p[0] * spread)
-        if grad_v is not None:
-            low, high = ctx.bounds
+                grad_v += 0.5 * (by_energy[part].sum() - p[0] * (spread.sum(0) + g.sum(1) @ squares))
+        low, high = ctx.bounds
+        if grad_v is not None and (log_variance.amin() < low or log_variance.amax() > high):
             stray = ((log_variance > high) & (grad_v < 0)) | ((log_variance < low) & (grad_v > 0))
             grad_v.masked_fill_(stray, 0)  # a step along it would lead further out
-        return grad_x, grad_mean, grad_v, None, None
+        return grad_x, grad_mean, grad_v, None, None, None
 
 
 def _blocks(
