@@ -270,7 +270,7 @@ class Job:
 
 def _status(swept: Sweep, batch: Batch, passes: frozenset[str], evidence: str) -> np.ndarray:
     """Why a row has null scores, or "ok"."""
-    status = swept.status.copy()
+    status = swept.status
     if evidence == "probs":
         status[status == NONFINITE_LOGIT] = NONFINITE_PROBABILITY
     if batch.missing is not None:
@@ -284,7 +284,7 @@ def _status(swept: Sweep, batch: Batch, passes: frozenset[str], evidence: str) -
 
 
 def _finite(values: np.ndarray, swept: Sweep) -> np.ndarray:
-    return np.where((swept.status == OK) & np.isfinite(values), values, np.nan)
+    return np.where(swept.ok & np.isfinite(values), values, np.nan)
 
 
 def _scatter(whole: Sweep | None, part: Sweep, at: np.ndarray, n: int) -> Sweep:

@@ -29,12 +29,12 @@ class ClassGaussians:
         self.count: np.ndarray | None = None  # (c,)
 
     def see(self, x: Any, rows: Sweep) -> None:
-        known = np.flatnonzero(rows.labeled & (rows.status == "ok"))
+        known = np.flatnonzero(rows.labeled & rows.ok)
         if self.count is None:
             c, d = rows.num_classes, x.shape[1]
             self.count, self.total, self.squares = np.zeros(c), np.zeros((c, d)), np.zeros(d)
             # Sums are taken around a first guess of the centre, so that far-off features keep their digits.
-            self.centre = to_numpy(x[:4096]).astype(np.float64)[rows.status[:4096] == "ok"]
+            self.centre = to_numpy(x[:4096]).astype(np.float64)[rows.ok[:4096]]
             self.centre = self.centre.mean(0) if len(self.centre) else np.zeros(d)
         for part in np.array_split(known, max(1, len(known) // 4096)):
             z = to_numpy(x[part]).astype(np.float64) - self.centre  # (b, d)
@@ -56,7 +56,7 @@ class ClassGaussians:
             else np.ones_like(pooled)
         )
         log_det = np.log(2 * np.pi * variance).sum()
-        scored = np.flatnonzero(rows.status == "ok")
+        scored = np.flatnonzero(rows.ok)
         for part in np.array_split(scored, max(1, len(scored) // 4096)):
             z = to_numpy(x[part]).astype(np.float64) - self.centre - mean[rows.predicted[part]]
             result[part] = -0.5 * (np.einsum("bd,bd,d->b", z, z, 1 / variance) + log_det)

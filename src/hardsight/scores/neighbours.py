@@ -30,7 +30,7 @@ class Neighbours:
         self.asked = 0
 
     def see(self, x: Any, rows: Sweep) -> None:
-        known = np.flatnonzero(rows.labeled & (rows.status == "ok"))
+        known = np.flatnonzero(rows.labeled & rows.ok)
         self.parts.append(_unit(x, known, rows.norm))
         self.labels.append(rows.labels[known])
         self.rows.append(self.seen + known)
@@ -38,7 +38,7 @@ class Neighbours:
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         result = np.full(len(rows.labels), np.nan)
-        scored = np.flatnonzero(rows.labeled & (rows.status == "ok"))
+        scored = np.flatnonzero(rows.labeled & rows.ok)
         for part in np.array_split(scored, max(1, -(-len(scored) // QUERIES))):
             if len(part):
                 result[part] = self._agreement(_unit(x, part, rows.norm), rows.labels[part], self.asked + part)

@@ -129,7 +129,7 @@ def dataset_score(
             rows = swept(asked.features, asked.head, asked.labels, asked.fitted.passes, asked.bias, None, None, ask.__name__)
             x = as_matrix(asked.features, "features")
             asked.fitted.see(x, rows)
-            return np.where(rows.status == "ok", asked.fitted.of(x, rows), np.nan)
+            return np.where(rows.ok, asked.fitted.of(x, rows), np.nan)
 
         function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
         SCORES[ask.__name__] = Score(
@@ -145,7 +145,7 @@ def values(score: Score, rows: Sweep) -> np.ndarray:
     assert score.of is not None
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         result = np.asarray(score.of(rows), dtype=np.float64)
-    result = np.where(rows.status == "ok", result, np.nan)
+    result = np.where(rows.ok, result, np.nan)
     if score.labels:
         result = np.where(rows.labels >= 0, result, np.nan)
     return np.where(np.isfinite(result), result, np.nan)

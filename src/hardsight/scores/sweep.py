@@ -33,6 +33,7 @@ FLOOR = -40.0  # logits this far below the best other one count for 4e-18: kept 
 BIAS_RANGE = 8.0  # biases further apart than this take a second pass for the softmax without bias
 
 OK, NONFINITE, ZERO, NONFINITE_LOGIT = "ok", "nonfinite_feature", "zero_norm", "nonfinite_logit"
+STATUSES = (OK, NONFINITE, ZERO, NONFINITE_LOGIT)
 
 # What a score may need of the pass.
 ANGLES, NEAREST, LOGITS, SOFTMAX, SQUARES, MOMENT, NOBIAS = "angles nearest logits softmax squares moment nobias".split()
@@ -50,7 +51,7 @@ class Sweep:
     num_classes: int
     precision: type  # np.float32 or np.float64: of the features or logits it was made from
     labels: np.ndarray  # (n,) int64, -1 unlabeled
-    status: np.ndarray  # (n,) str: OK or why the row has no scores
+    code: np.ndarray  # (n,) index into STATUSES: 0 or why the row has no scores
     predicted: np.ndarray  # (n,) int64 class of the largest logit, the first among equals; -1 where not scored
     norm: np.ndarray  # length of the feature
     angle_sum: np.ndarray  # sum of the angles to all classes
@@ -63,6 +64,15 @@ class Sweep:
     other_squares: np.ndarray  # * sum over the others of e^(2 (logit - max))
     other_moment: np.ndarray  # * sum over the others of (logit - max) e^(logit - max)
     nobias_confidence: np.ndarray  # * probability of the given class when the bias is left out
+
+    @property
+    def ok(self) -> np.ndarray:
+        return self.code == 0
+
+    @property
+    def status(self) -> np.ndarray:
+        """(n,) in words."""
+        return np.array(STATUSES, dtype=object)[self.code]
 
     def reported(self, probability: np.ndarray) -> np.ndarray:
         """A probability in the precision of the model: float32 features cannot tell 1 - 1e-9 from 1, and say 1."""
@@ -105,7 +115,7 @@ def sweep_logits(logits: Any, labels: np.ndarray, needs: frozenset[str] = EVERYT
     xp = namespace(logits)
     found = _empty(len(logits), needs)
     finite = to_numpy(xp.isfinite(logits).all(1))
-    found["status"][~finite] = NONFINITE_LOGIT
+    found["code"][~finite] = STATUSES.index(NONFINITE_LOGIT)
     rows = np.flatnonzero(finite)
     for part in _blocks(len(rows), max(1, BLOCK // logits.shape[1])):
         at = rows[part]
@@ -129,7 +139,7 @@ def _sweep_odd_rows(
         x = to_numpy(_take(features, at)).astype(np.float64)
         largest = np.abs(x).max(axis=1)
         good = np.isfinite(largest) & (largest > 0)
-        found["status"][at[~good]] = np.where(largest[~good] == 0, ZERO, NONFINITE)
+        found["code"][at[~good]] = np.where(largest[~good] == 0, STATUSES.index(ZERO), STATUSES.index(NONFINITE))
         found["norm"][at[~good]] = np.nan
         at, largest, unit = at[good], largest[good], x[good] / largest[good, None]
         if len(at):
@@ -406,7 +416,7 @@ def _empty(n: int, needs: frozenset[str]) -> dict[str, Any]:
     for names, asked in wanted.items():
         for name in names.split():
             found[name] = np.full(n, np.nan) if needs & asked else np.broadcast_to(np.nan, (n,))
-    found["status"] = np.full(n, OK, dtype=object)
+    found["code"] = np.zeros(n, dtype=np.int8)
     found["predicted"] = np.full(n, -1, dtype=np.int64)
     found["norm"] = np.full(n, np.nan)
     return found
@@ -435,7 +445,7 @@ def _store(found: dict[str, Any], at: Any, state: dict[str, Any], own: Any, need
     with np.errstate(over="ignore", invalid="ignore"):
         too_far = np.isfinite(other_logit) & ~np.isfinite(own_logit - other_logit)
     broken = ~np.isfinite(own_logit) | np.isnan(other_logit) | (other_logit == np.inf) | too_far
-    found["status"][at] = np.where(broken, NONFINITE_LOGIT, found["status"][at])
+    found["code"][at] = np.where(broken, STATUSES.index(NONFINITE_LOGIT), found["code"][at])
     with np.errstate(invalid="ignore"):
         shift = np.where(np.isfinite(other_logit), other_logit - np.maximum(own_logit, other_logit), 0.0)
     scale = np.exp(shift)
