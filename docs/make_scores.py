@@ -7,7 +7,7 @@ import sys
 from itertools import groupby
 
 from hardsight.scores import SCORES, Score
-from hardsight.scores.sweep import NONFINITE, NONFINITE_LOGIT, OK, ZERO
+from hardsight.scores.needs import NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scoring import ALL_PI, ALL_ZERO, MISSING, UNLABELED
 
 TITLES = {

@@ -30,7 +30,7 @@ from hardsight.heads_on_disk import save_head
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.run import Run
-from hardsight.scores.sweep import num_threads
+from hardsight.scores.blocks import num_threads
 from hardsight.snapshot import Snapshot, write_samples
 from hardsight.table import write_table
 

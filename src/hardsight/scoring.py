@@ -20,8 +20,9 @@ from hardsight.head import Head
 from hardsight.probe import out_of_sample_heads
 from hardsight.samples import Batch
 from hardsight.scores import SCORES
+from hardsight.scores.needs import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scores.registry import Fitted, Score, probs_to_logits, values
-from hardsight.scores.sweep import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO, Sweep, sweep, sweep_logits
+from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
 

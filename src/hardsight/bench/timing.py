@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hardsight.scores.sweep import num_threads
+from hardsight.scores.blocks import num_threads
 from hardsight.version import VERSION
 from hardsight.writing import write_json
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from hardsight.scores.needs import ANGLES, LOGITS, NEAREST
 from hardsight.scores.registry import row_score
-from hardsight.scores.sweep import ANGLES, LOGITS, NEAREST, Sweep
+from hardsight.scores.sweep import Sweep
 
 AVH_PAPER = "Chen et al., ICML 2020"
 GAP_PAPER = "Peng et al., ACM MM 2022"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from hardsight.scores.needs import LOGITS, MOMENT, NOBIAS, SOFTMAX, SQUARES
 from hardsight.scores.registry import row_score
-from hardsight.scores.sweep import LOGITS, MOMENT, NOBIAS, SOFTMAX, SQUARES, Sweep
+from hardsight.scores.sweep import Sweep
 
 AVH_PAPER = "Chen et al., ICML 2020"
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
+from hardsight.scores.needs import LOGITS
 from hardsight.scores.registry import AsDataset, dataset_score
-from hardsight.scores.sweep import LOGITS, Sweep
+from hardsight.scores.sweep import Sweep
 
-VARIANCE_FLOOR = 1e-9  # of the mean variance: a dimension that never varies says nothing; it must not divide by zero
+VARIANCE_FLOOR = 1e-9  # of the spread of all samples: a dimension that never varies within a class must not divide by zero
 
 
 class ClassGaussians:
@@ -50,11 +51,8 @@ class ClassGaussians:
             mean = self.total / self.count[:, None]  # (c, d), NaN for a class without samples
         n = self.count.sum()
         pooled = (self.squares - np.einsum("c,cd->d", self.count, np.nan_to_num(mean) ** 2)) / n
-        variance = (
-            np.maximum(pooled, 0) + VARIANCE_FLOOR * (pooled.mean() if pooled.mean() > 0 else 1.0)
-            if self.covariance == "diagonal"
-            else np.ones_like(pooled)
-        )
+        spread = self.squares.mean() / n or 1.0
+        variance = np.maximum(pooled, VARIANCE_FLOOR * spread) if self.covariance == "diagonal" else np.ones_like(pooled)
         log_det = np.log(2 * np.pi * variance).sum()
         scored = np.flatnonzero(rows.ok)
         for part in np.array_split(scored, max(1, len(scored) // 4096)):

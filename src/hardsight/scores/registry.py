@@ -13,7 +13,8 @@ import numpy as np
 from hardsight.checks import as_matrix, check_labels, check_same_space, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
-from hardsight.scores.sweep import ANGLES, NEAREST, NOBIAS, Sweep, sweep, sweep_logits
+from hardsight.scores.needs import ANGLES, NEAREST, NOBIAS
+from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 
 Formula = Callable[[Sweep], np.ndarray]
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from hardsight.scores.needs import ANGLES
 from hardsight.scores.registry import AsDataset, dataset_score
-from hardsight.scores.sweep import ANGLES, Sweep
+from hardsight.scores.sweep import Sweep
 
 
 class AvhScaled:

@@ -1,0 +1,66 @@
+"""Rows in blocks, and blocks over cores."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from hardsight.checks import is_tensor, namespace
+
+
+def blocks(n: int, rows: int) -> Iterator[slice]:
+    return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
+
+
+def share(work: Callable[[slice], None], blocks: Iterator[slice], xp: ModuleType) -> None:
+    """Do the work on each block.
+
+    torch uses every core inside each operation. NumPy's elementwise loops use one, so blocks go to threads, and
+    the matrix product is held to one core per thread meanwhile. A single block is held to one core as well: a product
+    shared over cores may round otherwise, and machines with other numbers of cores would differ in the last bit.
+    """
+    if xp is not np:
+        for block in blocks:
+            work(block)
+        return
+    todo = list(blocks)
+    with _blas().limit(limits=1, user_api="blas"):
+        if len(todo) == 1 or num_threads() == 1:
+            for block in todo:
+                work(block)
+            return
+        with ThreadPoolExecutor(num_threads()) as pool:
+            list(pool.map(work, todo))
+
+
+def num_workers(xp: ModuleType) -> int:
+    """Blocks that are worked on at once."""
+    return num_threads() if xp is np else 1
+
+
+def num_threads() -> int:
+    """Cores this process may use; OMP_NUM_THREADS lowers it, as it does for the matrix product."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(asked)) if asked.isdigit() and int(asked) > 0 else cores
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def like(index: np.ndarray, x: Any) -> Any:
+    """An index array as x takes it: a tensor on its device, or the array itself."""
+    return namespace(x).as_tensor(index, device=x.device) if is_tensor(x) else index
+
+
+def take(x: Any, rows: Any) -> Any:
+    return x[rows] if isinstance(rows, slice) else x[like(rows, x)]

@@ -1,0 +1,165 @@
+"""The running numbers of one block of samples while tiles of classes go by: (b,) arrays, changed in place.
+
+A block starts empty, absorbs the angles and the logits of one tile after another, and is stored at its rows in the
+result. Only what was asked for is carried along.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from hardsight.checks import is_tensor, namespace, to_numpy
+from hardsight.geometry import row_norms
+from hardsight.scores.blocks import like
+from hardsight.scores.needs import ANGLES, EVERYTHING, MOMENT, NEAREST, NOBIAS, NONFINITE_LOGIT, SOFTMAX, SQUARES, STATUSES
+
+FLOOR = -40.0  # logits this far below the best other one count for 4e-18: kept out of the slow denormal range
+
+_ANGULAR = frozenset({ANGLES, NEAREST})
+_SUMS = frozenset({SOFTMAX, SQUARES, MOMENT, NOBIAS})
+# Running number: what it starts from, and the needs that ask for it.
+_RUNNING: dict[str, tuple[float, frozenset[str]]] = {
+    "angle_sum": (0.0, _ANGULAR),
+    "own_angle": (np.nan, _ANGULAR),
+    "other_angle": (np.nan, EVERYTHING - _ANGULAR),
+    "nearest_angle": (np.inf, frozenset({NEAREST})),
+    "own_logit": (np.nan, EVERYTHING - _ANGULAR),
+    "other_logit": (-np.inf, EVERYTHING - _ANGULAR),
+    "other_sum": (0.0, _SUMS),
+    "other_squares": (0.0, frozenset({SQUARES})),
+    "other_moment": (0.0, frozenset({MOMENT})),
+    "nobias": (0.0, frozenset({NOBIAS})),
+}
+
+
+def empty_columns(n: int, needs: frozenset[str]) -> dict[str, Any]:
+    """The (n,) columns of the result; those that nobody asked for are NaN and take no memory."""
+    asked = {name: needs & by for name, (_, by) in _RUNNING.items()}
+    asked |= {"predicted_angle": asked.pop("other_angle"), "nobias_confidence": asked.pop("nobias")}
+    found: dict[str, Any] = {
+        name: np.full(n, np.nan) if wanted else np.broadcast_to(np.nan, (n,)) for name, wanted in asked.items()
+    }
+    found["code"] = np.zeros(n, dtype=np.int8)
+    found["predicted"] = np.full(n, -1, dtype=np.int64)
+    found["norm"] = np.full(n, np.nan)
+    return found
+
+
+def start(x: Any, needs: frozenset[str]) -> dict[str, Any]:
+    """The running numbers of a block x, before its first tile."""
+    xp, b = namespace(x), len(x)
+    state = {name: xp.full((b,), value, dtype=x.dtype, device=x.device) for name, (value, by) in _RUNNING.items() if needs & by}
+    if needs - _ANGULAR:
+        state["other_index"] = xp.zeros((b,), dtype=xp.int64, device=x.device)
+    return state
+
+
+def own_entries(own: Any, first: int, width: int, xp: ModuleType) -> tuple[Any, Any]:
+    """Row and column of each given class that lies in the tile of classes first, first + 1, ..."""
+    inside = (own >= first) & (own < first + width)
+    if inside.all():
+        return xp.arange(len(own), device=own.device), own - first
+    rows = xp.where(inside)[0]
+    return rows, own[rows] - first
+
+
+def absorb_angles(state: dict[str, Any], theta: Any, own: Any, first: int) -> None:
+    """A (b, t) tile of angles into the sum, the own and the nearest."""
+    xp = namespace(theta)
+    mine = own_entries(own, first, theta.shape[1], xp)
+    kept = theta[mine]
+    state["own_angle"][mine[0]] = kept
+    state["angle_sum"] += theta.sum(1)
+    if "nearest_angle" in state:
+        theta[mine] = float("inf")
+        state["nearest_angle"][...] = xp.minimum(state["nearest_angle"], xp.amin(theta, axis=1))
+        theta[mine] = kept
+
+
+def absorb_logits(state: dict[str, Any], logits: Any, theta: Any, own: Any, first: int, unbias: Any, terms: Any) -> None:
+    """A (b, t) tile of logits into the running softmax over the other classes; `logits` and `terms` are overwritten."""
+    xp = namespace(logits)
+    mine = own_entries(own, first, logits.shape[1], xp)
+    state["own_logit"][mine[0]] = logits[mine]
+    logits[mine] = float("-inf")
+    largest = xp.amax(logits, axis=1)  # (b,)
+    before = state["other_logit"]
+    better = xp.where(largest > before)[0]
+    if len(better):
+        column = _argmax(logits if len(better) == len(logits) else logits[better])
+        state["other_index"][better] = column + first
+        if theta is not None:
+            state["other_angle"][better] = theta[better, column]
+    top = xp.maximum(before, largest)
+    if "other_sum" in state:
+        _absorb_softmax(state, logits, before, top, mine, unbias, terms)
+    state["other_logit"][...] = top
+
+
+def _absorb_softmax(state: dict[str, Any], logits: Any, before: Any, top: Any, mine: Any, unbias: Any, terms: Any) -> None:
+    """The sums over the other classes, moved from the largest logit `before` this tile to the largest now, `top`."""
+    xp = namespace(logits)
+    anchor = xp.where(xp.isfinite(top), top, xp.zeros_like(top))  # a tile may hold the given class alone
+    shrink = xp.exp(before - anchor)  # what earlier tiles' terms are multiplied by
+    xp.subtract(logits, anchor[:, None], out=logits)
+    xp.clip(logits, FLOOR, None, out=logits)
+    xp.exp(logits, out=terms)
+    terms[mine] = 0.0
+    if "other_moment" in state:
+        xp.multiply(logits, terms, out=logits)
+        step = xp.where(xp.isfinite(before), before - anchor, xp.zeros_like(before))
+        state["other_moment"][...] = shrink * (state["other_moment"] + step * state["other_sum"]) + logits.sum(1)
+    state["other_sum"][...] = shrink * state["other_sum"] + terms.sum(1)
+    if unbias is not None:
+        state["nobias"][...] = shrink * state["nobias"] + terms @ unbias
+    if "other_squares" in state:
+        state["other_squares"][...] = shrink**2 * state["other_squares"] + row_norms(terms, xp) ** 2
+
+
+def store(found: dict[str, Any], at: Any, state: dict[str, Any], own: Any) -> None:
+    """Write a block's numbers at rows `at`, its sums now relative to the largest of all logits."""
+    index = state.pop("other_index", None)
+    done = {name: to_numpy(values).astype(np.float64) for name, values in state.items()}
+    for name in ("angle_sum", "own_angle"):
+        if name in done:
+            found[name][at] = done[name]
+    if "nearest_angle" in done:
+        found["nearest_angle"][at] = np.where(np.isfinite(done["nearest_angle"]), done["nearest_angle"], np.nan)
+    if index is None:
+        return
+    given, index = to_numpy(own), to_numpy(index)
+    own_logit, other_logit = done["own_logit"], done["other_logit"]
+    wins = (own_logit > other_logit) | ((own_logit == other_logit) & (given < index))  # the first among equals
+    found["predicted"][at] = np.where(wins, given, index)
+    found["predicted_angle"][at] = np.where(wins, done["own_angle"], done["other_angle"]) if "own_angle" in done else np.nan
+    found["own_logit"][at], found["other_logit"][at] = own_logit, other_logit
+    with np.errstate(over="ignore", invalid="ignore"):
+        too_far = np.isfinite(other_logit) & ~np.isfinite(own_logit - other_logit)
+    broken = ~np.isfinite(own_logit) | np.isnan(other_logit) | (other_logit == np.inf) | too_far
+    found["code"][at] = np.where(broken, STATUSES.index(NONFINITE_LOGIT), found["code"][at])
+    if "other_sum" in done:
+        _store_softmax(found, at, done)
+
+
+def _store_softmax(found: dict[str, Any], at: Any, done: dict[str, np.ndarray]) -> None:
+    own_logit, other_logit = done["own_logit"], done["other_logit"]
+    with np.errstate(invalid="ignore"):
+        shift = np.where(np.isfinite(other_logit), other_logit - np.maximum(own_logit, other_logit), 0.0)
+    scale = np.exp(shift)
+    found["other_sum"][at] = scale * done["other_sum"]
+    if "other_squares" in done:
+        found["other_squares"][at] = scale**2 * done["other_squares"]
+    if "other_moment" in done:
+        found["other_moment"][at] = scale * (done["other_moment"] + shift * done["other_sum"])
+    if "nobias" in done:
+        found["nobias_confidence"][at] = scale * done["nobias"]  # not yet a confidence: the pass finishes it
+
+
+def _argmax(x: Any) -> Any:
+    """Column of each row's largest value, the first among equals."""
+    if is_tensor(x) and x.device.type == "cpu":  # NumPy's is vectorised, torch's is not: six times faster
+        return like(np.argmax(x.numpy(), axis=1), x)
+    return namespace(x).argmax(x, axis=1)
