@@ -211,3 +211,13 @@ def test_tar_errors(tmp_path: Path) -> None:
     (tmp_path / "cut.tar").write_bytes(whole[:540])
     with pytest.raises(FileError):
         open_data(tmp_path / "cut.tar")
+
+
+def test_a_tar_that_changes_while_it_is_read(tmp_path: Path) -> None:
+    path = tar_of(tmp_path / "some.tar", "cat/a.png", "dog/b.png")
+    data = open_data(path)
+    data.image(0)
+    with open(path, "ab") as archive:
+        archive.write(b"\0" * 512)
+    with pytest.raises(FileError, match="changed while it was read"):
+        data.image(1)

@@ -289,6 +289,23 @@ def test_images_of_a_wrong_shape() -> None:
         open_model(pooled(nn.Linear(D, C))).check(IMAGES[:, :1])
 
 
+def test_a_network_that_fails_on_a_later_batch() -> None:
+    class Fails(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net, self.calls = pooled(nn.Linear(D, C)), 0
+
+        def forward(self, x: Any) -> Any:
+            if len(x) == 3:
+                raise ValueError("three are too many")
+            return self.net(x)
+
+    model = open_model(Fails())
+    model.check(IMAGES)
+    with pytest.raises(InputError, match="could not run on images of shape .*three are too many"):
+        model(IMAGES[:3])
+
+
 def test_a_model_that_returns_no_logits() -> None:
     with pytest.raises(InputError, match="must return logits of shape"):
         open_model(body()).check(IMAGES)

@@ -42,9 +42,7 @@ def run(rounds: int = 3) -> list[Measurement]:
         photos, small = _photos(Path(folder)), _small_images(Path(folder))
         lines = []
         if importlib.util.find_spec("timm") is not None:
-            lines += _against_a_bare_loop(
-                "JPEG 500 x 375, ResNet-18", _resnet18(), photos, Path(folder), max(1, rounds - 1), limit=96
-            )
+            lines += _against_a_bare_loop("JPEG 500 x 375, ResNet-18", _resnet18(), photos, Path(folder), max(1, rounds - 1))
         lines += _against_a_bare_loop("JPEG 500 x 375, ResNet-20", open_model(SMALL_NET), photos, Path(folder), rounds)
         lines += _against_a_bare_loop("array 32 x 32, ResNet-20", open_model(SMALL_NET), small, Path(folder), rounds)
         lines += _first_batch(photos, Path(folder))
@@ -111,14 +109,12 @@ def bare_loop(model: Any, data: ImageData, stop: int | None = None) -> None:
                 break
 
 
-def _against_a_bare_loop(
-    case: str, model: Model, path: Path, folder: Path, rounds: int, limit: int | None = None
-) -> list[Measurement]:
-    data = open_data(path, limit=limit)
+def _against_a_bare_loop(case: str, model: Model, path: Path, folder: Path, rounds: int) -> list[Measurement]:
+    data = open_data(path)
     runs = count()
     work: dict[str, Callable[[], object]] = {
         "bare loop": lambda: bare_loop(model, data),
-        "extract": lambda: extract(model, path, folder / f"{case} {next(runs)}", batch_size=BATCH, limit=limit),
+        "extract": lambda: extract(model, path, folder / f"{case} {next(runs)}", batch_size=BATCH),
     }
     bare_loop(model, data, stop=2)  # libraries and caches are warm
     times = best_times(work, rounds)

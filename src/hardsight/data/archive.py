@@ -36,17 +36,20 @@ class TarImages:
 
     archive: str
     members: list[Member]
+    seen: tuple[int, int]  # size and time of the archive when its members were found
 
     def __len__(self) -> int:
         return len(self.members)
 
     def take(self, rows: Sequence[int]) -> TarImages:
-        return TarImages(self.archive, [self.members[row] for row in rows])
+        return TarImages(self.archive, [self.members[row] for row in rows], self.seen)
 
     def image(self, row: int) -> Image.Image:
         member = self.members[row]
         try:
             with open(self.archive, "rb") as archive:  # opened each time: workers and threads share no position
+                if _state(os.fstat(archive.fileno())) != self.seen:
+                    raise FileError(f"{self.archive}: the archive changed while it was read. Start over once it is whole.")
                 archive.seek(member.offset)
                 content = archive.read(member.size)
         except OSError as error:
@@ -63,6 +66,7 @@ def read_tar(path: Path, level: int | None = None) -> ImageData:
 
     Ids are the names as if the tar were unpacked and its one top folder, if it has one, opened as data.
     """
+    seen = _state(os.stat(path))
     members = sorted(_index(path).values(), key=lambda member: member.name)
     if not members:
         raise InputError(f"{path}: a data archive must hold images (.jpg, .png, .webp, ...), found none.")
@@ -71,12 +75,16 @@ def read_tar(path: Path, level: int | None = None) -> ImageData:
     return ImageData(
         kind="tar",
         ids=ids,
-        images=TarImages(os.path.abspath(path), members),
+        images=TarImages(os.path.abspath(path), members, seen),
         labels=layout.labels,
         class_names=layout.class_names,
         columns=dict(layout.columns),
         notes=layout.notes,
     )
+
+
+def _state(found: os.stat_result) -> tuple[int, int]:
+    return found.st_size, found.st_mtime_ns
 
 
 def _index(path: Path) -> dict[str, Member]:

@@ -73,15 +73,9 @@ class Network(Model):
         return self._last.name
 
     def _find_head(self, batch: np.ndarray) -> Head:
-        def forward() -> Any:
-            try:
-                return self._forward(batch, None)
-            except torch.OutOfMemoryError:
-                raise
-            except (RuntimeError, ValueError, AssertionError, TypeError) as error:
-                raise InputError(f"{self.name} could not run on images of shape {batch.shape[1:]}: {error}") from error
-
-        self._last = find_last_layer(self.module, forward, len(batch), choice=self._layer, num_classes=self._num_classes)
+        self._last = find_last_layer(
+            self.module, lambda: self._forward(batch, None), len(batch), choice=self._layer, num_classes=self._num_classes
+        )
         return self._last.head
 
     def _run(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +93,12 @@ class Network(Model):
         images = torch.from_numpy(np.ascontiguousarray(batch)).to(self.device, self._dtype, non_blocking=True)
         autocast = torch.autocast(self.device.type, dtype) if dtype is not None else nullcontext()
         with torch.no_grad(), _evaluating(self.module), _not_compiled(self.module), autocast:
-            return self.module(images)
+            try:
+                return self.module(images)
+            except torch.OutOfMemoryError:
+                raise
+            except (RuntimeError, ValueError, AssertionError, TypeError, IndexError, KeyError, ArithmeticError) as error:
+                raise InputError(f"{self.name} could not run on images of shape {batch.shape[1:]}: {error}") from error
 
 
 @contextmanager
