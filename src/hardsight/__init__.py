@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hardsight.version import VERSION as __version__
 
 _HOME = {
+    "Dynamics": "hardsight.training.dynamics",
     "Head": "hardsight.head",
     "HardsightError": "hardsight.errors",
     "InputError": "hardsight.errors",
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from hardsight.scoring import score
     from hardsight.snapshot import Snapshot
     from hardsight.table import hardest
+    from hardsight.training.dynamics import Dynamics
 
 
 def __getattr__(name: str) -> Any:
