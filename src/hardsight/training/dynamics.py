@@ -10,7 +10,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,7 +23,10 @@ import pyarrow.parquet as pq
 from hardsight.checks import check_ids
 from hardsight.errors import FileError, InputError, RunError
 from hardsight.reading import first_line
-from hardsight.training.measuring import measure
+from hardsight.scores import SCORES
+from hardsight.scores.registry import values
+from hardsight.scores.sweep import Sweep
+from hardsight.training.measuring import join, sweep_batch
 from hardsight.version import VERSION
 from hardsight.writing import replacing
 
@@ -104,8 +107,8 @@ class Dynamics:
         moment = _moment(epoch, step)
         if split is not None and not isinstance(split, str):
             raise InputError(f"split must be a word such as 'train', or None, got {split!r}.")
-        given, columns = measure(features, head, labels)
-        names = check_ids(ids, len(given))
+        rows = sweep_batch(features, head, labels)
+        names = check_ids(ids, len(rows.labels))
         self._begin(moment)
         pool = self._open.get(step is not None)
         if pool is not None and pool.moment != moment:
@@ -113,8 +116,8 @@ class Dynamics:
             pool = None
         if pool is None:
             pool = self._open[step is not None] = _Pool(moment)
-        pool.add(names, split, given, columns)
-        return _sums(given, columns)
+        pool.add(names, split, rows)
+        return _sums(rows)
 
     def finish(self, epoch: int, *, step: int | None = None, gather: Gather | None = None) -> Path | None:
         """Write what was collected at this moment; None if that was nothing.
@@ -192,35 +195,53 @@ class Dynamics:
             del self._open[moment.step is not None]
 
 
-@dataclass
 class _Pool:
-    """The rows of one moment, batch by batch."""
+    """The rows of one moment. Sweeps wait until there are many rows to turn into columns at once."""
 
-    moment: Moment
-    batches: list[dict[str, Any]] = field(default_factory=list)
+    ENOUGH = 8192  # rows
 
-    def add(self, ids: np.ndarray, split: str | None, labels: np.ndarray, columns: dict[str, np.ndarray]) -> None:
-        narrow = {name: values.astype(np.float32) for name, values in columns.items() if name != "predicted"}
-        if self.batches and self.batches[0]["id"].dtype != ids.dtype and len(ids):
-            kinds = ["strings" if one.dtype == object else "integers" for one in (self.batches[0]["id"], ids)]
-            raise InputError(f"ids must be all strings or all integers: so far they were {kinds[0]}, now {kinds[1]}.")
-        self.batches.append({"id": ids, "split": split, "label": labels, "predicted": columns["predicted"], **narrow})
+    def __init__(self, moment: Moment) -> None:
+        self.moment = moment
+        self.id_type: pa.DataType | None = None
+        self.parts: list[pa.Table] = []
+        self.waiting: list[tuple[np.ndarray, str | None, Sweep]] = []
+        self.rows_waiting = 0
+
+    def add(self, ids: np.ndarray, split: str | None, rows: Sweep) -> None:
+        if len(ids) == 0:
+            return
+        kind = pa.string() if ids.dtype == object else pa.int64()
+        if self.id_type not in (None, kind):
+            raise InputError(f"ids must be all strings or all integers: so far they were {self.id_type}, now {kind}.")
+        self.id_type = kind
+        self.waiting.append((ids, split, rows))
+        self.rows_waiting += len(ids)
+        if self.rows_waiting >= self.ENOUGH:
+            self._settle()
 
     def table(self) -> pa.Table:
-        def joined(name: str) -> np.ndarray:
-            return np.concatenate([batch[name] for batch in self.batches])
+        self._settle()
+        return pa.concat_tables(self.parts) if self.parts else _NO_ROWS
 
-        ids, labels, predicted = joined("id"), joined("label"), joined("predicted")
-        kind = pa.string() if ids.dtype == object else pa.int64()
-        splits = pa.concat_arrays([pa.repeat(pa.scalar(b["split"], pa.string()), len(b["id"])) for b in self.batches])
-        arrays: dict[str, Any] = {"id": pa.array(ids, kind), "split": splits}
-        arrays["label"] = pa.array(labels, mask=labels < 0)
-        arrays["correct"] = pa.array(labels == predicted, mask=(labels < 0) | (predicted < 0))
-        for name in COLUMNS[3:]:
+    def _settle(self) -> None:
+        """Waiting sweeps -> a table with the columns of the file."""
+        if not self.waiting:
+            return
+        ids = np.concatenate([ids for ids, _, _ in self.waiting])
+        splits = [pa.repeat(pa.scalar(split, pa.string()), len(ids)) for ids, split, _ in self.waiting]
+        rows = join([rows for _, _, rows in self.waiting])
+        arrays: dict[str, Any] = {
+            "id": pa.array(ids, self.id_type),
+            "split": pa.concat_arrays(splits),
+            "label": pa.array(rows.labels, mask=~rows.labeled),
+            "correct": pa.array(rows.labels == rows.predicted, mask=~(rows.labeled & rows.ok)),
+        }
+        for name in COLUMNS:
             if name not in arrays:
-                values = joined(name)
-                arrays[name] = pa.array(values, mask=~np.isfinite(values))
-        return pa.table({name: arrays[name] for name in COLUMNS})
+                column = values(SCORES[name], rows).astype(np.float32)
+                arrays[name] = pa.array(column, mask=np.isnan(column))
+        self.parts.append(pa.table({name: arrays[name] for name in COLUMNS}))
+        self.waiting, self.rows_waiting = [], 0
 
 
 _NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in COLUMNS})
@@ -245,10 +266,11 @@ def _sorted_once_each(table: pa.Table) -> pa.Table:
     return table.filter(pa.concat_arrays([pa.array([True]), pc.invert(same)]))
 
 
-def _sums(labels: np.ndarray, columns: dict[str, np.ndarray]) -> dict[str, float]:
-    counted = (labels >= 0) & (columns["predicted"] >= 0)
-    sums = {name: float(np.nansum(columns[name][counted])) for name in ("avh", "norm", "loss")}
-    return {"n": int(counted.sum()), "correct": int((labels == columns["predicted"])[counted].sum()), **sums}
+def _sums(rows: Sweep) -> dict[str, float]:
+    """Over the labeled rows that could be scored."""
+    counted = rows.labeled & rows.ok
+    sums = {name: float(np.nansum(values(SCORES[name], rows), where=counted)) for name in ("avh", "norm", "loss")}
+    return {"n": int(counted.sum()), "correct": int((rows.labels == rows.predicted)[counted].sum()), **sums}
 
 
 def _moment(epoch: Any, step: Any) -> Moment:
