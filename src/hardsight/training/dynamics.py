@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import operator
-import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,33 +19,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_ids
-from hardsight.errors import FileError, InputError, RunError
-from hardsight.reading import first_line
+from hardsight.errors import InputError, RunError
 from hardsight.scores import SCORES
 from hardsight.scores.registry import values
 from hardsight.scores.sweep import Sweep
+from hardsight.stories import COLUMNS, Moment, moments, read_moment
 from hardsight.training.measuring import join, sweep_batch
 from hardsight.version import VERSION
 from hardsight.writing import replacing
 
-COLUMNS = (
-    "id", "split", "label", "own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "correct", "loss",
-)  # fmt: skip
-FILE_NAME = re.compile(r"(epoch|step)=(\d+)\.parquet")
-
 Gather = Callable[[pa.Table], "list[pa.Table] | None"]
-
-
-@dataclass(frozen=True)
-class Moment:
-    """When samples were looked at: an epoch, or one step of it."""
-
-    epoch: int
-    step: int | None = None
-
-    @property
-    def file_name(self) -> str:
-        return f"epoch={self.epoch:04d}.parquet" if self.step is None else f"step={self.step:06d}.parquet"
 
 
 class Dynamics:
@@ -181,10 +162,10 @@ class Dynamics:
         """Refuse to mix two trainings: epochs later than the first one seen here belong to another."""
         if self._begun:
             return
-        later = [name.name for name in self.folder.glob("epoch=*.parquet") if _number(name) > moment.epoch]
+        later = [path.name for one, path in moments(self.folder.parent) if one.epoch > moment.epoch]
         if later:
             raise RunError(
-                f"{self.folder} already holds {max(later)}, and this training is at epoch {moment.epoch}: "
+                f"{self.folder} already holds {later[-1]}, and this training is at epoch {moment.epoch}: "
                 "two trainings would be mixed. Give another folder, or remove the files of the later epochs."
             )
         self._begun = True
@@ -285,48 +266,3 @@ def _whole(name: str, value: Any) -> int:
     if number < 0:
         raise InputError(f"{name} must not be negative, got {number}.")
     return number
-
-
-# ---- reading back ----
-
-
-def moments(run: str | Path, *, steps: bool = False) -> list[tuple[Moment, Path]]:
-    """The dynamics files of a run in order, those of epochs or those of steps. The run may be named by its folder."""
-    folder = Path(run) / "dynamics"
-    if not folder.is_dir():
-        raise FileError(f"{run}: there are no dynamics here (no directory {folder}).")
-    kind = "step" if steps else "epoch"
-    found = []
-    for path in sorted(folder.glob(f"{kind}=*.parquet"), key=_number):
-        if not FILE_NAME.fullmatch(path.name):
-            raise FileError(f"{path}: not a name of ours; dynamics are {kind}=NUMBER.parquet.")
-        found.append((Moment(_epoch_of(path), _number(path)) if steps else Moment(_number(path)), path))
-    return found
-
-
-def read_moment(path: Path, columns: Sequence[str] | None = None, split: str | None = None) -> pa.Table:
-    """One dynamics file, or some of its columns and rows."""
-    wanted = None if columns is None else list(dict.fromkeys([*columns, "split"]))
-    try:
-        table = pq.read_table(path, columns=wanted, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error
-    missing = [name for name in columns or COLUMNS if name not in table.column_names]
-    if missing:
-        raise FileError(f"{path}: not a dynamics file: it has no column {missing[0]!r}.")
-    if split is not None:
-        table = table.filter(pc.equal(table.column("split"), split))
-    return table if columns is None else table.select(list(columns))
-
-
-def _number(path: Path) -> int:
-    found = FILE_NAME.fullmatch(path.name)
-    return int(found[2]) if found else -1
-
-
-def _epoch_of(path: Path) -> int:
-    try:
-        notes = json.loads((pq.read_schema(path).metadata or {}).get(b"hardsight", b"{}"))
-        return int(notes["epoch"])
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error
