@@ -110,14 +110,15 @@ class KnownIds:
 class Stories:
     """The story of every sample of a run, told from its epochs: ask for a score by ids.
 
-    An id that is in several splits has its story in "train" if it is there, else in the first by name.
+    An id that is in several splits has its story in "train" if it is there, else in the first by name; `split`
+    is for asking about one alone.
     """
 
-    def __init__(self, run: str | Path, scores: Iterable[Score]) -> None:
+    def __init__(self, run: str | Path, scores: Iterable[Score], split: str | None = None) -> None:
         self.columns = tuple(sorted({column for one in scores for column in one.columns}))
         self.splits: dict[str | None, tuple[KnownIds, Story]] = {}
         for moment, path in moments(run):
-            table = read_moment(path, ["id", "split", *self.columns])
+            table = read_moment(path, ["id", "split", *self.columns], split)
             try:
                 self._see(moment, table)
             except InputError as error:
