@@ -59,17 +59,18 @@ def moments(run: str | Path, *, steps: bool = False) -> list[tuple[Moment, Path]
 
 def read_moment(path: Path, columns: Sequence[str] | None = None, split: str | None = None) -> pa.Table:
     """One dynamics file, or some of its columns and rows."""
-    wanted = None if columns is None else list(dict.fromkeys([*columns, "split"]))
+    wanted = COLUMNS if columns is None else columns
     try:
-        table = pq.read_table(path, columns=wanted, page_checksum_verification=True)
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            missing = [name for name in (*wanted, "split") if name not in file.schema_arrow.names]
+            if missing:
+                raise FileError(f"{path}: not a dynamics file: it has no column {missing[0]!r}.")
+            table = file.read(columns=list(dict.fromkeys([*wanted, "split"])))
     except (pa.ArrowException, OSError) as error:
         raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error
-    missing = [name for name in columns or COLUMNS if name not in table.column_names]
-    if missing:
-        raise FileError(f"{path}: not a dynamics file: it has no column {missing[0]!r}.")
     if split is not None:
         table = table.filter(pc.equal(table.column("split"), split))
-    return table if columns is None else table.select(list(columns))
+    return table.select(list(wanted))
 
 
 def number_column(table: pa.Table, name: str) -> np.ndarray:

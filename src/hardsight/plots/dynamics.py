@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Apart for colour-blind eyes (Okabe and Ito); yellow is left out, it cannot be seen on white.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f", "#8c510a", "#762a83")
+MOST_BANDS = 6
 MARKERS = "osD^vP*X<>"
 WORDS = {
     "norm": "norm of the feature",
@@ -46,7 +47,8 @@ def curves_figure(
 
     Args:
         curves: from `hardsight.training.curves.read_curves`.
-        columns: what to draw, left to right. Accuracy has no band, as in the paper: each sample is right or wrong.
+        columns: what to draw, left to right; four are drawn two by two. Accuracy has no band, as in the paper: each sample
+            is right or wrong. More than six groups have none either: it would be one grey cloud.
         title: one line on top.
         marks: (group, epoch or step) pairs: a dotted line in the group's colour there, in every panel.
     """
@@ -60,8 +62,10 @@ def curves_figure(
         )
     colours = _colours(len(present), curves.groups.ordered)
     legend = len(curves.groups) > 1
-    figure = Figure(figsize=(3.6 * len(columns) + (1.6 if legend else 0), 3.2), layout="constrained", dpi=130)
-    panels = np.atleast_1d(figure.subplots(1, len(columns)))
+    high, wide = (2, 2) if len(columns) == 4 else (1, len(columns))
+    figure = Figure(figsize=(4.2 * wide + (2.0 if legend else 0), 2.9 * high + 0.3), layout="constrained", dpi=130)
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)  # type: ignore[call-arg, union-attr]
+    panels = np.ravel(figure.subplots(high, wide))
     often = max(1, len(curves.moments) // 12)
     for panel, name in zip(panels, columns, strict=True):
         scale = SCALE.get(name, 1.0)
@@ -71,8 +75,15 @@ def curves_figure(
                 curves.times, mean, color=colours[place], marker=MARKERS[place], markersize=4, linewidth=1.6,
                 markevery=(place * often // max(1, len(present)), often), label=_label(curves, group), zorder=3,
             )  # fmt: skip
-            if name != "correct":
-                panel.fill_between(curves.times, mean - std, mean + std, color=colours[place], alpha=0.12, linewidth=0)
+            if name != "correct" and len(present) <= MOST_BANDS:
+                panel.fill_between(
+                    curves.times,
+                    mean - std,
+                    mean + std,
+                    color=colours[place],
+                    alpha=0.14 if len(present) < 3 else 0.09,
+                    linewidth=0,
+                )
         for group, time in marks:
             panel.axvline(time, color=colours[present.index(group)], linestyle=":", linewidth=1.4)
         panel.set(xlabel=curves.unit, ylabel=WORDS[name])

@@ -14,6 +14,7 @@ from hardsight.stories import NUMBERS, Moment, moments, number_column, read_mome
 from hardsight.training.groups import Groups, everyone
 
 TOLERANCE = 0.1  # of a curve's whole range: closer than this to its last level, it has settled
+GROWTH = 0.05  # of a curve's whole range: it still grows if it rises by more than this
 LONG_ENOUGH = 0.25  # of the training: a plateau is at least this long
 FEWEST = 5  # moments: with fewer, nothing is said
 
@@ -159,7 +160,7 @@ def plateau(curve: np.ndarray) -> Plateau:
 
 
 def still_grows(curve: np.ndarray, start: int) -> bool:
-    """Whether a curve rises after `start` by more than the tenth of its whole range that a settled one may move."""
+    """Whether a curve rises after `start`, to the mean of its last tenth, by more than 5 % of its whole range."""
     curve = np.asarray(curve, dtype=np.float64)
     level = curve[-max(1, len(curve) // 10) :].mean()
-    return bool(level - curve[start] > TOLERANCE * np.ptp(curve))
+    return bool(level - curve[start] > GROWTH * np.ptp(curve))

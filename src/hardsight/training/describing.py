@@ -81,7 +81,9 @@ def _describe_split(run: str | Path, split: str | None, by: str | None, human: A
     if steps.moments:
         path = folder / f"dynamics-{name}-steps.png"
         _draw(steps, ("norm", "own_angle", "avh", "correct"), f"{name}, inside the epochs", path, said)
-        said.lines += _plateau_lines(steps, numbers.setdefault("steps", {})) if groups is None else []
+        if groups is None:
+            said.lines.append(f"  inside the epochs, steps {steps.times[0]} to {steps.times[-1]}:")
+            said.lines += [f"  {line}" for line in _plateau_lines(steps, numbers.setdefault("steps", {}))]
 
 
 def _describe_groups(
