@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from hardsight.training.curves import Curves
 
 # Apart for colour-blind eyes (Okabe and Ito); yellow is left out, it cannot be seen on white.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f", "#8c510a", "#762a83")
+COLOURS = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"),
+    *("#000000", "#7f7f7f", "#8c510a", "#762a83", "#1b7837", "#b2182b"),
+)
 MOST_BANDS = 6
-MARKERS = "osD^vP*X<>"
+MARKERS = "osD^vP*X<>ph"
 WORDS = {
     "norm": "norm of the feature",
     "avh": "AVH",

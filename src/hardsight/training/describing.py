@@ -56,13 +56,14 @@ def describe_dynamics(
     if split is not None and split not in there:
         raise InputError(f"{run}: no split {split!r} in the dynamics; there is {', '.join(map(str, there))}.")
     chosen = [split] if split is not None else [one for one in there if one != "train"] or there
+    groups = {one: _groups(run, by, human, one) for one in chosen}  # before anything is drawn: it may not fit
     said = Description()
     for one in chosen:
-        _describe_split(run, one, by, human, folder, said)
+        _describe_split(run, one, groups[one], folder, said)
     return said
 
 
-def _describe_split(run: str | Path, split: str | None, by: str | None, human: Any, folder: Path, said: Description) -> None:
+def _describe_split(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
     name = split or "all samples"
     everyone = read_curves(run, split=split)
     numbers = said.numbers[name] = {"epochs": everyone.times, "samples": int(everyone.count.max(initial=0))}
@@ -74,7 +75,6 @@ def _describe_split(run: str | Path, split: str | None, by: str | None, human: A
         phases = _phase_lines(hardness, said, numbers)
         title = f"{name}: the third with the lowest and the third with the highest mean AVH"
         _draw(hardness, ("own_angle", "norm", "avh", "correct"), title, folder / f"dynamics-{name}-easy-hard.png", said, phases)
-    groups = _groups(run, by, human, split)
     if groups is not None and everyone.moments:
         _describe_groups(run, split, name, groups, folder, said, numbers)
     steps = read_curves(run, groups, split=split, steps=True)
@@ -161,9 +161,16 @@ def _phase_numbers(phases: Phases, at: int | None) -> dict[str, Any]:
 
 
 def _groups(run: str | Path, by: str | None, human: Any, split: str | None) -> Groups | None:
-    if human is not None:
-        return by_human(run, human)
-    return None if by is None else by_column(run, by, split)
+    from hardsight.plots.dynamics import COLOURS
+
+    if human is None and by is None:
+        return None
+    groups = by_human(run, human, split) if by is None else by_column(run, by, split)
+    if len(groups) > len(COLOURS):
+        raise InputError(
+            f"{len(groups)} groups by {groups.name} are too many to tell apart; group by something with {len(COLOURS)}."
+        )
+    return groups
 
 
 def _splits(run: str | Path) -> list[str | None]:

@@ -110,18 +110,19 @@ def _by_level(name: str) -> tuple[str, float]:
         return name, 0.0
 
 
-def by_human(run: str | Path, human: Any) -> Groups:
+def by_human(run: str | Path, human: Any, split: str | None = None) -> Groups:
     """Samples grouped by human selection frequency: how many people chose the given class, in five bins of a fifth.
 
     Args:
         run: the run whose samples they are.
         human: (n,) frequencies, or (n, c) counts of answers per class; an array, or a `.npy` file. Row i is the sample
             with id i, "i" or "SPLIT/i", degraded or not; with other ids, row i of the run's own samples.
+        split: the split that they are about.
     """
     table = np.asarray(open_npy(human)) if isinstance(human, (str, Path)) else np.asarray(human)
     if table.ndim not in (1, 2) or table.dtype.kind not in "fiu":
         raise InputError(f"human must be (n,) frequencies or (n, c) counts, got {table.dtype} of shape {table.shape}.")
-    ids, labels = _last_seen(run)
+    ids, labels = _last_seen(run, split)
     row = _rows_by_number(ids, len(table))
     if row is None:
         row = _rows_by_samples(run, ids, len(table))
@@ -195,7 +196,10 @@ def _rows_by_number(ids: pa.Array, count: int) -> np.ndarray | None:
         if any(one is None for one in found):
             return None
         rows = np.array([int(one[1]) for one in found if one is not None], np.int64)
-    return np.where((rows >= 0) & (rows < count), rows, -1)
+    beyond = np.flatnonzero((rows < 0) | (rows >= count))
+    if len(beyond):
+        raise InputError(f"human has {count} rows, and there is no row for {len(beyond)} ids such as {ids[int(beyond[0])]}.")
+    return rows
 
 
 def _rows_by_samples(run: str | Path, ids: pa.Array, count: int) -> np.ndarray:
