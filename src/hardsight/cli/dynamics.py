@@ -21,7 +21,7 @@ def dynamics(
     split: str = typer.Option(None, help="Only this split or watched set. Default: all held-out ones."),
     output: Path = typer.Option(None, "-o", "--output", metavar="FOLDER", help="Where the figures go. Default: RUN/figures."),
 ) -> None:
-    """Say when AVH settles and whether angles come first and norms later in RUN; draw the curves.
+    """Say when AVH settles in RUN and whether angles come before norms; draw the curves.
 
     \b
     Example:
