@@ -250,8 +250,12 @@ def _sorted_once_each(table: pa.Table) -> pa.Table:
 def _sums(rows: Sweep) -> dict[str, float]:
     """Over the labeled rows that could be scored."""
     counted = rows.labeled & rows.ok
-    sums = {name: float(np.nansum(values(SCORES[name], rows), where=counted)) for name in ("avh", "norm", "loss")}
-    return {"n": int(counted.sum()), "correct": int((rows.labels == rows.predicted)[counted].sum()), **sums}
+    correct = (rows.labels == rows.predicted) & counted
+    columns = {name: SCORES[name].of for name in ("avh", "norm", "loss")}
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        sums = {name: of(rows) for name, of in columns.items() if of is not None}
+    some = {name: float(np.sum(column, where=counted & np.isfinite(column))) for name, column in sums.items()}
+    return {"n": int(np.count_nonzero(counted)), "correct": int(np.count_nonzero(correct)), **some}
 
 
 def _moment(epoch: Any, step: Any) -> Moment:

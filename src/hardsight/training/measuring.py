@@ -57,7 +57,7 @@ def _in_one_tile(x: Any, kind: str, weight: Any, bias: Any, scale: float, labels
     """The whole batch at once; None if a row, a class vector or a logit is out of the ordinary."""
     b, (c, _) = len(x), weight.shape
     w = weight.to(x.dtype) if is_tensor(x) else weight.astype(x.dtype, copy=False)
-    product = to_numpy(x @ w.T)  # (b, c), by the library that the batch came from
+    product = np.ascontiguousarray(to_numpy(x @ w.T))  # (b, c), by the library that the batch came from
     x, w = to_numpy(x), to_numpy(w)
     norm, w_norm = row_norms(x, np), row_norms(w, np)  # (b,), (c,)
     low, high = ORDINARY
@@ -70,38 +70,40 @@ def _in_one_tile(x: Any, kind: str, weight: Any, bias: Any, scale: float, labels
         logits = product if bias is None else product + to_numpy(bias).astype(product.dtype, copy=False)
     else:
         logits = scale * np.cos(theta) if kind == "cosine" else -scale * theta
-    at = np.arange(b), np.maximum(labels, 0)  # unlabeled rows stand in as class 0
-    own_angle, own_logit = theta[at].astype(np.float64), logits[at].astype(np.float64)
-    angle_sum = theta.sum(1)
-    theta[at], logits[at] = np.inf, -np.inf  # from here on, the other classes
-    index = logits.argmax(1)
-    other_logit = logits[at[0], index].astype(np.float64)
+    own = np.maximum(labels, 0)  # unlabeled rows stand in as class 0
+    at = own + np.arange(0, b * c, c)  # where they are in the flat (b, c) arrays
+    flat_theta, flat_logits = theta.reshape(-1), logits.reshape(-1)
+    found = np.empty((8, b))  # float64
+    found[:4] = norm, theta.sum(1), flat_theta[at], flat_logits[at]
+    flat_theta[at], flat_logits[at] = np.inf, -np.inf  # from here on, the other classes
+    index, best = logits.argmax(1), logits.max(1)
+    found[4:6] = theta.min(1), best
+    _, angle_sum, own_angle, own_logit, nearest_angle, other_logit, other_sum, other_squares = found
     if c < 2 or not np.isfinite(own_logit + other_logit).all():
         return None
-    largest = np.maximum(own_logit, other_logit)
-    shrink = np.exp(other_logit - largest)
-    with np.errstate(invalid="ignore"):
-        np.subtract(logits, logits[at[0], index][:, None], out=logits)
-    np.maximum(logits, FLOOR, out=logits)
-    terms = np.exp(logits, out=logits)
-    terms[at] = 0.0
-    wins = (own_logit > other_logit) | ((own_logit == other_logit) & (at[1] < index))  # the first among equals
+    shrink = np.exp(np.minimum(other_logit - own_logit, 0))  # sums of e^ are relative to the largest logit of all
+    logits -= best[:, None]
+    terms = np.exp(np.maximum(logits, FLOOR, out=logits), out=logits)
+    terms.reshape(-1)[at] = 0.0
+    np.multiply(shrink, terms.sum(1), out=other_sum)
+    np.multiply(shrink**2, np.vecdot(terms, terms), out=other_squares)
+    wins = (own_logit > other_logit) | ((own_logit == other_logit) & (own < index))  # the first among equals
     nothing = np.broadcast_to(np.nan, (b,))
     return Sweep(
         num_classes=c,
         precision=x.dtype.type,
         labels=labels,
         code=np.zeros(b, np.int8),
-        predicted=np.where(wins, at[1], index),
-        norm=norm.astype(np.float64),
-        angle_sum=angle_sum.astype(np.float64),
+        predicted=np.where(wins, own, index),
+        norm=found[0],
+        angle_sum=angle_sum,
         own_angle=own_angle,
-        nearest_angle=theta.min(1).astype(np.float64),
+        nearest_angle=nearest_angle,
         predicted_angle=nothing,
         own_logit=own_logit,
         other_logit=other_logit,
-        other_sum=shrink * terms.sum(1),
-        other_squares=shrink**2 * np.vecdot(terms, terms),
+        other_sum=other_sum,
+        other_squares=other_squares,
         other_moment=nothing,
         nobias_confidence=nothing,
     )
@@ -109,8 +111,9 @@ def _in_one_tile(x: Any, kind: str, weight: Any, bias: Any, scale: float, labels
 
 def _parts(head: Any) -> tuple[Any, Any, Any, float | None, Head | None]:
     """kind, weight, bias and scale; and the Head itself, where one was given."""
-    inner = getattr(head, "head", None)
-    head = inner if isinstance(inner, Head) else head
+    if not isinstance(head, Head):
+        inner = getattr(type(head), "head", None) and head.head  # a property of our losses
+        head = inner if isinstance(inner, Head) else head
     if isinstance(head, Head):
         return head.kind, head.weight, head.bias, head.scale, head
     weight: Any = getattr(head, "weight", head)

@@ -9,7 +9,8 @@ The rule, on the mean angle to the own class and the mean norm of a group, from 
 1. The angle falls, by at least 2 % of where it began, and the norm rises, by at least 5 %. If not, there are no two phases.
 2. At each moment, take the share of the angle's whole fall that is done, and the share of the norm's whole rise. The
    boundary is the moment at which the first is furthest ahead of the second.
-3. Two phases are found if at the boundary at least three quarters of the fall are done and at most half of the rise.
+3. Two phases are found if at the boundary at least three quarters of the fall are done and at most half of the rise, and
+   if from there on the angle stays within a quarter of its whole range of where it ends.
 
 An angle that falls while the norm rises gives equal shares and no phases. Epoch 1 is already the end of an epoch: what
 happened inside it shows only in steps.
@@ -24,7 +25,7 @@ import numpy as np
 from hardsight.training.curves import FEWEST
 
 LEAST_FALL, LEAST_RISE = 0.02, 0.05
-ANGLE_DONE, NORM_DONE = 0.75, 0.5
+ANGLE_DONE, NORM_DONE, STEADY = 0.75, 0.5, 0.25
 
 
 @dataclass(frozen=True)
@@ -59,16 +60,20 @@ def find_phases(angle: np.ndarray, norm: np.ndarray) -> Phases:
         return _not_found(angle, norm, "the norm does not rise" + (", it falls" if rise < -LEAST_RISE * norm[0] else ""))
     angle_share, norm_share = (angle[0] - angle) / fall, (norm - norm[0]) / rise  # (e,) each, 0 to begin with and 1 at the end
     at = int(np.argmax(angle_share[1:-1] - norm_share[1:-1])) + 1  # between the first and the last
-    found = bool(angle_share[at] >= ANGLE_DONE and norm_share[at] <= NORM_DONE)
-    together = "the norm rises first" if angle_share[at] < norm_share[at] else "angle and norm move at the same time"
+    in_turn = bool(angle_share[at] >= ANGLE_DONE and norm_share[at] <= NORM_DONE)
+    steady = bool(np.abs(angle[at:] - angle[-1]).max() <= STEADY * np.ptp(angle))
+    if in_turn:
+        why_not = "" if steady else "the angle does not stay where it fell to"
+    else:
+        why_not = "the norm rises first" if angle_share[at] < norm_share[at] else "angle and norm move at the same time"
     return Phases(
-        found,
+        in_turn and steady,
         at,
         (float(angle[0]), float(angle[at]), float(angle[-1])),
         (float(norm[0]), float(norm[at]), float(norm[-1])),
         float(angle_share[at]),
         float(norm_share[at]),
-        "" if found else together,
+        why_not,
     )
 
 
