@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +94,7 @@ def lightning() -> Any:
     return import_with_torchvision("lightning.pytorch", "this test")
 
 
-def fit(folder: Path, callback: Any, module: Any = None, held_out: bool = True, **more: Any) -> None:
+def fit(folder: Path, callback: Any, **more: Any) -> None:
     pl = lightning()
 
     class Module(pl.LightningModule):  # type: ignore[misc, name-defined]
@@ -109,13 +111,13 @@ def fit(folder: Path, callback: Any, module: Any = None, held_out: bool = True, 
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.parameters(), lr=0.5)
 
-    trainer = pl.Trainer(
-        max_epochs=EPOCHS, accelerator="cpu", devices=1, callbacks=[callback], logger=False, default_root_dir=folder,
-        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, **more,
-    )  # fmt: skip
+    arguments = {
+        "max_epochs": EPOCHS, "accelerator": "cpu", "devices": 1, "callbacks": [callback], "logger": False,
+        "default_root_dir": folder, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False,
+    }  # fmt: skip
+    trainer = pl.Trainer(**(arguments | more))
     loader = torch.utils.data.DataLoader
-    val = loader(Samples(20, first_id=1000), batch_size=7) if held_out else None
-    trainer.fit(module or Module(), loader(Samples(N), batch_size=BATCH), val)
+    trainer.fit(Module(), loader(Samples(N), batch_size=BATCH), loader(Samples(20, first_id=1000), batch_size=7))
 
 
 def test_lightning_records_what_a_bare_loop_does(tmp_path: Path) -> None:
@@ -205,6 +207,35 @@ def test_hugging_face_without_ids(tmp_path: Path) -> None:
         train(tmp_path, DynamicsCallback(tmp_path), remove_unused_columns=True)
 
 
+# ---- two processes ----
+
+
+def in_two_processes(kind: str, folder: Path) -> None:
+    """What torchrun starts, twice."""
+    torch.set_num_threads(1)
+    if kind == "lightning":
+        from hardsight.training.lightning import DynamicsCallback
+
+        fit(folder, DynamicsCallback(folder), devices=2, strategy="ddp")
+    else:
+        from hardsight.training.transformers import DynamicsCallback as HuggingFace
+
+        train(folder, HuggingFace(folder), ddp_backend="gloo")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["lightning", "transformers"])
+def test_two_processes_record_every_sample_once(kind: str, tmp_path: Path) -> None:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run([*torchrun, __file__, kind, str(tmp_path)], capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert len(moments(tmp_path)) == EPOCHS
+    for _, path in moments(tmp_path):
+        table = pq.read_table(path)
+        seen = list(zip(table.column("split").to_pylist(), table.column("id").to_pylist(), strict=True))
+        assert seen == [("train", i) for i in range(N)] + [("val", i) for i in range(1000, 1020)]
+
+
 # ---- the watch that both use ----
 
 
@@ -245,3 +276,7 @@ def test_where_labels_and_ids_are() -> None:
         labels_and_ids({"x": 1, "labels": 2})
     with pytest.raises(InputError, match="a Tensor of 2"):
         labels_and_ids(torch.ones(2))
+
+
+if __name__ == "__main__":
+    in_two_processes(sys.argv[1], Path(sys.argv[2]))

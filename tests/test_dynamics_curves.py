@@ -282,6 +282,14 @@ def test_held_out_sets_are_described_and_training_if_there_is_none(run: Path, tm
     assert said.numbers["train"]["avh_plateau"] is None
 
 
+def test_a_set_may_have_any_name(tmp_path: Path) -> None:
+    with Dynamics(tmp_path) as tracker:
+        tracker.update(1, np.eye(3), np.eye(3), range(3), range(3), split="../night & day")
+    said = describe_dynamics(tmp_path)
+    assert [path.parent for path in said.figures] == [tmp_path / "figures"] * 2
+    assert said.figures[0].name == "dynamics----night---day.png" and "../night & day: 3 samples" in str(said)
+
+
 def test_steps_have_a_figure_of_their_own(tmp_path: Path) -> None:
     story(tmp_path, steps=True)
     said = describe_dynamics(tmp_path, split="test")

@@ -27,10 +27,11 @@ def dynamics(
     Example:
         hardsight dynamics run --human cifar10h_counts.npy
     """
-    from hardsight.cli.words import printable
+    from hardsight.cli.words import printable, progress_bar
     from hardsight.training.describing import describe_dynamics
 
-    said = describe_dynamics(run, by=by, human=human, split=split, figures=output)
+    with progress_bar("reading dynamics") as progress:
+        said = describe_dynamics(run, by=by, human=human, split=split, figures=output, progress=progress)
     print(printable(str(said)))
     for path in said.figures:
         print(f"wrote {path}")

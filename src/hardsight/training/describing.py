@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ class Description:
     lines: list[str] = field(default_factory=list)
     figures: list[Path] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
+    passes: int = 0  # over the files, so far
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -39,6 +41,7 @@ def describe_dynamics(
     human: Any = None,
     split: str | None = None,
     figures: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Description:
     """Say whether AVH settles while norm and accuracy still grow and when, look for the two phases, and draw the curves.
 
@@ -48,6 +51,7 @@ def describe_dynamics(
         human: group by human selection frequency: (n,) frequencies, (n, c) counts, or a `.npy` file of one of them.
         split: only this one. When not given: every held-out set, or the training samples if there is none.
         figures: where PNG files go; the run's `figures/` when not given.
+        progress: called with the passes over the files that are done, and those there are in all.
     """
     if by is not None and human is not None:
         raise InputError("group by a column or by human counts, not both.")
@@ -58,38 +62,49 @@ def describe_dynamics(
     chosen = [split] if split is not None else [one for one in there if one != "train"] or there
     groups = {one: _groups(run, by, human, one) for one in chosen}  # before anything is drawn: it may not fit
     said = Description()
+    passes = len(_PASSES) * len(chosen)
     for one in chosen:
-        _describe_split(run, one, groups[one], folder, said)
+        for describe in _PASSES:
+            if progress is not None:
+                progress(said.passes, passes)
+            describe(run, one, groups[one], folder, said)
+            said.passes += 1
     return said
 
 
-def _describe_split(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+def _describe_all(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
     name = split or "all samples"
-    everyone = read_curves(run, split=split)
-    numbers = said.numbers[name] = {"epochs": everyone.times, "samples": int(everyone.count.max(initial=0))}
-    if everyone.moments:
-        said.lines.append(f"{name}: {numbers['samples']:,} samples, epochs {everyone.times[0]} to {everyone.times[-1]}")
-        said.lines += _plateau_lines(everyone, numbers)
-        _draw(everyone, ("norm", "avh", "correct", "confidence"), f"{name}, all samples", folder / f"dynamics-{name}.png", said)
-        hardness = read_curves(run, by_hardness(run, split), split=split)
-        phases = _phase_lines(hardness, said, numbers)
+    curves = read_curves(run, split=split)
+    numbers = said.numbers[name] = {"epochs": curves.times, "samples": int(curves.count.max(initial=0))}
+    if curves.moments:
+        said.lines.append(f"{name}: {numbers['samples']:,} samples, epochs {curves.times[0]} to {curves.times[-1]}")
+        said.lines += _plateau_lines(curves, numbers)
+        _draw(
+            curves,
+            ("norm", "avh", "correct", "confidence"),
+            f"{name}, all samples",
+            folder / f"dynamics-{_file_word(name)}.png",
+            said,
+        )
+
+
+def _describe_easy_and_hard(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+    name = split or "all samples"
+    curves = read_curves(run, by_hardness(run, split), split=split)
+    if curves.moments:
+        boundaries = _phase_lines(curves, said, said.numbers[name])
         title = f"{name}: the third with the lowest and the third with the highest mean AVH"
-        _draw(hardness, ("own_angle", "norm", "avh", "correct"), title, folder / f"dynamics-{name}-easy-hard.png", said, phases)
-    if groups is not None and everyone.moments:
-        _describe_groups(run, split, name, groups, folder, said, numbers)
-    steps = read_curves(run, groups, split=split, steps=True)
-    if steps.moments:
-        path = folder / f"dynamics-{name}-steps.png"
-        _draw(steps, ("norm", "own_angle", "avh", "correct"), f"{name}, inside the epochs", path, said)
-        if groups is None:
-            said.lines.append(f"  inside the epochs, steps {steps.times[0]} to {steps.times[-1]}:")
-            said.lines += [f"  {line}" for line in _plateau_lines(steps, numbers.setdefault("steps", {}))]
+        path = folder / f"dynamics-{_file_word(name)}-easy-hard.png"
+        _draw(curves, ("own_angle", "norm", "avh", "correct"), title, path, said, boundaries)
 
 
-def _describe_groups(
-    run: str | Path, split: str | None, name: str, groups: Groups, folder: Path, said: Description, numbers: dict[str, Any]
-) -> None:
+def _describe_groups(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+    if groups is None:
+        return
+    name = split or "all samples"
     curves = read_curves(run, groups, split=split)
+    if not curves.moments:
+        return
     present = curves.present()
     if not present:
         raise InputError(f"{name}: no sample has a {groups.name} to group by: its ids are not those of the dynamics.")
@@ -102,9 +117,24 @@ def _describe_groups(
             f"    {groups.names[group]} (n = {int(curves.count[group].max()):,}): AVH {values['avh']:.4g}, "
             f"norm {values['norm']:.4g}, accuracy {100 * values['correct']:.2f} %; {settled}"
         )
-        numbers.setdefault("groups", {})[groups.names[group]] = values
-    path = folder / f"dynamics-{name}-by-{_file_word(groups.name)}.png"
+        said.numbers[name].setdefault("groups", {})[groups.names[group]] = values
+    path = folder / f"dynamics-{_file_word(name)}-by-{_file_word(groups.name)}.png"
     _draw(curves, ("norm", "avh", "correct", "confidence"), f"{name} by {groups.name}", path, said)
+
+
+def _describe_steps(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+    name = split or "all samples"
+    curves = read_curves(run, groups, split=split, steps=True)
+    if not curves.moments:
+        return
+    path = folder / f"dynamics-{_file_word(name)}-steps.png"
+    _draw(curves, ("norm", "own_angle", "avh", "correct"), f"{name}, inside the epochs", path, said)
+    if groups is None:
+        said.lines.append(f"  inside the epochs, steps {curves.times[0]} to {curves.times[-1]}:")
+        said.lines += [f"  {line}" for line in _plateau_lines(curves, said.numbers[name].setdefault("steps", {}))]
+
+
+_PASSES = (_describe_all, _describe_easy_and_hard, _describe_groups, _describe_steps)
 
 
 def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
@@ -207,4 +237,5 @@ def _from_to(curve: np.ndarray, form: str) -> str:
 
 
 def _file_word(text: str) -> str:
+    """Letters and digits of a name that a user gave, safe in a file name."""
     return "".join(c if c.isalnum() else "-" for c in text)
