@@ -14,6 +14,7 @@ TITLES = {
     "angular": "Angles",
     "confidence": "Confidence",
     "likelihood": "Likelihood",
+    "dynamics": "Dynamics",
     "neighbours": "Neighbours",
     "within": "Scaled over the dataset",
 }
@@ -38,11 +39,13 @@ Each score is one number per sample. It is a function (`hardsight.avh`), a colum
 entry of the registry (`hardsight.SCORES["avh"]`), under the same name everywhere.
 
 The letters: x is a feature (d numbers), w_k the class vector of class k (a row of `weight`), y the given class,
-p_k the softmax probability and z_k the logit of class k, c the number of classes. Angles are in radians.
+p_k the softmax probability and z_k the logit of class k, c the number of classes, e an epoch or how many there are.
+Angles are in radians.
 
 - **hard end** says which end of the range is hard: `high` or `low`. `hardsight.hardest` and `--by` follow it.
 - **needs** says what one value takes. A *row* score takes one sample and the head. A *dataset* score takes all samples:
-  it is asked for by name or with `all`, costs a second pass, and cannot be had for one shard.
+  it is asked for by name or with `all`, costs a second pass, and cannot be had for one shard. A *dynamics* score takes
+  the epochs of a training and is asked for in the same way: [dynamics.md](dynamics.md).
 - **label** says whether the row must have a given class. *Not its own* means that other rows must have one.
 - **input** says what is enough: features and a head, features alone, or also bare logits or probabilities.
 
@@ -95,6 +98,9 @@ SOURCES = """\
 - Paul, Ganguli, Dziugaite: Deep Learning on a Data Diet. NeurIPS 2021, arXiv:2107.07075.
 - Pleiss, Zhang, Elenberg, Weinberger: Identifying Mislabeled Data using the Area Under the Margin Ranking. NeurIPS 2020,
   arXiv:2001.10528.
+- Toneva, Sordoni, Tachet des Combes, Trischler, Bengio, Gordon: An Empirical Study of Example Forgetting during Deep
+  Neural Network Learning. ICLR 2019, arXiv:1812.05159.
+- Swayamdipta, Schwartz, Lourie, Wang, Hajishirzi, Smith, Choi: Dataset Cartography. EMNLP 2020, arXiv:2009.10795.
 - Wan, Zhong, Li, Chen: Rethinking Feature Distribution for Loss Functions in Image Classification. CVPR 2018,
   arXiv:1803.02988.
 
@@ -139,6 +145,8 @@ def label(score: Score) -> str:
 
 
 def enough(score: Score) -> str:
+    if score.needs == "dynamics":
+        return "a run with dynamics"
     if score.name == "max_logit":
         return "features and head, or logits"
     if score.from_logits():

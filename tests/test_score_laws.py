@@ -18,6 +18,7 @@ import hardsight
 from hardsight import SCORES, Head, score
 from oracles import angle_table, plain_logits, row_scores
 
+OF_A_SNAPSHOT = {name: one for name, one in SCORES.items() if one.needs != "dynamics"}  # those have test_dynamics_scores.py
 ROW = [name for name, one in SCORES.items() if one.needs == "row"]
 DATASET = [name for name, one in SCORES.items() if one.needs == "dataset"]
 ANGULAR = ["avh", "avh_relative", "avc_label", "own_angle", "nearest_angle", "angular_gap", "avh_scaled"]
@@ -36,7 +37,7 @@ def random_input(n: int, d: int, c: int, seed: int, dtype: Any = np.float64) -> 
 def every_score(features: Any, head: Any, labels: Any, **more: Any) -> dict[str, np.ndarray]:
     """All scores through the table; nulls as NaN."""
     table = score(features, head, labels, scores="all", **more)
-    return {name: table.column(name).to_numpy().astype(np.float64) for name in SCORES}
+    return {name: table.column(name).to_numpy().astype(np.float64) for name in OF_A_SNAPSHOT}
 
 
 def heads(c: int, d: int, seed: int, dtype: Any = np.float64) -> dict[str, Head]:
@@ -83,7 +84,7 @@ def test_scores_follow_their_samples_when_rows_are_shuffled(size: tuple[int, int
     features, weight, labels = random_input(*size, seed)
     order = np.random.default_rng(seed + 1).permutation(size[0])
     before, after = every_score(features, weight, labels), every_score(features[order], weight, labels[order])
-    for name in set(SCORES) - {"knn_agreement"}:  # where neighbours are equally near, the earlier row counts
+    for name in set(OF_A_SNAPSHOT) - {"knn_agreement"}:  # where neighbours are equally near, the earlier row counts
         np.testing.assert_allclose(after[name], before[name][order], rtol=1e-7, atol=1e-9, err_msg=name)
 
 
@@ -93,7 +94,7 @@ def test_scores_do_not_depend_on_the_order_of_the_classes(size: tuple[int, int, 
     order = np.random.default_rng(seed + 1).permutation(size[2])
     place = np.argsort(order)
     before, after = every_score(features, weight, labels), every_score(features, weight[order], place[labels])
-    for name in SCORES:
+    for name in OF_A_SNAPSHOT:
         np.testing.assert_allclose(after[name], before[name], rtol=1e-7, atol=1e-9, err_msg=name)
 
 
@@ -111,7 +112,7 @@ def test_shares_sum_to_one_over_the_classes(size: tuple[int, int, int], seed: in
 def test_values_lie_in_their_range(size: tuple[int, int, int], seed: int) -> None:
     values, c = every_score(*random_input(*size, seed, np.float32)), size[2]
     words = {"inf": np.inf, "pi": np.pi, "c": c, "log c": np.log(c), "1/c": 1 / c, "sqrt 2": np.sqrt(2)}
-    for name, one in SCORES.items():
+    for name, one in OF_A_SNAPSHOT.items():
         low, high = (word.strip("[]()").strip() for word in one.range.split(","))
         low, high = (
             -words[w[1:]] if w[1:] in words and w[0] == "-" else words.get(w) if w in words else float(w) for w in (low, high)
@@ -130,11 +131,11 @@ def test_the_hard_end_is_where_wrong_labels_are() -> None:
     wrong = np.arange(400) < 60
     labels = np.where(wrong, (truth + 1) % 5, truth)
     values = every_score(features, weight, labels)
-    for name, one in SCORES.items():
+    for name, one in OF_A_SNAPSHOT.items():
         if one.labels and name != "norm_in_class":
             sign = 1 if one.hard == "high" else -1
             assert np.median(sign * values[name][wrong]) > np.median(sign * values[name][~wrong]), name
-    assert {name for name, one in SCORES.items() if one.hard == "high"} == HARD_ENDS["high"]
+    assert {name for name, one in OF_A_SNAPSHOT.items() if one.hard == "high"} == HARD_ENDS["high"]
 
 
 # ---- against plain answers ----
@@ -331,7 +332,7 @@ def test_blocks_do_not_change_the_scores(small_blocks: Callable[[int, int], None
     for block, part in ((2048, 256),):
         small_blocks(block, part)
         parts = every_score(given, head, labels)
-        for name in SCORES:
+        for name in OF_A_SNAPSHOT:
             close = 1e-6 if name in (*ANGULAR, "norm", "avc_predicted") else 1e-6 * max(1.0, size)
             np.testing.assert_allclose(parts[name], whole[name], rtol=1e-6, atol=close, err_msg=f"{name}, blocks of {block}")
 
@@ -365,7 +366,7 @@ def test_torch_twin_equals_numpy(kind: str, dtype: Any, size: tuple[int, int, in
     expected = every_score(features, head, labels)
     actual = every_score(torch.from_numpy(features), twin, torch.from_numpy(labels))
     tolerance = 1e-4 if dtype == np.float32 else 1e-9
-    for name in SCORES:
+    for name in OF_A_SNAPSHOT:
         if name == "gm_likelihood" and dtype == np.float32:
             continue  # a tie among float32 logits may predict another class
         np.testing.assert_allclose(actual[name], expected[name], rtol=tolerance, atol=tolerance, err_msg=name)
@@ -390,12 +391,12 @@ def test_a_tensor_that_needs_a_gradient_is_scored_like_any_other() -> None:
 def test_every_score_describes_itself(name: str) -> None:
     one = SCORES[name]
     assert one.name == name == one.function.__name__
-    assert one.hard in ("high", "low") and one.needs in ("row", "dataset")
+    assert one.hard in ("high", "low") and one.needs in ("row", "dataset", "dynamics")
     assert one.range and one.formula and one.source and one.summary.endswith((".", ":")) is True
     assert getattr(hardsight, name) is one.function
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", OF_A_SNAPSHOT)
 def test_every_score_is_a_pure_function(name: str) -> None:
     features, weight, labels = random_input(20, 4, 3, 2)
     arrays = [x.copy() for x in (features, weight, labels)]

@@ -1,6 +1,7 @@
 """`score`: a snapshot in, the scores table out, a batch at a time.
 
-Row scores take one pass over the rows. Dataset scores take one more, before it, to see them all.
+Row scores take one pass over the rows. Dataset scores take one more, before it, to see them all. Dynamics scores are
+read from the run's epochs before it, and join by id.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from hardsight.scores.needs import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE
 from hardsight.scores.registry import Fitted, Score, probs_to_logits, values
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.snapshot import Snapshot
+from hardsight.stories import Stories
 from hardsight.version import VERSION
 
 MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
@@ -101,9 +104,18 @@ class Job:
         return self.snapshot.head is None and self.snapshot.source.evidence == "features"
 
     @property
+    def run_with_dynamics(self) -> Path | None:
+        """The run that the snapshot comes from, if the samples' stories are in it."""
+        path = (self.snapshot.loaded_from or {}).get("path")
+        return path if isinstance(path, Path) and any((path / "dynamics").glob("epoch=*.parquet")) else None
+
+    @property
     def chosen(self) -> list[Score]:
         """The scores asked for, or all row scores that the input allows."""
-        possible = {name for name, one in SCORES.items() if self.snapshot.source.evidence == "features" or one.from_logits()}
+        features = self.snapshot.source.evidence == "features"
+        possible = {name for name, one in SCORES.items() if features or one.from_logits() or one.needs == "dynamics"}
+        if self.run_with_dynamics is None:
+            possible -= {name for name, one in SCORES.items() if one.needs == "dynamics"}
         if self.snapshot.source.evidence == "probs":
             possible -= {"max_logit"}  # probabilities know their logits only up to a constant
         if self.scores is None:
@@ -116,6 +128,9 @@ class Job:
         if self.scores == "all":
             names = [name for name in names if name in possible]
         out_of_reach = [name for name in names if name not in possible]
+        if out_of_reach and SCORES[out_of_reach[0]].needs == "dynamics":
+            where = f"and {self.snapshot.name} has none" if self.snapshot.name else "and arrays have none"
+            raise InputError(f"{out_of_reach[0]} is made of a training's dynamics, {where}: score a run that was trained.")
         if out_of_reach:
             raise InputError(
                 f"{out_of_reach[0]} cannot be had from {self.snapshot.source.evidence}: it needs features and a head."
@@ -158,6 +173,8 @@ class Job:
     def parts(self, progress: Progress | None = None) -> Iterator[pa.Table]:
         """The table, a piece at a time, in row order. Fails at the end if an id came twice."""
         chosen, rows = self.chosen, self.rows
+        told = [one for one in chosen if one.needs == "dynamics"]
+        stories = Stories(self.run_with_dynamics, told) if told and self.run_with_dynamics is not None else None
         fitted: dict[str, Fitted] = {one.name: one.fit() for one in chosen if one.fit is not None}
         rounds = 2 if fitted else 1
         passes = self.passes
@@ -181,7 +198,7 @@ class Job:
                 progress(done, rounds * len(rows))
 
         for piece in self.pieces():
-            yield self.part(piece, fitted, heads, seen)
+            yield self.part(piece, fitted, heads, seen, stories)
         if not self.allow_duplicates:
             seen_ids.refuse_duplicates(self.snapshot, rows)
 
@@ -191,12 +208,13 @@ class Job:
         fitted: dict[str, Fitted] | None = None,
         heads: Any = None,
         seen: Callable[[Batch], None] = lambda batch: None,
+        stories: Stories | None = None,
     ) -> pa.Table:
         """One piece of the table. Row scores of a given head need only the piece, so it can be scored anywhere."""
         tables = []
         for batch in self.snapshot.batches(piece.start, piece.stop):
             x, swept = self._sweep(batch, self.passes, heads)
-            tables.append(self._table(batch, x, swept, fitted or {}))
+            tables.append(self._table(batch, x, swept, fitted or {}, stories))
             seen(batch)
         return pa.concat_tables(tables).combine_chunks()
 
@@ -211,14 +229,19 @@ class Job:
         """What the sweep has to gather for the chosen scores, and for `predicted`."""
         return frozenset({LOGITS}).union(*(one.passes for one in self.chosen))
 
-    def _table(self, batch: Batch, x: Any, swept: Sweep, fitted: dict[str, Fitted]) -> pa.Table:
+    def _table(self, batch: Batch, x: Any, swept: Sweep, fitted: dict[str, Fitted], stories: Stories | None) -> pa.Table:
         """One batch, swept, as rows of the table."""
         status = _status(swept, batch, self.passes, self.snapshot.source.evidence)
         self._refuse_if_strict(status, batch)
-        columns = {
-            one.name: values(one, swept) if one.of is not None else _finite(fitted[one.name].of(x, swept), swept)
-            for one in self.chosen
-        }
+        columns = {}
+        for one in self.chosen:
+            if one.of is not None:
+                columns[one.name] = values(one, swept)
+            elif one.fit is not None:
+                columns[one.name] = _finite(fitted[one.name].of(x, swept), swept)
+            else:  # what a sample went through is known whatever became of its row
+                assert stories is not None
+                columns[one.name] = stories.of(one, pa.array(batch.ids, type=self.snapshot.source.id_type))
         return _as_table(batch, swept, status, columns, self.schema)
 
     def _sweep(self, batch: Batch, passes: frozenset[str], heads: Any) -> tuple[Any, Sweep]:

@@ -40,13 +40,14 @@ class RowScore(Protocol):
 class Score:
     """One score: what it means and how it is computed.
 
-    `hard` is the end at which a sample is hard, "high" or "low". `needs` is "row" (one sample and the head) or
-    "dataset" (all samples). `labels` says whether it needs the given class.
+    `hard` is the end at which a sample is hard, "high" or "low". `needs` is "row" (one sample and the head),
+    "dataset" (all samples) or "dynamics" (the sample over the epochs of a training). `labels` says whether it needs the
+    given class.
     """
 
     name: str
     hard: Literal["high", "low"]
-    needs: Literal["row", "dataset"]
+    needs: Literal["row", "dataset", "dynamics"]
     labels: bool
     range: str
     formula: str
@@ -55,6 +56,8 @@ class Score:
     passes: frozenset[str] = field(repr=False, default=frozenset())  # what it takes from the sweep
     of: Formula | None = field(repr=False, default=None)  # a row score on a finished sweep
     fit: Callable[[], Fitted] | None = field(repr=False, default=None)  # a dataset score, to be fitted
+    columns: tuple[str, ...] = field(repr=False, default=())  # what a dynamics score takes from each epoch
+    story: Callable[[Any], np.ndarray] | None = field(repr=False, default=None)  # a dynamics score on a finished story
 
     @property
     def summary(self) -> str:

@@ -1,0 +1,37 @@
+"""`hardsight dynamics`: a trained run's dynamics in words and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from hardsight.cli import app
+
+
+@app.command()
+def dynamics(
+    run: Path = typer.Argument(..., metavar="RUN", help="A run directory with dynamics, as hardsight train makes it."),
+    by: str = typer.Option(
+        None, metavar="COLUMN", help="Group samples by label, degradation, a score, or any column of the run's tables."
+    ),
+    human: Path = typer.Option(
+        None, metavar="FILE", help="Group samples by human selection frequency: .npy with (n,) frequencies or (n, c) counts."
+    ),
+    split: str = typer.Option(None, help="Only this split or watched set. Default: all held-out ones."),
+    output: Path = typer.Option(None, "-o", "--output", metavar="FOLDER", help="Where the figures go. Default: RUN/figures."),
+) -> None:
+    """Say when AVH settles in RUN and whether angles come before norms; draw the curves.
+
+    \b
+    Example:
+        hardsight dynamics run --human cifar10h_counts.npy
+    """
+    from hardsight.cli.words import printable, progress_bar
+    from hardsight.training.describing import describe_dynamics
+
+    with progress_bar("reading dynamics") as progress:
+        said = describe_dynamics(run, by=by, human=human, split=split, figures=output, progress=progress)
+    print(printable(str(said)))
+    for path in said.figures:
+        print(f"wrote {path}")

@@ -1,0 +1,157 @@
+"""Dynamics files read back: the moments of a run in order, and each sample's `Story` over them.
+
+One file is in memory at a time. What is kept of a sample does not grow with the epochs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hardsight.errors import FileError, InputError
+from hardsight.reading import first_line
+from hardsight.scores.dynamics import Story
+from hardsight.scores.registry import Score
+
+COLUMNS = (
+    "id", "split", "label", "own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "correct", "loss",
+)  # fmt: skip
+NUMBERS = COLUMNS[3:]
+FILE_NAME = re.compile(r"(epoch|step)=(\d+)\.parquet")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When samples were looked at: an epoch, or one step of it."""
+
+    epoch: int
+    step: int | None = None
+
+    @property
+    def file_name(self) -> str:
+        return f"epoch={self.epoch:04d}.parquet" if self.step is None else f"step={self.step:06d}.parquet"
+
+
+def moments(run: str | Path, *, steps: bool = False) -> list[tuple[Moment, Path]]:
+    """The dynamics files of a run in order: those of epochs, or those of steps."""
+    folder = Path(run) / "dynamics"
+    if not folder.is_dir():
+        raise FileError(f"{run}: there are no dynamics here (no directory {folder}).")
+    kind = "step" if steps else "epoch"
+    found = []
+    for path in folder.glob(f"{kind}=*.parquet"):
+        name = FILE_NAME.fullmatch(path.name)
+        if not name:
+            raise FileError(f"{path}: not a name of ours; dynamics are {kind}=NUMBER.parquet.")
+        number = int(name[2])
+        found.append((number, Moment(_epoch_of(path), number) if steps else Moment(number), path))
+    return [(moment, path) for _, moment, path in sorted(found, key=lambda one: one[0])]
+
+
+def read_moment(path: Path, columns: Sequence[str] | None = None, split: str | None = None) -> pa.Table:
+    """One dynamics file, or some of its columns and rows."""
+    wanted = COLUMNS if columns is None else columns
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            missing = [name for name in (*wanted, "split") if name not in file.schema_arrow.names]
+            if missing:
+                raise FileError(f"{path}: not a dynamics file: it has no column {missing[0]!r}.")
+            table = file.read(columns=list(dict.fromkeys([*wanted, "split"])))
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error
+    if split is not None:
+        table = table.filter(pc.equal(table.column("split"), split))
+    return table.select(list(wanted))
+
+
+def number_column(table: pa.Table, name: str) -> np.ndarray:
+    """A column as float64, NaN where it is null; right and wrong are 1 and 0."""
+    return np.asarray(table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
+
+
+class KnownIds:
+    """Ids in the order in which they first came, and where each of them stands."""
+
+    def __init__(self) -> None:
+        self.ids: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return 0 if self.ids is None else len(self.ids)
+
+    def places(self, ids: pa.Array) -> np.ndarray:
+        """(n,) the place of each id, -1 for one that never came."""
+        if self.ids is None:
+            return np.full(len(ids), -1)
+        if self.ids.type != ids.type:
+            raise InputError(f"ids in the dynamics are {self.ids.type}, and those asked for are {ids.type}.")
+        if ids.equals(self.ids):  # every epoch after the first, as a rule
+            return np.arange(len(ids))
+        return pc.fill_null(pc.index_in(ids, value_set=self.ids), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+    def learn(self, ids: pa.Array) -> np.ndarray:
+        """The same, and new ids get the next places."""
+        places = self.places(ids)
+        new = np.flatnonzero(places < 0)
+        if len(new):
+            places[new] = len(self) + np.arange(len(new))
+            fresh = ids.take(pa.array(new))
+            self.ids = fresh if self.ids is None else pa.concat_arrays([self.ids, fresh])
+        return places
+
+
+class Stories:
+    """The story of every sample of a run, told from its epochs: ask for a score by ids.
+
+    An id that is in several splits has its story in "train" if it is there, else in the first by name; `split`
+    is for asking about one alone.
+    """
+
+    def __init__(self, run: str | Path, scores: Iterable[Score], split: str | None = None) -> None:
+        self.columns = tuple(sorted({column for one in scores for column in one.columns}))
+        self.splits: dict[str | None, tuple[KnownIds, Story]] = {}
+        for moment, path in moments(run):
+            table = read_moment(path, ["id", "split", *self.columns], split)
+            try:
+                self._see(moment, table)
+            except InputError as error:
+                raise InputError(f"{path}: {error}") from error
+
+    def _see(self, moment: Moment, table: pa.Table) -> None:
+        for split in table.column("split").unique().to_pylist():
+            column = table.column("split")
+            part = table.filter(pc.is_null(column) if split is None else pc.equal(column, split))
+            known, story = self.splits.setdefault(split, (KnownIds(), Story(self.columns)))
+            at = known.learn(part.column("id").combine_chunks())
+            story.grow(len(known))
+            story.see(moment.epoch, {name: number_column(part, name) for name in self.columns}, at)
+
+    def of(self, score: Score, ids: Any) -> np.ndarray:
+        """(n,) the score of each id, NaN for one that the dynamics do not know."""
+        assert score.story is not None
+        wanted = ids if isinstance(ids, pa.Array) else pa.array(ids)
+        result = np.full(len(wanted), np.nan)
+        missing = np.ones(len(wanted), dtype=bool)
+        for split in sorted(self.splits, key=lambda name: (name != "train", name is None, name or "")):
+            known, story = self.splits[split]
+            places = known.places(wanted)
+            found = missing & (places >= 0)
+            result[found] = score.story(story)[places[found]]
+            missing &= ~found
+        return result
+
+
+def _epoch_of(path: Path) -> int:
+    try:
+        notes = json.loads((pq.read_schema(path).metadata or {}).get(b"hardsight", b"{}"))
+        return int(notes["epoch"])
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error

@@ -1,0 +1,166 @@
+"""Curves over the epochs: mean and standard deviation of each group of samples, and where a curve stops moving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.errors import InputError
+from hardsight.stories import NUMBERS, Moment, moments, number_column, read_moment
+from hardsight.training.groups import Groups, everyone
+
+TOLERANCE = 0.1  # of a curve's whole range: closer than this to its last level, it has settled
+GROWTH = 0.05  # of a curve's whole range: it still grows if it rises by more than this
+LONG_ENOUGH = 0.25  # of the training: a plateau is at least this long
+FEWEST = 5  # moments: with fewer, nothing is said
+
+
+@dataclass
+class Curves:
+    """(g, e) mean, standard deviation over samples, and number of samples: g groups, e moments."""
+
+    split: str | None
+    groups: Groups
+    moments: list[Moment] = field(default_factory=list)
+    mean: dict[str, np.ndarray] = field(default_factory=dict)
+    std: dict[str, np.ndarray] = field(default_factory=dict)
+    count: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+
+    @property
+    def times(self) -> list[int]:
+        """The numbers of the epochs, or of the steps."""
+        return [one.epoch if one.step is None else one.step for one in self.moments]
+
+    @property
+    def unit(self) -> str:
+        return "epoch" if not self.moments or self.moments[0].step is None else "step"
+
+    def present(self) -> list[int]:
+        """The groups that have a sample."""
+        return [group for group in range(len(self.groups)) if self.count[group].any()]
+
+    def table(self) -> pa.Table:
+        """The same as rows for other tools: group, epoch, step, samples, and mean and std of each column."""
+        rows = [(group, at) for group in self.present() for at in range(len(self.moments))]
+        columns = {
+            "group": [self.groups.names[group] for group, _ in rows],
+            "epoch": [self.moments[at].epoch for _, at in rows],
+            "step": pa.array([self.moments[at].step for _, at in rows], pa.int64()),
+            "samples": [int(self.count[group, at]) for group, at in rows],
+        }
+        for name in self.mean:
+            for kind, values in (("mean", self.mean[name]), ("std", self.std[name])):
+                columns[f"{name}_{kind}"] = pa.array([values[group, at] for group, at in rows], pa.float64(), from_pandas=True)
+        return pa.table(columns)
+
+
+def read_curves(
+    run: str | Path,
+    groups: Groups | None = None,
+    *,
+    split: str | None = None,
+    columns: Sequence[str] = ("norm", "avh", "own_angle", "confidence", "correct", "loss"),
+    steps: bool = False,
+) -> Curves:
+    """The curves of a run, one file in memory at a time.
+
+    Args:
+        run: a run with dynamics.
+        groups: see `hardsight.training.groups`; all samples as one when not given.
+        split: only these samples.
+        columns: of the dynamics files; the mean of `correct` is the accuracy.
+        steps: the moments inside epochs instead of the epochs.
+    """
+    unknown = [name for name in columns if name not in NUMBERS]
+    if unknown:
+        raise InputError(f"there is no dynamics column {unknown[0]!r} to draw a curve of; choose from {', '.join(NUMBERS)}.")
+    groups = groups or everyone()
+    seen: list[Moment] = []
+    counts: list[np.ndarray] = []
+    means: dict[str, list[np.ndarray]] = {name: [] for name in columns}
+    stds: dict[str, list[np.ndarray]] = {name: [] for name in columns}
+    for moment, path in moments(run, steps=steps):
+        table = read_moment(path, ["id", "label", *columns], split)
+        if len(table) == 0:
+            continue  # this split was not looked at then
+        code = groups.of(table)
+        seen.append(moment)
+        counts.append(np.bincount(code[code >= 0], minlength=len(groups)))
+        for name in columns:
+            mean, std = group_moments(number_column(table, name), code, len(groups))
+            means[name].append(mean)
+            stds[name].append(std)
+
+    def stacked(parts: list[np.ndarray]) -> np.ndarray:
+        return np.stack(parts, axis=1) if parts else np.zeros((len(groups), 0))
+
+    return Curves(
+        split,
+        groups,
+        seen,
+        {name: stacked(parts) for name, parts in means.items()},
+        {name: stacked(parts) for name, parts in stds.items()},
+        stacked(counts),
+    )
+
+
+def group_moments(values: np.ndarray, code: np.ndarray, num_groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """(g,) mean and standard deviation (divided by the count) of the values of each group; NaN for an empty one."""
+    there = (code >= 0) & np.isfinite(values)
+    value, group = values[there], code[there]
+    count = np.bincount(group, minlength=num_groups)
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(group, value, minlength=num_groups) / count
+        squares = np.bincount(group, (value - mean[group]) ** 2, minlength=num_groups)
+        return mean, np.sqrt(squares / count)
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Where a curve settles, or why it does not; `at` is an index into the curve."""
+
+    at: int | None
+    level: float | None  # mean of the last tenth of the curve
+    value_range: float | None  # largest minus smallest value of the whole curve
+    why_not: str = ""
+
+
+def plateau(curve: np.ndarray) -> Plateau:
+    """Where a curve stops moving.
+
+    The rule: the level is the mean of the last tenth of the curve. The plateau begins at the first point from which on
+    every value is within 10 % of the curve's whole range of that level. It counts if it holds for the last quarter of
+    the curve at least; a curve that is still on its way gets close to its end only at the end. Fewer than five points,
+    or a curve that never moved, have no plateau.
+
+    Example:
+        >>> plateau(np.array([9.0, 5.0, 2.0, 1.1, 1.0, 1.05, 1.0, 1.0])).at
+        3
+        >>> plateau(np.linspace(9, 1, 20)).why_not
+        'it is still moving at the end'
+    """
+    curve = np.asarray(curve, dtype=np.float64)
+    if len(curve) < FEWEST:
+        return Plateau(None, None, None, f"there are only {len(curve)} points, and fewer than {FEWEST} say nothing")
+    if not np.isfinite(curve).all():
+        return Plateau(None, None, None, "it has gaps")
+    level = float(curve[-max(1, len(curve) // 10) :].mean())
+    spread = float(np.ptp(curve))
+    if spread <= 1e-9 * max(1.0, abs(level)):
+        return Plateau(None, level, spread, "it never moved")
+    away = np.flatnonzero(np.abs(curve - level) > TOLERANCE * spread)
+    start = int(away[-1]) + 1 if len(away) else 0
+    if len(curve) - start < max(2, LONG_ENOUGH * len(curve)):
+        return Plateau(None, level, spread, "it is still moving at the end")
+    return Plateau(start, level, spread)
+
+
+def still_grows(curve: np.ndarray, start: int) -> bool:
+    """Whether a curve rises after `start`, to the mean of its last tenth, by more than 5 % of its whole range."""
+    curve = np.asarray(curve, dtype=np.float64)
+    level = curve[-max(1, len(curve) // 10) :].mean()
+    return bool(level - curve[start] > GROWTH * np.ptp(curve))

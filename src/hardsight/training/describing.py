@@ -1,0 +1,241 @@
+"""What a run's dynamics say, in words, numbers and figures: plateau, phases, curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from hardsight.errors import FileError, InputError
+from hardsight.stories import moments, read_moment
+from hardsight.training.curves import Curves, plateau, read_curves, still_grows
+from hardsight.training.groups import Groups, by_column, by_hardness, by_human
+from hardsight.training.phases import Phases, find_phases
+from hardsight.writing import replacing
+
+HELD_OUT_FIRST = ("test", "val")
+
+
+@dataclass
+class Description:
+    """Sentences in order, the figures they go with, and the same as numbers for run.json."""
+
+    lines: list[str] = field(default_factory=list)
+    figures: list[Path] = field(default_factory=list)
+    numbers: dict[str, Any] = field(default_factory=dict)
+    passes: int = 0  # over the files, so far
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def describe_dynamics(
+    run: str | Path,
+    *,
+    by: str | None = None,
+    human: Any = None,
+    split: str | None = None,
+    figures: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Description:
+    """Say whether AVH settles while norm and accuracy still grow and when, look for the two phases, and draw the curves.
+
+    Args:
+        run: a run with dynamics.
+        by: a column to group by: `label`, `degradation`, a score, or any column of the run's tables.
+        human: group by human selection frequency: (n,) frequencies, (n, c) counts, or a `.npy` file of one of them.
+        split: only this one. When not given: every held-out set, or the training samples if there is none.
+        figures: where PNG files go; the run's `figures/` when not given.
+        progress: called with the passes over the files that are done, and those there are in all.
+    """
+    if by is not None and human is not None:
+        raise InputError("group by a column or by human counts, not both.")
+    folder = Path(run) / "figures" if figures is None else Path(figures)
+    there = _splits(run)
+    if split is not None and split not in there:
+        raise InputError(f"{run}: no split {split!r} in the dynamics; there is {', '.join(map(str, there))}.")
+    chosen = [split] if split is not None else [one for one in there if one != "train"] or there
+    groups = {one: _groups(run, by, human, one) for one in chosen}  # before anything is drawn: it may not fit
+    said = Description()
+    passes = len(_PASSES) * len(chosen)
+    for one in chosen:
+        for describe in _PASSES:
+            if progress is not None:
+                progress(said.passes, passes)
+            describe(run, one, groups[one], folder, said)
+            said.passes += 1
+    return said
+
+
+def _describe_all(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+    name = split or "all samples"
+    curves = read_curves(run, split=split)
+    numbers = said.numbers[name] = {"epochs": curves.times, "samples": int(curves.count.max(initial=0))}
+    if curves.moments:
+        said.lines.append(f"{name}: {numbers['samples']:,} samples, epochs {curves.times[0]} to {curves.times[-1]}")
+        said.lines += _plateau_lines(curves, numbers)
+        _draw(
+            curves,
+            ("norm", "avh", "correct", "confidence"),
+            f"{name}, all samples",
+            folder / f"dynamics-{_file_word(name)}.png",
+            said,
+        )
+
+
+def _describe_easy_and_hard(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+    name = split or "all samples"
+    curves = read_curves(run, by_hardness(run, split), split=split)
+    if curves.moments:
+        boundaries = _phase_lines(curves, said, said.numbers[name])
+        title = f"{name}: the third with the lowest and the third with the highest mean AVH"
+        path = folder / f"dynamics-{_file_word(name)}-easy-hard.png"
+        _draw(curves, ("own_angle", "norm", "avh", "correct"), title, path, said, boundaries)
+
+
+def _describe_groups(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+    if groups is None:
+        return
+    name = split or "all samples"
+    curves = read_curves(run, groups, split=split)
+    if not curves.moments:
+        return
+    present = curves.present()
+    if not present:
+        raise InputError(f"{name}: no sample has a {groups.name} to group by: its ids are not those of the dynamics.")
+    said.lines.append(f"  by {groups.name}, at epoch {curves.times[-1]}:")
+    for group in present:
+        at = plateau(curves.mean["avh"][group])
+        settled = f"AVH settles at epoch {curves.times[at.at]}" if at.at is not None else f"AVH does not settle: {at.why_not}"
+        values = {key: float(curves.mean[key][group, -1]) for key in ("avh", "norm", "correct")}
+        said.lines.append(
+            f"    {groups.names[group]} (n = {int(curves.count[group].max()):,}): AVH {values['avh']:.4g}, "
+            f"norm {values['norm']:.4g}, accuracy {100 * values['correct']:.2f} %; {settled}"
+        )
+        said.numbers[name].setdefault("groups", {})[groups.names[group]] = values
+    path = folder / f"dynamics-{_file_word(name)}-by-{_file_word(groups.name)}.png"
+    _draw(curves, ("norm", "avh", "correct", "confidence"), f"{name} by {groups.name}", path, said)
+
+
+def _describe_steps(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+    name = split or "all samples"
+    curves = read_curves(run, groups, split=split, steps=True)
+    if not curves.moments:
+        return
+    path = folder / f"dynamics-{_file_word(name)}-steps.png"
+    _draw(curves, ("norm", "own_angle", "avh", "correct"), f"{name}, inside the epochs", path, said)
+    if groups is None:
+        said.lines.append(f"  inside the epochs, steps {curves.times[0]} to {curves.times[-1]}:")
+        said.lines += [f"  {line}" for line in _plateau_lines(curves, said.numbers[name].setdefault("steps", {}))]
+
+
+_PASSES = (_describe_all, _describe_easy_and_hard, _describe_groups, _describe_steps)
+
+
+def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
+    """Observation 2 of the paper, checked: AVH settles early while accuracy and norm still grow."""
+    avh, norm, accuracy = (curves.mean[name][0] for name in ("avh", "norm", "correct"))
+    found = plateau(avh)
+    if found.at is None:
+        numbers["avh_plateau"] = None
+        return [f"  AVH reaches no plateau: {found.why_not} ({_from_to(avh, '.4g')})"]
+    unit, at = curves.unit, curves.times[found.at]
+    growing = {"norm": still_grows(norm, found.at), "accuracy": still_grows(accuracy, found.at)}
+    numbers["avh_plateau"] = {unit: at, "norm_still_grows": growing["norm"], "accuracy_still_grows": growing["accuracy"]}
+    both = [name for name, grows in growing.items() if grows]
+    words = {0: "neither norm nor accuracy grows after it", 1: f"only the {both[0] if both else ''} still grows after it"}
+    return [
+        f"  AVH settles at {unit} {at} of {curves.times[-1]} ({_from_to(avh, '.4g')}): "
+        + words.get(len(both), "norm and accuracy still grow after it"),
+        f"    norm {norm[found.at]:.4g} there, {norm[-1]:.4g} at the end; "
+        f"accuracy {100 * accuracy[found.at]:.2f} % there, {100 * accuracy[-1]:.2f} % at the end",
+    ]
+
+
+def _phase_lines(curves: Curves, said: Description, numbers: dict[str, Any]) -> list[tuple[int, int]]:
+    """The conjecture, checked for the easy and for the hard samples apart; returns where the boundaries are."""
+    boundaries = []
+    for group in curves.present():
+        phases = find_phases(curves.mean["own_angle"][group], curves.mean["norm"][group])
+        name = curves.groups.names[group]
+        if phases.found and phases.at is not None:
+            boundaries.append((group, curves.times[phases.at]))
+        at = None if phases.at is None else curves.times[phases.at]
+        said.lines.append(f"  {name} third: {_phase_words(phases, curves.unit, at)}")
+        numbers.setdefault("phases", {})[name] = _phase_numbers(phases, at)
+    return boundaries
+
+
+def _phase_words(phases: Phases, unit: str, at: int | None) -> str:
+    angle, norm = [f"{math.degrees(one):.1f}" for one in phases.angle], [f"{one:.4g}" for one in phases.norm]
+    if at is None:
+        return f"no two phases: {phases.why_not} (angle {angle[0]} to {angle[2]} degrees, norm {norm[0]} to {norm[2]})"
+    shares = (
+        f"{100 * phases.angle_share:.0f} % of the angle's fall and {100 * phases.norm_share:.0f} % of the norm's rise are done"
+    )
+    path = f"angle {angle[0]}, {angle[1]}, {angle[2]} degrees; norm {norm[0]}, {norm[1]}, {norm[2]}"
+    if phases.found:
+        return f"angles first until {unit} {at}, norms later: by then {shares} ({path})"
+    return f"no two phases: {phases.why_not}; at {unit} {at}, where they are furthest apart, {shares} ({path})"
+
+
+def _phase_numbers(phases: Phases, at: int | None) -> dict[str, Any]:
+    clean = [None if math.isnan(one) else one for one in (*phases.angle, *phases.norm, phases.angle_share, phases.norm_share)]
+    names = ("angle_first", "angle_at", "angle_last", "norm_first", "norm_at", "norm_last", "angle_share", "norm_share")
+    return {"found": phases.found, "at": at, "why_not": phases.why_not, **dict(zip(names, clean, strict=True))}
+
+
+def _groups(run: str | Path, by: str | None, human: Any, split: str | None) -> Groups | None:
+    from hardsight.plots.dynamics import COLOURS
+
+    if human is None and by is None:
+        return None
+    groups = by_human(run, human, split) if by is None else by_column(run, by, split)
+    if len(groups) > len(COLOURS):
+        raise InputError(
+            f"{len(groups)} groups by {groups.name} are too many to tell apart; group by something with {len(COLOURS)}."
+        )
+    return groups
+
+
+def _splits(run: str | Path) -> list[str | None]:
+    """The splits of the last moments, held-out ones first."""
+    found: set[str | None] = set()
+    for files in (moments(run), moments(run, steps=True)):
+        for _, path in files[-1:]:
+            found |= set(pc.unique(read_moment(path, ["split"]).column("split")).to_pylist())
+    if not found:
+        raise FileError(f"{run}: there are no dynamics in it yet.")
+    order = {name: place for place, name in enumerate(HELD_OUT_FIRST)}
+    return sorted(found, key=lambda name: (order.get(name or "", 2 + (name == "train")), name or ""))
+
+
+def _draw(
+    curves: Curves,
+    columns: tuple[str, ...],
+    title: str,
+    path: Path,
+    said: Description,
+    marks: list[tuple[int, int]] | None = None,
+) -> None:
+    from hardsight.plots.dynamics import curves_figure
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = curves_figure(curves, columns, title=title, marks=marks or [])
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", metadata={"Software": None})
+    said.figures.append(path)
+
+
+def _from_to(curve: np.ndarray, form: str) -> str:
+    return f"{curve[0]:{form}} at first, {curve[-1]:{form}} at the end"
+
+
+def _file_word(text: str) -> str:
+    """Letters and digits of a name that a user gave, safe in a file name."""
+    return "".join(c if c.isalnum() else "-" for c in text)

@@ -1,0 +1,252 @@
+"""Which samples are looked at together: all, by class, by degradation, by what people said, or by any column.
+
+A `Groups` gives each row of a dynamics table the number of its group, -1 for none. Everything is matched by id, so what
+groups a sample may come from another file, another run, or an array in the order of the data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hardsight.errors import FileError, InputError
+from hardsight.heads_on_disk import load_head
+from hardsight.reading import first_line, open_npy
+from hardsight.scores import SCORES
+from hardsight.stories import NUMBERS, KnownIds, Stories, moments, number_column, read_moment
+
+BINS = 5
+FEW = 12  # distinct numbers up to which each is a group of its own
+HUMAN_EDGES = (0.2, 0.4, 0.6, 0.8)  # the paper's bins of human selection frequency
+
+
+class Groups:
+    """Names of groups in order, and the group of each row of a dynamics table.
+
+    `ordered` says whether the groups are levels of one thing, which are drawn as a sequence of colours.
+    """
+
+    def __init__(self, name: str, names: Sequence[str], of: Callable[[pa.Table], np.ndarray], ordered: bool) -> None:
+        self.name, self.names, self.of, self.ordered = name, list(names), of, ordered
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def everyone() -> Groups:
+    """One group of all samples."""
+    return Groups("all", ["all samples"], lambda table: np.zeros(len(table), np.int64), ordered=False)
+
+
+def by_values(name: str, ids: Any, values: Any, *, edges: Sequence[float] | None = None) -> Groups:
+    """Samples grouped by a value each.
+
+    Words are groups; so are up to 12 different numbers. More numbers make five groups of equal size, or those
+    between the `edges`.
+
+    Args:
+        name: what the values are, for titles.
+        ids: (n,) of the samples, as in the dynamics.
+        values: (n,) numbers or words; NaN and null are in no group.
+    """
+    known = KnownIds()
+    wanted = ids if isinstance(ids, pa.Array) else pa.array(ids)
+    column = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(np.asarray(values), from_pandas=True)
+    if len(column) != len(wanted):
+        raise InputError(f"there must be one {name} per id, got {len(column)} for {len(wanted)} ids.")
+    if len(wanted.unique()) != len(wanted):
+        raise InputError(f"ids must be unique to group samples by {name}.")
+    places = known.learn(wanted)
+    names, codes, ordered = _coded(column, edges)
+    code_at = np.empty(len(places) + 1, np.int64)
+    code_at[places], code_at[-1] = codes, -1  # place -1 is a sample that nothing is known of
+
+    def of(table: pa.Table) -> np.ndarray:
+        return code_at[known.places(table.column("id").combine_chunks().cast(wanted.type))]
+
+    return Groups(name, names, of, ordered)
+
+
+def by_label(run: str | Path) -> Groups:
+    """Samples grouped by their given class."""
+    _, labels = _last_seen(run)
+    names = [str(label) for label in range(int(labels.max(initial=-1)) + 1)]
+    if (Path(run) / "head.safetensors").is_file():
+        names = load_head(Path(run) / "head.safetensors")[1] or names
+    return Groups("class", names, lambda table: np.nan_to_num(number_column(table, "label"), nan=-1).astype(np.int64), False)
+
+
+def by_degradation(run: str | Path) -> Groups:
+    """Samples grouped by how they were degraded, which their ids tell: `base#contrast=0.3`; those without are "original"."""
+    found = set()
+    for _, path in moments(run)[-1:] or moments(run, steps=True)[-1:]:
+        found |= {_degradation(one) for one in read_moment(path, ["id"]).column("id").to_pylist()}
+    if found <= {"original"}:
+        raise InputError(f"{run}: no sample of its dynamics is degraded (an id would end in #contrast=0.3 or the like).")
+    names = sorted(found, key=lambda name: (name != "original", _by_level(name)))
+    place = {name: code for code, name in enumerate(names)}
+
+    def of(table: pa.Table) -> np.ndarray:
+        return np.array([place.get(_degradation(one), -1) for one in table.column("id").to_pylist()], np.int64)
+
+    return Groups("degradation", names, of, ordered=True)
+
+
+def _degradation(one: Any) -> str:
+    return str(one).partition("#")[2] or "original"
+
+
+def _by_level(name: str) -> tuple[str, float]:
+    kind, _, level = name.partition("=")
+    try:
+        return kind, float(level)
+    except ValueError:
+        return name, 0.0
+
+
+def by_human(run: str | Path, human: Any, split: str | None = None) -> Groups:
+    """Samples grouped by human selection frequency: how many people chose the given class, in five bins of a fifth.
+
+    Args:
+        run: the run whose samples they are.
+        human: (n,) frequencies, or (n, c) counts of answers per class; an array, or a `.npy` file. Row i is the sample
+            with id i, "i" or "SPLIT/i", degraded or not; with other ids, row i of the run's own samples.
+        split: the split that they are about.
+    """
+    table = np.asarray(open_npy(human)) if isinstance(human, (str, Path)) else np.asarray(human)
+    if table.ndim not in (1, 2) or table.dtype.kind not in "fiu":
+        raise InputError(f"human must be (n,) frequencies or (n, c) counts, got {table.dtype} of shape {table.shape}.")
+    ids, labels = _last_seen(run, split)
+    row = _rows_by_number(ids, len(table))
+    if row is None:
+        row = _rows_by_samples(run, ids, len(table))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if table.ndim == 2:
+            if labels.max(initial=-1) >= table.shape[1]:
+                raise InputError(f"human has {table.shape[1]} columns, one per class, but there is a label {labels.max()}.")
+            frequency = table[row, np.maximum(labels, 0)] / table[row].sum(1)
+            frequency = np.where((labels >= 0) & (row >= 0), frequency, np.nan)
+        else:
+            frequency = np.where(row >= 0, table[row], np.nan)
+    if np.nanmin(frequency, initial=0) < 0 or np.nanmax(frequency, initial=0) > 1:
+        raise InputError("human selection frequencies must be 0 to 1; counts are given as (n, c), one column per class.")
+    return by_values("human selection frequency", ids, frequency, edges=HUMAN_EDGES)
+
+
+def by_column(run: str | Path, column: str, split: str | None = None) -> Groups:
+    """Samples grouped by a column: `label`, `degradation`, a dynamics score, or any column of the run's tables.
+
+    Looked for, in this order: the class (`label`), the degradation in the ids (`degradation`, `level`), a score made of the
+    story (`aum`, ...), a column of `scores.parquet`, a column of `samples/`, and the last epoch of the dynamics.
+    """
+    if column in ("label", "class"):
+        return by_label(run)
+    if column in ("degradation", "level"):
+        return by_degradation(run)
+    if column in SCORES and SCORES[column].needs == "dynamics":
+        ids, _ = _last_seen(run, split)
+        return by_values(column, ids, Stories(run, [SCORES[column]], split=split).of(SCORES[column], ids))
+    for path in [Path(run) / "scores.parquet", *sorted((Path(run) / "samples").glob("*.parquet"))[:1]]:
+        if path.is_file() and column in _schema(path).names:
+            files = [path] if path.name == "scores.parquet" else sorted(path.parent.glob("*.parquet"))
+            table = pa.concat_tables([_read(file, ["id", column]) for file in files]).combine_chunks()
+            return by_values(column, table.column("id").combine_chunks(), table.column(column))
+    if column in NUMBERS:
+        table = read_moment((moments(run) or moments(run, steps=True))[-1][1], ["id", column], split)
+        return by_values(column, table.column("id").combine_chunks(), table.column(column))
+    tables = [*Path(run).glob("*.parquet"), *Path(run).glob("*/*.parquet")]
+    there = sorted({name for file in tables for name in _schema(file).names} - {"id", "features", "split"})
+    raise InputError(f"{run} has no column {column!r} to group by; it has {', '.join(there)}.")
+
+
+def by_hardness(run: str | Path, split: str | None = None) -> Groups:
+    """The easy and the hard: the thirds of the samples with the lowest and the highest AVH, averaged over all epochs."""
+    ids, _ = _last_seen(run, split)
+    hardness = Stories(run, [SCORES["mean_avh"]], split=split).of(SCORES["mean_avh"], ids)
+    order = np.argsort(np.argsort(hardness, kind="stable"), kind="stable")  # NaN last
+    third, count = int(np.isfinite(hardness).sum()) // 3, int(np.isfinite(hardness).sum())
+    words = np.where(order < third, "easy", np.where((order >= count - third) & (order < count), "hard", ""))
+    return by_values("hardness", ids, pa.array([word or None for word in words.tolist()]))
+
+
+def _last_seen(run: str | Path, split: str | None = None) -> tuple[pa.Array, np.ndarray]:
+    """Ids of the last moment, each once, and their labels."""
+    found = moments(run) or moments(run, steps=True)
+    if not found:
+        raise FileError(f"{run}: there are no dynamics in it yet.")
+    table = read_moment(found[-1][1], ["id", "label"], split).combine_chunks()
+    codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
+    table = table.take(pa.array(np.unique(codes, return_index=True)[1]))  # an id may be in several splits
+    labels = np.nan_to_num(number_column(table, "label"), nan=-1).astype(np.int64)
+    return table.column("id").combine_chunks(), labels
+
+
+def _rows_by_number(ids: pa.Array, count: int) -> np.ndarray | None:
+    """The row that an id names: 42, "42", "test/42" or "42#contrast=0.3"; None if some name no row."""
+    if pa.types.is_integer(ids.type):
+        rows = ids.to_numpy(zero_copy_only=False).astype(np.int64)
+    else:
+        found = [re.fullmatch(r"(?:[^#]*/)?(\d{1,18})(?:#.*)?", one) for one in ids.to_pylist()]
+        if any(one is None for one in found):
+            return None
+        rows = np.array([int(one[1]) for one in found if one is not None], np.int64)
+    beyond = np.flatnonzero((rows < 0) | (rows >= count))
+    if len(beyond):
+        raise InputError(f"human has {count} rows, and there is no row for {len(beyond)} ids such as {ids[int(beyond[0])]}.")
+    return rows
+
+
+def _rows_by_samples(run: str | Path, ids: pa.Array, count: int) -> np.ndarray:
+    files = sorted((Path(run) / "samples").glob("*.parquet"))
+    names = pa.array([], ids.type)
+    if files:
+        names = pa.concat_tables([_read(file, ["id"]) for file in files]).column("id").combine_chunks()
+    if len(names) != count:
+        raise InputError(
+            f"human has {count} rows and ids are names, so they must be those of the run's samples, but there are {len(names)}. "
+            "Group by a table with ids instead."
+        )
+    known = KnownIds()
+    known.learn(names)
+    return known.places(ids)
+
+
+def _coded(column: Any, edges: Sequence[float] | None) -> tuple[list[str], np.ndarray, bool]:
+    """Names of the groups, (n,) codes with -1 for none, and whether the groups are in an order."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if not numeric:
+        words = sorted({str(one) for one in column.unique().to_pylist() if one is not None})
+        place = {word: code for code, word in enumerate(words)}
+        return words, np.array([-1 if one is None else place[str(one)] for one in column.to_pylist()], np.int64), False
+    values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    there = np.isfinite(values)
+    distinct = np.unique(values[there])
+    if edges is None and len(distinct) <= FEW:
+        codes = np.where(there, np.searchsorted(distinct, values), -1)
+        return [f"{one:g}" for one in distinct], codes.astype(np.int64), True
+    cuts = np.asarray(edges if edges is not None else np.unique(np.quantile(values[there], np.arange(1, BINS) / BINS)))
+    codes = np.where(there, np.searchsorted(cuts, values, side="right" if edges is not None else "left"), -1)
+    ends = [0.0, *cuts, 1.0] if edges is not None else [distinct[0], *cuts, distinct[-1]]
+    names = [f"{low:.3g} to {high:.3g}" for low, high in zip(ends[:-1], ends[1:], strict=True)]
+    return names, codes.astype(np.int64), True
+
+
+def _schema(path: Path) -> pa.Schema:
+    try:
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"{path}: not a readable table: {first_line(error)}") from error
+
+
+def _read(path: Path, columns: list[str]) -> pa.Table:
+    try:
+        return pq.read_table(path, columns=columns)
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"{path}: not a readable table: {first_line(error)}") from error

@@ -1,0 +1,82 @@
+"""Per-sample dynamics in a Lightning training: `Trainer(callbacks=[DynamicsCallback("run")])`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hardsight.errors import MissingExtra
+from hardsight.models.torchvision_models import import_with_torchvision
+from hardsight.training.dynamics import Dynamics
+from hardsight.training.watching import HeadWatch, gather, labels_and_ids
+
+try:
+    Callback: Any = import_with_torchvision("lightning.pytorch", "the Lightning callback").Callback
+except MissingExtra:
+    Callback = import_with_torchvision("pytorch_lightning", "the Lightning callback").Callback
+
+
+class DynamicsCallback(Callback):  # type: ignore[misc]
+    """Record every sample's story while Lightning trains; epochs count from 1.
+
+    Train samples are measured in the forward pass that trains on them, validation samples (split "val", or "val1",
+    "val2", ... for further loaders) after each epoch, or at a step where validation runs inside one.
+
+    Args:
+        folder: files go to `folder/dynamics/`.
+        head: name of the head in the LightningModule, as in `model.fc`; when not given, its last `nn.Linear` or head loss.
+        labels_and_ids: takes a batch and returns its labels and ids; when not given, they are looked for in
+            `(inputs, labels, ids)` or under the names `labels` and `ids`.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        head: str | None = None,
+        labels_and_ids: Callable[[Any], tuple[Any, Any]] = labels_and_ids,
+    ) -> None:
+        self.tracker = Dynamics(folder)
+        self.head, self.labels_and_ids = head, labels_and_ids
+        self.watch: HeadWatch | None = None
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        self.watch = HeadWatch(pl_module, self.head, self.tracker)
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        self._expect(trainer, batch, "train", None)
+
+    def on_validation_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        if not trainer.sanity_checking:
+            self._expect(trainer, batch, f"val{dataloader_idx or ''}", _step(trainer))
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        if self.watch is not None and not trainer.sanity_checking and _step(trainer) is not None:
+            self.tracker.finish(trainer.current_epoch + 1, step=_step(trainer), gather=gather)
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        self.tracker.finish(trainer.current_epoch + 1, gather=gather)  # validation has run by now
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        self._stop()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        self._stop()
+
+    def _expect(self, trainer: Any, batch: Any, split: str, step: int | None) -> None:
+        if self.watch is not None:  # None outside `fit`
+            labels, ids = self.labels_and_ids(batch)
+            self.watch.expect(trainer.current_epoch + 1, labels, ids, split=split, step=step)
+
+    def _stop(self) -> None:
+        if self.watch is not None:
+            self.watch.remove()
+            self.watch = None
+
+
+def _step(trainer: Any) -> int | None:
+    """The step that validation runs at, or None if it is at the end of an epoch."""
+    return None if trainer.is_last_batch else int(trainer.global_step)

@@ -1,0 +1,74 @@
+"""Per-sample dynamics in a Hugging Face training: `Trainer(callbacks=[DynamicsCallback("run")])`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hardsight.errors import InputError
+from hardsight.models.torchvision_models import import_with_torchvision
+from hardsight.training.dynamics import Dynamics
+from hardsight.training.watching import HeadWatch, gather, labels_and_ids
+
+TrainerCallback: Any = import_with_torchvision("transformers", "the Hugging Face callback").TrainerCallback
+
+
+class DynamicsCallback(TrainerCallback):  # type: ignore[misc]
+    """Record every sample's story while a Hugging Face `Trainer` trains; epochs count from 1.
+
+    The dataset gives each sample an integer `ids` beside its `labels`, and `TrainingArguments` has
+    `remove_unused_columns=False`, which would drop it. The callback takes the ids out before the model sees them. Train
+    samples are measured in the forward pass that trains on them; evaluation samples (split "val") after each epoch, or
+    at a step where evaluation runs inside one.
+
+    Args:
+        folder: files go to `folder/dynamics/`.
+        head: name of the head in the model, as in `classifier`; when not given, its last `nn.Linear` or head loss.
+        ids: the key of the ids in a batch.
+    """
+
+    def __init__(self, folder: str | Path, *, head: str | None = None, ids: str = "ids") -> None:
+        self.tracker = Dynamics(folder)
+        self.head, self.ids = head, ids
+        self.epoch = 0  # the one at hand, from 1
+        self.step: int | None = None  # of the optimizer, None once the epoch's training is over
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        self.watch = HeadWatch(model, self.head, self.tracker)
+        self.hook = model.register_forward_pre_hook(self._take_out_ids, with_kwargs=True)
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._finish()  # evaluation comes after the epoch's end, so it is written now
+        self.epoch, self.step = int((state.epoch or 0) + 1e-6) + 1, int(state.global_step)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.step = int(state.global_step)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.step = None
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.epoch and self.step is not None:
+            self.tracker.finish(self.epoch, step=self.step, gather=gather)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._finish()
+        self.watch.remove()
+        self.hook.remove()
+
+    def _finish(self) -> None:
+        if self.epoch:
+            self.tracker.finish(self.epoch, gather=gather)
+
+    def _take_out_ids(self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Before the model: tell the watch whose features are coming, and hide the ids from the model."""
+        if self.ids not in kwargs:
+            raise InputError(
+                f"a batch has no {self.ids!r}, only {', '.join(kwargs) or 'nothing'}. Give every sample an integer {self.ids!r}, "
+                "and set remove_unused_columns=False in TrainingArguments."
+            )
+        labels, ids = labels_and_ids({**kwargs, "ids": kwargs[self.ids]})
+        train = bool(model.training)
+        self.watch.expect(self.epoch, labels, ids, split="train" if train else "val", step=None if train else self.step)
+        return args, {name: value for name, value in kwargs.items() if name != self.ids}

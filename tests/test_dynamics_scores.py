@@ -1,0 +1,202 @@
+"""Scores made of stories: by hand, against plain loops and the AUM package, and joined to a run's table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hardsight
+from hardsight import SCORES, Dynamics, InputError, Snapshot, score
+from hardsight.run import Run
+from hardsight.snapshot import write_samples
+from hardsight.stories import Stories
+
+OURS = {name: one for name, one in SCORES.items() if one.needs == "dynamics"}
+
+
+def test_which_there_are() -> None:
+    assert {name: one.hard for name, one in OURS.items()} == {
+        "aum": "low",
+        "mean_el2n": "high",
+        "mean_avh": "high",
+        "mean_angular_gap": "high",
+        "forgetting_events": "high",
+        "first_epoch_learned": "high",
+        "cartography_confidence": "low",
+        "cartography_variability": "high",
+        "cartography_correctness": "low",
+    }
+
+
+RIGHT = np.array(  # epochs down, samples across
+    [
+        [0, 1, 1, 0, 0, np.nan],
+        [1, 1, 0, 0, 1, np.nan],
+        [0, 1, 1, 0, np.nan, np.nan],
+        [1, 1, 0, 0, 0, np.nan],
+        [1, 1, 1, 0, 1, np.nan],
+    ]
+)
+
+
+def test_forgetting_and_learning_by_hand() -> None:
+    """0110..: a sample not seen for an epoch is compared with when it was last seen; one never seen has no score."""
+    np.testing.assert_array_equal(hardsight.forgetting_events(RIGHT), [1, 0, 2, 5, 1, np.nan])
+    np.testing.assert_array_equal(hardsight.first_epoch_learned(RIGHT), [2, 1, 1, 6, 2, np.nan])
+    np.testing.assert_allclose(hardsight.cartography_correctness(RIGHT), [0.6, 1, 0.6, 0, 0.5, np.nan])
+
+
+@given(st.integers(1, 6), st.integers(1, 8), st.integers(0, 2**31))
+def test_against_numpy_and_plain_loops(n: int, e: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values, other = rng.normal(size=(e, n)) * 5, rng.normal(size=(e, n))
+    correct = rng.integers(0, 2, (e, n)).astype(float)
+    for name in ("aum", "mean_el2n", "mean_avh", "cartography_confidence"):
+        np.testing.assert_allclose(OURS[name].function(values), values.mean(0), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(hardsight.mean_angular_gap(values, other), (values - other).mean(0), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(hardsight.cartography_variability(values), values.std(0), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(hardsight.cartography_correctness(correct), correct.mean(0), rtol=1e-12)
+    for sample in range(n):
+        events = sum(1 for t in range(1, e) if correct[t - 1, sample] == 1 and correct[t, sample] == 0)
+        first = next((t + 1 for t in range(e) if correct[t, sample] == 1), None)
+        assert hardsight.forgetting_events(correct)[sample] == (e if first is None else events)
+        assert hardsight.first_epoch_learned(correct)[sample] == (first or e + 1)
+
+
+def test_variability_keeps_its_digits_far_from_zero() -> None:
+    values = 1e8 + np.array([[1.0], [2.0], [3.0], [4.0]])
+    assert hardsight.cartography_variability(values)[0] == pytest.approx(1.25**0.5, rel=1e-6)
+
+
+def test_bad_columns_are_named() -> None:
+    with pytest.raises(InputError, match=r"aum takes \(e, n\) columns of one shape.*logit_margin \(3,\)"):
+        hardsight.aum([1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match=r"own_angle \(1, 2\), nearest_angle \(2, 1\)"):
+        hardsight.mean_angular_gap([[1.0, 2.0]], [[1.0], [2.0]])
+    with pytest.raises(InputError, match="el2n must hold numbers"):
+        hardsight.mean_el2n([["a"]])
+    with pytest.raises(TypeError):
+        hardsight.aum()
+
+
+def tracked(folder: Path, epochs: int = 4, n: int = 30, seed: int = 0) -> dict[str, np.ndarray]:
+    """Some epochs of random training, and every column as an (e, n) array by id."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, n)
+    told = {name: np.full((epochs, n), np.nan) for name in ("logit_margin", "avh", "el2n", "correct", "confidence")}
+    with Dynamics(folder) as tracker:
+        for epoch in range(epochs):
+            order = rng.permutation(n)[: n - epoch]  # each epoch a few less
+            features, weight = rng.normal(size=(n, 4)), rng.normal(size=(3, 4))
+            for part in np.array_split(order, 3):
+                tracker.update(epoch + 1, features[part], weight, labels[part], [f"s{i}" for i in part])
+            for name in ("logit_margin", "avh", "el2n", "confidence"):
+                told[name][epoch, order] = getattr(hardsight, name)(features, weight, labels)[order]
+            told["correct"][epoch, order] = ((features @ weight.T).argmax(1) == labels)[order]
+    return told
+
+
+def test_stories_from_files_are_those_of_the_arrays(tmp_path: Path) -> None:
+    told = tracked(tmp_path)
+    stories = Stories(tmp_path, OURS.values())
+    ids = pa.array([f"s{i}" for i in range(30)] + ["stranger"])
+    for name in ("aum", "mean_avh", "mean_el2n", "forgetting_events", "first_epoch_learned", "cartography_variability"):
+        (column,) = OURS[name].columns
+        expected = np.append(OURS[name].function(told[column]), np.nan)
+        np.testing.assert_allclose(stories.of(OURS[name], ids), expected, rtol=1e-5, atol=1e-6, err_msg=name)
+    shuffled = pa.array(["s7", "s3"])
+    np.testing.assert_array_equal(stories.of(OURS["aum"], shuffled), stories.of(OURS["aum"], ids)[[7, 3]])
+    with pytest.raises(InputError, match="ids in the dynamics are string, and those asked for are int64"):
+        stories.of(OURS["aum"], pa.array([1, 2]))
+
+
+def test_aum_is_that_of_its_authors(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from aum import AUMCalculator
+
+    torch.manual_seed(0)
+    theirs = AUMCalculator(str(tmp_path / "theirs"))
+    labels = torch.randint(0, 4, (20,))
+    with Dynamics(tmp_path) as tracker:
+        for epoch in range(1, 6):
+            head, features = torch.nn.Linear(8, 4), torch.randn(20, 8)
+            for part in torch.randperm(20).split(6):
+                records = theirs.update(head(features[part]).detach(), labels[part], part.tolist())
+                tracker.update(epoch, features[part], head, labels[part], part)
+    assert records
+    mine = Stories(tmp_path, [OURS["aum"]]).of(OURS["aum"], pa.array(range(20)))
+    expected = [theirs.sums[i] / theirs.counts[i] for i in range(20)]
+    np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_an_id_in_two_splits_has_its_story_in_training(tmp_path: Path) -> None:
+    with Dynamics(tmp_path) as tracker:
+        tracker.update(1, [[1.0, 0.0]], np.eye(2), [0], ["a"], split="clean")
+        tracker.update(1, [[0.0, 1.0]], np.eye(2), [0], ["a"], split="train")
+        tracker.update(1, [[1.0, 0.0]], np.eye(2), [0], ["b"], split="test")
+    one = OURS["aum"]
+    np.testing.assert_array_equal(Stories(tmp_path, [one]).of(one, ["a", "b"]), [-1, 1])
+    np.testing.assert_array_equal(Stories(tmp_path, [one], split="clean").of(one, ["a", "b"]), [1, np.nan])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A complete run with 30 samples, a head and dynamics."""
+    folder = tmp_path / "run"
+    made = Run(folder, "train", {}, {})
+    rng = np.random.default_rng(7)
+    part = made.folder("samples") / "part-00000.parquet"
+    labels = np.random.default_rng(0).integers(0, 3, 30)
+    ids = [f"s{i}" for i in range(30)]
+    write_samples(part, rng.normal(size=(30, 4)), {"id": pa.array(ids), "label": pa.array(labels)})
+    from hardsight.heads_on_disk import save_head
+
+    save_head(folder / "head.safetensors", hardsight.Head("linear", rng.normal(size=(3, 4)).astype(np.float32)), None)
+    tracked(folder)
+    made.finish([part], {})
+    return folder
+
+
+def test_they_join_the_table_by_id(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
+    default = score(run)
+    assert not set(default.column_names) & set(OURS)
+    table = score(run, scores=["avh", "aum", "forgetting_events"])
+    assert table.column_names[4:] == ["avh", "aum", "forgetting_events"]
+    expected = Stories(run, OURS.values())
+    ids = table.column("id").combine_chunks()
+    for name in ("aum", "forgetting_events"):
+        np.testing.assert_array_equal(table.column(name).to_numpy(), expected.of(OURS[name], ids))
+    everything = score(run, scores="all")
+    assert set(OURS) <= set(everything.column_names) and set(default.column_names) <= set(everything.column_names)
+    assert cli("score", run, "--scores", "all", "--by", "aum", "-o", tmp_path / "all.parquet").code == 0
+    assert pq.read_table(tmp_path / "all.parquet").equals(everything)
+    done = cli("score", run, "--scores", "aum,loss", "--by", "aum")
+    assert done.code == 0 and "hardest 10 by aum" in done.out
+    halves = [score(run, scores=["aum"], shard=(i, 2)) for i in range(2)]  # a story needs no other rows
+    assert pa.concat_tables(halves).column("aum").equals(table.column("aum"))
+
+
+def test_samples_that_were_not_in_training_have_no_story(run: Path) -> None:
+    part = run / "samples" / "part-00000.parquet"
+    table = pq.read_table(part)
+    ids = pa.array(["new" if one == "s3" else one for one in table.column("id").to_pylist()])
+    pq.write_table(table.set_column(0, "id", ids), part)
+    values = {row["id"]: row["aum"] for row in score(run, scores=["aum"]).to_pylist()}
+    assert values["new"] is None and sum(one is None for one in values.values()) == 1
+
+
+def test_without_dynamics_they_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="aum is made of a training's dynamics, and arrays have none"):
+        score(np.eye(3), np.eye(3), [0, 1, 2], scores=["aum"])
+    Snapshot(np.eye(3), np.eye(3), [0, 1, 2]).save(tmp_path / "s.npz")
+    with pytest.raises(InputError, match="s.npz has none: score a run that was trained"):
+        score(tmp_path / "s.npz", scores="aum")
+    assert not set(score(tmp_path / "s.npz", scores="all").column_names) & set(OURS)
