@@ -16,8 +16,10 @@ from hardsight.checks import as_matrix, check_labels, check_same_space, is_tenso
 from hardsight.errors import InputError
 from hardsight.geometry import cosines_to_angles, row_norms
 from hardsight.head import Head
+from hardsight.scores.needs import ANGLES, LOGITS, NEAREST, SOFTMAX, SQUARES
 from hardsight.scores.registry import norms_only
-from hardsight.scores.sweep import ANGLES, FLOOR, LOGITS, NEAREST, ORDINARY, SOFTMAX, SQUARES, Sweep, sweep, sweep_logits
+from hardsight.scores.running import FLOOR
+from hardsight.scores.sweep import ORDINARY, Sweep, sweep, sweep_logits
 
 NEEDS = frozenset({ANGLES, NEAREST, LOGITS, SOFTMAX, SQUARES})
 ONE_TILE = 2**18  # entries of the (b, c) product up to which a batch is swept in one go
