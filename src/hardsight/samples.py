@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from hardsight.checks import check_ids, check_labels
 from hardsight.errors import FileError, InputError
+from hardsight.list_columns import list_matrix
 from hardsight.places import Place, Remote, readable
 from hardsight.reading import first_line
 
@@ -79,7 +80,7 @@ class SampleFiles:
                 raise FileError(f"{file}: damaged or not readable: {first_line(error)}") from error
 
     def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Place) -> Batch:
-        values, missing = _matrix(part.column(self.evidence), self.width, file, first)
+        values, missing = list_matrix(part.column(self.evidence), str(file), self.width, first)
         given = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
         try:
             labels = check_labels(_labels(given, file), len(part), num_classes, first)
@@ -128,31 +129,6 @@ class SampleFiles:
             if len(lengths):
                 return int(lengths[0].as_py())
         return 0
-
-
-def _matrix(column: pa.Array, width: int, file: Place, first: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """A list column as (b, width); null rows become NaN and are marked, and nothing after them moves."""
-    if not pa.types.is_fixed_size_list(column.type):
-        lengths = pc.list_value_length(column)
-        ragged = pc.fill_null(pc.not_equal(lengths, width), False)
-        if pc.any(ragged).as_py():
-            row = int(pc.index(ragged, True).as_py())
-            raise InputError(
-                f"{file}: row {first + row} has {lengths[row].as_py()} values where the first has {width}; "
-                "every row needs the same number."
-            )
-    flat = column.flatten()  # skips null rows, and heeds the offset of a slice
-    if not (pa.types.is_floating(flat.type) or pa.types.is_integer(flat.type)):
-        raise FileError(f"{file}: lists must hold numbers, got {flat.type}.")
-    values = flat.to_numpy(zero_copy_only=False).reshape(-1, width) if width else np.zeros((len(column), 0))
-    if values.dtype.kind != "f":
-        values = values.astype(np.float64)
-    if column.null_count == 0:
-        return values, None
-    missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-    whole = np.full((len(column), width), np.nan, dtype=values.dtype)
-    whole[~missing] = values
-    return whole, missing
 
 
 def _labels(column: pa.Array, file: Place) -> np.ndarray:

@@ -11,6 +11,7 @@ from hardsight.errors import InputError
 from hardsight.scores.registry import AsDataset, dataset_score
 from hardsight.scores.sweep import LOGITS, Sweep
 
+ROUNDING = 1e-12  # of a sum of squares: what is left of it below this is not a variance
 VARIANCE_FLOOR = 1e-9  # of the mean variance: a dimension that never varies says nothing; it must not divide by zero
 
 
@@ -50,6 +51,7 @@ class ClassGaussians:
             mean = self.total / self.count[:, None]  # (c, d), NaN for a class without samples
         n = self.count.sum()
         pooled = (self.squares - np.einsum("c,cd->d", self.count, np.nan_to_num(mean) ** 2)) / n
+        pooled[pooled < ROUNDING * self.squares / n] = 0.0  # one sample per class leaves only the rounding of the difference
         variance = (
             np.maximum(pooled, 0) + VARIANCE_FLOOR * (pooled.mean() if pooled.mean() > 0 else 1.0)
             if self.covariance == "diagonal"
