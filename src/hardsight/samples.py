@@ -53,7 +53,8 @@ class SampleFiles:
         schema = self._open(files[0]).schema_arrow
         self.evidence = self._check_columns(files[0], schema.names)
         self.labeled, self.has_ids = "label" in schema.names, "id" in schema.names
-        integer = not self.has_ids or pa.types.is_integer(schema.field("id").type)
+        kind = schema.field("id").type if self.has_ids else pa.int64()
+        integer = pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind)
         self.id_type = pa.int64() if integer else pa.string()
         self.width = self._width(files[0], schema.field(self.evidence).type)
 
@@ -145,8 +146,14 @@ def _labels(column: pa.Array, file: Place) -> np.ndarray:
 def _ids(column: pa.Array, file: Place) -> np.ndarray:
     if column.null_count:
         raise InputError(f"{file}: the column id must not hold nulls, found {column.null_count}.")
-    if pa.types.is_integer(column.type):
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise InputError(f"{file}: the column id must hold strings or integers, got {kind}.")
+    try:
         return check_ids(column.to_numpy(zero_copy_only=False), len(column))
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
-        return np.array(column.to_pylist(), dtype=object)
-    raise InputError(f"{file}: the column id must hold strings or integers, got {column.type}.")
+    except (UnicodeDecodeError, pa.ArrowException) as error:
+        raise InputError(f"{file}: the column id must hold UTF-8 text, but {first_line(error)}.") from error
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
