@@ -562,6 +562,18 @@ def test_13_flags_among_numbers(labels: Any) -> None:
         score(FEATURES, WEIGHT, labels)
 
 
+def test_12_null_as_pandas_writes_it() -> None:
+    pd = pytest.importorskip("pandas")
+    for labels in (pd.Series([pd.NA, *LABELS[1:]]), pd.Series([pd.NA, *LABELS[1:]], dtype="Int64"), [pd.NA, *LABELS[1:]]):
+        assert score(FEATURES, WEIGHT, labels).column("status").to_pylist() == ["unlabeled"] + ["ok"] * 5
+
+
+def test_names_of_files_beside_arrays() -> None:
+    for arrays in ({"head": "weight.npy"}, {"labels": Path("labels.npy")}, {"head": Path("weight.npy"), "labels": LABELS}):
+        with pytest.raises(InputError, match="got .*A file goes with the path of a snapshot"):
+            score(FEATURES, **{"head": WEIGHT, **arrays})
+
+
 def test_13_labels_of_hundreds_of_digits() -> None:
     with pytest.raises(InputError, match="over 300 digits"):
         score(FEATURES, WEIGHT, [10**400, 0, 1, 2, 0, 1])
@@ -574,7 +586,7 @@ def test_13_labels_of_hundreds_of_digits() -> None:
         ([True, False, True], "bias must hold numbers, got bool"),
         (np.array([1, 2, 3j]), "bias must hold numbers, got complex"),
         ({1, 2, 3}, "bias must be an array or a list, got set"),
-        ("abc", "bias must hold numbers"),
+        ("abc", "bias must be an array or a list, got str"),
         ([[1.0, 2.0, 3.0]], r"bias must have shape \(3,\)"),
     ],
 )
@@ -596,6 +608,8 @@ def test_a_linear_layer_is_a_head() -> None:
     assert columns(score(FEATURES, layer, LABELS)) == columns(score(FEATURES, weight, LABELS, bias=bias))
     bare = torch.nn.Linear(4, 3, bias=False)
     assert hardsight.avh(FEATURES, bare, LABELS).tolist() == hardsight.avh(FEATURES, bare.weight, LABELS).tolist()
+    with pytest.raises(InputError, match="weight has no values yet"):
+        score(FEATURES, torch.nn.LazyLinear(3), LABELS)
     with pytest.raises(InputError, match="a layer already carries its own"):
         score(FEATURES, layer, LABELS, bias=bias)
     for module in (torch.nn.Sequential(layer), torch.nn.Conv2d(1, 1, 1), torch.nn.Identity()):

@@ -48,6 +48,17 @@ def test_numbers_below_their_least() -> None:
         hardsight.knn_agreement(FEATURES, LABELS, k=0)
 
 
+def test_more_neighbours_than_samples_are_all_of_them() -> None:
+    every = hardsight.knn_agreement(FEATURES, LABELS, k=11)
+    assert hardsight.knn_agreement(FEATURES, LABELS, k=2**70).tolist() == every.tolist() == pytest.approx([3 / 11] * 12)
+
+
+@pytest.mark.parametrize("covariance", ["full", 3, None, np.eye(2)])
+def test_covariances_that_are_none(covariance: Any) -> None:
+    with pytest.raises(InputError, match='covariance must be "diagonal" or "identity"'):
+        hardsight.gm_likelihood(FEATURES, WEIGHT, LABELS, covariance=covariance)
+
+
 def test_a_shard_as_text_is_the_command_lines() -> None:
     assert score(FEATURES, WEIGHT, LABELS, shard="1/3").equals(score(FEATURES, WEIGHT, LABELS, shard=(1, 3)))
     assert score(FEATURES, WEIGHT, LABELS, shard=[1, 3]).column("id").to_pylist() == [4, 5, 6, 7]
@@ -126,7 +137,7 @@ def test_scales_that_are_numbers(scale: Any) -> None:
 @pytest.mark.parametrize(
     ("names", "match"),
     [
-        ("abc", "must be a list of strings, got str"),
+        ("abc", "must be an array or a list, got str"),
         (3, "must be a list of strings, got int"),
         ({"a", "b", "c"}, "got set"),
         ([1, 2, 3], "that of class 0 is 1"),
@@ -152,7 +163,7 @@ def test_class_names_become_a_list(make: Callable[[list[str]], Any]) -> None:
     [
         (3, "columns must be a dict"),
         ({"split": ["test"] * 11}, r"column split must have one entry per sample, got shape \(11,\) for 12"),
-        ({"split": "test"}, r"column split must have one entry per sample, got shape \(\)"),
+        ({"split": "test"}, "column split must be an array or a list, got str"),
         ({"split": np.zeros((12, 1))}, r"got shape \(12, 1\)"),
         ({3: np.zeros(12)}, "names of text"),
         ({"a/b": np.zeros(12)}, "without slashes"),

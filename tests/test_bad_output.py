@@ -62,6 +62,12 @@ def test_a_run_where_no_directory_can_be_made(cli: Cli) -> None:
         Run("/proc/x", "a command", {}, {})
 
 
+@pytest.mark.parametrize("seed", [-1, 2**63, 2**70])
+def test_seeds_that_are_none(cli: Cli, tmp_path: Path, seed: int) -> None:
+    refused(cli("demo", "-o", tmp_path / "run", f"--seed={seed}"), "seed must")
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("below", ["", "/x", "/x/y"])
 def test_a_run_in_the_place_of_a_file(cli: Cli, tmp_path: Path, below: str) -> None:
     (tmp_path / "file").write_text("precious")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -194,6 +195,7 @@ def test_probabilities_are_ranked_by_loss(cli: Cli, tmp_path: Path) -> None:
         (["--top", "-1"], "top"),
         (["--limit", "many"], "limit"),
         (["--nonsense"], "nonsense"),
+        (["--tls-ca", "ca.pem"], "go with --cluster, and there is none"),
     ],
 )
 def test_options_that_make_no_sense(
@@ -211,6 +213,16 @@ def test_the_input_is_not_overwritten(cli: Cli, tmp_path: Path) -> None:
     before = path.read_bytes()
     done = cli("score", path, "-o", path)
     assert done.code == 2 and "is the input" in done.err and path.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_links_are_followed_to_the_input(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
+    (tmp_path / "o.csv").symlink_to(snapshot)
+    done = cli("score", snapshot, "-o", tmp_path / "o.csv")
+    assert done.code == 2 and "is the input" in done.err
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
+    assert cli("score", snapshot, "-o", tmp_path / "loop.csv").code == 0  # a link that leads nowhere is replaced
+    assert len((tmp_path / "loop.csv").read_text().splitlines()) == 51
 
 
 def test_an_old_output_survives_a_failure(cli: Cli, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ any device and pandas or Arrow columns go in. Nothing here imports torch: a tens
 from __future__ import annotations
 
 import numbers
+import os
 import sys
 from types import ModuleType
 from typing import Any
@@ -91,7 +92,10 @@ def _plain_tensor(x: Any, name: str) -> Any:
         raise InputError(
             f"{name} must be a dense tensor, got {'a nested one' if x.is_nested else x.layout}; pass {name}.to_dense()."
         )
-    return x.detach()
+    try:
+        return x.detach()
+    except ValueError as error:  # the parameter of a lazy module that has seen no input yet
+        raise InputError(f"{name} has no values yet: {str(error).split('. ')[0]}.") from error
 
 
 FILLED = {"labels": "-1", "features": "np.nan", "logits": "np.nan", "probs": "np.nan"}  # what stands for a missing value
@@ -116,8 +120,10 @@ def as_array(x: Any, name: str) -> np.ndarray:
         raise InputError(f"{name} must be a rectangular array: {error}") from error
     except (TypeError, RuntimeError, OverflowError) as error:  # objects that say they are arrays, and are not quite
         raise InputError(f"{name} could not be read as an array: {error}") from error
-    if array.ndim == 0 and not np.isscalar(x):  # sets, dicts, generators, modules
+    if array.ndim == 0 and not isinstance(x, (numbers.Number, np.generic)):  # sets, dicts, generators, modules, names of files
         hint = f" Pass {name}.toarray()." if hasattr(x, "toarray") else ""
+        if isinstance(x, (str, os.PathLike)) and name in ("weight", "labels"):
+            hint = " A file goes with the path of a snapshot: score('features.npy', head='weight.npy', labels='labels.npy')."
         raise InputError(f"{name} must be an array or a list, got {type(x).__name__}.{hint}")
     return array
 
@@ -191,7 +197,8 @@ def _label_array(labels: Any) -> np.ndarray:
     column = as_array(labels, "labels")
     if column.dtype.kind != "O" or column.ndim != 1:
         return column
-    for row, value in enumerate(column):  # Python objects: keep None as null, refuse anything that is not a number
+    column = np.array([None if type(value).__name__ == "NAType" else value for value in column] + [None], dtype=object)[:-1]
+    for row, value in enumerate(column):  # Python objects: keep None and pandas' NA as null, refuse what is not a number
         number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
         if value is not None and not number:
             raise InputError(f"labels must be class indices 0..c-1, but row {row} holds {value!r}.")

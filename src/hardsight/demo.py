@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.errors import FileError, require
+from hardsight.checks import check_count
+from hardsight.errors import FileError, InputError, require
 from hardsight.head import Head
 from hardsight.heads_on_disk import save_head
 from hardsight.places import place_on_disk
@@ -57,6 +58,8 @@ def load_digits(seed: int) -> Digits:
 def run_demo(directory: str | Path, *, seed: int = 0, progress: Callable[[int, int], None] | None = None) -> Summary:
     """Train, score and write a run directory; one that is complete already is only summed up."""
     directory = place_on_disk(directory)
+    if check_count(seed, "seed") >= 2**63:
+        raise InputError(f"seed must be below 2^63, got {seed}.")
     if not (directory / "run.json").exists():
         require("torch", extra="torch", purpose="the demo")
     run = Run(directory, "hardsight demo", {"seed": seed}, {"data": "digits"})

@@ -117,7 +117,8 @@ class Head:
         if head.kind == "gaussian":
             # Distances to far-off means cancel: they are taken in float64, whatever the features are.
             wide = features.astype(np.float64) if namespace(features) is np else features.double()
-            joint = self.like(wide)._log_joint(wide)
+            with np.errstate(over="ignore", invalid="ignore"):  # tiny variances: such logits are infinite, and said to be so
+                joint = self.like(wide)._log_joint(wide)
             return joint.astype(features.dtype) if namespace(features) is np else joint.to(features.dtype)
         theta = angles(features, head.weight)  # (n, c)
         xp, scale = namespace(theta), head.scale or 1.0

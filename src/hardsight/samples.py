@@ -56,7 +56,8 @@ class SampleFiles:
         kind = schema.field("id").type if self.has_ids else pa.int64()
         integer = pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind)
         self.id_type = pa.int64() if integer else pa.string()
-        self.width = self._width(files[0], schema.field(self.evidence).type)
+        kind = schema.field(self.evidence).type
+        self.width = self._width(files[0], getattr(kind, "storage_type", kind))  # a fixed_shape_tensor is stored as lists
 
     def __len__(self) -> int:
         return self.num_samples
@@ -84,7 +85,7 @@ class SampleFiles:
         values, missing = list_matrix(part.column(self.evidence), str(file), self.width, first)
         given = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
         try:
-            labels = check_labels(_labels(given, file), len(part), num_classes, first)
+            labels = check_labels(_labels(given), len(part), num_classes, first)
         except InputError as error:
             raise InputError(f"{file}: {error}") from error
         ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
@@ -94,8 +95,8 @@ class SampleFiles:
     def _open(file: Place) -> pq.ParquetFile:
         if file.is_dir():
             raise FileError(f"{file} is a directory, not a Parquet file.")
-        if not file.exists():
-            raise FileError(f"{file} does not exist.")
+        if not file.is_file():
+            raise FileError(f"{file} does not exist." if not file.exists() else f"{file} is a pipe or a device, not a file.")
         try:
             far = isinstance(file, Remote)  # then a few large requests are better than many small ones
             buffer = 0 if far else 2**20
@@ -132,15 +133,15 @@ class SampleFiles:
         return 0
 
 
-def _labels(column: pa.Array, file: Place) -> np.ndarray:
+def _labels(column: pa.Array) -> np.ndarray:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        raise InputError(f"{file}: the column label must hold class indices 0..c-1, got categories of {kind.value_type}.")
+        raise InputError(f"the column label must hold class indices 0..c-1, got categories of {kind.value_type}.")
     if pa.types.is_null(kind):
         return np.full(len(column), -1)
-    if pa.types.is_integer(kind):
-        return np.asarray(pc.fill_null(column, -1).to_numpy(zero_copy_only=False))
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+    if pa.types.is_signed_integer(kind):
+        column = pc.fill_null(column, -1)
+    return np.asarray(column.to_numpy(zero_copy_only=False))  # other numbers with nulls become floats with NaN
 
 
 def _ids(column: pa.Array, file: Place) -> np.ndarray:
@@ -148,6 +149,8 @@ def _ids(column: pa.Array, file: Place) -> np.ndarray:
         raise InputError(f"{file}: the column id must not hold nulls, found {column.null_count}.")
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise InputError(f"{file}: the column id must hold strings or integers, got {kind}.")

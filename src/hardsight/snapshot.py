@@ -313,14 +313,24 @@ def _from_run(path: Place) -> tuple[SampleFiles, Head | None, list[str] | None]:
     try:
         parts = json.loads(manifest.read_text(encoding="utf-8"))["parts"]
         files: list[Place] = [path / part["name"] for part in parts if part["name"].startswith("samples/")]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        listed = [part.get("rows") for part in parts if part["name"].startswith("samples/")]
+        counted = None if None in listed else sum(listed)
+        own = all(file.resolve().is_relative_to(path.resolve()) for file in files)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+    ) as error:  # also nested too deep, or in a loop
         raise FileError(f"{manifest}: damaged: {error!r}") from error
-    if not files or any(not file.resolve().is_relative_to(path.resolve()) for file in files):
+    if not files or not own:
         raise FileError(f"{manifest}: lists no samples of its own.")
     head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
-    samples, listed = SampleFiles(files), [part.get("rows") for part in parts if part["name"].startswith("samples/")]
-    if None not in listed and sum(listed) != len(samples):
-        raise FileError(f"{path} was changed: its run.json lists {sum(listed)} rows, its samples hold {len(samples)}.")
+    samples = SampleFiles(files)
+    if counted is not None and counted != len(samples):
+        raise FileError(f"{path} was changed: its run.json lists {counted} rows, its samples hold {len(samples)}.")
     return samples, head, names
 
 

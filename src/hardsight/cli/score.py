@@ -42,18 +42,20 @@ def score(
     from hardsight.cli.words import print_summary, progress_bar
     from hardsight.errors import InputError
     from hardsight.names import read_class_names
-    from hardsight.places import place
+    from hardsight.places import place, same_place
     from hardsight.scoring import CROSS_VALIDATED, Job
     from hardsight.snapshot import Snapshot
     from hardsight.table import Summary, TableWriter, check_format
 
+    if cluster is None and (tls_ca or tls_cert or tls_key):
+        raise InputError("--tls-ca, --tls-cert and --tls-key go with --cluster, and there is none.")
     whole = scores is None and limit is None and shard is None
     where, to = place(snapshot), None if output is None else place(output)
     if to is None and whole and where.is_dir():
         to = where / "scores.parquet"
     if to is not None:
         check_format(to)
-        if to.resolve() in (where.resolve(), (where / "samples" / to.name).resolve()):
+        if same_place(to, where) or same_place(to, where / "samples" / to.name):
             raise InputError(f"{to} is the input; write to another name.")
     opened = Snapshot.load(where, head=head, labels=labels)
     names = opened.class_names if class_names is None else read_class_names(class_names, opened.num_classes)

@@ -52,8 +52,9 @@ class Neighbours:
 
     def _agreement(self, query: np.ndarray, labels: np.ndarray, own_row: np.ndarray) -> np.ndarray:
         """Share of each query's k nearest other samples that carry its label: (q, d) -> (q,)."""
-        best = np.full((len(query), self.k), -np.inf, dtype=np.float32)  # similarities so far, largest first
-        label_of = np.full((len(query), self.k), -1)
+        k = min(self.k, self.seen)
+        best = np.full((len(query), k), -np.inf, dtype=np.float32)  # similarities so far, largest first
+        label_of = np.full((len(query), k), -1)
         for unit, given, row in self._candidates():
             similarity = query @ unit.T  # (q, m)
             own = np.searchsorted(row, own_row)
