@@ -468,3 +468,238 @@ def test_logits_with_a_nan_keep_their_row() -> None:
     table = score(logits=logits, labels=[0, 0, 0, 0])
     assert table.column("status").to_pylist() == ["ok", "nonfinite_logit", "nonfinite_logit", "ok"]
     assert table.column("loss").is_null().to_pylist() == [False, True, True, False]
+
+
+# ---- arrays that are of the wrong kind ----
+
+
+@pytest.mark.parametrize("ids", [[2**63, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, -(2**63) - 1], [2**70, 1, 2, 3, 4, 5]])
+def test_20_integer_ids_that_no_column_holds(ids: list[int]) -> None:
+    row = next(row for row, one in enumerate(ids) if abs(one) > 5)
+    for those in (ids, tuple(ids), np.array(ids, dtype=object)):
+        with pytest.raises(InputError, match=rf"row {row} holds {ids[row]}. Give such ids as strings"):
+            score(FEATURES, WEIGHT, LABELS, ids=those)
+    with pytest.raises(InputError, match="row 0 holds 9223372036854775808"):
+        score(FEATURES, WEIGHT, LABELS, ids=np.arange(2**63, 2**63 + 6, dtype=np.uint64))
+    ends = [-(2**63), 2**63 - 1, 0, 1, 2, 3]
+    assert score(FEATURES, WEIGHT, LABELS, ids=ends).column("id").to_pylist() == ends
+
+
+@pytest.mark.parametrize("make", [list, lambda ids: np.array(ids), lambda ids: np.array(ids, dtype=object)])
+def test_20_ids_that_are_not_text(make: Callable[[list[str]], Any]) -> None:
+    with pytest.raises(InputError, match=r"row 4 has half a surrogate pair: 'x\\udc80'"):
+        score(FEATURES, WEIGHT, LABELS, ids=make(["a", "b", "c", "d", "x\udc80", "f"]))
+
+
+def test_20_ids_in_parquet_that_are_not_text(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    broken = pa.array([b"a", b"\xff\xfe"], pa.binary()).view(pa.string())
+    features = pa.FixedSizeListArray.from_arrays(pa.array(FEATURES[:2].ravel()), 4)
+    pq.write_table(pa.table({"id": broken, "features": features, "label": [0, 1]}), tmp_path / "s.parquet")
+    with pytest.raises(InputError, match=r"s\.parquet: the column id must hold UTF-8"):
+        score(tmp_path / "s.parquet", WEIGHT)
+    large = pa.array([2**63, 1], pa.uint64())
+    pq.write_table(pa.table({"id": large, "features": features, "label": [0, 1]}), tmp_path / "s.parquet")
+    with pytest.raises(InputError, match=r"s\.parquet: integer ids must lie between"):
+        score(tmp_path / "s.parquet", WEIGHT)
+
+
+@pytest.mark.parametrize("ids", [[7, 5, 7], ["b", "a", "b"]])
+def test_20_ids_in_parquet_as_categories(tmp_path: Path, ids: list[Any]) -> None:
+    features = pa.FixedSizeListArray.from_arrays(pa.array(FEATURES[:3].ravel()), 4)
+    pq.write_table(pa.table({"id": pa.array(ids).dictionary_encode(), "features": features}), tmp_path / "s.parquet")
+    assert score(tmp_path / "s.parquet", WEIGHT, allow_duplicates=True).column("id").to_pylist() == ids
+
+
+@pytest.mark.parametrize("name", ["features", "head", "labels", "ids", "bias", "logits", "probs"])
+def test_masked_arrays_are_refused(name: str) -> None:
+    arrays = {"features": FEATURES, "head": WEIGHT, "labels": LABELS, "ids": np.arange(6), "bias": np.zeros(3)}
+    if name in ("logits", "probs"):
+        arrays = {name: np.full((6, 3), 1 / 3), "labels": LABELS}
+    mask = np.zeros(arrays[name].shape, bool)
+    mask.flat[1] = True
+    fix = {"labels": r"filled\(-1\)", "features": r"filled\(np\.nan\)"}.get(name, "filled")
+    with pytest.raises(InputError, match=f"{'weight' if name == 'head' else name} is a masked array.*{fix}"):
+        score(**arrays | {name: np.ma.array(arrays[name], mask=mask)})
+
+
+def test_a_matrix_is_an_array() -> None:
+    with pytest.warns(PendingDeprecationWarning):
+        same = np.matrix(FEATURES)
+    assert columns(score(same, WEIGHT, LABELS, scores="all")) == columns(score(FEATURES, WEIGHT, LABELS, scores="all"))
+
+
+TENSORS = {
+    "sparse": (lambda x: x.to_sparse(), "a dense tensor, got torch.sparse_coo; pass .*to_dense"),
+    "meta": (lambda x: x.to("meta"), "meta device and has a shape but no values"),
+}
+
+
+@pytest.mark.parametrize("kind", TENSORS)
+@pytest.mark.parametrize("name", ["features", "head", "labels", "bias", "ids"])
+def test_tensors_without_rows_of_values(kind: str, name: str) -> None:
+    torch = pytest.importorskip("torch")
+    make, match = TENSORS[kind]
+    arrays = {"features": FEATURES, "head": WEIGHT, "labels": LABELS, "bias": np.zeros(3), "ids": np.arange(6)}
+    tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
+    with pytest.raises(InputError, match=match):
+        score(**tensors | {name: make(tensors[name])})
+
+
+@pytest.mark.parametrize("name", ["features", "head", "labels", "ids"])
+@pytest.mark.parametrize("value", [{0, 1}, {0: 1}, (i for i in range(6)), object(), map(int, "012"), "text", b"bytes", 3, 2.5])
+def test_things_that_are_no_arrays(name: str, value: Any) -> None:
+    arrays = {"features": FEATURES, "head": WEIGHT, "labels": LABELS, "ids": np.arange(6), name: value}
+    if name == "features" and isinstance(value, str):
+        return  # that would be a path
+    with pytest.raises(InputError, match="weight" if name == "head" else name):
+        score(**arrays)
+
+
+def test_sparse_matrices_of_scipy() -> None:
+    scipy = pytest.importorskip("scipy.sparse")
+    with pytest.raises(InputError, match=r"features must be an array or a list, got csr_matrix. Pass features.toarray\(\)"):
+        score(scipy.csr_matrix(FEATURES), WEIGHT, LABELS)
+
+
+@pytest.mark.parametrize("labels", [[True, 1, 2, 0, 1, 2], [0, 1, np.True_, 0, 1, 2], (0, 1, 2, 0, 1, False)])
+def test_13_flags_among_numbers(labels: Any) -> None:
+    row = next(row for row, one in enumerate(labels) if isinstance(one, (bool, np.bool_)))
+    with pytest.raises(InputError, match=f"class indices 0..c-1, but row {row} holds"):
+        score(FEATURES, WEIGHT, labels)
+
+
+def test_12_null_as_pandas_writes_it() -> None:
+    pd = pytest.importorskip("pandas")
+    for labels in (pd.Series([pd.NA, *LABELS[1:]]), pd.Series([pd.NA, *LABELS[1:]], dtype="Int64"), [pd.NA, *LABELS[1:]]):
+        assert score(FEATURES, WEIGHT, labels).column("status").to_pylist() == ["unlabeled"] + ["ok"] * 5
+
+
+def test_names_of_files_beside_arrays() -> None:
+    for arrays in ({"head": "weight.npy"}, {"labels": Path("labels.npy")}, {"head": Path("weight.npy"), "labels": LABELS}):
+        with pytest.raises(InputError, match="got .*A file goes with the path of a snapshot"):
+            score(FEATURES, **{"head": WEIGHT, **arrays})
+
+
+def test_13_labels_of_hundreds_of_digits() -> None:
+    with pytest.raises(InputError, match="over 300 digits"):
+        score(FEATURES, WEIGHT, [10**400, 0, 1, 2, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("bias", "match"),
+    [
+        ([[1.0], [1.0, 2.0], 3.0], "bias must be a rectangular array"),
+        ([True, False, True], "bias must hold numbers, got bool"),
+        (np.array([1, 2, 3j]), "bias must hold numbers, got complex"),
+        ({1, 2, 3}, "bias must be an array or a list, got set"),
+        ("abc", "bias must be an array or a list, got str"),
+        ([[1.0, 2.0, 3.0]], r"bias must have shape \(3,\)"),
+    ],
+)
+def test_biases_that_are_none(bias: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        score(FEATURES, WEIGHT, LABELS, bias=bias)
+
+
+def test_a_bias_of_flags_as_a_tensor() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InputError, match=r"bias must hold numbers, got torch\.bool"):
+        score(FEATURES, WEIGHT, LABELS, bias=torch.tensor([True, False, True]))
+
+
+def test_a_linear_layer_is_a_head() -> None:
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.Linear(4, 3)
+    weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+    assert columns(score(FEATURES, layer, LABELS)) == columns(score(FEATURES, weight, LABELS, bias=bias))
+    bare = torch.nn.Linear(4, 3, bias=False)
+    assert hardsight.avh(FEATURES, bare, LABELS).tolist() == hardsight.avh(FEATURES, bare.weight, LABELS).tolist()
+    with pytest.raises(InputError, match="weight has no values yet"):
+        score(FEATURES, torch.nn.LazyLinear(3), LABELS)
+    with pytest.raises(InputError, match="a layer already carries its own"):
+        score(FEATURES, layer, LABELS, bias=bias)
+    for module in (torch.nn.Sequential(layer), torch.nn.Conv2d(1, 1, 1), torch.nn.Identity()):
+        with pytest.raises(InputError, match=f"got the module {type(module).__name__}: pass its nn.Linear"):
+            score(FEATURES, module, LABELS)
+
+
+@pytest.mark.parametrize("name", ["features", "logits", "probs"])
+def test_17_no_column(tmp_path: Path, cli: Callable[..., Any], name: str) -> None:
+    empty = np.zeros((6, 0))
+    match = rf"{name} must have at least one column, one per {'dimension' if name == 'features' else 'class'}, got shape \(6, 0\)"
+    with pytest.raises(InputError, match=match):
+        score(**{name: empty}, labels=LABELS)
+    ask = hardsight.norm if name == "features" else hardsight.loss
+    with pytest.raises(InputError, match=match):
+        ask(**{name: empty}, labels=LABELS)
+    np.savez(tmp_path / "s.npz", **{name: empty, "labels": LABELS})
+    done = cli("score", tmp_path / "s.npz", "-o", tmp_path / "o.csv")
+    assert done.code == 2 and re.search(match, done.err) and not (tmp_path / "o.csv").exists()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1e30])
+def test_no_head_can_be_fitted_to_features_that_are_all_the_same(value: float) -> None:
+    with pytest.raises(InputError, match="no head can be fitted: nothing in the features tells class 0.*same for every sample"):
+        score(np.full((30, 4), value), labels=np.arange(30) % 3)
+
+
+def test_no_head_can_be_fitted_to_huge_features() -> None:
+    with pytest.raises(InputError, match="must be below 1e150"):
+        score(1e200 * RNG.normal(size=(30, 4)), labels=np.arange(30) % 3)
+
+
+def test_a_class_whose_samples_are_all_broken_has_no_head() -> None:
+    features, labels = RNG.normal(size=(30, 4)), np.arange(30) % 2
+    features[:3], labels[:3] = np.nan, 2
+    with pytest.raises(InputError, match="class 2 of 3 has 0"):
+        score(features, labels=labels)
+
+
+# ---- lists in each row ----
+
+
+def list_columns(rows: np.ndarray) -> dict[str, Any]:
+    fixed = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
+    return {
+        "list": pa.array(rows.tolist(), pa.list_(pa.float32())),
+        "large list": pa.array(rows.tolist(), pa.large_list(pa.float32())),
+        "fixed": fixed,
+        "slice": pa.concat_arrays([fixed.slice(2), fixed]).slice(len(rows) - 2, len(rows)),
+        "chunks": pa.chunked_array([fixed.slice(0, 1), fixed.slice(1, 3), fixed.slice(4)]),
+        "tensor": pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float32(), (rows.shape[1],)), fixed),
+        "pandas": pytest.importorskip("pandas").Series(list(rows)),
+    }
+
+
+@pytest.mark.parametrize("kind", list_columns(FEATURES))
+def test_columns_of_lists_are_features(kind: str) -> None:
+    expected = columns(score(FEATURES, WEIGHT, LABELS))
+    assert columns(score(list_columns(FEATURES)[kind], WEIGHT, LABELS)) == expected
+    assert columns(score(FEATURES, list_columns(WEIGHT)[kind] if kind not in ("slice", "chunks") else WEIGHT, LABELS)) == expected
+    avh = hardsight.avh(list_columns(FEATURES)[kind], WEIGHT, LABELS)
+    assert avh.tolist() == hardsight.avh(FEATURES, WEIGHT, LABELS).tolist()
+
+
+def test_30_a_null_list_in_memory_keeps_its_place() -> None:
+    rows = FEATURES.tolist()
+    for column in (pa.array([*rows[:2], None, *rows[3:]]), pa.array([*rows[:2], None, *rows[3:]], pa.list_(pa.float32(), 4))):
+        table, whole = score(column, WEIGHT, LABELS), score(FEATURES.astype(np.float64), WEIGHT, LABELS)
+        assert table.column("status").to_pylist() == ["ok", "ok", "missing_feature", "ok", "ok", "ok"]
+        kept = [0, 1, 3, 4, 5]
+        assert table.column("avh").to_numpy()[kept] == pytest.approx(whole.column("avh").to_numpy()[kept], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        ([[1.0, 2.0], [1.0]], "features: row 1 has 1 values where the first has 2"),
+        ([["a", "b"], ["c", "d"]], "features: lists must hold numbers, got string"),
+        ([[True, False]] * 2, "features: lists must hold numbers, got bool"),
+        ([None, None], "at least one column"),
+        ([[], []], "at least one column"),
+    ],
+)
+def test_30_lists_in_memory_that_are_no_features(rows: list[Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        kind = pa.list_(pa.float32()) if match == "at least one column" else None
+        score(pa.array(rows, kind), np.eye(2), [0, 1])

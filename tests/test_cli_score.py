@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from typer.main import get_command
 from hardsight import SCORES, Head, score
 from hardsight.cli import app
 from hardsight.heads_on_disk import save_head
+from hardsight.names import read_class_names
 
 Cli = Callable[..., Any]
 RNG = np.random.default_rng(0)
@@ -94,12 +96,27 @@ def test_class_names_are_shown(cli: Cli, snapshot: Path, tmp_path: Path, ending:
     assert re.search(rf"{IDS[worst]} +{names[LABELS[worst]]} ", shown)
 
 
+def test_blank_lines_at_the_end_are_no_names(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
+    for text in ("ant\nbee\ncat\n\n", "ant\nbee\ncat\n \n\n", "ant\r\nbee\r\ncat\r\n\r\n", "\ufeffant\nbee\ncat"):
+        (tmp_path / "n.txt").write_bytes(text.encode())
+        assert read_class_names(tmp_path / "n.txt", 3) == ["ant", "bee", "cat"]
+        assert cli("score", snapshot, "--class-names", tmp_path / "n.txt").code == 0
+    (tmp_path / "n.txt").write_text("ant\n\ncat\n")
+    assert read_class_names(tmp_path / "n.txt") == ["ant", "", "cat"]  # a class without a name keeps its number
+
+
 def test_class_names_that_do_not_fit(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
     (tmp_path / "n.txt").write_text("one\ntwo\n")
     assert "got 2 for 3 classes" in cli("score", snapshot, "--class-names", tmp_path / "n.txt").err
     (tmp_path / "n.json").write_text('{"a": 1}')
     assert "JSON list of strings" in cli("score", snapshot, "--class-names", tmp_path / "n.json").err
     assert cli("score", snapshot, "--class-names", tmp_path / "absent.txt").code == 2
+    (tmp_path / "n.json").write_text("[" * 100_000)
+    assert "could not be read" in cli("score", snapshot, "--class-names", tmp_path / "n.json").err
+    np.savez(tmp_path / "no-head.npz", features=FEATURES, labels=LABELS)
+    (tmp_path / "n.txt").write_text("one\ntwo\n")
+    done = cli("score", tmp_path / "no-head.npz", "--class-names", tmp_path / "n.txt", "-o", tmp_path / "o.csv")
+    assert done.code == 2 and "got 2 for 3 classes" in done.err and not (tmp_path / "o.csv").exists()
 
 
 def test_names_cannot_paint_the_terminal(cli: Cli, tmp_path: Path) -> None:
@@ -147,7 +164,16 @@ def test_without_a_head_the_output_says_how_it_was_fitted(cli: Cli, tmp_path: Pa
     np.savez(tmp_path / "s.npz", features=FEATURES, labels=LABELS)
     done = cli("score", tmp_path / "s.npz", "-o", tmp_path / "o.parquet")
     assert done.code == 0 and "cross-validated: each sample scored by a head that was not fitted to it" in done.out
+    assert "n = 50   c = 3   accuracy = " in done.out
     assert b"cross-validated" in pq.read_schema(tmp_path / "o.parquet").metadata[b"hardsight"]
+
+
+def test_features_alone_are_not_enough(cli: Cli, tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", FEATURES)
+    done = cli("score", tmp_path / "f.npy", "-o", tmp_path / "o.csv")
+    message = f"hardsight: {tmp_path / 'f.npy'}: features alone cannot be scored: give a head, or labels to fit one to.\n"
+    assert (done.code, done.out, done.err) == (2, "", message)
+    assert [path.name for path in tmp_path.iterdir()] == ["f.npy"]
 
 
 def test_probabilities_are_ranked_by_loss(cli: Cli, tmp_path: Path) -> None:
@@ -169,6 +195,7 @@ def test_probabilities_are_ranked_by_loss(cli: Cli, tmp_path: Path) -> None:
         (["--top", "-1"], "top"),
         (["--limit", "many"], "limit"),
         (["--nonsense"], "nonsense"),
+        (["--tls-ca", "ca.pem"], "go with --cluster, and there is none"),
     ],
 )
 def test_options_that_make_no_sense(
@@ -186,6 +213,16 @@ def test_the_input_is_not_overwritten(cli: Cli, tmp_path: Path) -> None:
     before = path.read_bytes()
     done = cli("score", path, "-o", path)
     assert done.code == 2 and "is the input" in done.err and path.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_links_are_followed_to_the_input(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
+    (tmp_path / "o.csv").symlink_to(snapshot)
+    done = cli("score", snapshot, "-o", tmp_path / "o.csv")
+    assert done.code == 2 and "is the input" in done.err
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
+    assert cli("score", snapshot, "-o", tmp_path / "loop.csv").code == 0  # a link that leads nowhere is replaced
+    assert len((tmp_path / "loop.csv").read_text().splitlines()) == 51
 
 
 def test_an_old_output_survives_a_failure(cli: Cli, tmp_path: Path) -> None:
@@ -222,14 +259,16 @@ def test_version_and_unknown_command(cli: Cli) -> None:
 
 
 def test_the_installed_script_answers_quickly(fresh_python: Callable[..., Any]) -> None:
-    """`hardsight --help` under 0.6 s on an idle machine; the best of a few, and twice that here for a busy one."""
+    """`hardsight --help` under 0.6 s: the best of up to twenty, for others may be busy on this machine."""
     times = []
-    for _ in range(4):
+    for _ in range(20):
         start = time.perf_counter()
         done = fresh_python("from hardsight.cli import main; main()", "--help")
         times.append(time.perf_counter() - start)
         assert done.code == 0 and "score" in done.out
-    assert min(times) < 1.2
+        if times[-1] < 0.6:
+            return
+    raise AssertionError(f"the best of {len(times)} took {min(times):.2f} s")
 
 
 def test_errors_of_a_real_process(fresh_python: Callable[..., Any], tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,11 +66,12 @@ def test_scoring_works_where_torch_cannot_be_imported(fresh_python: Callable[...
 
 
 def test_import_is_quick(fresh_python: Callable[..., Any]) -> None:
-    """Under 0.3 s on an idle machine; measured inside, the best of a few, and twice that for a busy one."""
+    """Under 0.3 s, measured inside: the best of up to twenty, for others may be busy on this machine."""
     code = "import time; start = time.perf_counter(); import hardsight; print(time.perf_counter() - start)"
-    start = time.perf_counter()
-    best = min(float(fresh_python(code).out) for _ in range(3))
-    assert best < 0.6 and time.perf_counter() - start < 60
+    times: list[float] = []
+    while not times or (min(times) >= 0.3 and len(times) < 20):
+        times.append(float(fresh_python(code).out))
+    assert min(times) < 0.3
 
 
 def test_nothing_heavy_comes_with_the_import(fresh_python: Callable[..., Any]) -> None:

@@ -62,7 +62,7 @@ def test_classes_of_a_head_give_those_columns() -> None:
     [
         ({"kind": "quadratic"}, "one of linear, cosine, angular, gaussian"),
         ({"kind": "cosine", "bias": np.zeros(3)}, "bias belongs to a linear head"),
-        ({"kind": "linear", "scale": 3.0}, "scale belongs to a angular or cosine head|scale belongs to"),
+        ({"kind": "linear", "scale": 3.0}, "scale belongs to an angular or cosine head, and this one is linear"),
         ({"kind": "linear", "log_prior": np.zeros(3)}, "log_prior belongs to a gaussian head"),
         ({"kind": "linear", "bias": np.zeros(2)}, r"bias must have shape \(3,\).*got \(2,\)"),
         ({"kind": "gaussian", "log_variance": np.zeros(3)}, r"\(2,\) or \(3, 2\)"),

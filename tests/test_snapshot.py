@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,10 @@ def test_directories_that_are_not_complete_runs(tmp_path: Path) -> None:
         '{"parts": [{}]}',
         '{"parts": []}',
         '{"parts": [{"name": "samples/../../x.parquet"}]}',
+        '{"parts": [{"name": 3}]}',
+        '{"parts": [{"name": "samples/\\u0000"}]}',
+        '{"parts": [{"name": "samples/a.parquet", "rows": "many"}]}',
+        "[" * 100_000,
     ):
         (tmp_path / "run.json").write_text(damaged)
         with pytest.raises(FileError, match="run.json"):
@@ -133,6 +138,39 @@ def test_unknown_and_missing_files(tmp_path: Path) -> None:
     for name in ("no.npz", "no.npy", "no.parquet", "no.thing"):
         with pytest.raises(FileError, match="does not exist"):
             Snapshot.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint64", "int8", "float32"])
+def test_labels_of_every_width_in_parquet(tmp_path: Path, kind: str) -> None:
+    features = pa.FixedSizeListArray.from_arrays(pa.array(FEATURES.ravel()), 4)
+    known, some = np.maximum(LABELS, 0), LABELS >= 0
+    for labels, mask in ((known, None), (known, ~some)):
+        column = pa.array(labels.astype(kind), mask=mask)
+        pq.write_table(pa.table({"features": features, "label": column}), tmp_path / "s.parquet")
+        expected = labels if mask is None else LABELS
+        assert Snapshot.load(tmp_path / "s.parquet", head=HEAD).in_memory().labels.tolist() == expected.tolist()
+
+
+def test_other_ways_to_write_features_and_ids_in_parquet(tmp_path: Path) -> None:
+    features = pa.FixedSizeListArray.from_arrays(pa.array(FEATURES.ravel()), 4)
+    tensor = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float32(), (4,)), features)
+    for kind in (pa.string(), pa.large_string(), pa.string_view()):
+        pq.write_table(pa.table({"features": tensor, "id": pa.array(IDS, kind)}), tmp_path / "s.parquet")
+        rows = Snapshot.load(tmp_path / "s.parquet", head=HEAD).in_memory()
+        assert list(rows.ids) == IDS and rows.values.tolist() == FEATURES.tolist()
+
+
+def test_an_empty_list_column_goes_with_any_head(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"features": pa.array([], pa.list_(pa.float32()))}), tmp_path / "s.parquet")
+    assert len(Snapshot.load(tmp_path / "s.parquet", head=HEAD)) == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes with names are Unix's")
+@pytest.mark.parametrize("ending", ["npz", "npy", "parquet"])
+def test_a_pipe_is_not_waited_for(tmp_path: Path, ending: str) -> None:
+    os.mkfifo(tmp_path / f"s.{ending}")
+    with pytest.raises(FileError, match="a pipe or a device"):
+        Snapshot.load(tmp_path / f"s.{ending}")
 
 
 def test_samples_are_written_as_other_tools_expect(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ any device and pandas or Arrow columns go in. Nothing here imports torch: a tens
 
 from __future__ import annotations
 
+import numbers
+import os
 import sys
 from types import ModuleType
 from typing import Any
@@ -31,14 +33,7 @@ def namespace(x: Any) -> ModuleType:
 
 def as_matrix(x: Any, name: str) -> Any:
     """A 2-D array or tensor of numbers; its precision and byte order are left as they are."""
-    if is_tensor(x):
-        x = x.detach()
-        if x.is_complex() or x.dtype == sys.modules["torch"].bool:
-            raise InputError(f"{name} must hold numbers, got {x.dtype}.")
-    else:
-        x = _as_array(x, name)
-        if x.dtype.kind not in "fiu" and x.dtype.name != "bfloat16":
-            raise InputError(f"{name} must hold numbers, got {x.dtype}.")
+    x = as_numbers(x, name)
     if x.ndim != 2:
         hint = " Labels are given as labels=." if name == "weight" and x.ndim == 1 else ""
         raise InputError(f"{name} must be two-dimensional, one row per sample or class, got shape {tuple(x.shape)}.{hint}")
@@ -53,17 +48,84 @@ def widened(x: Any) -> Any:
     return x.astype(np.float64 if x.dtype.itemsize >= 8 else np.float32, copy=False)
 
 
-def _as_array(x: Any, name: str) -> np.ndarray:
+def as_numbers(x: Any, name: str) -> Any:
+    """An array or tensor of real numbers, whatever its shape."""
+    if is_tensor(x):
+        x = _plain_tensor(x, name)
+        number = not (x.is_complex() or x.dtype == sys.modules["torch"].bool)
+    else:
+        x = as_array(x, name)
+        if x.dtype == object and x.ndim == 1 and len(x) and all(hasattr(row, "__len__") for row in x):
+            x = as_array(list(x), name)  # a pandas column with an array in each row
+        number = x.dtype.kind in "fiu" or x.dtype.name == "bfloat16"
+    if not number:
+        hint = f" Convert it with {name}.astype(float)." if x.dtype == object else ""
+        raise InputError(f"{name} must hold numbers, got {x.dtype}.{hint}")
+    return x
+
+
+def check_some_columns(x: Any, name: str) -> None:
+    """At least one column: a sample without any number cannot be scored."""
+    if x.shape[1] == 0:
+        each = "dimension" if name == "features" else "class"
+        raise InputError(f"{name} must have at least one column, one per {each}, got shape {tuple(x.shape)}.")
+
+
+def check_count(value: Any, name: str, least: int = 0) -> int:
+    """A whole number, not below `least`, as an int. True is not taken for 1, nor 2.0 or "2" for 2."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise InputError(f"{name} must be a whole number, got {value!r}.")
+    if value < least:
+        raise InputError(
+            f"{name} must not be negative, got {value}." if least == 0 else f"{name} must be at least {least}, got {value}."
+        )
+    return int(value)
+
+
+def _plain_tensor(x: Any, name: str) -> Any:
+    """The tensor without its gradient; one that does not hold its values row by row is refused."""
+    if x.is_meta:
+        raise InputError(f"{name} is on torch's meta device and has a shape but no values; load it on a real one.")
+    if x.is_quantized:
+        raise InputError(f"{name} is a quantized tensor; pass {name}.dequantize().")
+    if x.is_nested or x.layout != sys.modules["torch"].strided:
+        raise InputError(
+            f"{name} must be a dense tensor, got {'a nested one' if x.is_nested else x.layout}; pass {name}.to_dense()."
+        )
+    try:
+        return x.detach()
+    except ValueError as error:  # the parameter of a lazy module that has seen no input yet
+        raise InputError(f"{name} has no values yet: {str(error).split('. ')[0]}.") from error
+
+
+FILLED = {"labels": "-1", "features": "np.nan", "logits": "np.nan", "probs": "np.nan"}  # what stands for a missing value
+
+
+def as_array(x: Any, name: str) -> np.ndarray:
+    """A NumPy array of anything but a tensor that is one or easily becomes one."""
+    if isinstance(x, np.ma.MaskedArray):
+        fix = f"pass {name}.filled({FILLED[name]})" if name in FILLED else f"pass {name}.filled(...) with values of your own"
+        raise InputError(f"{name} is a masked array, and what is masked has no value: {fix}.")
     if isinstance(x, np.ndarray):
-        return x
+        return np.asarray(x)  # np.matrix and its like would index in ways of their own
     if hasattr(x, "combine_chunks"):  # an Arrow column
         x = x.combine_chunks()
     if hasattr(x, "to_numpy") and hasattr(x, "type"):  # an Arrow array
-        return np.asarray(x.to_numpy(zero_copy_only=False))
+        from hardsight.list_columns import is_list_column, list_matrix
+
+        return list_matrix(x, name)[0] if is_list_column(x) else np.asarray(x.to_numpy(zero_copy_only=False))
     try:
-        return np.asarray(x)
+        array = np.asarray(x)
     except ValueError as error:  # ragged lists
         raise InputError(f"{name} must be a rectangular array: {error}") from error
+    except (TypeError, RuntimeError, OverflowError) as error:  # objects that say they are arrays, and are not quite
+        raise InputError(f"{name} could not be read as an array: {error}") from error
+    if array.ndim == 0 and not isinstance(x, (numbers.Number, np.generic)):  # sets, dicts, generators, modules, names of files
+        hint = f" Pass {name}.toarray()." if hasattr(x, "toarray") else ""
+        if isinstance(x, (str, os.PathLike)) and name in ("weight", "labels"):
+            hint = " A file goes with the path of a snapshot: score('features.npy', head='weight.npy', labels='labels.npy')."
+        raise InputError(f"{name} must be an array or a list, got {type(x).__name__}.{hint}")
+    return array
 
 
 def check_weight(weight: Any) -> Any:
@@ -102,7 +164,7 @@ def check_labels(labels: Any, num_samples: int, num_classes: int | None, first_r
 
     `first_row` is the number of the first of them, for messages about a part of a file.
     """
-    column = to_numpy(labels) if is_tensor(labels) else _label_array(labels)
+    column = to_numpy(_plain_tensor(labels, "labels")) if is_tensor(labels) else _label_array(labels)
     if column.ndim != 1:
         raise InputError(f"labels must be one-dimensional, one class index per sample, got shape {column.shape}.")
     if len(column) != num_samples:
@@ -130,37 +192,73 @@ def check_labels(labels: Any, num_samples: int, num_classes: int | None, first_r
 
 
 def _label_array(labels: Any) -> np.ndarray:
-    column = _as_array(labels, "labels")
-    if column.dtype.kind == "O":  # Python objects: keep None as null, refuse anything that is not a number
-        for row, value in enumerate(column):
-            number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
-            if value is not None and not number:
-                raise InputError(f"labels must be class indices 0..c-1, but row {row} holds {value!r}.")
-        column = np.array([np.nan if value is None else value for value in column], dtype=np.float64)
-    return column
+    if isinstance(labels, (list, tuple)) and {bool, np.bool_} & set(map(type, labels)):
+        labels = np.array([*labels, None], dtype=object)[:-1]  # NumPy would take True among numbers for 1
+    column = as_array(labels, "labels")
+    if column.dtype.kind != "O" or column.ndim != 1:
+        return column
+    column = np.array([None if type(value).__name__ == "NAType" else value for value in column] + [None], dtype=object)[:-1]
+    for row, value in enumerate(column):  # Python objects: keep None and pandas' NA as null, refuse what is not a number
+        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
+        if value is not None and not number:
+            raise InputError(f"labels must be class indices 0..c-1, but row {row} holds {value!r}.")
+    try:
+        return np.array([np.nan if value is None else value for value in column], dtype=np.float64)
+    except OverflowError as error:
+        raise InputError("labels must be class indices 0..c-1, but one is a number of over 300 digits.") from error
 
 
 def check_ids(ids: Any, num_samples: int) -> np.ndarray:
     """(n,) ids, all integers (int64) or all strings (objects). Uniqueness is checked over the whole input."""
     if isinstance(ids, (list, tuple)):
         ids = np.array([*ids, None], dtype=object)[:-1]  # NumPy would turn a mixture into strings
-    column = to_numpy(ids) if is_tensor(ids) else _as_array(ids, "ids")
+    column = to_numpy(_plain_tensor(ids, "ids")) if is_tensor(ids) else as_array(ids, "ids")
     if column.shape != (num_samples,):
         raise InputError(f"ids must have one entry per sample, got shape {column.shape} for {num_samples} samples.")
     if column.dtype.kind in "iu":
-        if column.dtype.kind == "u" and column.max(initial=0) > np.iinfo(np.int64).max:
-            raise InputError(f"integer ids must be below 2^63, got {column.max()}. Give such ids as strings.")
-        return column.astype(np.int64)
+        return _whole_ids(column)
     if column.dtype.kind == "U":
-        return column.astype(object)
+        return _text_ids(column.astype(object))
     kinds = {type(value) for value in column}
     if kinds <= {str, np.str_}:
-        return column.astype(object)
+        return _text_ids(column.astype(object))
     if kinds and all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
-        return column.astype(np.int64)
+        return _whole_ids(column)
     raise InputError(
         f"ids must be all strings or all integers, got {' and '.join(sorted(kind.__name__ for kind in kinds)) or column.dtype}."
     )
+
+
+def _whole_ids(column: np.ndarray) -> np.ndarray:
+    low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    if column.dtype.kind != "i":  # unsigned, or Python's own, which have no bounds
+        outside = [row for row, value in enumerate(column.tolist()) if not low <= value <= high]
+        if outside:
+            raise InputError(
+                f"integer ids must lie between -2^63 and 2^63 - 1, but row {outside[0]} holds {str(column[outside[0]])[:40]}. "
+                "Give such ids as strings."
+            )
+    return column.astype(np.int64)
+
+
+def _text_ids(column: np.ndarray) -> np.ndarray:
+    try:
+        "".join(column).encode()
+    except UnicodeEncodeError:
+        row = next(row for row, one in enumerate(column) if not is_text(one))
+        raise InputError(
+            f"ids must be text that UTF-8 can hold, but row {row} has half a surrogate pair: {str(column[row])!r:.80}. "
+            "A file name in another encoding? Use os.fsencode(name).decode('utf-8', 'backslashreplace')."
+        ) from None
+    return column
+
+
+def is_text(x: Any) -> bool:
+    """Whether x is a string that a file can hold: lone surrogates have no UTF-8."""
+    try:
+        return isinstance(x, str) and x.encode() is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def to_numpy(x: Any) -> np.ndarray:

@@ -198,9 +198,9 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
         return
     try:
         before = json.loads(begun.read_text(encoding="utf-8"))
-    except ValueError as error:
+        changed = [what for what in start if before.get(what) != start[what]]
+    except (ValueError, AttributeError, RecursionError) as error:
         raise RunError(f"{begun}: damaged: {error}. Remove {parts} to start over.") from error
-    changed = [what for what in start if before.get(what) != start[what]]
     if changed:
         was, now = (str(told.get(changed[0]))[:200] for told in (before, start))
         raise RunError(

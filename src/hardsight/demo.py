@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.errors import require
+from hardsight.checks import check_count
+from hardsight.errors import FileError, InputError, require
 from hardsight.head import Head
 from hardsight.heads_on_disk import save_head
+from hardsight.places import place_on_disk
 from hardsight.run import Run
 from hardsight.scoring import score
 from hardsight.snapshot import Snapshot, write_samples
 from hardsight.table import Summary, hardest, read_scores, write_table
-from hardsight.writing import replacing, write_json
+from hardsight.writing import replacing, why, write_json
 
 if TYPE_CHECKING:
     from hardsight.models.digits import DigitsCNN
@@ -53,13 +55,17 @@ def load_digits(seed: int) -> Digits:
     return Digits(images[train], data.target[train], images[test], data.target[test], [f"digit-{row:04d}" for row in test])
 
 
-def run_demo(directory: Path, *, seed: int = 0, progress: Callable[[int, int], None] | None = None) -> Summary:
+def run_demo(directory: str | Path, *, seed: int = 0, progress: Callable[[int, int], None] | None = None) -> Summary:
     """Train, score and write a run directory; one that is complete already is only summed up."""
+    directory = place_on_disk(directory)
+    if check_count(seed, "seed") >= 2**63:
+        raise InputError(f"seed must be below 2^63, got {seed}.")
     if not (directory / "run.json").exists():
         require("torch", extra="torch", purpose="the demo")
     run = Run(directory, "hardsight demo", {"seed": seed}, {"data": "digits"})
     if not run.complete:
-        _fill(run, seed, progress)
+        with run.only_writer():
+            _fill(run, seed, progress)
     summary = Summary(num_classes=10)
     summary.add(read_scores(directory))
     return summary
@@ -124,15 +130,18 @@ def features_and_head(model: DigitsCNN, images: np.ndarray) -> tuple[np.ndarray,
 def _save_images(folder: Path, digits: Digits) -> None:
     from PIL import Image
 
-    for one, image in zip(digits.test_ids, digits.test_images, strict=True):
-        Image.fromarray((255 * (1 - image)).astype(np.uint8)).save(folder / f"{one}.png")
+    try:  # 600 small files that are made again until the run is complete: no need to flush each
+        for one, image in zip(digits.test_ids, digits.test_images, strict=True):
+            Image.fromarray((255 * (1 - image)).astype(np.uint8)).save(folder / f"{one}.png")
+    except OSError as error:
+        raise FileError(f"{folder} could not be written: {why(error)}") from error
 
 
 def _save_model(folder: Path, model: DigitsCNN) -> None:
-    from safetensors.torch import save_model
+    from safetensors.torch import save
 
     with replacing(folder / "model.safetensors") as temporary:
-        save_model(model, str(temporary))
+        temporary.write_bytes(save(model.state_dict()))
     preprocessing = {"size": [8, 8], "channels": "L", "mean": [0.0], "std": [1.0]}
     write_json(
         folder / "config.json", {"factory": "hardsight.models.digits:DigitsCNN", "arguments": {}, "preprocessing": preprocessing}

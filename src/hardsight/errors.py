@@ -2,7 +2,7 @@
 
     HardsightError             the root: catch this one to catch them all
     ├── InputError             arrays or options that do not fit together
-    ├── FileError              a file that cannot be read as what it claims to be
+    ├── FileError              a file that cannot be read as what it claims to be, or cannot be written
     ├── RunError               a run directory that cannot be written, resumed or trusted
     └── MissingExtra           an optional dependency is not installed
 
@@ -25,7 +25,7 @@ class InputError(HardsightError):
 
 
 class FileError(HardsightError):
-    """A file that cannot be read as what it claims to be."""
+    """A file that cannot be read as what it claims to be, or cannot be written."""
 
 
 class RunError(HardsightError):

@@ -29,6 +29,7 @@ from hardsight.from_loader import extract_loader, stack
 from hardsight.heads_on_disk import save_head
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
+from hardsight.places import place_on_disk
 from hardsight.run import Run
 from hardsight.scores.blocks import num_threads
 from hardsight.snapshot import Snapshot, write_samples
@@ -115,7 +116,7 @@ def extract(
     for note in images.notes:
         say(note)
     job = _Job(opened, images, parse_degradations(degradations), workers or num_threads(), strict, keep_head, say)
-    return job.run(Path(output), batch_size, progress)
+    return job.run(place_on_disk(output), batch_size, progress)
 
 
 @dataclass

@@ -18,6 +18,7 @@ from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import InputError, RunError
 from hardsight.heads_on_disk import save_head
 from hardsight.models import Model
+from hardsight.places import place_on_disk
 from hardsight.run import Run
 from hardsight.snapshot import Snapshot, write_samples
 
@@ -37,7 +38,7 @@ def extract_loader(
     """The loader's snapshot: in memory, or in the run directory `output`. Ids are row numbers."""
     rows = _rows(model, loader, limit, batch_size)
     if output is not None:
-        return _written(model, rows, Path(output), split, part_numbers)
+        return _written(model, rows, place_on_disk(output), split, part_numbers)
     batches = list(rows)
     if not batches:
         raise InputError("the loader gave no images.")

@@ -7,7 +7,7 @@ Four kinds, told apart by `kind`:
     angular    -scale * angle(features, weight)
     gaussian   log prior - 1/2 log|S| - 1/2 (x - mean)' S^-1 (x - mean), with the means in `weight`
 
-Wherever a head is taken, a bare `weight` array means a linear head.
+Wherever a head is taken, a bare `weight` array or an `nn.Linear` means a linear head.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_same_space, check_weight, is_tensor, namespace, to_numpy, widened
+from hardsight.checks import as_matrix, as_numbers, check_same_space, check_weight, is_tensor, namespace, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.geometry import angles, row_norms
 
@@ -61,11 +61,8 @@ class Head:
         put(self, "log_variance", self._vector("log_variance", self.log_variance, {"gaussian"}, (d,), (c, d)))
         if self.scale is not None:
             self._only("scale", {"cosine", "angular"})
-            try:
-                put(self, "scale", float(self.scale))
-            except (TypeError, ValueError) as error:
-                raise InputError(f"scale must be a positive number, got {self.scale!r}.") from error
-            if not (np.isfinite(self.scale) and self.scale > 0):
+            put(self, "scale", _number("scale", self.scale))
+            if not (self.scale is not None and np.isfinite(self.scale) and self.scale > 0):
                 raise InputError(f"scale must be a positive number, got {self.scale}.")
         if c == 0 or not bool(namespace(self.weight).isfinite(self.weight).all()):
             raise InputError(f"weight must be finite and hold at least one class, got shape {(c, d)}.")
@@ -120,7 +117,8 @@ class Head:
         if head.kind == "gaussian":
             # Distances to far-off means cancel: they are taken in float64, whatever the features are.
             wide = features.astype(np.float64) if namespace(features) is np else features.double()
-            joint = self.like(wide)._log_joint(wide)
+            with np.errstate(over="ignore", invalid="ignore"):  # tiny variances: such logits are infinite, and said to be so
+                joint = self.like(wide)._log_joint(wide)
             return joint.astype(features.dtype) if namespace(features) is np else joint.to(features.dtype)
         theta = angles(features, head.weight)  # (n, c)
         xp, scale = namespace(theta), head.scale or 1.0
@@ -147,15 +145,14 @@ class Head:
 
     def _only(self, name: str, kinds: set[str]) -> None:
         if self.kind not in kinds:
-            raise InputError(f"{name} belongs to a {' or '.join(sorted(kinds))} head, not to a {self.kind} one.")
+            owner = " or ".join(sorted(kinds))
+            raise InputError(f"{name} belongs to {'an' if owner[0] == 'a' else 'a'} {owner} head, and this one is {self.kind}.")
 
     def _vector(self, name: str, value: Any, kinds: set[str], *shapes: tuple[int, ...]) -> Any:
         if value is None:
             return None
         self._only(name, kinds)
-        value = value.detach() if is_tensor(value) else np.asarray(value)
-        if not is_tensor(value) and value.dtype.kind not in "fiu":
-            raise InputError(f"{name} must hold numbers, got {value.dtype}.")
+        value = as_numbers(value, name)
         if tuple(value.shape) not in shapes:
             wanted = " or ".join(str(shape) for shape in shapes)
             raise InputError(
@@ -166,6 +163,16 @@ class Head:
         return value
 
 
+def _number(name: str, value: Any) -> float:
+    try:
+        number = to_numpy(as_numbers(value, name))
+    except InputError:
+        number = np.empty(0)
+    if number.ndim:
+        raise InputError(f"{name} must be a positive number, got {value!r}.")
+    return float(number)
+
+
 def _squared_distances(x: Any, y: Any) -> Any:
     """(n, d), (c, d) -> (n, c) squared Euclidean distances by one product."""
     xp = namespace(x)
@@ -173,9 +180,23 @@ def _squared_distances(x: Any, y: Any) -> Any:
 
 
 def as_head(head: Any, bias: Any = None) -> Head:
-    """A Head as it is; a weight array as a linear Head."""
-    if isinstance(head, Head):
+    """A Head as it is; an `nn.Linear` or a weight array as a linear Head."""
+    layer = _torch_layer(head)
+    if isinstance(head, Head) or layer:
         if bias is not None:
-            raise InputError("bias goes with a weight array; a Head already carries its own.")
-        return head
+            raise InputError(f"bias goes with a weight array; a {'layer' if layer else 'Head'} already carries its own.")
+        return Head("linear", head.weight, bias=head.bias) if layer else head
     return Head("linear", head, bias=bias)
+
+
+def _torch_layer(head: Any) -> bool:
+    """Whether this is an `nn.Linear`; other modules are refused with a word about what to pass."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(head, torch.nn.Module):
+        return False
+    if not isinstance(head, torch.nn.Linear):
+        raise InputError(
+            f"a head is the last linear layer, got the module {type(head).__name__}: pass its nn.Linear, or weight and bias. "
+            "To score images by a whole network, use hardsight.extract."
+        )
+    return True

@@ -82,7 +82,7 @@ def _load_safetensors(path: Place) -> tuple[Head, list[str] | None]:
     try:
         names = json.loads(metadata.get("class_names", "null"))
         scale = json.loads(metadata.get("scale", "null"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FileError(f"{path}: its metadata is damaged: {error}") from error
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise FileError(f"{path}: class_names in its metadata must be a list of strings, got {str(names)[:80]}.")

@@ -1,24 +1,49 @@
-"""Class names from a file: one per line, or a JSON list."""
+"""Class names: a list of them, or a file with one per line or a JSON list."""
 
 from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
+from typing import Any
 
+from hardsight.checks import as_array, is_text
 from hardsight.errors import FileError, InputError
+from hardsight.places import place
+from hardsight.reading import first_line
 
 
 def read_class_names(path: str | os.PathLike[str], num_classes: int | None = None) -> list[str]:
-    """The names in the order of the classes; as many as there are classes."""
-    path = Path(path)
+    """The names in the order of the classes; as many as there are classes. Blank lines at the end do not count."""
+    path = place(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        names = json.loads(text) if path.suffix.lower() == ".json" else text.removesuffix("\n").split("\n")
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path}: class names could not be read: {error}") from error
+        text = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
+        names = json.loads(text) if path.suffix.lower() == ".json" else _lines(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileError(f"{path}: class names could not be read: {first_line(error)}") from error
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise FileError(f"{path}: class names must be one per line, or a JSON list of strings.")
+    try:
+        return check_class_names(names, num_classes)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return lines
+
+
+def check_class_names(names: Any, num_classes: int | None) -> list[str]:
+    """The names as a list of strings, one per class where their number is known."""
+    given = names if isinstance(names, (list, tuple)) else as_array(names, "class names").tolist()
+    if not isinstance(given, (list, tuple)):
+        raise InputError(f"class names must be a list of strings, got {type(names).__name__}.")
+    names = list(given)
+    for number, name in enumerate(names):
+        if not is_text(name):
+            raise InputError(f"class names must be text, but that of class {number} is {name!r:.80}.")
     if num_classes is not None and len(names) != num_classes:
-        raise InputError(f"{path}: there must be one class name per class, got {len(names)} for {num_classes} classes.")
-    return names
+        raise InputError(f"there must be one class name per class, got {len(names)} for {num_classes} classes.")
+    return [str(name) for name in names]

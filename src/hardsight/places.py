@@ -175,8 +175,27 @@ def place(path: str | os.PathLike[str]) -> Place:
     """
     if isinstance(path, Remote):
         return path
-    scheme, found, _ = str(path).partition("://")
-    return _remote(str(path)) if found and scheme in HELP else Path(path)
+    if not isinstance(path, (str, os.PathLike)) or isinstance(os.fspath(path), bytes):
+        raise FileError(f"a path must be text or a Path, got {type(path).__name__}.")
+    text = os.fspath(path)
+    if not text or "\0" in text:
+        raise FileError("a path is empty; name a file or directory." if not text else f"{text!r}: no file can have such a name.")
+    scheme, found, rest = text.partition("://")
+    if not found or not scheme.isalnum():
+        return Path(path)
+    if scheme not in HELP:
+        hint = f"write /{rest.lstrip('/')}" if scheme == "file" else "copy what is there, and give its path"
+        raise FileError(f"{text}: only disks, s3://, gs:// and hdfs:// are read and written, not {scheme}://; {hint}.")
+    return _remote(text)
+
+
+def place_on_disk(path: str | os.PathLike[str]) -> Path:
+    """The same for what must be on a disk: runs, which are locked and gone on with."""
+    if isinstance(path, Remote) or str(path).startswith(tuple(f"{scheme}://" for scheme in HELP)):
+        raise FileError(f"{path}: a run is written to a disk; copy it to the store when it is complete.")
+    there = place(path)
+    assert isinstance(there, Path)
+    return there
 
 
 @functools.lru_cache(maxsize=32)  # finding a bucket's region asks the network
@@ -199,6 +218,12 @@ def address(path: str | os.PathLike[str]) -> str:
     """What opens the same place in another process, wherever that process stands."""
     there = place(path)
     return there.uri if isinstance(there, Remote) else str(there.resolve())
+
+
+def same_place(one: Place, other: Place) -> bool:
+    """Whether both names lead to the same file, links followed."""
+    names = [place.resolve().uri if isinstance(place, Remote) else os.path.realpath(place) for place in (one, other)]
+    return names[0] == names[1]
 
 
 def readable(where: Place) -> Any:

@@ -23,8 +23,8 @@ def out_of_sample_heads(
 
     usable = np.isfinite(features).all(1)
     known = np.flatnonzero((labels >= 0) & usable)
-    counts = np.bincount(labels[known], minlength=1)
-    c = len(counts)
+    c = int(labels.max(initial=0)) + 1  # also classes of which no sample is usable: there is no head for those
+    counts = np.bincount(labels[known], minlength=c)
     if c < 2 or counts.min() < 2:
         scarce = int(np.argmin(counts))
         raise InputError(
@@ -45,14 +45,23 @@ def fit_linear_head(features: np.ndarray, labels: np.ndarray, num_classes: int) 
     from sklearn.linear_model import LogisticRegression
 
     x = features.astype(np.float64)
-    mean, deviation = x.mean(0), x.std(0)
-    deviation[deviation == 0] = 1.0  # a constant dimension gets no weight
+    constant = x.min(0) == x.max(0)  # such a dimension gets no weight
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, deviation = np.where(constant, x[0], x.mean(0)), np.where(constant, 1.0, x.std(0))
+    if not np.isfinite(deviation).all():
+        raise InputError("to fit a head, features must be below 1e150: divide them by a number, or give a head.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a nearly separable probe ranks well long before it converges
         fitted = LogisticRegression(max_iter=300).fit((x - mean) / deviation, labels)
     weight, bias = fitted.coef_, fitted.intercept_
     if len(weight) == 1:  # two classes have one row: split it so that softmax gives the same probabilities
         weight, bias = np.concatenate([-weight / 2, weight / 2]), np.concatenate([-bias / 2, bias / 2])
+    without = np.flatnonzero(~weight.any(axis=1))
+    if len(without):
+        raise InputError(
+            f"no head can be fitted: nothing in the features tells class {without[0]} from the others"
+            f"{', they are the same for every sample' if constant.all() else ''}. Give a head, or other features."
+        )
     weight = weight / deviation
     dtype = np.float64 if features.dtype == np.float64 else np.float32
     return Head("linear", weight.astype(dtype), (bias - weight @ mean).astype(dtype))

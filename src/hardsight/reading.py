@@ -169,8 +169,8 @@ def _existing_file(path: str | os.PathLike[str]) -> Place:
     path = place(path)
     if path.is_dir():
         raise FileError(f"{path} is a directory, not a file.")
-    if not path.exists():
-        raise FileError(f"{path} does not exist.")
+    if not path.is_file():
+        raise FileError(f"{path} does not exist." if not path.exists() else f"{path} is a pipe or a device, not a file.")
     return path
 
 

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import RunError
+from hardsight.places import place_on_disk
 from hardsight.version import VERSION
-from hardsight.writing import write_json
+from hardsight.writing import why, write_json
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pillow", "pyarrow", "torch", "onnxruntime")
 
@@ -36,7 +37,7 @@ class Run:
     """
 
     def __init__(self, directory: str | Path, command: str, arguments: dict[str, Any], inputs: dict[str, Any]) -> None:
-        self.directory = Path(directory)
+        self.directory = place_on_disk(directory)
         self.started = time.time()
         self.start = {
             "schema": 1,
@@ -49,12 +50,15 @@ class Run:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
-            raise RunError(f"{self.directory} is a file; a run needs a directory.") from error
+            file = next(path for path in (self.directory, *self.directory.parents) if path.exists())
+            raise RunError(f"{file} is a file; a run needs a directory. Give another -o.") from error
+        except OSError as error:
+            raise RunError(f"{self.directory} could not be made: {why(error)}") from error
         begun = self.directory / "start.json"
         if begun.exists():
             try:
                 before = json.loads(begun.read_text(encoding="utf-8"))
-            except ValueError as error:
+            except (OSError, ValueError, RecursionError) as error:
                 raise RunError(f"{begun} is damaged: {error}. Remove the directory to start over.") from error
             if not isinstance(before, dict):
                 raise RunError(f"{begun} is damaged: it does not hold a JSON object. Remove the directory to start over.")
@@ -75,17 +79,29 @@ class Run:
 
         The system lets go of the lock when the process ends, however it ends.
         """
-        with (self.directory / ".lock").open("a+") as lock:
+        try:
+            lock = (self.directory / ".lock").open("a+")
+        except OSError as error:
+            raise RunError(f"{self.directory} could not be written: {why(error)}") from error
+        with lock:
             if not _locked(lock.fileno()):
                 raise RunError(f"{self.directory} is being written by another process; wait for it, or give another -o.")
             for left in self.directory.rglob(".*.tmp"):
                 left.unlink(missing_ok=True)
-            yield
+            try:
+                yield
+            except BaseException as error:
+                if not isinstance(error, Exception):  # Ctrl-C and its like
+                    error.add_note(f"{self.directory} keeps what is complete: run the same command again to go on from there.")
+                raise
 
     def folder(self, name: str) -> Path:
         """A directory inside the run, made if it is not there."""
         path = self.directory / name
-        path.mkdir(exist_ok=True)
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{path} could not be made: {why(error)}") from error
         return path
 
     def finish(self, parts: list[Path], counts: dict[str, Any], rows: dict[str, int] | None = None) -> None:

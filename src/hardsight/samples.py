@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from hardsight.checks import check_ids, check_labels
 from hardsight.errors import FileError, InputError
+from hardsight.list_columns import list_matrix
 from hardsight.places import Place, Remote, readable
 from hardsight.reading import first_line
 
@@ -52,9 +53,11 @@ class SampleFiles:
         schema = self._open(files[0]).schema_arrow
         self.evidence = self._check_columns(files[0], schema.names)
         self.labeled, self.has_ids = "label" in schema.names, "id" in schema.names
-        integer = not self.has_ids or pa.types.is_integer(schema.field("id").type)
+        kind = schema.field("id").type if self.has_ids else pa.int64()
+        integer = pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind)
         self.id_type = pa.int64() if integer else pa.string()
-        self.width = self._width(files[0], schema.field(self.evidence).type)
+        kind = schema.field(self.evidence).type
+        self.width = self._width(files[0], getattr(kind, "storage_type", kind))  # a fixed_shape_tensor is stored as lists
 
     def __len__(self) -> int:
         return self.num_samples
@@ -79,10 +82,10 @@ class SampleFiles:
                 raise FileError(f"{file}: damaged or not readable: {first_line(error)}") from error
 
     def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Place) -> Batch:
-        values, missing = _matrix(part.column(self.evidence), self.width, file, first)
+        values, missing = list_matrix(part.column(self.evidence), str(file), self.width, first)
         given = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
         try:
-            labels = check_labels(_labels(given, file), len(part), num_classes, first)
+            labels = check_labels(_labels(given), len(part), num_classes, first)
         except InputError as error:
             raise InputError(f"{file}: {error}") from error
         ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
@@ -92,8 +95,8 @@ class SampleFiles:
     def _open(file: Place) -> pq.ParquetFile:
         if file.is_dir():
             raise FileError(f"{file} is a directory, not a Parquet file.")
-        if not file.exists():
-            raise FileError(f"{file} does not exist.")
+        if not file.is_file():
+            raise FileError(f"{file} does not exist." if not file.exists() else f"{file} is a pipe or a device, not a file.")
         try:
             far = isinstance(file, Remote)  # then a few large requests are better than many small ones
             buffer = 0 if far else 2**20
@@ -130,47 +133,30 @@ class SampleFiles:
         return 0
 
 
-def _matrix(column: pa.Array, width: int, file: Place, first: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """A list column as (b, width); null rows become NaN and are marked, and nothing after them moves."""
-    if not pa.types.is_fixed_size_list(column.type):
-        lengths = pc.list_value_length(column)
-        ragged = pc.fill_null(pc.not_equal(lengths, width), False)
-        if pc.any(ragged).as_py():
-            row = int(pc.index(ragged, True).as_py())
-            raise InputError(
-                f"{file}: row {first + row} has {lengths[row].as_py()} values where the first has {width}; "
-                "every row needs the same number."
-            )
-    flat = column.flatten()  # skips null rows, and heeds the offset of a slice
-    if not (pa.types.is_floating(flat.type) or pa.types.is_integer(flat.type)):
-        raise FileError(f"{file}: lists must hold numbers, got {flat.type}.")
-    values = flat.to_numpy(zero_copy_only=False).reshape(-1, width) if width else np.zeros((len(column), 0))
-    if values.dtype.kind != "f":
-        values = values.astype(np.float64)
-    if column.null_count == 0:
-        return values, None
-    missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-    whole = np.full((len(column), width), np.nan, dtype=values.dtype)
-    whole[~missing] = values
-    return whole, missing
-
-
-def _labels(column: pa.Array, file: Place) -> np.ndarray:
+def _labels(column: pa.Array) -> np.ndarray:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        raise InputError(f"{file}: the column label must hold class indices 0..c-1, got categories of {kind.value_type}.")
+        raise InputError(f"the column label must hold class indices 0..c-1, got categories of {kind.value_type}.")
     if pa.types.is_null(kind):
         return np.full(len(column), -1)
-    if pa.types.is_integer(kind):
-        return np.asarray(pc.fill_null(column, -1).to_numpy(zero_copy_only=False))
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+    if pa.types.is_signed_integer(kind):
+        column = pc.fill_null(column, -1)
+    return np.asarray(column.to_numpy(zero_copy_only=False))  # other numbers with nulls become floats with NaN
 
 
 def _ids(column: pa.Array, file: Place) -> np.ndarray:
     if column.null_count:
         raise InputError(f"{file}: the column id must not hold nulls, found {column.null_count}.")
-    if pa.types.is_integer(column.type):
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise InputError(f"{file}: the column id must hold strings or integers, got {kind}.")
+    try:
         return check_ids(column.to_numpy(zero_copy_only=False), len(column))
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
-        return np.array(column.to_pylist(), dtype=object)
-    raise InputError(f"{file}: the column id must hold strings or integers, got {column.type}.")
+    except (UnicodeDecodeError, pa.ArrowException) as error:
+        raise InputError(f"{file}: the column id must hold UTF-8 text, but {first_line(error)}.") from error
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error

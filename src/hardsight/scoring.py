@@ -6,8 +6,10 @@ read from the run's epochs before it, and join by id.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.checks import to_numpy, widened
+from hardsight.checks import check_count, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.probe import out_of_sample_heads
@@ -48,7 +50,7 @@ def score(
     ids: Any = None,
     scores: str | Sequence[str] | None = None,
     limit: int | None = None,
-    shard: tuple[int, int] | None = None,
+    shard: tuple[int, int] | str | None = None,
     strict: bool = False,
     allow_duplicates: bool = False,
     progress: Progress | None = None,
@@ -57,14 +59,14 @@ def score(
 
     Args:
         features: (n, d) inputs of the last linear layer; or a `Snapshot`, or the path of one, and nothing else.
-        head: a `Head`, or the (c, d) weight of a linear one. Without a head, one is fitted by cross-validation.
+        head: a `Head`, an `nn.Linear`, or the (c, d) weight of a linear head. Without one, it is fitted by cross-validation.
         labels: (n,) given class; -1 or null for unlabeled.
         bias: (c,) beside a weight array.
         logits, probs: (n, c) instead of features: the scores of the confidence family.
         ids: (n,) unique strings or integers; row numbers when not given.
         scores: names from `SCORES`, "all", or None for every row score that the input allows.
         limit: score only the first rows.
-        shard: (i, n) for the i-th of n equal parts of the rows, counted from 0.
+        shard: (i, n) or "i/n" for the i-th of n equal parts of the rows, counted from 0.
         strict: refuse rows that cannot be scored instead of keeping them with their status.
         allow_duplicates: accept an id that comes twice.
         progress: called with the rows done and the rows in all.
@@ -83,6 +85,8 @@ def score(
         snapshot = features if isinstance(features, Snapshot) else Snapshot.load(features, head=head, labels=labels)
     else:
         snapshot = Snapshot(features, head, labels, bias=bias, logits=logits, probs=probs, ids=ids)
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be a function of the rows done and the rows in all, got {progress!r}.")
     job = Job(snapshot, scores, limit=limit, shard=shard, strict=strict, allow_duplicates=allow_duplicates)
     parts = list(job.parts(progress))
     return pa.concat_tables(parts) if parts else job.schema.empty_table()
@@ -95,7 +99,7 @@ class Job:
     snapshot: Snapshot
     scores: str | Sequence[str] | None = None
     limit: int | None = None
-    shard: tuple[int, int] | None = None
+    shard: tuple[int, int] | str | None = None
     strict: bool = False
     allow_duplicates: bool = False
 
@@ -103,13 +107,13 @@ class Job:
     def cross_validated(self) -> bool:
         return self.snapshot.head is None and self.snapshot.source.evidence == "features"
 
-    @property
+    @functools.cached_property
     def run_with_dynamics(self) -> Path | None:
         """The run that the snapshot comes from, if the samples' stories are in it."""
         path = (self.snapshot.loaded_from or {}).get("path")
         return path if isinstance(path, Path) and any((path / "dynamics").glob("epoch=*.parquet")) else None
 
-    @property
+    @functools.cached_property
     def chosen(self) -> list[Score]:
         """The scores asked for, or all row scores that the input allows."""
         features = self.snapshot.source.evidence == "features"
@@ -120,12 +124,12 @@ class Job:
             possible -= {"max_logit"}  # probabilities know their logits only up to a constant
         if self.scores is None:
             return [one for one in SCORES.values() if one.name in possible and one.needs == "row"]
-        names = list(SCORES) if self.scores == "all" else self.scores
-        names = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
+        everything = isinstance(self.scores, str) and self.scores.strip() == "all"
+        names = list(SCORES) if everything else _names(self.scores)
         unknown = [name for name in names if name not in SCORES]
         if unknown:
             raise InputError(f"there is no score named {unknown[0]!r}; choose from {', '.join(SCORES)}, or all.")
-        if self.scores == "all":
+        if everything:
             names = [name for name in names if name in possible]
         out_of_reach = [name for name in names if name not in possible]
         if out_of_reach and SCORES[out_of_reach[0]].needs == "dynamics":
@@ -137,28 +141,24 @@ class Job:
             )
         chosen = [SCORES[name] for name in dict.fromkeys(names)]
         unfit = [one.name for one in chosen if one.needs == "dataset" and not self.snapshot.source.labeled]
-        if unfit and self.scores != "all":
+        if unfit and not everything:
             raise InputError(f"{unfit[0]} is fitted to labeled samples, and there are no labels.")
         chosen = [one for one in chosen if one.name not in unfit]
         if self.shard is not None and any(one.needs == "dataset" for one in chosen):
             raise InputError("dataset scores need all rows and are not available for a single shard.")
         return chosen
 
-    @property
+    @functools.cached_property
     def rows(self) -> range:
         """The rows this job is about."""
         n = len(self.snapshot)
-        if self.limit is not None and self.limit < 0:
-            raise InputError(f"limit must not be negative, got {self.limit}.")
-        n = n if self.limit is None else min(n, self.limit)
+        n = n if self.limit is None else min(n, check_count(self.limit, "limit"))
         if self.shard is None:
             return range(n)
-        index, count = self.shard
-        if not 0 <= index < count:
-            raise InputError(f"a shard is i/n with i from 0 to n - 1, got {index}/{count}.")
+        index, count = _shard(self.shard)
         return range(n * index // count, n * (index + 1) // count)
 
-    @property
+    @functools.cached_property
     def schema(self) -> pa.Schema:
         """Columns of the table; the notes travel in its metadata."""
         ids = self.snapshot.source.id_type
@@ -224,7 +224,7 @@ class Job:
         cut = (range(max(piece.start, rows.start), min(piece.stop, rows.stop)) for piece in self.snapshot.pieces())
         return [piece for piece in cut if len(piece)]
 
-    @property
+    @functools.cached_property
     def passes(self) -> frozenset[str]:
         """What the sweep has to gather for the chosen scores, and for `predicted`."""
         return frozenset({LOGITS}).union(*(one.passes for one in self.chosen))
@@ -268,7 +268,8 @@ class Job:
     def _fit_heads(self, rows: range, progress: Progress | None) -> tuple[np.ndarray, list[Head], int]:
         """Which head scores which row: (n,) fold numbers, the heads, the number of classes."""
         if not self.snapshot.source.labeled:
-            raise InputError("features alone cannot be scored: give a head, or labels to fit one to.")
+            name = f"{self.snapshot.name}: " if self.snapshot.name else ""
+            raise InputError(f"{name}features alone cannot be scored: give a head, or labels to fit one to.")
         everything = self.snapshot.in_memory(rows.start, rows.stop)
         fold_of = np.zeros(len(rows), dtype=np.int64)
         heads: list[Head] = []
@@ -290,6 +291,30 @@ class Job:
                 f"{self.snapshot.name or 'input'}: row {batch.start + bad[0]} (id {one!r}) cannot be scored: "
                 f"{status[bad[0]]}. Mend or drop it, or leave out strict to keep such rows with their status."
             )
+
+
+def _names(scores: Any) -> list[str]:
+    """Names of scores, from text with commas or anything that gives them in order."""
+    names = scores.split(",") if isinstance(scores, str) else scores
+    if isinstance(names, (set, frozenset, bytes)) or not hasattr(names, "__iter__"):
+        raise InputError(f'scores must be a list of names, text such as "avh,loss", or "all", got {scores!r}.')
+    names = list(names)
+    odd = [name for name in names if not isinstance(name, str)]
+    if odd:
+        raise InputError(f"scores must be names, and {odd[0]!r} is none; choose from {', '.join(SCORES)}, or all.")
+    return [name.strip() for name in names]
+
+
+def _shard(shard: Any) -> tuple[int, int]:
+    """(i, n), also from the text i/n."""
+    if isinstance(shard, str) and re.fullmatch(r"-?[0-9]{1,18}/-?[0-9]{1,18}", shard):
+        shard = tuple(int(number) for number in shard.split("/"))
+    if not (isinstance(shard, (tuple, list)) and len(shard) == 2):
+        raise InputError(f"shard must look like 0/4, or (0, 4) in Python, got {shard!r}.")
+    index, count = (check_count(number, "each number of a shard", -(2**63)) for number in shard)
+    if not 0 <= index < count:
+        raise InputError(f"a shard is i/n with i from 0 to n - 1, got {index}/{count}.")
+    return index, count
 
 
 def _status(swept: Sweep, batch: Batch, passes: frozenset[str], evidence: str) -> np.ndarray:

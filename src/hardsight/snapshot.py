@@ -16,10 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.checks import as_matrix, check_ids, check_labels, check_same_space, to_numpy
+from hardsight.checks import as_array, as_matrix, check_ids, check_labels, check_same_space, check_some_columns, is_text, to_numpy
 from hardsight.errors import FileError, InputError
 from hardsight.head import Head, as_head
 from hardsight.heads_on_disk import ARRAYS, head_from_arrays, load_head
+from hardsight.list_columns import is_list_column, list_matrix
+from hardsight.names import check_class_names
 from hardsight.places import Place, place
 from hardsight.reading import RowsOnDisk, batches_of, open_npy, open_npz
 from hardsight.samples import Batch, SampleFiles
@@ -49,8 +51,10 @@ class ArraySource:
 
     name: str | None = None
 
-    def __init__(self, evidence: str, values: Any, labels: Any, ids: Any, columns: dict[str, Any]) -> None:
-        self.evidence, self.values, self.columns = evidence, values, columns
+    def __init__(
+        self, evidence: str, values: Any, labels: Any, ids: Any, columns: dict[str, Any], missing: np.ndarray | None = None
+    ) -> None:
+        self.evidence, self.values, self.columns, self.missing = evidence, values, columns, missing
         self.num_samples, self.width = (int(extent) for extent in values.shape)
         self.itemsize = values.dtype.itemsize
         self.labeled = labels is not None
@@ -67,7 +71,8 @@ class ArraySource:
         for part in batches_of(stop - start, rows):
             cut = slice(start + part.start, start + part.stop)
             ids = np.arange(cut.start, cut.stop) if self.ids is None else self.ids[cut]
-            yield Batch(cut.start, self.values[cut], None, labels[cut], ids)
+            missing = None if self.missing is None else self.missing[cut]
+            yield Batch(cut.start, self.values[cut], missing, labels[cut], ids)
 
     def _checked_labels(self, num_classes: int | None) -> np.ndarray:
         if self.checked is None or self.checked[0] != num_classes:  # once, not for every piece
@@ -117,18 +122,23 @@ class Snapshot:
         ((evidence, values),) = given.items()
         if bias is not None and head is None:
             raise InputError("bias goes with a weight, and there is none: give head= as well.")
-        source = ArraySource(evidence, as_matrix(values, evidence), labels, ids, columns or {})
+        missing = None
+        if is_list_column(values):
+            values, missing = list_matrix(values, evidence)
+        values = as_matrix(values, evidence)
+        source = ArraySource(evidence, values, labels, ids, _check_columns(columns or {}, len(values)), missing)
         self._set(source, None if head is None else as_head(head, bias), class_names, name=None)
 
     def _set(self, source: Source, head: Head | None, class_names: list[str] | None, name: str | None) -> None:
         self.source, self.head, self.name = source, head, name
+        if isinstance(source, SampleFiles) and len(source) == 0 and source.width == 0 and head is not None:
+            source.width = head.num_features  # no row to tell it
+        check_some_columns(_Shape((source.num_samples, source.width)), source.evidence)
         if head is not None:
             if source.evidence != "features":
                 raise InputError(f"a head goes with features; {source.evidence} are already its output.")
             check_same_space(_Shape((source.num_samples, source.width)), head.weight)
-        if class_names is not None and self.num_classes is not None and len(class_names) != self.num_classes:
-            raise InputError(f"there must be one class name per class, got {len(class_names)} for {self.num_classes} classes.")
-        self.class_names = class_names
+        self.class_names = None if class_names is None else check_class_names(class_names, self.num_classes)
 
     @property
     def num_classes(self) -> int | None:
@@ -171,6 +181,8 @@ class Snapshot:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as `.npz` with the vocabulary's names as keys."""
+        if place(path).suffix.lower() != ".npz":
+            raise InputError(f"{path}: a snapshot is saved as .npz; give a name that ends so.")
         everything = self.in_memory()
         arrays: dict[str, Any] = {self.source.evidence: to_numpy(everything.values), "labels": everything.labels}
         arrays["ids"] = np.asarray(everything.ids) if everything.ids.dtype.kind == "i" else np.asarray(everything.ids, dtype=str)
@@ -180,6 +192,8 @@ class Snapshot:
             arrays |= {name: to_numpy(array) for name, array in held.items() if array is not None}
         if self.class_names is not None:
             arrays["class_names"] = np.array(self.class_names, dtype=str)
+        if isinstance(self.source, ArraySource):
+            arrays |= {name: _plain_column(name, column) for name, column in self.source.columns.items()}
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
 
@@ -236,6 +250,33 @@ class _Shape:
     shape: tuple[int, int]
 
 
+def _check_columns(columns: Any, num_samples: int) -> dict[str, Any]:
+    """Further columns: names that are not ours, one value per sample."""
+    if not isinstance(columns, dict):
+        raise InputError(f"columns must be a dict of names and (n,) arrays, got {type(columns).__name__}.")
+    for name, column in columns.items():
+        if not is_text(name) or not name or set(name) & set("/\\"):
+            raise InputError(f"columns need names of text without slashes, got {name!r}.")
+        if name in (*_SMALL, *EVIDENCE):
+            raise InputError(f"{name} has a place of its own in a snapshot and cannot be a further column.")
+        shape = as_array(column, f"column {name}").shape
+        if shape != (num_samples,):
+            raise InputError(f"column {name} must have one entry per sample, got shape {shape} for {num_samples} samples.")
+    return columns
+
+
+def _plain_column(name: str, column: Any) -> np.ndarray:
+    """A column as an array that needs no pickle."""
+    plain = as_array(column, f"column {name}")
+    if plain.dtype != object:
+        return plain
+    if not all(is_text(one) for one in plain):
+        raise InputError(
+            f"column {name} must hold numbers or text to be saved as .npz, which knows no other objects and no nulls."
+        )
+    return plain.astype(str)
+
+
 def _matrix_on_disk(rows: RowsOnDisk) -> RowsOnDisk:
     if rows.dtype.kind not in "fiu":
         raise FileError(f"{rows.name}: must hold numbers, got {rows.dtype}.")
@@ -272,14 +313,24 @@ def _from_run(path: Place) -> tuple[SampleFiles, Head | None, list[str] | None]:
     try:
         parts = json.loads(manifest.read_text(encoding="utf-8"))["parts"]
         files: list[Place] = [path / part["name"] for part in parts if part["name"].startswith("samples/")]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        listed = [part.get("rows") for part in parts if part["name"].startswith("samples/")]
+        counted = None if None in listed else sum(listed)
+        own = all(file.resolve().is_relative_to(path.resolve()) for file in files)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+    ) as error:  # also nested too deep, or in a loop
         raise FileError(f"{manifest}: damaged: {error!r}") from error
-    if not files or any(not file.resolve().is_relative_to(path.resolve()) for file in files):
+    if not files or not own:
         raise FileError(f"{manifest}: lists no samples of its own.")
     head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
-    samples, listed = SampleFiles(files), [part.get("rows") for part in parts if part["name"].startswith("samples/")]
-    if None not in listed and sum(listed) != len(samples):
-        raise FileError(f"{path} was changed: its run.json lists {sum(listed)} rows, its samples hold {len(samples)}.")
+    samples = SampleFiles(files)
+    if counted is not None and counted != len(samples):
+        raise FileError(f"{path} was changed: its run.json lists {counted} rows, its samples hold {len(samples)}.")
     return samples, head, names
 
 

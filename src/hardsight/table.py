@@ -9,7 +9,6 @@ import json
 import os
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -19,8 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError
-from hardsight.places import Place, place
+from hardsight.places import Place, place, readable
 from hardsight.reading import first_line
 from hardsight.scores import SCORES
 from hardsight.writing import replacing
@@ -37,10 +37,15 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
         >>> hardest(table, "avh").column("id").to_pylist()
         ['b', 'a']
     """
-    if by not in table.column_names:
-        raise InputError(f"the table has no column {by!r}; it has {', '.join(table.column_names)}.")
-    if top is not None and top < 0:
-        raise InputError(f"top must not be negative, got {top}.")
+    if not isinstance(table, pa.Table):
+        raise InputError(f"hardest takes the pyarrow.Table that score gives, got {type(table).__name__}.")
+    if table.column_names.count(by) != 1:
+        there = "no column" if by not in table.column_names else "more than one column"
+        raise InputError(f"the table has {there} {by!r}; it has {', '.join(table.column_names)}.")
+    kind = table.schema.field(by).type
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+        raise InputError(f"samples are ranked by a column of numbers, and {by} holds {kind}.")
+    top = None if top is None else check_count(top, "top")
     values = np.asarray(table.column(by).to_numpy(), dtype=np.float64)
     key = -values if by not in SCORES or SCORES[by].hard == "high" else values
     order = np.argsort(key, kind="stable")[: np.isfinite(values).sum()]
@@ -49,10 +54,10 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
 
 def read_scores(path: str | os.PathLike[str]) -> pa.Table:
     """A scores table from Parquet, or from the run directory that holds it."""
-    path = Path(path)
+    path = place(path)
     path = path / "scores.parquet" if path.is_dir() else path
     try:
-        return pq.read_table(path, page_checksum_verification=True)
+        return pq.read_table(readable(path), page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise FileError(f"{path}: not a readable scores table: {first_line(error)}") from error
 
@@ -63,13 +68,16 @@ class Summary:
 
     by: str = "avh"
     top: int = 10
-    num_classes: int | None = None
+    num_classes: int | None = None  # counted from the labels when not given
     num_samples: int = 0
     statuses: dict[str, int] = field(default_factory=dict)
     judged: int = 0
     correct: int = 0
     sums: dict[str, tuple[float, int]] = field(default_factory=dict)
     hardest: pa.Table | None = None
+
+    def __post_init__(self) -> None:
+        self.counting = self.num_classes is None
 
     @property
     def accuracy(self) -> float | None:
@@ -84,6 +92,9 @@ class Summary:
         self.num_samples += len(part)
         for entry in pc.value_counts(part.column("status")).to_pylist():
             self.statuses[entry["values"]] = self.statuses.get(entry["values"], 0) + entry["counts"]
+        if self.counting:
+            highest = pc.max(part.column("label")).as_py()
+            self.num_classes = self.num_classes if highest is None else max(self.num_classes or 0, highest + 1)
         right = pc.equal(part.column("label"), part.column("predicted")).drop_null()
         self.judged += len(right)
         self.correct += pc.sum(right.cast(pa.int64())).as_py() or 0
@@ -118,17 +129,19 @@ class TableWriter(AbstractContextManager["TableWriter"]):
         self.schema = schema
 
     def __enter__(self) -> TableWriter:
-        self.stack = ExitStack()
-        temporary = self.stack.enter_context(replacing(self.path))
-        if self.format == ".parquet":
-            writer = pq.ParquetWriter(temporary, self.schema, compression="zstd", write_page_checksum=True)
-            self.parts: Any = self.stack.enter_context(writer)
-        elif self.format == ".csv":
-            self.parts = self.stack.enter_context(pacsv.CSVWriter(str(temporary), self.schema))
-        else:
-            self.parts = self.stack.enter_context(temporary.open("w", encoding="utf-8"))
-            self.parts.write("[")
-            self.rows_before = False
+        with ExitStack() as stack:
+            temporary = stack.enter_context(replacing(self.path))
+            if self.format == ".parquet":
+                writer = pq.ParquetWriter(temporary, self.schema, compression="zstd", write_page_checksum=True)
+                self.parts: Any = stack.enter_context(writer)
+            elif self.format == ".csv":
+                self.parts = stack.enter_context(pacsv.CSVWriter(str(temporary), self.schema))
+            else:
+                self.parts = stack.enter_context(temporary.open("w", encoding="utf-8"))
+                stack.push(self._end_of_list)
+                self.parts.write("[")
+                self.rows_before = False
+            self.stack = stack.pop_all()  # all of it is open: from here on __exit__ closes it
         return self
 
     def write(self, part: pa.Table) -> None:
@@ -142,9 +155,11 @@ class TableWriter(AbstractContextManager["TableWriter"]):
                 self.rows_before = True
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self.format == ".json" and kind is None:
-            self.parts.write("\n]\n")
         self.stack.__exit__(kind, error, trace)
+
+    def _end_of_list(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.parts.write("\n]\n")
 
 
 def check_format(path: Place) -> str:

@@ -6,15 +6,18 @@ Whoever reads a file of ours sees the old one or the new one, never a part of it
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError
 from hardsight.places import Remote, place
+from hardsight.reading import first_line
 
 
 @contextlib.contextmanager
@@ -25,10 +28,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with path.sent_when_complete() as temporary:
             yield temporary
         return
-    if not path.parent.is_dir():
-        raise FileError(f"{path}: the directory {path.parent} does not exist; make it first.")
-    if path.is_dir():
-        raise FileError(f"{path} is a directory; give the name of a file in it.")
+    check_place_for(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
@@ -36,10 +36,47 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(temporary, path)
         _sync(path.parent)
     except OSError as error:
-        raise FileError(f"{path} could not be written: {error.strerror or error}.") from error
+        raise FileError(f"{path} could not be written: {why(error)}") from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def check_place_for(path: Path) -> None:
+    """There is a directory for the file, and none in its place."""
+    try:
+        folder = path.parent.stat()
+        if not stat.S_ISDIR(folder.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        taken = path.is_dir()
+    except FileNotFoundError as error:
+        raise FileError(f"{path}: the directory {path.parent} does not exist; make it first.") from error
+    except NotADirectoryError as error:
+        raise FileError(f"{path}: {path.parent} is a file, not a directory; give another name.") from error
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} could not be written: {why(error)}") from error
+    if taken:
+        raise FileError(f"{path} is a directory; give the name of a file in it.")
+
+
+REMEDIES = {
+    errno.ENOSPC: "make room on that disk, or write to another one",
+    errno.EDQUOT: "make room in your quota, or write to another disk",
+    errno.EFBIG: "files may not grow so large there (see ulimit -f); write to another disk",
+    errno.EACCES: "write to a directory that is yours, or ask for the right to",
+    errno.EPERM: "write to a directory that is yours, or ask for the right to",
+    errno.EROFS: "that disk can only be read; write to another one",
+    errno.ENAMETOOLONG: "give a shorter name",
+}
+
+
+def why(error: OSError | ValueError) -> str:
+    """What the system says of a file it would not write, and what to change."""
+    number = getattr(error, "errno", None)
+    if number is None:
+        return f"{first_line(error)}."
+    said = "no file can be made there" if number == errno.ENOENT else os.strerror(number)
+    return f"{said}; {REMEDIES.get(number, 'write to another place')}."
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:

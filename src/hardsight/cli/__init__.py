@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NoReturn
 
 import typer
 
@@ -28,18 +33,61 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
         raise typer.Exit
 
 
-def main() -> None:
-    """Entry point: run a command, and turn an error of ours into one line."""
-    try:
-        app()
-    except HardsightError as error:
-        from hardsight.cli.words import printable
+class Stopped(BaseException):
+    """Ctrl-C, or a request to end. Not an Exception, so that nothing on the way takes it for an error."""
 
-        print(f"hardsight: {printable(str(error))}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("hardsight: interrupted", file=sys.stderr)
-        sys.exit(130)
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
+
+
+@contextmanager
+def _stopping() -> Iterator[None]:
+    """SIGINT and SIGTERM end a command as an error would: what it was writing is removed on the way out."""
+
+    def stop(number: int, frame: object) -> None:
+        raise Stopped(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]  # nohup and the like
+    before = {number: signal.signal(number, stop) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main() -> None:
+    """Entry point: run a command, and turn an error of ours or of the system into one line."""
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = open(os.devnull, "w")
+    try:
+        with _stopping():
+            app()
+            sys.stdout.flush()  # a full disk is noticed here and not when Python ends
+    except HardsightError as error:
+        _end(str(error), 2)
+    except Stopped as stopped:
+        _end(" ".join(["stopped.", *getattr(stopped, "__notes__", [])]), stopped.exit_code)
+    except MemoryError as error:
+        _end(f"not enough memory{f': {error}' if str(error) else ''}. Try --limit, or a machine with more.", 2)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else "" if error.errno is None else "standard output: "
+        _end(f"{where}{error.strerror or error}.", 2)
+
+
+def _end(message: str, code: int) -> NoReturn:
+    """Say why on standard error and end; output that cannot be written any more is dropped."""
+    from hardsight.cli.words import printable
+
+    with suppress(OSError):
+        print(f"hardsight: {printable(message)}", file=sys.stderr, flush=True)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
 
 from hardsight.cli import bench, demo, dynamics, extract, score  # noqa: E402, F401  (each adds its command to `app`)

@@ -11,7 +11,7 @@ from hardsight.cli import app
 
 @app.command()
 def demo(
-    output: Path = typer.Option(Path("hardsight-demo"), "-o", "--output", help="Run directory to write."),
+    output: str = typer.Option("hardsight-demo", "-o", "--output", help="Run directory to write."),
     seed: int = typer.Option(0, help="Same seed, same numbers."),
 ) -> None:
     """Train a small CNN on built-in digits, score every held-out image and show the hardest.
@@ -27,6 +27,6 @@ def demo(
         summary = run_demo(output, seed=seed, progress=progress)
     print_summary(summary, NAMES)
     print(f"run:     {output}")
-    print(f"scores:  {output / 'scores.parquet'}   (opens in pandas, Polars, DuckDB)")
-    print(f"picture: {output / 'figures' / 'overview.png'}")
+    print(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
+    print(f"picture: {Path(output, 'figures', 'overview.png')}")
     print(f"next:    hardsight score {output} --by angular_gap --top 20")

@@ -17,7 +17,7 @@ def extract(
         help="timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, package.module:factory, a trained run, model.onnx or model.skops.",
     ),
     data: str = typer.Argument(..., metavar="DATA", help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits."),
-    output: Path = typer.Option(..., "-o", "--output", help="Run directory to write; one that was interrupted goes on."),
+    output: str = typer.Option(..., "-o", "--output", help="Run directory to write; one that was interrupted goes on."),
     weights: Path = typer.Option(None, help="Weights for the model: .safetensors, or .pt without code in it."),
     num_classes: int = typer.Option(None, min=1, help="Classes the weights were trained on, if not the architecture's own."),
     head: str = typer.Option(None, help="The last linear layer by name, where several are possible."),

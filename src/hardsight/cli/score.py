@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
 from hardsight.cli import app
@@ -25,7 +23,7 @@ def score(
     scores: str = typer.Option(None, help="Names with commas, or all. Default: every row score the input allows."),
     by: str = typer.Option(None, help="Score to rank the hardest samples by. Default: avh, or loss without angles."),
     top: int = typer.Option(10, min=0, help="How many of the hardest samples to print."),
-    class_names: Path = typer.Option(None, help="A text file with one class name per line, or a JSON list."),
+    class_names: str = typer.Option(None, help="A text file with one class name per line, or a JSON list."),
     limit: int = typer.Option(None, min=0, help="Score only the first N samples."),
     shard: str = typer.Option(None, help="i/n: only the i-th of n equal parts, i from 0."),
     strict: bool = typer.Option(False, "--strict", help="Stop at a row that cannot be scored instead of keeping its status."),
@@ -44,29 +42,35 @@ def score(
     from hardsight.cli.words import print_summary, progress_bar
     from hardsight.errors import InputError
     from hardsight.names import read_class_names
-    from hardsight.places import place
+    from hardsight.places import place, same_place
     from hardsight.scoring import CROSS_VALIDATED, Job
     from hardsight.snapshot import Snapshot
     from hardsight.table import Summary, TableWriter, check_format
 
+    if cluster is None and (tls_ca or tls_cert or tls_key):
+        raise InputError("--tls-ca, --tls-cert and --tls-key go with --cluster, and there is none.")
     whole = scores is None and limit is None and shard is None
     where, to = place(snapshot), None if output is None else place(output)
     if to is None and whole and where.is_dir():
         to = where / "scores.parquet"
     if to is not None:
         check_format(to)
-        if to.resolve() in (where.resolve(), (where / "samples" / to.name).resolve()):
+        if same_place(to, where) or same_place(to, where / "samples" / to.name):
             raise InputError(f"{to} is the input; write to another name.")
     opened = Snapshot.load(where, head=head, labels=labels)
     names = opened.class_names if class_names is None else read_class_names(class_names, opened.num_classes)
-    job = Job(opened, scores, limit, _parse_shard(shard), strict, allow_duplicates)
+    job = Job(opened, scores, limit, shard, strict, allow_duplicates)
     columns = [one.name for one in job.chosen]
     by = by or next((name for name in ("avh", "loss", *columns) if name in columns), "avh")
     if by not in columns:
         raise InputError(f"--by {by}: it must be among the scores computed: {', '.join(columns)}.")
     summary = Summary(by=by, top=top, num_classes=opened.num_classes)
-    if job.cross_validated and cluster is None:
-        print(f"no head given. head: {CROSS_VALIDATED}")
+
+    def check_names() -> None:
+        """Without a head, the number of classes is known only when all labels have been seen."""
+        if names is not None and len(names) < (summary.num_classes or 0):
+            raise InputError(f"there must be one class name per class, got {len(names)} for {summary.num_classes} classes.")
+
     with progress_bar("scoring") as progress:
         if cluster is not None:
             from hardsight.cluster import TLS, score_on_cluster
@@ -77,22 +81,15 @@ def score(
         elif to is None:
             for part in job.parts(progress):
                 summary.add(part)
+            check_names()
         else:
             with TableWriter(to, job.schema) as writer:
                 for part in job.parts(progress):
                     writer.write(part)
                     summary.add(part)
+                check_names()
+    if job.cross_validated:
+        print(f"no head given. head: {CROSS_VALIDATED}")
     print_summary(summary, names)
     if to is not None:
         print(f"wrote {to}")
-
-
-def _parse_shard(text: str | None) -> tuple[int, int] | None:
-    from hardsight.errors import InputError
-
-    if text is None:
-        return None
-    index, slash, count = text.partition("/")
-    if not (slash and index.isdecimal() and count.isdecimal()):
-        raise InputError(f"--shard must look like 0/4, got {text!r}.")
-    return int(index), int(count)

@@ -59,6 +59,8 @@ def open_model(
     if not isinstance(spec, (str, os.PathLike)):
         return _open_object(spec, type(spec).__name__, weights_file, options)
     text = os.fspath(spec)
+    if not text:
+        raise InputError("the model's name is empty: give timm:NAME, module:function, a trained directory or a file.")
     prefix, _, name = text.partition(":")
     if prefix in LIBRARIES and name:
         return _open_library(prefix, name, weights_file, options)

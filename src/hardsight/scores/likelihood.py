@@ -24,7 +24,7 @@ class ClassGaussians:
     passes = frozenset({LOGITS})
 
     def __init__(self, covariance: str = "diagonal") -> None:
-        if covariance not in ("diagonal", "identity"):
+        if not isinstance(covariance, str) or covariance not in ("diagonal", "identity"):
             raise InputError(f'covariance must be "diagonal" or "identity", got {covariance!r}.')
         self.covariance = covariance
         self.count: np.ndarray | None = None  # (c,)

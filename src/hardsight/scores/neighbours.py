@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
-from hardsight.checks import to_numpy
-from hardsight.errors import InputError
+from hardsight.checks import check_count, to_numpy
+from hardsight.scores.blocks import num_threads
 from hardsight.scores.registry import AsDataset, dataset_score
 from hardsight.scores.sweep import Sweep
 
-QUERIES, CANDIDATES = 1024, 8192  # one block of similarities: 32 MB
+QUERIES, CANDIDATES = 512, 8192  # one block of similarities: 16 MB for each thread
+FIRST = 1024  # candidates that are sorted in full; afterwards only those nearer than the k-th so far are looked at
 
 
 class Neighbours:
@@ -20,9 +24,7 @@ class Neighbours:
     passes: frozenset[str] = frozenset()
 
     def __init__(self, k: int = 10) -> None:
-        if k < 1:
-            raise InputError(f"k must be at least 1, got {k}.")
-        self.k = k
+        self.k = check_count(k, "k", least=1)
         self.parts: list[np.ndarray] = []
         self.labels: list[np.ndarray] = []
         self.rows: list[np.ndarray] = []
@@ -39,34 +41,67 @@ class Neighbours:
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         result = np.full(len(rows.labels), np.nan)
         scored = np.flatnonzero(rows.labeled & rows.ok)
-        for part in np.array_split(scored, max(1, -(-len(scored) // QUERIES))):
-            if len(part):
-                result[part] = self._agreement(_unit(x, part, rows.norm), rows.labels[part], self.asked + part)
+
+        def ask(part: np.ndarray) -> None:
+            result[part] = self._agreement(_unit(x, part, rows.norm), rows.labels[part], self.asked + part)
+
+        parts = [scored[start : start + QUERIES] for start in range(0, len(scored), QUERIES)]
+        with ThreadpoolController().limit(limits=1, user_api="blas"), ThreadPoolExecutor(num_threads()) as pool:
+            list(pool.map(ask, parts))
         self.asked += len(rows.labels)
         return result
 
     def _agreement(self, query: np.ndarray, labels: np.ndarray, own_row: np.ndarray) -> np.ndarray:
         """Share of each query's k nearest other samples that carry its label: (q, d) -> (q,)."""
-        best = np.full((len(query), 0), -np.inf, dtype=np.float32)  # similarities so far, (q, up to k)
-        label_of = np.full((len(query), 0), -1)
-        for unit, given, row in zip(self.parts, self.labels, self.rows, strict=True):
-            for start in range(0, len(unit), CANDIDATES):
-                cut = slice(start, start + CANDIDATES)
-                similarity = query @ unit[cut].T  # (q, candidates)
-                similarity[own_row[:, None] == row[cut]] = -np.inf  # nobody is their own neighbour
-                best = np.concatenate([best, similarity], axis=1)
-                label_of = np.concatenate([label_of, np.broadcast_to(given[cut], similarity.shape)], axis=1)
-                order = _largest(best, self.k)
-                best, label_of = np.take_along_axis(best, order, 1), np.take_along_axis(label_of, order, 1)
+        k = min(self.k, self.seen)
+        best = np.full((len(query), k), -np.inf, dtype=np.float32)  # similarities so far, largest first
+        label_of = np.full((len(query), k), -1)
+        for unit, given, row in self._candidates():
+            similarity = query @ unit.T  # (q, m)
+            own = np.searchsorted(row, own_row)
+            here = np.flatnonzero(row[np.minimum(own, len(row) - 1)] == own_row)
+            similarity[here, own[here]] = -np.inf  # nobody is their own neighbour
+            _take_in(best, label_of, similarity, given)
         found = np.isfinite(best)
         with np.errstate(invalid="ignore"):
             return ((label_of == labels[:, None]) & found).sum(1) / found.sum(1)
 
+    def _candidates(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Unit features, labels and rows, in order: small blocks first, while many are still near enough to count."""
+        size = FIRST
+        for unit, given, row in zip(self.parts, self.labels, self.rows, strict=True):
+            start = 0
+            while start < len(unit):
+                cut = slice(start, start + size)
+                yield unit[cut], given[cut], row[cut]
+                start, size = start + size, min(2 * size, CANDIDATES)
+
+
+def _take_in(best: np.ndarray, label_of: np.ndarray, similarity: np.ndarray, given: np.ndarray) -> None:
+    """Let a block of (q, m) similarities into the (q, k) best so far; among equals the earlier one stays ahead."""
+    k = best.shape[1]
+    if not np.isfinite(best[:, -1]).any():  # the first block: all of it counts
+        both = np.concatenate([best, similarity], axis=1)
+        order = _largest(both, k)
+        labels = np.where(order < k, np.take_along_axis(label_of, np.minimum(order, k - 1), 1), given[np.maximum(order - k, 0)])
+        best[...], label_of[...] = np.take_along_axis(both, order, 1), labels
+        return
+    at, column = np.divmod(np.flatnonzero(similarity > best[:, -1:]), similarity.shape[1])
+    if len(at) == 0:
+        return
+    some, count = np.unique(at, return_counts=True)  # queries with anything new, and how much
+    line = np.repeat(np.arange(len(some)), count)
+    place = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)  # 0, 1, ... within each query
+    nearer = np.full((len(some), count.max()), -np.inf, dtype=similarity.dtype)
+    its_label = np.full(nearer.shape, -1)
+    nearer[line, place], its_label[line, place] = similarity[at, column], given[column]
+    both, labels = np.concatenate([best[some], nearer], axis=1), np.concatenate([label_of[some], its_label], axis=1)
+    order = _largest(both, k)
+    best[some], label_of[some] = np.take_along_axis(both, order, 1), np.take_along_axis(labels, order, 1)
+
 
 def _largest(values: np.ndarray, k: int) -> np.ndarray:
     """Columns of each row's k largest values, largest first, the earlier column among equals: (q, m) -> (q, k)."""
-    if values.shape[1] <= k:
-        return np.argsort(-values, axis=1, kind="stable")
     least = np.partition(values, -k, axis=1)[:, -k, None]  # the k-th largest
     width = int((values >= least).sum(1).max())  # k, or more where it is tied
     some = np.sort(np.argpartition(-values, width - 1, axis=1)[:, :width], axis=1)

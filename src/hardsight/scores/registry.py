@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_labels, check_same_space, to_numpy, widened
+from hardsight.checks import as_matrix, check_labels, check_same_space, check_some_columns, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.scores.needs import ANGLES, NEAREST, NOBIAS
@@ -165,9 +165,12 @@ def swept(
     if features is None:
         if passes & {ANGLES, NEAREST, NOBIAS} or not passes:
             raise InputError(f"{asked_by} needs features and a head; {given[0]} alone do not have it.")
-        table = widened(as_matrix(logits, "logits")) if probs is None else probs_to_logits(probs)
+        table = as_matrix(logits if probs is None else probs, given[0])
+        check_some_columns(table, given[0])
+        table = widened(table) if probs is None else probs_to_logits(table)
         return sweep_logits(table, check_labels_or_none(labels, *table.shape), passes)
     features = as_matrix(features, "features")
+    check_some_columns(features, "features")
     if head is None:
         if passes:
             raise InputError(f"{asked_by} needs a head: a Head, or the (c, d) weight of the last linear layer.")

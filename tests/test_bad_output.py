@@ -1,0 +1,255 @@
+"""Places that cannot be written and commands that are stopped: one line, the right exit code, nothing half-written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from hardsight import FileError, HardsightError, RunError, Snapshot
+from hardsight.demo import run_demo
+from hardsight.run import Run
+from hardsight.table import write_table
+from hardsight.writing import why, write_json
+
+Cli = Callable[..., Any]
+MAIN = "from hardsight.cli import main; main()"
+RNG = np.random.default_rng(0)
+TABLE = pa.table({"id": [f"image {i}" for i in range(5000)], "avh": RNG.random(5000)})
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc and /dev/full are Linux's")
+unix = pytest.mark.skipif(os.name == "nt", reason="signals and file size limits are Unix's")
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "s.npz", features=RNG.normal(size=(40, 4)), weight=RNG.normal(size=(3, 4)), labels=np.arange(40) % 3)
+    return tmp_path / "s.npz"
+
+
+def refused(done: Any, *words: str) -> None:
+    assert done.code == 2 and done.err.count("\n") == 1 and done.err.startswith("hardsight: "), done.err
+    assert all(word in done.err for word in words), done.err
+
+
+# ---- places ----
+
+
+@linux
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
+def test_a_directory_that_takes_no_files(cli: Cli, snapshot: Path, ending: str) -> None:
+    done = cli("score", snapshot, "-o", f"/proc/x.{ending}")
+    refused(done, f"/proc/x.{ending} could not be written", "write to another place")
+    assert done.out == ""
+
+
+@linux
+def test_a_run_where_no_directory_can_be_made(cli: Cli) -> None:
+    refused(cli("demo", "-o", "/proc/x"), "/proc/x could not be made", "write to another place")
+    with pytest.raises(RunError, match="/proc/x could not be made"):
+        Run("/proc/x", "a command", {}, {})
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 2**70])
+def test_seeds_that_are_none(cli: Cli, tmp_path: Path, seed: int) -> None:
+    refused(cli("demo", "-o", tmp_path / "run", f"--seed={seed}"), "seed must")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("below", ["", "/x", "/x/y"])
+def test_a_run_in_the_place_of_a_file(cli: Cli, tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("precious")
+    refused(cli("demo", "-o", f"{tmp_path}/file{below}"), f"{tmp_path / 'file'} is a file", "Give another -o")
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_an_output_below_a_file(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
+    refused(cli("score", snapshot, "-o", snapshot / "x.csv"), f"{snapshot} is a file, not a directory")
+    refused(cli("score", snapshot, "-o", tmp_path / ("x" * 300 + ".csv")), "give a shorter name")
+    assert list(tmp_path.iterdir()) == [snapshot]
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "make room"),
+        (errno.EACCES, "a directory that is yours"),
+        (errno.EROFS, "can only be read; write to another"),
+        (errno.EIO, "write to another place"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
+def test_what_the_system_refuses(
+    cli: Cli, snapshot: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str, ending: str
+) -> None:
+    """The disk says no when the file is flushed: whatever the reason, it is told, and the old file stays."""
+
+    def failing(descriptor: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    out = snapshot.with_name(f"old.{ending}")
+    out.write_text("old")
+    monkeypatch.setattr("hardsight.writing.os.fsync", failing)
+    refused(cli("score", snapshot, "-o", out), f"{out} could not be written: {os.strerror(number)}", remedy)
+    assert out.read_text() == "old" and sorted(snapshot.parent.iterdir()) == sorted([out, snapshot])
+
+
+def test_every_reason_has_words() -> None:
+    assert why(OSError("no number")) == "no number."
+    assert why(FileNotFoundError(errno.ENOENT, "x")).startswith("no file can be made there; ")
+
+
+@unix
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
+def test_a_disk_that_is_full_half_way(fresh_python: Callable[..., Any], tmp_path: Path, ending: str) -> None:
+    pq.write_table(TABLE, tmp_path / "whole.parquet")
+    code = (
+        "import resource, sys, pyarrow.parquet as pq\n"
+        "from hardsight.table import write_table\n"
+        "table = pq.read_table(sys.argv[1])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"  # Python ignores the signal and sees the error
+        "write_table(table, sys.argv[2])"
+    )
+    done = fresh_python(code, tmp_path / "whole.parquet", tmp_path / f"t.{ending}")
+    assert done.code == 1 and "hardsight.errors.FileError" in done.err and "File too large; files may not grow" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["whole.parquet"]
+
+
+@linux
+@pytest.mark.parametrize("words", [["score"], ["--version"]])
+def test_a_screen_that_is_full(snapshot: Path, words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", MAIN, *words, *([str(snapshot)] if words == ["score"] else [])]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (2, "hardsight: standard output: No space left on device.\n")
+
+
+@unix
+def test_a_screen_that_is_gone(tmp_path: Path, snapshot: Path) -> None:
+    words = [sys.executable, "-c", MAIN, "score", str(snapshot), "-o", str(tmp_path / "o.csv")]
+    closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (closed.returncode, closed.stderr) == (0, "") and (tmp_path / "o.csv").exists()
+
+
+@pytest.mark.parametrize("bad", ["", "http://example.org/s.npz", "https://x/y.parquet", "ftp://x/s.npz", "a\0b"])
+def test_names_that_are_no_files(bad: str, tmp_path: Path) -> None:
+    match = {"": "a path is empty", "a\0b": "no file can have such a name"}.get(bad, "only disks, s3://, gs:// and hdfs:// are")
+    for act in (Snapshot.load, lambda path: write_table(TABLE, path), lambda path: write_json(path, 1), run_demo):
+        with pytest.raises(HardsightError, match=match):
+            act(bad)
+
+
+def test_names_that_are_no_files_on_the_command_line(cli: Cli, snapshot: Path) -> None:
+    refused(cli("score", ""), "a path is empty")
+    refused(cli("score", snapshot, "-o", ""), "a path is empty")
+    refused(cli("score", snapshot, "--head", ""), "a path is empty")
+    refused(cli("score", "http://example.org/s.npz"), "http://example.org/s.npz: only disks", "give its path")
+    refused(cli("score", "file:///data/s.npz"), "write /data/s.npz")
+    refused(cli("demo", "-o", "s3://bucket/run"), "a run is written to a disk")
+    refused(cli("extract", "", "digits", "-o", "run"), "the model's name is empty")
+
+
+@pytest.mark.parametrize("path", [3, None, b"s.npz", ["s.npz"]])
+def test_paths_of_odd_types(path: Any) -> None:
+    with pytest.raises(FileError, match="a path must be text or a Path, got"):
+        Snapshot.load(path)
+
+
+# ---- Ctrl-C and kill ----
+
+
+def stopped(words: list[str], when: Callable[[], bool], number: int) -> tuple[int, str]:
+    """Exit code and standard error of a command that gets a signal when something has happened."""
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while not when():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.005)
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[1]
+    return process.returncode, said
+
+
+@unix
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_score_is_stopped(tmp_path: Path, number: int, code: int) -> None:
+    n, c = 20_000, 20_000  # a minute's work
+    weight = RNG.normal(size=(c, 64)).astype(np.float32)
+    np.savez(tmp_path / "s.npz", features=weight[:n], weight=weight, labels=np.arange(n))
+    writing = lambda: bool(list(tmp_path.glob(".scores*.tmp")))  # noqa: E731
+    words = ["-c", MAIN, "score", str(tmp_path / "s.npz"), "-o", str(tmp_path / "scores.parquet")]
+    assert stopped(words, writing, number) == (code, "hardsight: stopped.\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
+
+
+@unix
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_extract_is_stopped(tmp_path: Path, number: int, code: int) -> None:
+    pytest.importorskip("torch")
+    for row in range(60):
+        (tmp_path / "photos").mkdir(exist_ok=True)
+        Image.fromarray(RNG.integers(0, 256, (8, 8), dtype=np.uint8)).save(tmp_path / "photos" / f"{row}.png")
+    run = tmp_path / "run"
+    slow = (  # six parts, each a moment apart
+        "import time\n"
+        "from hardsight import extraction\n"
+        "extraction.PART_NUMBERS = 640\n"
+        "written = extraction.write_samples\n"
+        "extraction.write_samples = lambda *a, **k: (time.sleep(0.2), written(*a, **k))[1]\n"
+    )
+    command = ["extract", "hardsight.models.digits:DigitsCNN", str(tmp_path / "photos"), "-o", str(run), "--channels", "L"]
+    command += ["--size", "8", "--batch-size", "10", "--mean", "0", "--std", "1"]
+    there = lambda: len(list(run.glob("samples/part-*.parquet"))) >= 2  # noqa: E731
+    ended = stopped(["-c", slow + MAIN, *command], there, number)
+    assert ended == (code, f"hardsight: stopped. {run} keeps what is complete: run the same command again to go on from there.\n")
+    assert not list(run.rglob("*.tmp")) and not (run / "run.json").exists()
+    kept = {path.name: path.stat().st_mtime_ns for path in run.glob("samples/part-*.parquet")}
+    assert 2 <= len(kept) < 6
+
+
+@unix
+def test_the_handlers_are_put_back(cli: Cli) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    assert cli("--version").code == 0
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_memory_and_disks_that_fail_are_one_line(cli: Cli, snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(error: BaseException) -> Callable[..., Any]:
+        def load(*words: Any, **more: Any) -> Any:
+            raise error
+
+        return load
+
+    monkeypatch.setattr("hardsight.snapshot.Snapshot.load", fail(MemoryError("12 GiB")))
+    refused(cli("score", snapshot), "not enough memory: 12 GiB")
+    monkeypatch.setattr("hardsight.snapshot.Snapshot.load", fail(OSError(errno.EIO, "Input/output error", "/disk/x")))
+    refused(cli("score", snapshot), "/disk/x: Input/output error.")
+
+
+def test_a_demo_that_was_stopped_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr("hardsight.demo.EPOCHS", 1)
+    monkeypatch.setattr("hardsight.demo._draw", lambda *words: None)  # seconds of matplotlib
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_demo(tmp_path / "run", progress=stop)
+    assert caught.value.__notes__ == [
+        f"{tmp_path / 'run'} keeps what is complete: run the same command again to go on from there."
+    ]
+    assert run_demo(tmp_path / "run").num_samples == 600
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["counts"]["samples"] == 600
