@@ -1,6 +1,7 @@
 """Truncated generalized cross-entropy: unlikely samples do not count (Zhang and Sabuncu, NeurIPS 2018).
 
 (1 - p_y^q) / q where p_y is above k, and the constant (1 - k^q) / q below: a label that is probably wrong has no gradient.
+Before a network has learned anything, that is every label, and so the first epochs are without truncation.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from hardsight.errors import InputError
 from hardsight.losses.comp_sum import comp_sum_loss
-from hardsight.losses.contract import Reduction, check_reduction, reduce_plain
+from hardsight.losses.contract import Reduction, check_not_negative, check_reduction, reduce_plain
 
 
 def truncated_gce_loss(
@@ -35,15 +36,22 @@ class TruncatedGCELoss(nn.Module):
     Args:
         q: from cross-entropy (towards 0) to mean absolute error (1).
         k: the probability of the own class below which a sample does not count.
+        warmup_epochs: over the first so many epochs every sample counts; tell the epoch with `set_epoch`.
     """
 
-    def __init__(self, *, q: float = 0.7, k: float = 0.5, reduction: Reduction = "mean") -> None:
+    def __init__(self, *, q: float = 0.7, k: float = 0.5, warmup_epochs: float = 0, reduction: Reduction = "mean") -> None:
         super().__init__()
         _check(q, k)
         self.q, self.k, self.reduction = q, k, check_reduction(reduction)
+        self.warmup_epochs, self.epoch = check_not_negative("warmup_epochs", warmup_epochs), 0.0
+
+    def set_epoch(self, epoch: float) -> None:
+        """Tell the epoch, from 0 on, for the warm-up."""
+        self.epoch = epoch
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return truncated_gce_loss(logits, labels, q=self.q, k=self.k, reduction=self.reduction)
+        k = self.k if self.epoch >= self.warmup_epochs else 0.0
+        return truncated_gce_loss(logits, labels, q=self.q, k=k, reduction=self.reduction)
 
 
 def _check(q: float, k: float) -> None:

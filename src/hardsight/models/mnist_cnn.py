@@ -30,7 +30,9 @@ class MnistCNN(nn.Module):
         self.embedding = nn.Linear(128 * 3 * 3, num_features)  # (b, d) the features
         self.head = nn.Linear(num_features, num_classes)
         for layer in self.modules():
-            if isinstance(layer, nn.Conv2d) and layer.bias is not None:  # torch's own start would shrink a digit to nothing in six layers
+            if (
+                isinstance(layer, nn.Conv2d) and layer.bias is not None
+            ):  # torch's own start would shrink a digit to nothing in six layers
                 nn.init.kaiming_normal_(layer.weight, a=0.25)
                 nn.init.zeros_(layer.bias)
 

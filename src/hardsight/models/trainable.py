@@ -188,8 +188,5 @@ def _unknown(text: str) -> str:
     if text.startswith("hf:"):
         return f"{text}: train it with transformers' own Trainer and the callback of hardsight.training."
     close = get_close_matches(text, OWN_NETWORKS, n=3, cutoff=0.5)
-    near = f" Near that name: {', '.join(close)}." if close else ""
-    return (
-        f"{text} is not a network to train: give one of {', '.join(OWN_NETWORKS)}, timm:NAME, torchvision:NAME, "
-        f"module:function, or a trained run.{near}"
-    )
+    own = f"Near that name: {', '.join(close)}." if close else f"hardsight's own are {', '.join(OWN_NETWORKS)}."
+    return f"{text} is not a network to train; others are timm:NAME, torchvision:NAME, module:function or a trained run. {own}"

@@ -158,10 +158,10 @@ class Training:
                 group["lr"] = self._rate(self.done.step) * group["share"]
             images = settings.augment(batch.inputs, keys[batch.rows], settings.seed, epoch)
             labels = torch.from_numpy(train.labels[batch.rows]).to(self.accelerator.device)
-            head = trainee.head
             loss, features = model(self._tensor(images), labels, torch.from_numpy(batch.rows).to(self.accelerator.device))
             value = float(loss.detach())
             self._check_loss(value, features, epoch)
+            head = trainee.objective.classes  # as it was in this forward pass
             found = dynamics.update(epoch, features, head, train.labels[batch.rows], [train.ids[row] for row in batch.rows])
             optimizer.zero_grad()
             self.accelerator.backward(loss)
@@ -198,13 +198,15 @@ class Training:
         if math.isfinite(loss):
             return
         s = self.settings
-        if bool(torch.isfinite(features).all()):
+        if self.done.step == 0 and bool(torch.isfinite(features).all()):
             options = ", ".join(f"{key}={value}" for key, value in s.loss_options.items()) or "its defaults"
-            cause = f"the features are finite, so it is the loss itself: look at the options of {s.loss} ({options})"
+            cause = f"nothing is trained yet and the features are finite, so look at the options of {s.loss} ({options})"
+        elif self.done.step == 0:
+            cause = "nothing is trained yet and the features are not finite: look at the network's weights and the inputs"
         elif s.precision != "float32":
-            cause = f"the features overflowed in {s.precision}: try precision float32 or bfloat16, or a smaller lr than {s.lr:g}"
+            cause = f"numbers overflowed in {s.precision}: try precision float32, or a smaller lr than {s.lr:g}"
         else:
-            cause = f"the features are not finite: the learning rate {s.lr:g} is too large; try a tenth, or warmup or clip"
+            cause = f"the learning rate {s.lr:g} is too large: try a tenth of it, warmup or clip"
         last = f"the last good checkpoint is after epoch {epoch - 1}" if epoch > 1 else "there is no checkpoint yet"
         raise TrainingError(
             f"the loss became {loss} at step {self.done.step + 1} (epoch {epoch}); {last}. Likely cause: {cause}."
@@ -214,7 +216,7 @@ class Training:
     def _evaluate(self, epoch: int, trainee: Trainee, dynamics: Dynamics, step: int | None = None) -> dict[str, Any]:
         """The watched sets by the network as it is now."""
         trainee.eval()
-        head = trainee.head
+        head = trainee.objective.classes
         found = {}
         for name, inputs in self.inputs.items():
             if name == "train":

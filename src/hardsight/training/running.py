@@ -33,7 +33,7 @@ from hardsight.models.trainable import open_trainable
 from hardsight.scores.sweep import num_threads
 from hardsight.training.augmentation import parse_augmentation
 from hardsight.training.loop import Report, Training
-from hardsight.training.objective import loss_name
+from hardsight.training.objective import loss_name, with_defaults
 from hardsight.training.schedule import Schedule
 from hardsight.training.sets import Said, open_sets
 from hardsight.training.settings import PRECISIONS, RATES, Settings
@@ -101,8 +101,8 @@ def run(
     """Train a network and write a run: its model, head, snapshot, and the dynamics of every sample.
 
     Args:
-        data: what `hardsight train` takes as DATA, an `ImageData`, or `(inputs, labels)` arrays that go into the network
-            as they are.
+        data: what `hardsight train` takes as DATA, an `ImageData`, or `(inputs, labels)` or `(inputs, labels, ids)` arrays
+            that go into the network as they are.
         model: a network by name (see `hardsight.models.trainable`), or an nn.Module.
         output: run directory; one that was interrupted goes on.
         loss: a name from `hardsight.training.objective.LOSSES`.
@@ -142,9 +142,10 @@ def run(
         >>> [entry["epoch"] for entry in done.history], done.head.kind
         ([1, 2, 3], 'angular')
     """
+    name = loss_name(loss)
     settings = Settings(
-        loss=loss_name(loss),
-        loss_options=dict(loss_options or {}),
+        loss=name,
+        loss_options=with_defaults(name, loss_options or {}, epochs),
         epochs=epochs,
         batch_size=batch_size,
         optimizer=optimizer,

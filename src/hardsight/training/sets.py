@@ -37,15 +37,12 @@ class Sets:
         if isinstance(self.train, ArrayInputs):
             if size is not None or settings.degradations or str(settings.augment) != "none":
                 raise InputError("size, augment and degradations are for images, not for arrays.")
-            if not all(isinstance(one, ArrayInputs) for one in self.watched.values()):
-                raise InputError("a training on arrays can watch arrays only.")
             return {"train": self.train, **self.watched}, None  # type: ignore[dict-item]
         preprocessing = sized(source.preprocessing, self.train, size)
         found: dict[str, Inputs] = {"train": ImageInputs(self.train, preprocessing, workers=workers, strict=settings.strict)}
         degradations = parse_degradations(settings.degradations)
         for name, data in self.watched.items():
-            if isinstance(data, ArrayInputs):
-                raise InputError(f"{name} holds arrays, and a training on images can watch images only.")
+            assert isinstance(data, ImageData)
             found[name] = ImageInputs(data, preprocessing, degradations=degradations, workers=workers, strict=settings.strict)
         return found, preprocessing
 
@@ -79,6 +76,10 @@ def open_sets(
     if isinstance(train, ArrayInputs) and (train.labels < 0).any():
         raise InputError("every training sample needs a label; leave unlabeled ones (-1) out.")
     names = train.class_names
+    for name, one in watched.items():
+        if isinstance(one, ArrayInputs) != isinstance(train, ArrayInputs):
+            what = "arrays" if isinstance(train, ArrayInputs) else "images"
+            raise InputError(f"a training on {what} can watch {what} only, and {name} is something else.")
     watched = {name: _same_classes(name, one, c, names) for name, one in watched.items()}
     return Sets(train, watched, c, names)
 
@@ -87,10 +88,13 @@ def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
     """Images or arrays, from whatever was given."""
     if isinstance(data, (ImageData, ArrayInputs)):
         return data
-    if isinstance(data, (tuple, list)) and len(data) == 2:
-        return ArrayInputs(*data)
+    if isinstance(data, tuple) and len(data) in (2, 3):
+        inputs, labels, *ids = data
+        if not ids and options.get("name"):  # rows of another set are counted from 0 too
+            ids = [[f"{options['name']}/{row}" for row in range(len(inputs))]]
+        return ArrayInputs(inputs, labels, *ids)
     if not isinstance(data, (str, os.PathLike)):
-        raise InputError(f"data must be a path, an ImageData or (inputs, labels), got {type(data).__name__}.")
+        raise InputError(f"data must be a path, an ImageData or (inputs, labels) or (inputs, labels, ids), got {data!r:.80}.")
     path = Path(data)
     if path.suffix == ".npz" and path.is_file() and "features" in (arrays := open_npz(path)):
         if "labels" not in arrays:
@@ -129,7 +133,7 @@ def _limited(data: ImageData, limit: int | None) -> ImageData:
 
 def _watched(name: str, spec: Any, limit: int | None) -> ImageData | ArrayInputs:
     """A watched set; of data with splits, the one that has its name, or else all that is not train."""
-    data = _open(spec, limit=limit)
+    data = _open(spec, limit=limit, name=name)
     if not isinstance(data, ImageData):
         return data
     splits = data.columns.get("split")
