@@ -179,6 +179,24 @@ def test_two_features_are_drawn(tmp_path: Path) -> None:
             assert min(picture.size) > 400 and len(np.unique(np.asarray(picture.convert("L")))) > 20
 
 
+def test_who_learns_how() -> None:
+    from hardsight.models.trainable import open_trainable
+    from hardsight.training.trainee import Trainee, parameter_groups
+
+    class Asked:  # what of the settings counts here
+        loss, loss_options, lr, head_rate, weight_decay = "lgm", {"covariance": "shared"}, 0.5, 10.0, 0.1
+
+    trainee = Trainee(open_trainable("sphere_mlp", 3), torch.randn(4, 3), Asked(), 3, 9)  # type: ignore[arg-type]
+    names = {id(p): name for name, p in trainee.named_parameters()}
+    learned = {names[id(p)]: (g["lr"], g["weight_decay"]) for g in parameter_groups(trainee, Asked()) for p in g["params"]}  # type: ignore[arg-type]
+    assert learned == {
+        "network.hidden.1.weight": (0.5, 0.1),
+        "network.hidden.1.bias": (0.5, 0.0),
+        "objective.classes.weight": (5.0, 0.1),
+        "objective.classes.log_variance": (0.5, 0.0),
+    }
+
+
 def test_a_complete_run_is_left_alone(tmp_path: Path) -> None:
     first = on_points(tmp_path / "run")
     before = (tmp_path / "run" / "run.json").read_bytes()

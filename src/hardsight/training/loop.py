@@ -259,7 +259,8 @@ class Training:
         try:
             yield
         finally:
-            self.accelerator.end_training()
+            for tracker in self.accelerator.trackers:  # not end_training, which also takes the processes apart
+                tracker.finish()
 
     # ---- the end ----
 
