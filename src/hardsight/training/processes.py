@@ -22,6 +22,12 @@ def rank() -> int:
     return dist.get_rank() if num_processes() > 1 else 0
 
 
+def part() -> None:
+    """Say goodbye, where there was anybody else: the last thing that a command does."""
+    if num_processes() > 1:
+        dist.destroy_process_group()
+
+
 def gathered(features: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
     """(b, d) features and (b,) integers of each process -> those of all, in the order of the processes.
 
