@@ -125,16 +125,16 @@ def _peers(rounds: int) -> list[Measurement]:
         for method in ("self_confidence", "normalized_margin", "confidence_weighted_entropy"):
             work[f"cleanlab.rank: {method}"] = lambda m=method: get_label_quality_scores(labels, probs, method=m)  # type: ignore[misc]
         work["cleanlab: find_label_issues"] = lambda: find_label_issues(labels, probs, n_jobs=1)
-    if importlib.util.find_spec("aum") and importlib.util.find_spec("torch"):
-        work["aum: update"] = _aum_update(logits, labels)
-    return ratios(f"peers {PEERS_SHAPE}", best_times(work, rounds), "hardsight: avh from features", {})
+    with tempfile.TemporaryDirectory() as folder:
+        if importlib.util.find_spec("aum") and importlib.util.find_spec("torch"):
+            work["aum: update"] = _aum_update(logits, labels, folder)
+        return ratios(f"peers {PEERS_SHAPE}", best_times(work, rounds), "hardsight: avh from features", {})
 
 
-def _aum_update(logits: np.ndarray, labels: np.ndarray) -> Callable[[], object]:
+def _aum_update(logits: np.ndarray, labels: np.ndarray, folder: str) -> Callable[[], object]:
     import torch
     from aum import AUMCalculator
 
-    folder = tempfile.mkdtemp(prefix="hardsight-bench-")
     tensors = torch.from_numpy(logits), torch.from_numpy(labels)
     ids = list(range(len(labels)))
     return lambda: AUMCalculator(folder, compressed=True).update(*tensors, ids)
