@@ -171,6 +171,8 @@ def _call_factory(module_name: str, function: str, num_classes: int | None) -> A
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())
     importlib.invalidate_caches()
+    if not all(part.isidentifier() for part in module_name.split(".")):
+        raise InputError(f"{module_name!r} is not the name of a module.")
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -180,8 +182,13 @@ def _call_factory(module_name: str, function: str, num_classes: int | None) -> A
     factory = getattr(module, function, None)
     if not callable(factory):
         raise InputError(f"{module_name} has no function {function!r} that makes a model.")
-    takes = inspect.signature(factory).parameters
-    return factory(num_classes=num_classes) if num_classes is not None and "num_classes" in takes else factory()
+    signature = inspect.signature(factory)
+    asked = {"num_classes": num_classes} if num_classes is not None and "num_classes" in signature.parameters else {}
+    try:
+        signature.bind(**asked)
+    except TypeError as error:
+        raise InputError(f"{module_name}:{function} must make a model without further arguments: {error}.") from error
+    return factory(**asked)
 
 
 def _require_torch(what: str) -> None:
