@@ -87,7 +87,9 @@ def test_settings_survive_json_and_replace() -> None:
         ({"channels": "RGBA"}, "channels must be one of"),
         ({"crop_pct": 1.5}, "crop_pct must be"),
         ({"mean": (0.1, 0.2)}, "one value per channel"),
-        ({"std": (0.0, 1.0, 1.0)}, "std must be above 0"),
+        ({"std": (0.0, 1.0, 1.0)}, "std above 0"),
+        ({"std": (np.inf, 1.0, 1.0)}, "must be finite"),
+        ({"mean": (np.nan, 1.0, 1.0)}, "must be finite"),
         ({"colour": "red"}, "no 'colour'"),
     ],
 )

@@ -60,7 +60,7 @@ def extract(
                 changes[name] = tuple(float(part) for part in text.split(","))
             except ValueError as error:
                 raise InputError(f"--{name} must be numbers with commas, got {text!r}.") from error
-    if batch_size != "auto" and not (batch_size.isdigit() and int(batch_size) > 0):
+    if batch_size != "auto" and not (batch_size.isascii() and batch_size.isdigit() and int(batch_size) > 0):
         raise InputError(f"--batch-size must be a positive number or auto, got {batch_size!r}.")
     with progress_bar("extracting") as progress:
         snapshot = run(

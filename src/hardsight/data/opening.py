@@ -109,6 +109,8 @@ def _labels_source(labels_from: str | Path | None) -> tuple[int | None, str | No
 def _existing(spec: str | Path) -> Path:
     if re.match("[A-Za-z][A-Za-z0-9+.-]+://", str(spec)):
         raise InputError(f"data must be a local folder or file, got {str(spec)!r}: download it first.")
+    if not str(spec):
+        raise InputError("data must be an existing folder or file, or `digits`, and the name given is empty.")
     path = Path(spec)
     if not os.path.exists(path):  # false, not an error, for names that no file can have
         raise InputError(f"data must be an existing folder or file, or `digits`, got {printable(str(spec))!r}: there is none.")

@@ -171,6 +171,8 @@ def call_factory(module_name: str, function: str, num_classes: int | None, **opt
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())
     importlib.invalidate_caches()
+    if not all(part.isidentifier() for part in module_name.split(".")):
+        raise InputError(f"{module_name!r} is not the name of a module.")
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -180,13 +182,18 @@ def call_factory(module_name: str, function: str, num_classes: int | None, **opt
     factory = getattr(module, function, None)
     if not callable(factory):
         raise InputError(f"{module_name} has no function {function!r} that makes a model.")
-    takes = inspect.signature(factory).parameters
+    signature = inspect.signature(factory)
+    takes = signature.parameters
     unknown = [name for name in options if name not in takes and not any(p.kind is p.VAR_KEYWORD for p in takes.values())]
     if unknown:
         known = ", ".join(name for name in takes if name != "num_classes") or "none"
         raise InputError(f"{module_name}:{function} has no option {unknown[0]!r}; it has: {known}.")
     if num_classes is not None and "num_classes" in takes:
         options["num_classes"] = num_classes
+    try:
+        signature.bind(**options)
+    except TypeError as error:
+        raise InputError(f"{module_name}:{function} must make a model without further arguments: {error}.") from error
     return factory(**options)
 
 

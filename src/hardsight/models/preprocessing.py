@@ -65,8 +65,8 @@ class Preprocessing:
             raise InputError(f"crop_pct must be above 0 and at most 1, got {self.crop_pct}.")
         for name in ("mean", "std"):
             put(self, name, self._per_channel(name))
-        if min(self.std) <= 0:
-            raise InputError(f"std must be above 0, got {self.std}.")
+        if not np.isfinite(self.mean + self.std).all() or min(self.std) <= 0:
+            raise InputError(f"mean and std must be finite and std above 0, got {self.mean} and {self.std}.")
 
     def _per_channel(self, name: str) -> tuple[float, ...]:
         values = tuple(float(value) for value in getattr(self, name))
