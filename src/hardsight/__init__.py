@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hardsight.version import VERSION as __version__
 
 _HOME = {
+    "Correlations": "hardsight.agreement",
     "Head": "hardsight.head",
     "HardsightError": "hardsight.errors",
     "InputError": "hardsight.errors",
@@ -29,6 +30,7 @@ _HOME = {
     "avh_scaled": "hardsight.scores",
     "confidence": "hardsight.scores",
     "confidence_nobias": "hardsight.scores",
+    "correlate": "hardsight.agreement",
     "el2n": "hardsight.scores",
     "entropy": "hardsight.scores",
     "extract": "hardsight.extraction",
@@ -50,6 +52,7 @@ _HOME = {
 __all__ = sorted(["__version__", *_HOME])
 
 if TYPE_CHECKING:
+    from hardsight.agreement import Correlations, correlate
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError
     from hardsight.extraction import extract
     from hardsight.geometry import angles

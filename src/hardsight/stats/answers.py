@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import InputError
-from hardsight.stats.coefficients import Kind, correlate_columns
+from hardsight.stats.coefficients import COEFFICIENTS, Kind
 
 Measure = Literal["frequency", "entropy"]
 
@@ -91,6 +92,13 @@ def noise_ceiling(
     Its square root is the highest correlation with these data that a score without any error could be expected to have.
     For Pearson this is exact in the mean; for ranks it is an approximation.
     """
+    return noise_ceilings(counts, labels, (kind,), of=of, splits=splits, seed=seed)[kind]
+
+
+def noise_ceilings(
+    counts: Any, labels: Any, kinds: Sequence[Kind], *, of: Measure = "frequency", splits: int = 100, seed: int = 0
+) -> dict[Kind, Ceiling]:
+    """`noise_ceiling` of several coefficients, from the same splits."""
     counts = check_counts(counts)
     labels = check_labels(labels, len(counts), counts.shape[1])
     usable = (counts.sum(1) >= 2) & (labels >= 0)
@@ -103,16 +111,20 @@ def noise_ceiling(
         own = counts[np.arange(len(counts)), labels]
         counts, labels = np.stack([own, counts.sum(1) - own], axis=1), np.zeros(len(own), dtype=np.int64)
     rng = np.random.default_rng(seed)
-    found = []
+    found: dict[Kind, list[float]] = {kind: [] for kind in kinds}
     for _ in range(splits):
         half = _half(counts, rng)
         one, other = (_measure(part, labels, of) for part in (half, counts - half))
-        found.append(correlate_columns(kind, one, other).value)
-    r = float(np.mean(found))
+        for kind in kinds:
+            found[kind].append(COEFFICIENTS[kind](one, other))
+    return {kind: _ceiling(kind, float(np.mean(values)), splits, len(counts)) for kind, values in found.items()}
+
+
+def _ceiling(kind: Kind, r: float, splits: int, n: int) -> Ceiling:
     if r <= 0:
         raise InputError(f"the two halves of the people do not agree (correlation {r:.3f}): there is nothing to reach.")
     reliability = 2 * r / (1 + r)
-    return Ceiling(kind, r, reliability, float(np.sqrt(reliability)), splits, len(counts))
+    return Ceiling(kind, r, reliability, float(np.sqrt(reliability)), splits, n)
 
 
 def _measure(counts: np.ndarray, labels: np.ndarray, of: Measure) -> np.ndarray:
@@ -126,9 +138,10 @@ def _half(counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     answers = counts.sum(1)
     wanted = (answers + rng.integers(0, 2, len(answers))) // 2
     left = answers.copy()
-    half = np.empty_like(counts)
+    half = np.zeros_like(counts)
     for k in range(counts.shape[1]):  # a multivariate hypergeometric, class by class
         left -= counts[:, k]
-        half[:, k] = rng.hypergeometric(counts[:, k], left, wanted)
+        some = np.flatnonzero(counts[:, k])
+        half[some, k] = rng.hypergeometric(counts[some, k], left[some], wanted[some])
         wanted -= half[:, k]
     return half

@@ -37,8 +37,16 @@ class Bootstrap:
         values = getattr(self, kind)
         return percentiles(values[:, first] - values[:, second], level)
 
+    def error(self, kind: str, first: int, second: int) -> float:
+        """Standard error of the first coefficient minus the second."""
+        values = getattr(self, kind)
+        return float(np.nanstd(values[:, first] - values[:, second], ddof=1)) if len(values) > 1 else 0.0
+
     def p(self, kind: str, first: int, second: int) -> float:
-        """Two-sided: twice the share of replicates on the wrong side of no difference, counting one more of each."""
+        """Two-sided: twice the share of replicates on the wrong side of no difference, counting one more of each.
+
+        It cannot fall below 2 / (replicates + 1); where many tests are corrected together, take `error` and the normal.
+        """
         values = getattr(self, kind)
         difference = values[:, first] - values[:, second]
         difference = difference[np.isfinite(difference)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -66,6 +67,9 @@ def kendall(x: Any, y: Any) -> float:
     return float(scipy_stats.kendalltau(*check_columns(x, y)).statistic)
 
 
+COEFFICIENTS: dict[Kind, Callable[[Any, Any], float]] = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
+
+
 def correlate_columns(kind: Kind, x: Any, y: Any, level: float = 0.95) -> Coefficient:
     """A coefficient of two (n,) columns with its interval and p.
 
@@ -81,7 +85,7 @@ def correlate_columns(kind: Kind, x: Any, y: Any, level: float = 0.95) -> Coeffi
             both = scipy_stats.kendalltau(x, y)
         value, p = float(both.statistic), float(both.pvalue)
     else:
-        value = {"pearson": pearson, "spearman": spearman}[kind](x, y)
+        value = COEFFICIENTS[kind](x, y)
         beside = (1 - value) * (1 + value)
         p = 2 * float(special.stdtr(n - 2, -abs(value) * math.sqrt((n - 2) / beside))) if beside > 0 else 0.0  # Student's t
     low, high = interval(kind, value, n, level)

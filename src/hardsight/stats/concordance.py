@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hardsight.checks import to_numpy
 from hardsight.stats.coefficients import check_columns
 from hardsight.stats.independent import Outcome, outcome
 
@@ -36,11 +37,18 @@ def kendall_influence(x: Any, y: Any) -> tuple[float, np.ndarray]:
     return float(tau), influence
 
 
-def compare_kendall(first: Any, second: Any, target: Any) -> tuple[Outcome, float, float]:
-    """z test of two taus with one target on the same samples; with it their difference and its standard error."""
+def compare_kendall(first: Any, second: Any, target: Any, clusters: Any = None) -> tuple[Outcome, float, float]:
+    """z test of two taus with one target on the same samples; with it their difference and its standard error.
+
+    Rows with the same value in (n,) `clusters`, such as degraded copies of one image, count as one unit.
+    """
     (a, influence_a), (b, influence_b) = kendall_influence(first, target), kendall_influence(second, target)
     n = len(influence_a)
-    error = float(np.sqrt(np.var(influence_a - influence_b, ddof=1) / n))
+    moved = influence_a - influence_b
+    if clusters is not None:
+        moved = np.bincount(np.unique(to_numpy(clusters), return_inverse=True)[1], weights=moved)  # (units,)
+    units = len(moved)
+    error = float(np.sqrt(moved @ moved / max(units - 1, 1) * units) / n)  # they sum to 0
     difference = a - b
     return outcome(difference / error if error > 0 else 0.0), difference, error
 
