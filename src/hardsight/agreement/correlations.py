@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from hardsight.agreement.calibrated import Calibration, calibration
 from hardsight.agreement.comparing import Agreement, Options, Row, agree
+from hardsight.agreement.disagreement import Disagreement, disagreement
+from hardsight.agreement.granularity import coarse_model, coarse_people, read_superclasses, within_groups
 from hardsight.agreement.hypotheses import hypotheses
-from hardsight.agreement.models import DEFAULT_SCORES, Model, open_models
+from hardsight.agreement.models import DEFAULT_SCORES, Model, checked, open_models
 from hardsight.agreement.people import read_people
+from hardsight.agreement.predictions import ensemble, with_passes
 from hardsight.agreement.targets import column_targets, human_targets
+from hardsight.agreement.unseen import open_set
 from hardsight.errors import InputError
 from hardsight.stats.answers import Ceiling
 from hardsight.stats.coefficients import holm
@@ -39,6 +44,7 @@ class Correlations:
 
     agreements: tuple[Agreement, ...]
     options: Options
+    opened: tuple[Model, ...] = field(default=(), repr=False)
     epochs: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
     trust: str = field(default=TRUST, repr=False)
@@ -62,7 +68,7 @@ class Correlations:
 
     def hypotheses(self) -> pa.Table:
         """The paper's four hypotheses and the slides' Discovery 5, each with verdict, effect and interval."""
-        return as_table(hypotheses(self.main, self.epochs, self.options.level), HYPOTHESIS)
+        return as_table(hypotheses(self.main, self.epochs), HYPOTHESIS)
 
     def models(self) -> pa.Table:
         """The models side by side: accuracy, mean of each score, its correlation (Observation 4)."""
@@ -104,10 +110,13 @@ class Correlations:
 
     def plot(self, score: str | None = None, model: str | None = None) -> Figure:
         """2-D histograms against the target (Figures 5 and 16 to 18): one score, or all of a model side by side."""
+        return self.draw(self.of(model), None if score is None else [score])
+
+    def draw(self, one: Agreement, scores: Sequence[str] | None = None) -> Figure:
+        """The same for one of the agreements."""
         from hardsight.plots.agreement import histograms
 
-        one = self.of(model)
-        names = list(one.scores) if score is None else [score]
+        names = list(one.scores) if scores is None else list(scores)
         unknown = [name for name in names if name not in one.scores]
         if unknown:
             raise InputError(f"there is no score {unknown[0]!r} here; choose from {', '.join(one.scores)}.")
@@ -117,6 +126,35 @@ class Correlations:
             target=one.target.words,
             title=f"{one.model}, n = {one.n}",
         )
+
+    def disagreement(self, score: str = "avh", model: str | None = None, top: int = 12) -> Disagreement:
+        """Easy for people and hard for the model, and the reverse: how many, and the clearest cases."""
+        one = self.of(model)
+        return disagreement(one, self._model(one.model), score, top)
+
+    def calibration(self, model: str | None = None) -> Calibration:
+        """Reliability, a temperature fitted on a half, and what it does to each correlation. Needs a run or snapshot."""
+        one = self.of(model)
+        return calibration(self._model(one.model), one, self.options.seed)
+
+    def open_set(self, unseen: Any, model: str | None = None) -> pa.Table:
+        """AUROC of the scores without a label for inputs of unseen classes, another snapshot of the same model."""
+        rows = open_set(self._model(self.of(model).model), unseen, self.options.level)
+        return as_table(rows, OPEN_SET)
+
+    def within(self, column: str, model: str | None = None) -> pa.Table:
+        """Spearman of each score inside each group of samples that share a value of a column."""
+        one = self.of(model)
+        opened = self._model(one.model)
+        if not opened.has(column):
+            raise InputError(f"{opened.name} has no column {column!r}; it has {', '.join(opened.table.column_names)}.")
+        groups = np.array([str(value) for value in opened.table.column(column).take(one.rows).to_pylist()], dtype=object)
+        if opened.class_names is not None and column == "label":
+            groups = np.array([opened.class_names[int(group)] for group in groups], dtype=object)
+        return as_table(within_groups(one, groups, "group"), GROUP)
+
+    def _model(self, name: str) -> Model:
+        return next(model for model in self.opened if model.name == name)
 
     def of(self, model: str | None = None) -> Agreement:
         """The agreement of one model, by default the first."""
@@ -163,6 +201,8 @@ def correlate(
     limit: int | None = None,
     allow_missing: bool = False,
     class_names: Sequence[str] | None = None,
+    passes: Any = None,
+    superclasses: Any = None,
     epochs: Any = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Correlations:
@@ -182,6 +222,9 @@ def correlate(
         limit: only the first samples of each model.
         allow_missing: use the samples that both sides have, where one has more.
         class_names: for human data with names of classes.
+        passes: (passes, n, c) probabilities of MC-dropout or ensemble members, or snapshots of them: their variance and
+            mutual information become scores. Several models of the same samples make an ensemble by themselves.
+        superclasses: a mapping class -> superclass, a dict or a CSV: both sides are recomputed for the coarser classes.
         epochs: tables of several epochs by number, to be correlated as well.
         progress: called with what is done and what there is in all.
 
@@ -200,6 +243,17 @@ def correlate(
     models = [_limited(model, limit) for model in open_models(table, wanted)]
     names = class_names or next((model.class_names for model in models if model.class_names), None)
     people = None if human is None else read_people(human, names)
+    together = ensemble(models) if passes is None and superclasses is None and scores is None else None
+    if together is not None:
+        models.append(together)
+    if passes is not None:
+        models = [with_passes(model, passes) for model in models]
+    if superclasses is not None:
+        if people is None:
+            raise InputError("superclasses go with human data.")
+        mapping = read_superclasses(superclasses, names, _num_classes(models[0]))
+        people = coarse_people(people, mapping)
+        models = [checked(coarse_model(model, mapping), wanted) for model in models]
     targets = [
         (
             model,
@@ -223,7 +277,12 @@ def correlate(
             agreements.append(agree(model, target, chosen[model.name], options, pairs=target.key != "entropy", progress=step))
             done += replicates
     rows = _over_epochs(epochs, people, against, hard, wanted, options, allow_missing) if epochs else []
-    return Correlations(tuple(agreements), options, tuple(rows), tuple(_notes(agreements)))
+    return Correlations(tuple(agreements), options, tuple(models), tuple(rows), tuple(_notes(agreements)))
+
+
+def _num_classes(model: Model) -> int:
+    known = None if model.snapshot is None else model.snapshot.num_classes
+    return known if known is not None else int(model.labels.max(initial=-1)) + 1
 
 
 def _limited(model: Model, limit: int | None) -> Model:
@@ -277,9 +336,7 @@ def _notes(agreements: Sequence[Agreement]) -> list[str]:
             )
         share = np.unique(one.values, return_counts=True)[1].max() / one.n
         if share > 0.25 and one.target.measure is not None:
-            notes.append(
-                f"{one.model}: {100 * share:.0f} % of samples share one value of {one.target.words}; ties weaken rank correlations."
-            )
+            notes.append(f"{100 * share:.0f} % of samples share one value of {one.target.words}; ties weaken rank correlations.")
     return list(dict.fromkeys(notes))
 
 
@@ -315,12 +372,15 @@ PAIR = _schema(
     "trusted_p holm_p verdict reason",
 )
 HYPOTHESIS = _schema(
-    "model hypothesis statement verdict note", "model hypothesis statement verdict effect low high p share_of_ceiling note"
+    "model target hypothesis statement verdict note",
+    "model target hypothesis statement verdict effect low high p share_of_ceiling note",
 )
 SIDE = _schema(
     "model target score reason",
     "model target n accuracy score mean agreement bootstrap_low bootstrap_high share_of_ceiling reason",
 )
+OPEN_SET = _schema("model score", "model score auroc low high known unseen", "known unseen")
+GROUP = _schema("model group score reason", "model group score n mean agreement reason")
 EPOCH = _schema("model score reason", "model score n accuracy mean agreement low high p reason")
 CEILING = _schema("model target kind reason", "model target kind n split_half reliability ceiling splits reason", "n splits")
 

@@ -8,32 +8,40 @@ from typing import Any
 from hardsight.agreement.comparing import Agreement, Row
 
 STATEMENTS = {
-    "H1": ("avh", "AVH correlates with {target}"),
-    "H2": ("confidence", "model confidence correlates with {target}"),
-    "H3": ("avh", "AVH correlates more strongly with {target} than model confidence"),
-    "H4": ("norm_in_class", "the norm, scaled within its class, correlates with {target}"),
-    "D5": ("norm_in_class", "the norm's correlation with {target} is not consistent"),
+    "H1": ("avh", "AVH correlates"),
+    "H2": ("confidence", "model confidence correlates"),
+    "H3": ("avh", "AVH correlates more than model confidence"),
+    "H4": ("norm_in_class", "the norm within its class correlates"),
+    "D5": ("norm_in_class", "the norm's correlation is not consistent"),
 }
 
 
-def hypotheses(agreements: Sequence[Agreement], epochs: Sequence[Row], level: float) -> list[Row]:
+def hypotheses(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> list[Row]:
     """One row per model and hypothesis, then one of Discovery 5 over all models and epochs."""
     found = []
-    for one in agreements:
+    tested = [one for one in agreements if "avh" in one.scores] or list(agreements)  # an ensemble has no angles
+    for one in tested:
         for key in ("H1", "H2", "H4"):
-            found.append(_correlated(key, one, level))
-        found.append(_stronger(one, level))
-    found.sort(key=lambda row: (row["model"], row["hypothesis"]))
-    return [*found, _consistent(agreements, epochs)]
+            found.append(_correlated(key, one))
+        found.append(_stronger(one))
+    found.sort(key=lambda row: (row["model"], row["target"], row["hypothesis"]))
+    return [*found, _consistent(tested, epochs)]
 
 
 def _start(key: str, one: Agreement) -> Row:
-    statement = STATEMENTS[key][1].format(target=one.target.words)
     empty: dict[str, Any] = dict.fromkeys(("effect", "low", "high", "p", "share_of_ceiling"))
-    return {"model": one.model, "hypothesis": key, "statement": statement, **empty, "verdict": "", "note": None}
+    return {
+        "model": one.model,
+        "target": one.target.key,
+        "hypothesis": key,
+        "statement": STATEMENTS[key][1],
+        **empty,
+        "verdict": "",
+        "note": None,
+    }
 
 
-def _correlated(key: str, one: Agreement, level: float) -> Row:
+def _correlated(key: str, one: Agreement) -> Row:
     """Null: no correlation. The effect is Spearman's, turned so that above 0 means hard for people is hard for the score."""
     row, name = _start(key, one), STATEMENTS[key][0]
     if name not in one.scores:
@@ -41,14 +49,9 @@ def _correlated(key: str, one: Agreement, level: float) -> Row:
     single = one.single(name)
     if single["agreement"] is None:
         return row | {"verdict": "not tested", "note": single["reason"]}
-    drawn = single["bootstrap_low"] is not None
-    row |= {
-        "effect": single["agreement"],
-        "low": single["bootstrap_low"] if drawn else single["low"],
-        "high": single["bootstrap_high"] if drawn else single["high"],
-        "p": single["p"],
-        "share_of_ceiling": single["share_of_ceiling"],
-    }
+    low, high = _ends(single)
+    row |= {"effect": single["agreement"], "low": low, "high": high, "p": single["p"]}
+    row["share_of_ceiling"] = single["share_of_ceiling"]
     if row["low"] <= 0 <= row["high"]:
         return row | {"verdict": "null not rejected"}
     if row["effect"] < 0:
@@ -56,7 +59,7 @@ def _correlated(key: str, one: Agreement, level: float) -> Row:
     return row | {"verdict": "null rejected", "note": None if abs(row["effect"]) >= 0.1 else "but the effect is small"}
 
 
-def _stronger(one: Agreement, level: float) -> Row:
+def _stronger(one: Agreement) -> Row:
     """Null: the two correlate alike. The effect is the difference of Spearman's coefficients, AVH minus confidence."""
     row = _start("H3", one)
     pair = next((p for p in one.pairs if p["kind"] == "spearman" and {p["first"], p["second"]} == {"avh", "confidence"}), None)
@@ -78,15 +81,24 @@ def _consistent(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> Row:
     """Whether the norm correlates alike everywhere: over all models, and all epochs where they were given."""
     name = STATEMENTS["D5"][0]
     row = _start("D5", agreements[0]) | {"model": "all"}
-    found = [one.single(name)["agreement"] for one in agreements if name in one.scores]
-    found += [epoch["agreement"] for epoch in epochs if epoch["score"] in (name, "norm") and epoch["model"] != "all"]
-    values = [value for value in found if value is not None]
-    if len(values) < 2:
+    singles = [one.single(name) for one in agreements if name in one.scores]
+    known = [(one["agreement"], *_ends(one)) for one in singles if one["agreement"] is not None]
+    known += [
+        (one["agreement"], one["low"], one["high"]) for one in epochs if one["score"] == name and one["agreement"] is not None
+    ]
+    if len(known) < 2:
         return row | {"verdict": "not tested", "note": "it needs several models, or epochs of one"}
-    low, high = min(values), max(values)
-    row |= {"effect": high - low, "low": low, "high": high}
-    mixed = low < 0 < high
-    spread = f"Spearman from {low:+.3f} to {high:+.3f} over {len(values)} models and epochs"
-    wide = high - low > 0.1
-    verdict = "holds: the sign changes" if mixed else "holds: the size changes" if wide else "does not hold here: much the same"
-    return row | {"verdict": verdict, "note": spread}
+    values = [value for value, _, _ in known]
+    row |= {"effect": max(values) - min(values), "low": min(values), "high": max(values)}
+    note = f"Spearman from {min(values):+.3f} to {max(values):+.3f} over {len(values)} models and epochs"
+    largest_low, smallest_high = max(low for _, low, _ in known), min(high for _, _, high in known)
+    if largest_low <= smallest_high:  # one value lies in every interval
+        return row | {"verdict": "does not hold here: no change beyond chance", "note": note}
+    return row | {"verdict": f"holds: the {'sign' if largest_low > 0 > smallest_high else 'size'} changes", "note": note}
+
+
+def _ends(single: Row) -> tuple[float, float]:
+    """The bootstrap's interval where there is one, else Fisher's."""
+    if single["bootstrap_low"] is None:
+        return single["low"], single["high"]
+    return single["bootstrap_low"], single["bootstrap_high"]

@@ -88,7 +88,7 @@ def open_models(source: Any, scores: Sequence[str] | None = None) -> list[Model]
         models = [
             Model(f"{model.name} ({at})", model.table, model.snapshot, model.class_names) for at, model in enumerate(models)
         ]
-    return [_checked(model, scores) for model in models]
+    return [checked(model, scores) for model in models]
 
 
 def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Model:
@@ -174,7 +174,7 @@ def _with_sample_columns(table: pa.Table, snapshot: Snapshot) -> pa.Table:
     return table
 
 
-def _checked(model: Model, scores: Sequence[str] | None) -> Model:
+def checked(model: Model, scores: Sequence[str] | None) -> Model:
     """The model with ids that are unique and with the norm within its class, where that can be had."""
     table = model.table
     if "id" not in table.column_names:

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 COLOURS = "cividis_r"
 BLUE, VERMILION = "#0072b2", "#d55e00"
 BINS = 40
+FEW = 20  # samples below which a bin says little
 
 
 def histograms(
-    columns: Sequence[tuple[str, np.ndarray, str]], values: np.ndarray, *, target: str, title: str, across: int = 3
+    columns: Sequence[tuple[str, np.ndarray, str]], values: np.ndarray, *, target: str, title: str, across: int = 4
 ) -> Figure:
     """One 2-D histogram per score against the target; the darker, the more samples, on a logarithmic scale.
 
@@ -38,7 +39,7 @@ def histograms(
     across = min(across, len(columns))
     down = -(-len(columns) // across)
     figure = Figure(figsize=(1.1 + 3.5 * across, 0.5 + 3.2 * down), layout="constrained", dpi=120)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(f"{title}; the line is the median", fontsize=11)
     axes = np.atleast_1d(figure.subplots(down, across, squeeze=False)).ravel()
     edges = _edges(values)
     grids = [np.histogram2d(values, column, bins=[edges, _span(column)]) for _, column, _ in columns]
@@ -130,6 +131,9 @@ def quadrants(
 def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
     """Accuracy against confidence, before and after a temperature; the diagonal is a model that is right about itself.
 
+    Bins of few samples are shown faint and without a line.
+
+
     Args:
         curves: what to call it -> a `stats.Reliability`.
         title: one line on top.
@@ -144,7 +148,10 @@ def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
     for (name, curve), (colour, marker, line) in zip(curves.items(), styles, strict=False):
         known = curve.count > 0
         label = f"{name}: ECE {curve.ece:.3f}"
-        axes.plot(curve.confidence[known], curve.accuracy[known], color=colour, marker=marker, linestyle=line, label=label)
+        few = known & (curve.count < FEW)
+        enough = known & ~few
+        axes.plot(curve.confidence[enough], curve.accuracy[enough], color=colour, marker=marker, linestyle=line, label=label)
+        axes.plot(curve.confidence[few], curve.accuracy[few], color=colour, marker=marker, linestyle="", alpha=0.3, markersize=4)
     width = 1 / len(next(iter(curves.values())).count)
     for at, ((_, curve), (colour, _, _)) in enumerate(zip(curves.items(), styles, strict=False)):
         middle = (curve.edges[1:] + curve.edges[:-1]) / 2 + (at - 0.5) * width * 0.4 * (len(curves) > 1)
@@ -216,6 +223,15 @@ def side_by_side(rows: Sequence[Mapping[str, Any]], *, target: str) -> Figure:
             capsize=3,
             label=name,
         )
+    for row in known:
+        if row["score"] == "confidence" and row["agreement"] is not None:
+            right.annotate(
+                f"  {row['model']}",
+                (100 * row["accuracy"], row["agreement"]),
+                xytext=(8, 0),
+                textcoords="offset points",
+                fontsize=8,
+            )
     left.set(xlabel="accuracy (%)", ylabel="mean AVH", title="Better models have smaller AVH?")
     right.set(xlabel="accuracy (%)", ylabel="agreement (Spearman)", title=f"Agreement with {target}")
     right.legend(frameon=False)
