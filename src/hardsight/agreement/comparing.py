@@ -34,11 +34,14 @@ class Options:
     level: float = 0.95
     replicates: int = 1000
     permutations: int = 1000
+    splits: int = 100
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
             raise InputError(f"level must be between 0 and 1, such as 0.95, got {self.level}.")
+        if self.splits < 1:
+            raise InputError(f"splits must be at least 1, got {self.splits}.")
         if self.replicates < 20 or self.permutations < 20:
             raise InputError(f"at least 20 replicates and permutations, got {self.replicates} and {self.permutations}.")
 
@@ -141,7 +144,8 @@ def _ceilings(target: Target, rows: np.ndarray, options: Options) -> dict[Kind, 
     if target.counts is None or target.labels is None or target.measure is None:
         return dict.fromkeys(KINDS, target.no_ceiling)
     try:
-        return {**noise_ceilings(target.counts[rows], target.labels[rows], KINDS, of=target.measure, seed=options.seed)}
+        counts, labels = target.counts[rows], target.labels[rows]
+        return {**noise_ceilings(counts, labels, KINDS, of=target.measure, splits=options.splits, seed=options.seed)}
     except InputError as error:
         return dict.fromkeys(KINDS, str(error))
 
@@ -239,7 +243,7 @@ def _pairs(
 ) -> list[Row]:
     couples = list(itertools.combinations(range(len(varied)), 2))
     matrix = np.column_stack([easy[name] for name in varied])
-    swapped = swap_tests(matrix, easy_target, couples, permutations=options.permutations, seed=options.seed)
+    swapped = swap_tests(matrix, easy_target, couples, permutations=options.permutations, seed=options.seed, clusters=clusters)
     to_target = {(kind, i): correlate_columns(kind, matrix[:, i], easy_target) for kind in KINDS for i in range(len(varied))}
     found = []
     for kind in KINDS:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TRUST = (
-    "Which test to trust: the paired bootstrap (for Kendall the jackknife). Both coefficients come from the same images and the "
-    "same people, so the paper's test for independent groups is the wrong model; Williams, Steiger and Meng know that, "
-    "but assume normal data, which tied and bounded answers are not."
+    "Which test to trust: the paired bootstrap (for Kendall the jackknife). Both coefficients come from the same samples and the "
+    "same answers, so the paper's test for independent groups is the wrong model; Williams, Steiger and Meng know that, "
+    "but assume normal data, which tied and bounded numbers are not."
 )
 
 
@@ -169,6 +169,7 @@ class Correlations:
             "level": self.options.level,
             "replicates": self.options.replicates,
             "permutations": self.options.permutations,
+            "splits": self.options.splits,
             "seed": self.options.seed,
             "notes": list(self.notes),
             "trust": self.trust,
@@ -197,6 +198,7 @@ def correlate(
     level: float = 0.95,
     replicates: int = 1000,
     permutations: int = 1000,
+    splits: int = 100,
     seed: int = 0,
     limit: int | None = None,
     allow_missing: bool = False,
@@ -218,7 +220,9 @@ def correlate(
         scores: names, with commas or as a list. By default avh, angular_gap, confidence, loss, entropy and the norm.
         bins: edges in which coefficients are computed as well; for a frequency 0, 0.2, 0.4, 0.6, 0.8, 1.
         level: of all intervals.
-        replicates, permutations, seed: of the paired bootstrap and the permutation test.
+        replicates, permutations: of the paired bootstrap and the permutation test.
+        splits: of the people into halves, for the noise ceiling.
+        seed: same seed, same numbers.
         limit: only the first samples of each model.
         allow_missing: use the samples that both sides have, where one has more.
         class_names: for human data with names of classes.
@@ -234,7 +238,7 @@ def correlate(
         >>> round(found.of().single("avh")["agreement"], 3)
         0.872
     """
-    options = Options(None if bins is None else tuple(bins), level, replicates, permutations, seed)
+    options = Options(None if bins is None else tuple(bins), level, replicates, permutations, splits, seed)
     if (human is None) == (against is None):
         raise InputError("give human data, or a column to correlate against: one of the two.")
     if hard not in (None, "low", "high"):
@@ -276,6 +280,8 @@ def correlate(
         for target in found:
             agreements.append(agree(model, target, chosen[model.name], options, pairs=target.key != "entropy", progress=step))
             done += replicates
+    if epochs and people is not None and people.ids is None:  # in the order of the model; a table of an epoch has its own
+        people = replace(people, ids=models[0].ids)
     rows = _over_epochs(epochs, people, against, hard, wanted, options, allow_missing) if epochs else []
     return Correlations(tuple(agreements), options, tuple(models), tuple(rows), tuple(_notes(agreements)))
 
@@ -310,7 +316,7 @@ def _over_epochs(
         (model,) = open_models({str(key): table}, None)
         targets = human_targets(model, people, True) if people is not None else list(column_targets(model, against or "", hard))
         names = [name for name in wanted or DEFAULT_SCORES if model.has(name)]
-        few = Options((), options.level, 20, 20, options.seed)
+        few = Options((), options.level, 20, 20, 1, options.seed)
         one = agree(model, targets[0], names, few, pairs=False)
         for name in names:
             single = one.single(name)

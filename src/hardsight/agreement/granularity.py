@@ -44,7 +44,7 @@ def read_superclasses(source: Any, class_names: Sequence[str] | None, num_classe
     if isinstance(source, (str, os.PathLike)):
         name = str(source)
         columns = read_columns(Path(source))
-        if set(columns) < {"class", "superclass"}:
+        if not {"class", "superclass"} <= set(columns):
             raise InputError(f"{name}: needs the columns class and superclass, got {', '.join(columns)}.")
         pairs = list(zip(columns["class"], columns["superclass"], strict=True))
     else:

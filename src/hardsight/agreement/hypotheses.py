@@ -17,7 +17,7 @@ STATEMENTS = {
 
 
 def hypotheses(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> list[Row]:
-    """One row per model and hypothesis, then one of Discovery 5 over all models and epochs."""
+    """One row per model and hypothesis, then Discovery 5 over all models and epochs."""
     found = []
     tested = [one for one in agreements if "avh" in one.scores] or list(agreements)  # an ensemble has no angles
     for one in tested:
@@ -25,7 +25,8 @@ def hypotheses(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> list[R
             found.append(_correlated(key, one))
         found.append(_stronger(one))
     found.sort(key=lambda row: (row["model"], row["target"], row["hypothesis"]))
-    return [*found, _consistent(tested, epochs)]
+    targets = dict.fromkeys(one.target.key for one in tested)
+    return found + [_consistent([one for one in tested if one.target.key == key], epochs) for key in targets]
 
 
 def _start(key: str, one: Agreement) -> Row:

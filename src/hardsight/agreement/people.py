@@ -146,7 +146,7 @@ def _from_answers(columns: dict[str, Any], name: str, class_names: Sequence[str]
         raise InputError(f"one row per answer needs the columns id, annotator and answer; {missing[0]} is not there.")
     if not len(columns["id"]):
         raise InputError("there are no answers.")
-    ids = check_ids(list(columns["id"]), len(columns["id"]))
+    ids = _plain_ids(columns["id"])
     answers = _answer_classes(list(columns["answer"]), class_names)
     seen: dict[Any, int] = {}
     for row, key in enumerate(zip(ids.tolist(), columns["annotator"], strict=True)):
@@ -176,12 +176,16 @@ def _answer_classes(values: list[Any], class_names: Sequence[str] | None) -> np.
 
 
 def _unique(values: Any) -> np.ndarray:
-    ids = check_ids(list(values), len(values))
+    ids = _plain_ids(values)
     seen: dict[Any, int] = {}
     for row, one in enumerate(ids.tolist()):
         if seen.setdefault(one, row) != row:
             raise InputError(f"ids must be unique, but {one!r} is at rows {seen[one]} and {row}.")
     return ids
+
+
+def _plain_ids(values: Any) -> np.ndarray:
+    return check_ids([one.item() if isinstance(one, np.generic) else one for one in values], len(values))
 
 
 def _numbers(values: Any, name: str) -> np.ndarray:

@@ -168,6 +168,7 @@ def _show_singles(found: Correlations, one: Any) -> None:
             f"{other.split_half:.3f} Pearson; no score can be expected above {ceiling.ceiling:.3f} and {other.ceiling:.3f}"
         )
     percent = f"{100 * found.options.level:g} %"
+    by = "for people" if one.target.measure is not None else f"by {one.target.words}"
     rows = []
     for name in dict.fromkeys(row["score"] for row in one.singles):
         spearman, pearson, kendall = (one.single(name, kind) for kind in ("spearman", "pearson", "kendall"))
@@ -180,7 +181,7 @@ def _show_singles(found: Correlations, one: Any) -> None:
             _signed(kendall["agreement"]), number(spearman["fisher_z"]), _p(spearman["p"]),
         ))  # fmt: skip
     header = ("score", "Spearman", percent, "of ceiling", "Pearson", percent, "Kendall", "Fisher z", "p")
-    print_table(header, rows, title="agreement: positive where hard for the score is hard for people", words=1)
+    print_table(header, rows, title=f"agreement: positive where hard by the score is hard {by}", words=1)
     parts = [part for part in dict.fromkeys(row["bin"] for row in one.singles) if part != "all"]
     if parts:
         of = {(row["score"], row["bin"]): row for row in one.singles if row["kind"] == "spearman"}

@@ -40,9 +40,13 @@ def swap_tests(
     *,
     permutations: int = 1000,
     seed: int = 0,
+    clusters: Any = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
-    """(p,) two-sided p values for pairs of the columns of (n, k) scores, all from the same coins."""
+    """(p,) two-sided p values for pairs of the columns of (n, k) scores, all from the same coins.
+
+    Rows with the same value in (n,) `clusters`, such as degraded copies of one image, share a coin.
+    """
     if permutations < 1:
         raise InputError(f"permutations must be at least 1, got {permutations}.")
     rank = np.apply_along_axis(_standardised_ranks, 0, np.asarray(to_numpy(scores), dtype=np.float64))  # (n, k)
@@ -63,13 +67,16 @@ def swap_tests(
         other = (product_half - c) / np.sqrt(n * (mean_square - q) - (mean_half - t) ** 2)
         return one - other
 
+    if clusters is not None:  # with one coin for all rows of a unit, their sums take its place
+        unit = np.unique(to_numpy(clusters), return_inverse=True)[1]
+        linear = np.stack([np.bincount(unit, weights=column) for column in linear.T], axis=1)  # (units, 3p)
     rng = np.random.default_rng(seed)
     seen = np.abs(difference(linear.sum(0, keepdims=True)))[0]
     tolerance = 1e-12 + 1e-9 * seen  # sums in another order must not decide
     as_large = np.zeros(p)
     for start in range(0, permutations, CHUNK):
         count = min(CHUNK, permutations - start)
-        coins = rng.integers(0, 2, (count, n), dtype=np.int8).astype(np.float64) * 2 - 1
+        coins = rng.integers(0, 2, (count, len(linear)), dtype=np.int8).astype(np.float64) * 2 - 1
         as_large += (np.abs(difference(coins @ linear)) >= seen - tolerance).sum(0)
         if progress is not None:
             progress(start + count, permutations)
