@@ -86,6 +86,8 @@ def agree(
     model: Model, target: Target, names: Sequence[str], options: Options, *, pairs: bool, progress: Progress | None = None
 ) -> Agreement:
     """All coefficients and tests of one model against one target."""
+    if len(target.rows) == 0:
+        raise InputError(f"{model.name}: there is no sample with {target.words}.")
     columns = {name: model.column(name)[target.rows] for name in names}
     left_out: dict[str, int] = {}
     empty = [name for name, column in columns.items() if not np.isfinite(column).any()]

@@ -17,7 +17,7 @@ from hardsight.agreement.hypotheses import hypotheses
 from hardsight.agreement.models import DEFAULT_SCORES, Model, checked, open_models
 from hardsight.agreement.people import read_people
 from hardsight.agreement.predictions import ensemble, with_passes
-from hardsight.agreement.targets import column_targets, human_targets
+from hardsight.agreement.targets import Target, column_targets, human_targets
 from hardsight.agreement.unseen import open_set
 from hardsight.errors import InputError
 from hardsight.stats.answers import Ceiling
@@ -241,10 +241,12 @@ def correlate(
     options = Options(None if bins is None else tuple(bins), level, replicates, permutations, splits, seed)
     if (human is None) == (against is None):
         raise InputError("give human data, or a column to correlate against: one of the two.")
+    if limit is not None and limit < 1:
+        raise InputError(f"limit must be at least 1, got {limit}.")
     if hard not in (None, "low", "high"):
         raise InputError(f"hard must be low or high, got {hard!r}.")
     wanted = [one.strip() for one in scores.split(",")] if isinstance(scores, str) else scores
-    models = [_limited(model, limit) for model in open_models(table, wanted)]
+    models = open_models(table, wanted)
     names = class_names or next((model.class_names for model in models if model.class_names), None)
     people = None if human is None else read_people(human, names)
     together = ensemble(models) if passes is None and superclasses is None and scores is None else None
@@ -258,15 +260,10 @@ def correlate(
         mapping = read_superclasses(superclasses, names, _num_classes(models[0]))
         people = coarse_people(people, mapping)
         models = [checked(coarse_model(model, mapping), wanted) for model in models]
-    targets = [
-        (
-            model,
-            list(
-                human_targets(model, people, allow_missing) if people is not None else column_targets(model, against or "", hard)
-            ),
-        )
-        for model in models
-    ]
+    targets: list[tuple[Model, list[Target]]] = []
+    for model in models:
+        every = human_targets(model, people, allow_missing) if people is not None else column_targets(model, against or "", hard)
+        targets.append((model, [target.first(limit) for target in every]))
     chosen = {model.name: _chosen(model, wanted) for model in models}
     total = sum(len(found) for _, found in targets) * replicates
     done = 0
@@ -289,14 +286,6 @@ def correlate(
 def _num_classes(model: Model) -> int:
     known = None if model.snapshot is None else model.snapshot.num_classes
     return known if known is not None else int(model.labels.max(initial=-1)) + 1
-
-
-def _limited(model: Model, limit: int | None) -> Model:
-    if limit is None:
-        return model
-    if limit < 1:
-        raise InputError(f"limit must be at least 1, got {limit}.")
-    return replace(model, table=model.table.slice(0, limit))
 
 
 def _chosen(model: Model, wanted: Sequence[str] | None) -> list[str]:

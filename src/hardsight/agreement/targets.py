@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,14 @@ class Target:
     labels: np.ndarray | None = None  # (m,) columns of counts
     measure: Measure | None = None
     no_ceiling: str = "a noise ceiling needs people's answers"
+
+    def first(self, limit: int | None) -> Target:
+        """The same for the first samples of the table."""
+        if limit is None:
+            return self
+        kept = self.rows < limit
+        counts, labels = (None if x is None else x[kept] for x in (self.counts, self.labels))
+        return replace(self, rows=self.rows[kept], values=self.values[kept], counts=counts, labels=labels)
 
 
 def human_targets(model: Model, people: People, allow_missing: bool) -> list[Target]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
@@ -108,7 +109,7 @@ def bootstrap(
         return len(rows)
 
     done = 0
-    with ThreadPoolExecutor(num_threads()) as pool:
+    with ThreadpoolController().limit(limits=1, user_api="blas"), ThreadPoolExecutor(num_threads()) as pool:
         for count in pool.map(chunk, range(len(streams))):
             done += count
             if progress is not None:
