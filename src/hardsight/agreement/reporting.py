@@ -48,7 +48,9 @@ def save(run: Run, found: Correlations, beside: Beside) -> None:
     if beside.coarse is not None:
         tables |= {"coarse_table1": beside.coarse.table1(), "coarse_pairs": beside.coarse.pairs()}
     for name, rows in _extra_rows(beside).items():
-        tables[name] = pa.Table.from_pylist(rows)
+        table = pa.Table.from_pylist(rows)
+        empty = [(column.name, pa.string() if pa.types.is_null(column.type) else column.type) for column in table.schema]
+        tables[name] = table.cast(pa.schema(empty))  # a CSV has no column without a type
     for name, table in tables.items():
         if len(table):
             written.append(directory / f"{name}.csv")
