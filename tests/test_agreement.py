@@ -590,7 +590,7 @@ def test_disagreement_by_hand() -> None:
         "hard for both": 2,  # d, f
     }
     assert [row["id"] for row in found.model_hard] == ["b"] and [row["id"] for row in found.people_hard] == ["e"]
-    assert found.model_hard[0]["apart"] == pytest.approx((4.5 - 0.5) / 6) and found.model_hard[0]["predicted"] == 1
+    assert found.model_hard[0]["apart"] == pytest.approx((4.5 - 0.5) / 6) and found.model_hard[0]["predicted"] == "1"
     with pytest.raises(InputError, match="has no score 'loss'"):
         correlate(table, people, **FEW).disagreement("loss")
 

@@ -43,7 +43,9 @@ def test_two_networks_against_people(runs: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(runs)
     done = cli("correlate", "resnet20", "resnet32", "--human", counts, "--images", real("cifar10_test.npz"), "-o", "agreement")
     assert done.code == 0, done.err
-    found = hardsight.correlate([runs / "resnet20", runs / "resnet32"], counts, scores="avh,angular_gap,confidence", replicates=200)
+    found = hardsight.correlate(
+        [runs / "resnet20", runs / "resnet32"], counts, scores="avh,angular_gap,confidence", replicates=200
+    )
     expected = {  # Spearman and Pearson
         "resnet20": {"avh": (0.359, 0.355), "angular_gap": (0.363, 0.375), "confidence": (0.365, 0.309)},
         "resnet32": {"avh": (0.325, 0.356), "angular_gap": (0.346, 0.380), "confidence": (0.346, 0.327)},

@@ -69,11 +69,11 @@ def disagreement(one: Agreement, model: Model, score: str = "avh", top: int = 12
 
 
 def _names(model: Model, column: str) -> list[Any]:
-    """Class of each sample by name, or by number."""
+    """Class of each sample by name, or else by its number, as text."""
     if not model.has(column):
         return [None] * len(model.table)
     names = model.class_names
-    return [k if k is None or names is None else names[k] for k in model.table.column(column).to_pylist()]
+    return [None if k is None else str(k) if names is None else names[k] for k in model.table.column(column).to_pylist()]
 
 
 def images_of(source: Any, model: Model) -> Callable[[Any], Any] | None:

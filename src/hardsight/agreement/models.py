@@ -107,7 +107,7 @@ def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Model:
 
 
 def _open_path(path: Path, scores: Sequence[str] | None) -> Model:
-    name = path.resolve().name if path.is_dir() else path.stem
+    name = Path(os.path.abspath(path)).name if path.is_dir() else path.stem  # as the user calls it, also of a link
     if path.is_dir():
         if (path / "samples").is_dir():
             snapshot = Snapshot.load(path)
