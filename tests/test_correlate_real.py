@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_extract_real import real
 
 import hardsight
 from hardsight import stats
+from test_extract_real import real
 
 ROOT = Path(__file__).resolve().parents[1]
 

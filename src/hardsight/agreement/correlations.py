@@ -327,7 +327,7 @@ def _notes(agreements: Sequence[Agreement]) -> list[str]:
         if one.clustered:
             notes.append(
                 f"{one.model}: rows are copies of the same images. The bootstrap and the jackknife draw whole images; "
-                "p values and Fisher's intervals of single coefficients take the rows as independent and are too sure."
+                "p values and Fisher's intervals of single coefficients take the rows as independent, which they are not."
             )
         share = np.unique(one.values, return_counts=True)[1].max() / one.n
         if share > 0.25 and one.target.measure is not None:
