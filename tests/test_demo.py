@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from scipy.stats import spearmanr
 
 pytest.importorskip("torch")
 
 from hardsight import RunError, Snapshot, score  # noqa: E402
-from hardsight.demo import run_demo  # noqa: E402
+from hardsight.demo import against_degradation, run_demo  # noqa: E402
 from hardsight.heads_on_disk import load_head  # noqa: E402
 from hardsight.run import sha256  # noqa: E402
 
@@ -43,7 +44,10 @@ def test_the_directory_is_as_the_plan_says(demo: tuple[Path, float]) -> None:
         "scores.parquet",
         "model/model.safetensors",
         "model/config.json",
+        "degraded.parquet",
         "figures/overview.png",
+        "figures/contrast.png",
+        "figures/noise.png",
     }
     samples = pq.read_table(directory / "samples" / "part-00000.parquet")
     assert samples.column_names[:4] == ["id", "label", "split", "path"] and samples.column_names[-1] == "features"
@@ -54,6 +58,18 @@ def test_the_directory_is_as_the_plan_says(demo: tuple[Path, float]) -> None:
     assert pq.read_schema(directory / "scores.parquet").names[:4] == ["id", "label", "predicted", "status"]
     with Image.open(directory / "figures" / "overview.png") as picture:
         assert min(picture.size) > 300
+
+
+def test_scores_follow_the_level_of_degradation(demo: tuple[Path, float], cli: Callable[..., Any]) -> None:
+    found = against_degradation(demo[0])
+    assert [(one.target.words, one.n) for one in found.agreements] == [("contrast level", 3000), ("noise level", 3000)]
+    table = pq.read_table(demo[0] / "degraded.parquet")
+    for one in found.agreements:
+        rows = np.flatnonzero(np.array(table.column("degradation").to_pylist()) == one.target.key)
+        raw = spearmanr(table.column("avh").to_numpy()[rows], table.column("level").to_numpy()[rows]).statistic
+        assert one.single("avh")["raw"] == pytest.approx(raw) and one.single("avh")["agreement"] > 0.2
+    done = cli("correlate", demo[0] / "degraded.parquet", "--against", "level", "--replicates", 40, "--permutations", 40)
+    assert done.code == 0 and "demo" not in done.err
 
 
 def test_run_json_is_right_about_its_parts(demo: tuple[Path, float], cli: Callable[..., Any]) -> None:
@@ -76,7 +92,8 @@ def test_the_snapshot_in_it_gives_the_scores_in_it(demo: tuple[Path, float]) -> 
 def test_the_same_seed_gives_the_same_numbers(demo: tuple[Path, float], tmp_path: Path, cli: Callable[..., Any]) -> None:
     done = cli("demo", "-o", tmp_path / "again")
     assert done.code == 0 and "n = 600   c = 10   accuracy = 9" in done.out and "hardest 10 by avh" in done.out
-    for name in ("scores.parquet", "samples/part-00000.parquet", "figures/overview.png"):
+    assert "positive where more degraded is harder" in done.out and "contrast level" in done.out
+    for name in ("scores.parquet", "degraded.parquet", "samples/part-00000.parquet", "figures/overview.png", "figures/noise.png"):
         assert sha256(tmp_path / "again" / name) == sha256(demo[0] / name), name
     heads = [load_head(directory / "head.safetensors") for directory in (demo[0], tmp_path / "again")]
     np.testing.assert_array_equal(heads[0][0].weight, heads[1][0].weight)

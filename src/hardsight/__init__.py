@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hardsight.version import VERSION as __version__
 
 _HOME = {
+    "Correlations": "hardsight.agreement",
     "Dynamics": "hardsight.training.dynamics",
     "Head": "hardsight.head",
     "HardsightError": "hardsight.errors",
@@ -35,6 +36,7 @@ _HOME = {
     "cartography_variability": "hardsight.scores",
     "confidence": "hardsight.scores",
     "confidence_nobias": "hardsight.scores",
+    "correlate": "hardsight.agreement",
     "el2n": "hardsight.scores",
     "entropy": "hardsight.scores",
     "extract": "hardsight.extraction",
@@ -61,6 +63,7 @@ _HOME = {
 __all__ = sorted(["__version__", *_HOME])
 
 if TYPE_CHECKING:
+    from hardsight.agreement import Correlations, correlate
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
     from hardsight.extraction import extract
     from hardsight.geometry import angles

@@ -1,7 +1,7 @@
 """`hardsight demo`: the main job on data that is already there, in a few seconds.
 
-A small CNN learns scikit-learn's digits (1,797 real 8 x 8 scans); every held-out image is scored; what is left is a
-run directory like any other.
+A small CNN learns scikit-learn's digits (1,797 real 8 x 8 scans); every held-out image is scored, as it is and with
+less contrast and more noise, and the scores are correlated with the level of that. What is left is a run directory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from hardsight.agreement import Correlations, correlate
 from hardsight.checks import check_count
+from hardsight.data.degradation import Degradation, degrade, degraded_id, parse_degradations
 from hardsight.errors import FileError, InputError, require
 from hardsight.head import Head
 from hardsight.heads_on_disk import save_head
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 NAMES = [str(digit) for digit in range(10)]
 HELD_OUT = 600
 EPOCHS, BATCH, RATE = 30, 32, 2e-3
+DEGRADATIONS = ("contrast=0.1,0.2,0.3,0.6,1.0", "noise=0.4,0.3,0.2,0.1,0.0")  # the levels of the AVH paper's appendix B
+COMPARED = ("avh", "angular_gap", "confidence", "norm")
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,11 @@ def run_demo(directory: str | Path, *, seed: int = 0, progress: Callable[[int, i
     return summary
 
 
+def against_degradation(directory: Path) -> Correlations:
+    """Scores against the level of degradation: contrast and noise, each image at five levels."""
+    return correlate({"demo": directory / "degraded.parquet"}, against="level", scores=COMPARED, replicates=300, permutations=20)
+
+
 def _fill(run: Run, seed: int, progress: Callable[[int, int], None] | None) -> None:
     digits = load_digits(seed)
     model = train(digits, seed, progress)
@@ -85,12 +94,38 @@ def _fill(run: Run, seed: int, progress: Callable[[int, int], None] | None) -> N
     table = score(Snapshot(features, head, digits.test_labels, ids=digits.test_ids))
     scores = run.directory / "scores.parquet"
     write_table(table, scores)
+    write_table(_degraded_scores(model, head, digits), run.directory / "degraded.parquet")
     picture = run.folder("figures") / "overview.png"
     _draw(picture, table, digits)
+    found = against_degradation(run.directory)
+    for one in found.agreements:
+        with replacing(run.directory / "figures" / f"{one.target.key}.png") as temporary:
+            found.draw(one).savefig(temporary, format="png", metadata={"Software": None})
     summary = Summary(num_classes=10)
     summary.add(table)
     written = [part, run.directory / "head.safetensors", run.directory / "model" / "model.safetensors"]
     run.finish(written, summary.as_dict(), rows={part.name: HELD_OUT})
+
+
+def _degraded_scores(model: DigitsCNN, head: Head, digits: Digits) -> pa.Table:
+    """The scores table of every held-out image at every level, with base_id, degradation and level."""
+    tables = []
+    for degradation in parse_degradations(DEGRADATIONS):
+        images = np.stack([_degraded(*one, degradation) for one in zip(digits.test_images, digits.test_ids, strict=True)])
+        features, _ = features_and_head(model, images)
+        ids = [degraded_id(one, degradation) for one in digits.test_ids]
+        table = score(Snapshot(features, head, digits.test_labels, ids=ids))
+        table = table.append_column("base_id", [digits.test_ids])
+        table = table.append_column("degradation", [[degradation.kind] * HELD_OUT])
+        tables.append(table.append_column("level", [[degradation.level] * HELD_OUT]))
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def _degraded(image: np.ndarray, id: str, degradation: Degradation) -> np.ndarray:
+    from PIL import Image
+
+    grey = Image.fromarray(np.rint(255 * image).astype(np.uint8))
+    return np.asarray(degrade(grey, degradation, id), dtype=np.float32) / 255
 
 
 def train(digits: Digits, seed: int, progress: Callable[[int, int], None] | None = None) -> DigitsCNN:

@@ -81,3 +81,20 @@ def bench_losses(
     from hardsight.bench.timing import report
 
     report(run(rounds), json)
+
+
+@bench.command("correlate")
+def bench_correlate(
+    rounds: int = typer.Option(3, min=1, help="Interleaved rounds; the best of each counts."),
+    json: Path = typer.Option(None, "--json", help="Also write the table as JSON."),
+) -> None:
+    """The paired bootstrap against its limits and the plain way, and Kendall against SciPy.
+
+    \b
+    Example:
+        hardsight bench correlate --json bench.json
+    """
+    from hardsight.bench.correlate import run
+    from hardsight.bench.timing import report
+
+    report(run(rounds), json)

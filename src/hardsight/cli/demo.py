@@ -14,19 +14,27 @@ def demo(
     output: str = typer.Option("hardsight-demo", "-o", "--output", help="Run directory to write."),
     seed: int = typer.Option(0, help="Same seed, same numbers."),
 ) -> None:
-    """Train a small CNN on built-in digits, score every held-out image and show the hardest.
+    """Train a small CNN on built-in digits, score every held-out image, show the hardest, correlate with degradation.
 
     \b
     Example:
         hardsight demo -o hardsight-demo
     """
-    from hardsight.cli.words import print_summary, progress_bar
-    from hardsight.demo import NAMES, run_demo
+    from hardsight.cli.words import print_summary, print_table, progress_bar
+    from hardsight.demo import NAMES, against_degradation, run_demo
 
     with progress_bar("training") as progress:
         summary = run_demo(output, seed=seed, progress=progress)
     print_summary(summary, NAMES)
+    rows = []
+    for one in against_degradation(Path(output)).agreements:
+        for name in one.scores:
+            row = one.single(name)
+            interval = f"[{row['bootstrap_low']:+.3f}, {row['bootstrap_high']:+.3f}]"
+            rows.append((one.target.words, name, f"{row['agreement']:+.3f}", interval))
+    title = "Spearman: positive where more degraded is harder"
+    print_table(("against", "score", "agreement", "95 %"), rows, title=title, words=2)
     print(f"run:     {output}")
     print(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
-    print(f"picture: {Path(output, 'figures', 'overview.png')}")
+    print(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png and noise.png beside it")
     print(f"next:    hardsight score {output} --by angular_gap --top 20")

@@ -1,0 +1,133 @@
+"""Where people and the model part ways: easy for one, hard for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from scipy.stats import rankdata
+
+from hardsight.agreement.comparing import Agreement, Row, turned
+from hardsight.agreement.models import Model
+from hardsight.data import open_data
+from hardsight.errors import HardsightError, InputError
+
+BOTH_EASY, BOTH_HARD = "easy for both", "hard for both"
+MODEL_HARD, PEOPLE_HARD = "easy for people, hard for the model", "hard for people, easy for the model"
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """How many samples each quadrant has, and the clearest cases of the two in which people and the model disagree."""
+
+    score: str
+    counts: dict[str, int]
+    model_hard: list[Row]
+    people_hard: list[Row]
+
+
+def disagreement(one: Agreement, model: Model, score: str = "avh", top: int = 12) -> Disagreement:
+    """Quadrants by rank: the easier half and the harder half, for people and for the score; ties stay together.
+
+    The clearest cases have the largest distance between the two ranks.
+    """
+    if score not in one.scores:
+        raise InputError(f"{one.model} has no score {score!r} to disagree by; it has {', '.join(one.scores)}.")
+    n = one.n
+    given, seen = (_names(model, name) for name in ("label", "predicted"))
+    people = (rankdata(turned(one.values, one.target.hard)) - 0.5) / n  # (n,) in (0, 1): 1 is easy
+    by_score = (rankdata(one.easy(score)) - 0.5) / n
+    easy_people, easy_model = people >= 0.5, by_score >= 0.5
+    counts = {
+        BOTH_EASY: int((easy_people & easy_model).sum()),
+        MODEL_HARD: int((easy_people & ~easy_model).sum()),
+        PEOPLE_HARD: int((~easy_people & easy_model).sum()),
+        BOTH_HARD: int((~easy_people & ~easy_model).sum()),
+    }
+    apart = people - by_score
+
+    def rows(order: np.ndarray) -> list[Row]:
+        return [
+            {"id": one.ids[at].item() if hasattr(one.ids[at], "item") else one.ids[at], "row": int(one.rows[at])}
+            | {"label": given[one.rows[at]], "predicted": seen[one.rows[at]]}
+            | {one.target.key: float(one.values[at]), score: float(one.scores[score][at]), "apart": float(apart[at])}
+            for at in order[:top].tolist()
+        ]
+
+    hardest_for_model = np.argsort(-apart, kind="stable")
+    hardest_for_people = np.argsort(apart, kind="stable")
+    return Disagreement(
+        score,
+        counts,
+        rows(hardest_for_model[easy_people[hardest_for_model] & ~easy_model[hardest_for_model]]),
+        rows(hardest_for_people[~easy_people[hardest_for_people] & easy_model[hardest_for_people]]),
+    )
+
+
+def _names(model: Model, column: str) -> list[Any]:
+    """Class of each sample by name, or else by its number, as text."""
+    if not model.has(column):
+        return [None] * len(model.table)
+    names = model.class_names
+    return [None if k is None else str(k) if names is None else names[k] for k in model.table.column(column).to_pylist()]
+
+
+def images_of(source: Any, model: Model) -> Callable[[Any], Any] | None:
+    """Thumbnails by id: from data as `hardsight extract` reads it, or from the images a run holds itself.
+
+    The function gives None for an image that is not there or broken. Without any images there is no function.
+    """
+    if source is None:
+        return _images_of_run(model)
+    data = open_data(source)
+    place = {one: row for row, one in enumerate(data.ids)}
+    base = {}
+    if model.has("base_id"):
+        base = dict(zip(model.ids.tolist(), model.table.column("base_id").to_pylist(), strict=True))
+    if not {str(base.get(one, one)) for one in model.ids.tolist()} & set(place):
+        raise InputError(
+            f"{source}: no image has the id of a sample; its ids look like {data.ids[0]!r}, the samples' like {model.ids[0]!r}."
+        )
+
+    def image(one: Any) -> Any:
+        row = place.get(str(base.get(one, one)))
+        if row is None:
+            return None
+        try:
+            return _thumbnail(data.image(row))
+        except (HardsightError, OSError):
+            return None
+
+    return image
+
+
+def _images_of_run(model: Model) -> Callable[[Any], Any] | None:
+    loaded = model.snapshot.loaded_from if model.snapshot is not None else None
+    if loaded is None or not model.has("path") or not isinstance(loaded["path"], Path):
+        return None
+    root = loaded["path"].resolve()
+    path_of = dict(zip(model.ids.tolist(), model.table.column("path").to_pylist(), strict=True))
+    if not any((root / path).is_file() for path in list(path_of.values())[:1] if path):
+        return None
+
+    def image(one: Any) -> Any:
+        path = (root / path_of[one]).resolve()
+        if not path.is_relative_to(root) or not path.is_file():
+            return None
+        try:
+            with Image.open(path) as opened:
+                return _thumbnail(opened)
+        except (OSError, ValueError):
+            return None
+
+    return image
+
+
+def _thumbnail(picture: Image.Image) -> np.ndarray:
+    picture = picture.convert("L" if picture.mode == "L" else "RGB")
+    picture.thumbnail((96, 96))
+    return np.asarray(picture)

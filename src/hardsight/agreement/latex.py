@@ -1,0 +1,99 @@
+"""Tables as LaTeX: plain `tabular`, no package needed, laid out as in the AVH paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from hardsight.agreement.correlations import Correlations
+
+ESCAPES = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}"}
+ESCAPES |= {"^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+
+
+def escaped(text: str) -> str:
+    r"""Text that LaTeX prints as it is.
+
+    Example:
+        >>> escaped("norm_in_class, 95 %")
+        'norm\\_in\\_class, 95 \\%'
+    """
+    return re.sub(r"[&%$#_{}~^\\]", lambda found: ESCAPES[found[0]], "".join(c for c in text if c.isprintable()))
+
+
+def tabular(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
+    """One table environment; the first column is text, the others are numbers."""
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}",
+        r"\hline",
+    ]
+    lines += [" & ".join(header) + r" \\", r"\hline"]
+    lines += [" & ".join(row) + r" \\" for row in rows]
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", r"\end{table}", ""])
+
+
+def table1(found: Correlations) -> str:
+    """Table 1 of every model and target: Spearman's coefficient over all samples and in bins, as absolute values."""
+    parts = []
+    for one in found.agreements:
+        rows = [row for row in one.singles if row["kind"] == "spearman"]
+        bins = list(dict.fromkeys(row["bin"] for row in rows))
+        of = {(row["score"], row["bin"]): row for row in rows}
+        first = next(iter(one.scores))
+        body = [["samples", "", *(str(of[first, part]["n"]) for part in bins)]]
+        for name in one.scores:
+            z = of[name, "all"]["fisher_z"]
+            body.append([escaped(name), _number(z), *(_number(of[name, part]["agreement"]) for part in bins)])
+        header = ["score", "$z$", *("total" if part == "all" else f"${part}$" for part in bins)]
+        caption = (
+            f"Spearman's rank correlation with {escaped(one.target.words)}, {escaped(one.model)}. "
+            "Positive: what is hard for people is hard by the score. "
+            "Bins are closed below and open above; the last one is closed. -- : no coefficient."
+        )
+        parts.append(tabular(header, body, caption))
+    return "\n".join(parts)
+
+
+def pairs(found: Correlations) -> str:
+    """Tables 2 and 6 to 9: every two scores of every model."""
+    parts = []
+    rows = found.pairs().to_pylist()
+    percent = f"{100 * found.options.level:g}"
+    for model in dict.fromkeys(row["model"] for row in rows):
+        body = []
+        for row in (row for row in rows if row["model"] == model):
+            interval = f"[{_signed(row['trusted_low'])}, {_signed(row['trusted_high'])}]"
+            words = f"{row['first']} -- {row['second']}, {row['kind']}"
+            numbers = [_number(row[key]) for key in ("r_first", "r_second", "z_first", "z_second")]
+            tests = [_two(row[key]) for key in ("independent_z", "williams_t", "steiger_z", "meng_z")]
+            body.append([escaped(words), *numbers, *tests, interval, _p(row["trusted_p"]), _p(row["holm_p"])])
+        header = ["scores", "$r_1$", "$r_2$", "$Z_1$", "$Z_2$", "$z$ indep.", "$t$ Williams", "$z$ Steiger", "$z$ Meng"]
+        header += [rf"$r_1 - r_2$, {percent}\,\%", "$p$", "$p$ Holm"]
+        caption = (
+            f"Pairs of scores, {escaped(model)}. The interval and $p$ are of the paired bootstrap (Kendall: jackknife); "
+            "the $z$ of independent groups is the AVH paper's and ignores that both scores are of the same images."
+        )
+        parts.append(tabular(header, body, caption))
+    return "\n".join(parts)
+
+
+def _number(value: Any) -> str:
+    return "--" if value is None else f"${value:.3f}$"
+
+
+def _two(value: Any) -> str:
+    return "--" if value is None else f"${value:.2f}$"
+
+
+def _signed(value: Any) -> str:
+    return "--" if value is None else f"${value:+.3f}$"
+
+
+def _p(value: Any) -> str:
+    if value is None:
+        return "--"
+    return "$<10^{-5}$" if value < 1e-5 else f"${value:.5f}$" if value < 1e-3 else f"${value:.3f}$"

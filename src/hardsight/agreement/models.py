@@ -1,0 +1,201 @@
+"""One or several models to compare: each is a scores table, with its snapshot where the input has one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hardsight.checks import check_ids
+from hardsight.data.sheets import read_columns
+from hardsight.errors import FileError, InputError
+from hardsight.reading import first_line
+from hardsight.samples import LIST_COLUMNS
+from hardsight.scores import SCORES, norm_in_class
+from hardsight.scoring import score
+from hardsight.snapshot import Snapshot
+from hardsight.table import read_scores
+
+DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")
+FIXED = ("id", "label", "predicted", "status")
+EXTRA_HARD = {"passes_entropy": "high", "passes_information": "high", "passes_variance": "high"}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A name and a scores table with further columns; the snapshot behind it, if there is one."""
+
+    name: str
+    table: pa.Table
+    snapshot: Snapshot | None = None
+    class_names: list[str] | None = None
+
+    @property
+    def ids(self) -> np.ndarray:
+        return check_ids(self.table.column("id").to_pylist(), len(self.table))
+
+    @property
+    def labels(self) -> np.ndarray:
+        return np.array([-1 if label is None else label for label in self.table.column("label").to_pylist()], dtype=np.int64)
+
+    @property
+    def accuracy(self) -> float | None:
+        if not {"label", "predicted"} <= set(self.table.column_names):
+            return None
+        pairs = zip(self.table.column("label").to_pylist(), self.table.column("predicted").to_pylist(), strict=True)
+        judged = [label == predicted for label, predicted in pairs if label is not None and predicted is not None]
+        return float(np.mean(judged)) if judged else None
+
+    def column(self, name: str) -> np.ndarray:
+        """(n,) numbers of a column; null is NaN."""
+        if name not in self.table.column_names:
+            raise InputError(f"{self.name} has no column {name!r}; it has {', '.join(self.table.column_names)}.")
+        try:
+            return np.asarray(self.table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
+        except pa.ArrowException as error:
+            raise InputError(f"{self.name}: the column {name!r} must hold numbers: {first_line(error)}") from error
+
+    def has(self, name: str) -> bool:
+        return name in self.table.column_names
+
+
+def hard_end(name: str) -> str:
+    """At which end a sample is hard: as the registry says; a column we do not know is hard where it is high."""
+    return SCORES[name].hard if name in SCORES else EXTRA_HARD.get(name, "high")
+
+
+def open_models(source: Any, scores: Sequence[str] | None = None) -> list[Model]:
+    """Models from tables, snapshots, paths, a list of those, or a dict of them by name."""
+    if isinstance(source, Mapping):
+        models = [_open(one, scores, str(name)) for name, one in source.items()]
+    elif isinstance(source, (list, tuple)):
+        models = [
+            _open(one, scores, None if isinstance(one, (str, os.PathLike)) else f"model {at}") for at, one in enumerate(source)
+        ]
+    else:
+        models = [_open(source, scores, None)]
+    if not models:
+        raise InputError("there is no model: give a run, a snapshot or a scores table.")
+    names = [model.name for model in models]
+    if len(set(names)) < len(names):  # runs of the same name in other directories
+        models = [
+            Model(f"{model.name} ({at})", model.table, model.snapshot, model.class_names) for at, model in enumerate(models)
+        ]
+    return [checked(model, scores) for model in models]
+
+
+def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Model:
+    if isinstance(source, Model):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        opened = _open_path(Path(source), scores)
+        return opened if name is None else replace(opened, name=name)
+    if isinstance(source, Snapshot):
+        return _scored(source, scores, name or source.name or "model")
+    if isinstance(source, pa.Table):
+        return Model(name or "model", source)
+    if hasattr(source, "columns") and hasattr(source, "to_dict"):  # a pandas frame
+        return Model(name or "model", pa.Table.from_pandas(source, preserve_index=False))
+    raise InputError(f"a model is a scores table, a Snapshot or the path of one, got {type(source).__name__}.")
+
+
+def _open_path(path: Path, scores: Sequence[str] | None) -> Model:
+    name = Path(os.path.abspath(path)).name if path.is_dir() else path.stem  # as the user calls it, also of a link
+    if path.is_dir():
+        if (path / "samples").is_dir():
+            snapshot = Snapshot.load(path)
+            known = read_scores(path) if (path / "scores.parquet").is_file() else None
+            wanted = [one for one in scores or DEFAULT_SCORES if one != "norm_in_class"]
+            if known is not None and set(wanted) <= set(known.column_names) and len(known) == len(snapshot):
+                return Model(name, _with_sample_columns(known, snapshot), snapshot, snapshot.class_names)
+            return _scored(snapshot, scores, name)
+        return Model(name, read_scores(path))
+    ending = path.suffix.lower()
+    if not path.exists():
+        raise FileError(f"{path} does not exist.")
+    if ending == ".parquet":
+        try:
+            held = pq.read_schema(path).names
+        except (pa.ArrowException, OSError) as error:
+            raise FileError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
+        return _scored(Snapshot.load(path), scores, name) if set(held) & set(LIST_COLUMNS) else Model(name, read_scores(path))
+    if ending in (".csv", ".tsv"):
+        return Model(name, _from_csv(path))
+    if ending == ".json":
+        try:
+            return Model(name, pa.Table.from_pylist(json.loads(path.read_text(encoding="utf-8"))))
+        except (OSError, ValueError, AttributeError, pa.ArrowException) as error:
+            raise FileError(f"{path}: not a scores table in JSON: {first_line(error)}") from error
+    return _scored(Snapshot.load(path), scores, name)
+
+
+def _from_csv(path: Path) -> pa.Table:
+    columns = read_columns(path)
+    if "label" in columns:
+        columns["label"] = [None if value is None else int(value) for value in columns["label"]]
+    ids = columns.get("id")
+    if ids and all(isinstance(one, str) and one.isdecimal() and (one == "0" or one[0] != "0") for one in ids):
+        columns["id"] = [int(one) for one in ids]
+    return pa.table(columns)
+
+
+def _scored(snapshot: Snapshot, scores: Sequence[str] | None, name: str) -> Model:
+    """A snapshot, scored: the asked names, or every row score."""
+    known = None if scores is None else [one for one in scores if one in SCORES]
+    table = score(snapshot, scores=known) if known is None or known else score(snapshot, scores=None)
+    return Model(name, _with_sample_columns(table, snapshot), snapshot, snapshot.class_names)
+
+
+def _with_sample_columns(table: pa.Table, snapshot: Snapshot) -> pa.Table:
+    """The table with what else is known of each sample: path, split, level, ... in the same order."""
+    files = getattr(snapshot.source, "files", None)
+    if files is None:
+        held = getattr(snapshot.source, "columns", {})
+        extra = {key: pa.array(np.asarray(column)) for key, column in held.items()}
+    else:
+        parts = [
+            part.read(columns=[key for key in part.schema_arrow.names if key not in LIST_COLUMNS])
+            for part in map(snapshot.source._open, files)  # type: ignore[attr-defined]
+        ]
+        samples = pa.concat_tables(parts)
+        extra = {key: samples.column(key) for key in samples.column_names}
+        if "id" in extra and not extra["id"].equals(table.column("id")):
+            raise InputError(f"{snapshot.name}: its scores.parquet is of other samples; score it again.")
+    for key, column in extra.items():
+        if key not in table.column_names and len(column) == len(table):
+            table = table.append_column(key, column)
+    return table
+
+
+def checked(model: Model, scores: Sequence[str] | None) -> Model:
+    """The model with ids that are unique and with the norm within its class, where that can be had."""
+    table = model.table
+    if "id" not in table.column_names:
+        table = table.append_column("id", pa.array(np.arange(len(table))))
+    ids = check_ids(table.column("id").to_pylist(), len(table))
+    if len(ids) == 0:
+        raise InputError(f"{model.name} has no samples.")
+    seen: dict[Any, int] = {}
+    for row, one in enumerate(ids.tolist()):
+        if seen.setdefault(one, row) != row:
+            raise InputError(f"{model.name}: ids must be unique, but {one!r} is at rows {seen[one]} and {row}.")
+    model = replace(model, table=table)
+    if not model.has("norm_in_class") and model.has("norm") and model.has("label"):
+        table = table.append_column("norm_in_class", pa.array(norm_in_class(model.column("norm")[:, None], model.labels)))
+        model = replace(model, table=table)
+    for one in scores or ():
+        if not model.has(one):
+            raise InputError(f"{model.name} has no score {one!r}; it has {', '.join(score_names(model))}.")
+    return model
+
+
+def score_names(model: Model) -> list[str]:
+    """Columns that are scores."""
+    return [name for name in model.table.column_names if name in SCORES or name in EXTRA_HARD]

@@ -1,0 +1,264 @@
+"""What people said about each sample, from arrays, tables or files, checked at the door.
+
+Three forms: counts (n, c) of answers per class, a selection frequency per sample, or one row per answer
+(`id, annotator, answer`). Ids come along where the source has them; else the order counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardsight.checks import check_ids, is_tensor, to_numpy
+from hardsight.data.sheets import read_columns
+from hardsight.errors import FileError, InputError
+from hardsight.reading import first_line, open_npy
+from hardsight.stats.answers import check_counts
+
+FORMS = (
+    "(n, c) counts, an (n,) selection frequency, or a table with `id` and one of: `frequency` (and `answers`, how many "
+    "people), `counts` (a list), one column per class, or `annotator` and `answer` with one row per answer"
+)
+
+
+@dataclass(frozen=True)
+class People:
+    """Human data: counts per class, or only how often the given class was chosen."""
+
+    name: str
+    ids: np.ndarray | None  # (n,) or None: in the order of the samples
+    counts: np.ndarray | None = None  # (n, c) whole numbers
+    frequency: np.ndarray | None = None  # (n,) in [0, 1], NaN where nothing is known
+    answers: np.ndarray | None = None  # (n,) people per sample, beside a frequency
+
+    def __len__(self) -> int:
+        known = self.counts if self.counts is not None else self.frequency
+        assert known is not None
+        return len(known)
+
+    def take(self, rows: np.ndarray) -> People:
+        """The same for other rows in another order."""
+        cut = [None if x is None else x[rows] for x in (self.ids, self.counts, self.frequency, self.answers)]
+        return People(self.name, *cut)
+
+
+def read_people(source: Any, class_names: Sequence[str] | None = None) -> People:
+    """Human data from an array, a table (Arrow, pandas or a dict of columns), or a .npy, .csv, .parquet or .json file."""
+    if isinstance(source, People):
+        return source
+    if not isinstance(source, (str, os.PathLike)):
+        return _from_anything(source, "human", class_names)
+    path = Path(source)
+    try:
+        return _from_anything(_read(path), str(path), class_names)
+    except InputError as error:
+        said = str(error)
+        raise InputError(said if said.startswith(str(path)) else f"{path}: {said}") from error
+
+
+def _read(path: Path) -> Any:
+    if path.is_dir():
+        raise FileError(f"{path} is a directory; human data is a file.")
+    if not path.exists():
+        raise FileError(f"{path} does not exist.")
+    ending = path.suffix.lower()
+    if ending == ".npy":
+        return np.asarray(open_npy(path))
+    if ending in (".csv", ".tsv", ".parquet"):
+        return read_columns(path)
+    if ending == ".json":
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise FileError(f"{path}: not readable as JSON: {first_line(error)}") from error
+    raise FileError(f"{path}: human data is read from .npy, .csv, .tsv, .parquet or .json.")
+
+
+def _from_anything(source: Any, name: str, class_names: Sequence[str] | None) -> People:
+    if hasattr(source, "to_pydict"):  # an Arrow table
+        source = source.to_pydict()
+    elif hasattr(source, "to_dict") and hasattr(source, "columns"):  # a pandas frame
+        source = {str(column): source[column].tolist() for column in source.columns}
+    if isinstance(source, list) and source and isinstance(source[0], dict):  # JSON rows
+        names = list(dict.fromkeys(key for row in source for key in row))
+        source = {key: [row.get(key) for row in source] for key in names}
+    if isinstance(source, Mapping):
+        if source and not any(isinstance(value, (list, tuple, np.ndarray)) for value in source.values()):
+            source = {"id": list(source), "frequency": list(source.values())}  # {id: frequency}
+        elif source and not _looks_like_columns(source):
+            source = {"id": list(source), "counts": list(source.values())}  # {id: [counts]}
+        return _from_columns(dict(source), name, class_names)
+    array = to_numpy(source) if is_tensor(source) else _rectangular(source)
+    if array.ndim == 1:
+        return People(name, None, frequency=_check_frequency(array))
+    if array.ndim == 2:
+        return People(name, None, counts=check_counts(array))
+    raise InputError(f"human data must be {FORMS}; got shape {array.shape}.")
+
+
+def _looks_like_columns(source: Mapping[str, Any]) -> bool:
+    return bool({"id", "frequency", "counts", "annotator", "answer"} & {str(key).lower() for key in source})
+
+
+def _from_columns(columns: dict[str, Any], name: str, class_names: Sequence[str] | None) -> People:
+    lengths = {key: len(column) for key, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"the columns must be of one length, got {lengths}.")
+    for wanted in ("id", "frequency", "answers", "counts", "annotator", "answer"):
+        near = [key for key in columns if key != wanted and key.lower() == wanted]
+        if near and wanted not in columns:
+            raise InputError(f"the column {near[0]!r} must be named {wanted!r}.")
+    if "answer" in columns or "annotator" in columns:
+        return _from_answers(columns, name, class_names)
+    rest = {key: column for key, column in columns.items() if key != "id"}
+    if not rest or not next(iter(lengths.values())):
+        raise InputError(f"there is no human data here: give {FORMS}.")
+    ids = _unique(columns["id"]) if "id" in columns else None
+    if "frequency" in rest:
+        answers = _numbers(rest["answers"], "answers") if "answers" in rest else None
+        return People(name, ids, frequency=_check_frequency(_numbers(rest["frequency"], "frequency")), answers=answers)
+    if "counts" in rest:
+        return People(name, ids, counts=check_counts(_rectangular(list(rest["counts"]))))
+    order = _class_columns(list(rest), class_names)
+    return People(name, ids, counts=check_counts(np.stack([_numbers(rest[key], key) for key in order], axis=1)))
+
+
+def _class_columns(names: list[str], class_names: Sequence[str] | None) -> list[str]:
+    """The columns in the order of the classes: named 0, 1, 2, ... or by class name."""
+    if class_names is not None and set(names) == set(class_names):
+        return list(class_names)
+    if all(re.fullmatch("0|[1-9][0-9]*", key) for key in names) and sorted(map(int, names)) == list(range(len(names))):
+        return sorted(names, key=int)
+    wanted = "0, 1, 2, ..." + ("" if class_names is None else f" or {', '.join(class_names[:3])}, ...")
+    raise InputError(f"columns {', '.join(map(repr, names[:5]))}: not human data as known here. Give {FORMS}: {wanted}.")
+
+
+def _from_answers(columns: dict[str, Any], name: str, class_names: Sequence[str] | None) -> People:
+    missing = [key for key in ("id", "annotator", "answer") if key not in columns]
+    if missing:
+        raise InputError(f"one row per answer needs the columns id, annotator and answer; {missing[0]} is not there.")
+    if not len(columns["id"]):
+        raise InputError("there are no answers.")
+    ids = _plain_ids(columns["id"])
+    answers = _answer_classes(list(columns["answer"]), class_names)
+    seen: dict[Any, int] = {}
+    for row, key in enumerate(zip(ids.tolist(), columns["annotator"], strict=True)):
+        if seen.setdefault(key, row) != row:
+            raise InputError(f"annotator {key[1]!r} answered twice about id {key[0]!r}: rows {seen[key]} and {row}.")
+    first, where = np.unique(ids, return_inverse=True)
+    counts = np.zeros((len(first), int(answers.max()) + 1), dtype=np.int64)
+    np.add.at(counts, (where, answers), 1)
+    return People(name, first, counts=counts)
+
+
+def _answer_classes(values: list[Any], class_names: Sequence[str] | None) -> np.ndarray:
+    """(answers,) class of each answer, given as an index or a class name."""
+    place = {name: k for k, name in enumerate(class_names or [])}
+    found = np.empty(len(values), dtype=np.int64)
+    for row, value in enumerate(values):
+        if isinstance(value, str) and value in place:
+            found[row] = place[value]
+        elif isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0:
+            found[row] = value
+        elif isinstance(value, str) and value.isdecimal():
+            found[row] = int(value)
+        else:
+            hint = "" if class_names else " Names need class names: give --class-names or a run that has them."
+            raise InputError(f"an answer must be a class index or a class name, but row {row} holds {value!r}.{hint}")
+    return found
+
+
+def _unique(values: Any) -> np.ndarray:
+    ids = _plain_ids(values)
+    seen: dict[Any, int] = {}
+    for row, one in enumerate(ids.tolist()):
+        if seen.setdefault(one, row) != row:
+            raise InputError(f"ids must be unique, but {one!r} is at rows {seen[one]} and {row}.")
+    return ids
+
+
+def _plain_ids(values: Any) -> np.ndarray:
+    return check_ids([one.item() if isinstance(one, np.generic) else one for one in values], len(values))
+
+
+def _numbers(values: Any, name: str) -> np.ndarray:
+    try:
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the column {name} must hold numbers: {error}.") from error
+
+
+def _rectangular(source: Any) -> np.ndarray:
+    try:
+        array = np.asarray(source)
+    except ValueError as error:
+        raise InputError(f"human data must be rectangular: {first_line(error)}.") from error
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"human data must be numbers, got {array.dtype}.")
+    return array
+
+
+def _check_frequency(array: np.ndarray) -> np.ndarray:
+    frequency = np.asarray(array, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        bad = np.flatnonzero(((frequency < 0) | (frequency > 1)) & ~np.isnan(frequency))
+    if len(bad):
+        row = int(bad[0])
+        whole = (np.floor(frequency[bad]) == frequency[bad]).all()
+        hint = " If these are counts, divide by the number of people, or give (n, c) counts." if whole else ""
+        raise InputError(
+            f"a selection frequency must be between 0 and 1, but {len(bad)} of {len(frequency)} are not; "
+            f"row {row} holds {frequency[row]:g}.{hint}"
+        )
+    return frequency
+
+
+def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the samples and rows of the human data that belong together; refused where one side has what the other lacks."""
+    n = len(ids)
+    if people.ids is None:
+        if len(people) != n:
+            raise InputError(
+                f"{people.name}: without ids, human data must have one row per sample in the same order, "
+                f"got {len(people)} rows for {n} samples."
+            )
+        return np.arange(n), np.arange(n)
+    known = _same_kind(people, ids)
+    place = {one: row for row, one in enumerate(known)}
+    found = np.array([place.get(one, -1) for one in ids.tolist()], dtype=np.int64)
+    there = set(ids.tolist())
+    unknown = [one for one in known if one not in there]
+    absent = ids[found < 0].tolist()
+    if (absent or unknown) and not allow_missing:
+        said = []
+        if absent:
+            said.append(f"{len(absent)} of {n} samples have no human data (the first: {absent[0]!r})")
+        if unknown:
+            said.append(f"{len(unknown)} of {len(known)} human ids are not among the samples (the first: {unknown[0]!r})")
+        raise InputError(f"{people.name}: {' and '.join(said)}. Allow missing ids to use the {(found >= 0).sum()} both have.")
+    if not (found >= 0).any():
+        raise InputError(
+            f"{people.name}: no human id is among the samples; its ids look like {known[0]!r}, the samples' like {ids[0]!r}."
+        )
+    return np.flatnonzero(found >= 0), found[found >= 0]
+
+
+def _same_kind(people: People, ids: np.ndarray) -> list[Any]:
+    """The human ids as the samples write theirs: a CSV has no integers."""
+    assert people.ids is not None
+    known = people.ids.tolist()
+    if ids.dtype.kind in "iu" and known and isinstance(known[0], str):
+        if not all(re.fullmatch("-?(0|[1-9][0-9]*)", one) for one in known):
+            bad = next(one for one in known if not re.fullmatch("-?(0|[1-9][0-9]*)", one))
+            raise InputError(f"{people.name}: the samples have integer ids, but {bad!r} is none.")
+        return [int(one) for one in known]
+    if ids.dtype.kind not in "iu" and known and isinstance(known[0], int):
+        return [str(one) for one in known]
+    return known

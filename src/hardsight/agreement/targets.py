@@ -1,0 +1,117 @@
+"""What scores are compared with: how often people chose the class, how much they disagreed, or any numeric column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hardsight.agreement.models import Model
+from hardsight.agreement.people import People, match
+from hardsight.errors import InputError
+from hardsight.stats.answers import Measure, answer_entropy, selection_frequency
+
+HARD_LEVEL = {"contrast": "low", "brightness": "low", "sharpness": "low", "noise": "high", "blur": "high"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """One column to agree with. `hard` is the end at which a sample is hard for people."""
+
+    key: str  # frequency, entropy, or the name of a column
+    words: str
+    hard: str
+    rows: np.ndarray  # (m,) which rows of the model's table it speaks of
+    values: np.ndarray  # (m,) NaN where nothing is known
+    counts: np.ndarray | None = None  # (m, c) answers, or (m, 2): the given class and the others
+    labels: np.ndarray | None = None  # (m,) columns of counts
+    measure: Measure | None = None
+    no_ceiling: str = "a noise ceiling needs people's answers"
+
+    def first(self, limit: int | None) -> Target:
+        """The same for the first samples of the table."""
+        if limit is None:
+            return self
+        kept = self.rows < limit
+        counts, labels = (None if x is None else x[kept] for x in (self.counts, self.labels))
+        return replace(self, rows=self.rows[kept], values=self.values[kept], counts=counts, labels=labels)
+
+
+def human_targets(model: Model, people: People, allow_missing: bool) -> list[Target]:
+    """Selection frequency, and the entropy of the answers where counts are known."""
+    rows, of_people = _match(model, people, allow_missing)
+    people = people.take(of_people)
+    if people.counts is None:
+        assert people.frequency is not None
+        counts, why = _counts_from_frequency(people)
+        target = Target(
+            "frequency", "selection frequency", "low", rows, people.frequency, counts,
+            None if counts is None else np.zeros(len(rows), dtype=np.int64), "frequency", why,
+        )  # fmt: skip
+        return [target]
+    if not model.has("label"):
+        raise InputError(f"{model.name} has no label column: with counts, the given class must be known.")
+    labels, counts = model.labels[rows], people.counts
+    if labels.max(initial=-1) >= counts.shape[1]:
+        if people.ids is None:
+            raise InputError(
+                f"{people.name}: counts have {counts.shape[1]} classes, but labels go up to {labels.max()}; "
+                "give one column per class, in the order of the head's rows."
+            )
+        counts = np.pad(counts, ((0, 0), (0, int(labels.max()) + 1 - counts.shape[1])))  # classes nobody answered
+    chosen, entropy = selection_frequency(counts, labels), answer_entropy(counts)
+    common = {"counts": counts, "labels": labels}
+    return [
+        Target("frequency", "selection frequency", "low", rows, chosen, **common, measure="frequency"),
+        Target("entropy", "entropy of the answers", "high", rows, entropy, **common, measure="entropy"),
+    ]
+
+
+def _match(model: Model, people: People, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the model and of the people; degraded copies belong to the image they were made of."""
+    if not model.has("base_id"):
+        return match(people, model.ids, allow_missing)
+    base = np.array(model.table.column("base_id").to_pylist(), dtype=object)
+    first: dict[object, int] = {}
+    for one in base.tolist():
+        first.setdefault(one, len(first))
+    known, of_people = match(people, np.array(list(first), dtype=object), allow_missing)
+    place = dict(zip(known.tolist(), of_people.tolist(), strict=True))
+    found = np.array([place.get(first[one], -1) for one in base.tolist()])
+    return np.flatnonzero(found >= 0), found[found >= 0]
+
+
+def _counts_from_frequency(people: People) -> tuple[np.ndarray | None, str]:
+    """(n, 2) chosen and not chosen, where the number of people is known."""
+    if people.answers is None:
+        return None, "a noise ceiling needs counts, or the number of answers beside each frequency"
+    assert people.frequency is not None
+    answers = people.answers
+    bad = np.flatnonzero(~(np.isfinite(answers) & (answers >= 0) & (np.floor(answers) == answers)))
+    if len(bad):
+        raise InputError(f"{people.name}: answers must be whole numbers of people; row {bad[0]} holds {answers[bad[0]]:g}.")
+    people.frequency[answers == 0] = np.nan  # nobody looked
+    chosen = np.nan_to_num(people.frequency) * answers
+    off = np.flatnonzero(np.abs(chosen - np.rint(chosen)) > 0.05)
+    if len(off):
+        row = int(off[0])
+        raise InputError(
+            f"{people.name}: a frequency must be some of the answers over all of them, but row {row} has "
+            f"{people.frequency[row]:g} of {answers[row]:g}."
+        )
+    own = np.rint(chosen).astype(np.int64)
+    return np.stack([own, answers.astype(np.int64) - own], axis=1), ""
+
+
+def column_targets(model: Model, name: str, hard: str | None) -> Iterator[Target]:
+    """A numeric column as the target; of a level of degradation, one target for each kind."""
+    values = model.column(name)
+    if name == "level" and model.has("degradation"):
+        kinds = np.array([kind or "" for kind in model.table.column("degradation").to_pylist()], dtype=object)
+        for kind in dict.fromkeys(kinds.tolist()):
+            rows = np.flatnonzero(kinds == kind)
+            words = f"{kind} level" if kind else "level"
+            yield Target(str(kind) or name, words, hard or HARD_LEVEL.get(str(kind), "high"), rows, values[rows])
+        return
+    yield Target(name, name, hard or "high", np.arange(len(values)), values)

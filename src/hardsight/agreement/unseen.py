@@ -1,0 +1,41 @@
+"""Inputs of unseen classes (open set): which score without a label tells them from known ones?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hardsight.agreement.comparing import Row, turned
+from hardsight.agreement.models import Model
+from hardsight.errors import InputError
+from hardsight.scores import SCORES
+from hardsight.scoring import score
+from hardsight.snapshot import Snapshot
+from hardsight.stats.open_set import auroc
+
+NAMES = ("avc_predicted", "predicted_confidence", "entropy", "max_logit", "norm")
+
+
+def open_set(model: Model, unseen: Any, level: float = 0.95) -> list[Row]:
+    """AUROC of each score that needs no label: the chance that an unseen input looks harder than a known one."""
+    if model.snapshot is None:
+        raise InputError(f"{model.name}: the open set needs its head: give a run or a snapshot, not a table of scores.")
+    other = unseen if isinstance(unseen, Snapshot) else Snapshot.load(unseen, head=model.snapshot.head)
+    if other.source.width != model.snapshot.source.width:
+        raise InputError(
+            f"{other.name or 'unseen'}: its rows are {other.source.width} wide, those of {model.name} "
+            f"{model.snapshot.source.width}: extract both with the same model."
+        )
+    unlabeled = Snapshot(**{other.source.evidence: other.in_memory().values}, head=model.snapshot.head)
+    names = [name for name in NAMES if model.has(name)]
+    table = score(unlabeled, scores=names)
+    rows = []
+    for name in names:
+        known, new = (turned(x[np.isfinite(x)], SCORES[name].hard) for x in (model.column(name), table.column(name).to_numpy()))
+        found = auroc(-known, -new, level)
+        rows.append(
+            {"model": model.name, "score": name, "auroc": found.value, "low": found.low, "high": found.high}
+            | {"known": found.known, "unseen": found.unseen}
+        )
+    return rows

@@ -1,0 +1,147 @@
+"""What people said: how often they chose the given class, how much they disagreed, and how far that can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from hardsight.checks import check_labels, to_numpy
+from hardsight.errors import InputError
+from hardsight.stats.coefficients import COEFFICIENTS, Kind
+
+Measure = Literal["frequency", "entropy"]
+
+
+def check_counts(counts: Any) -> np.ndarray:
+    """(n, c) whole, non-negative numbers of answers; rows without any answer are allowed and mean nothing is known."""
+    array = to_numpy(counts)
+    if array.ndim != 2:
+        raise InputError(f"counts must be (n, c), one row per sample and one column per class, got shape {array.shape}.")
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"counts must be whole numbers, got {array.dtype}.")
+    array = array.astype(np.float64)
+    for bad, what in (
+        (~np.isfinite(array), "finite"),
+        (array < 0, "0 or more"),
+        (np.floor(array) != array, "whole numbers"),
+    ):
+        if bad.any():
+            row, column = (int(at[0]) for at in np.nonzero(bad))
+            hint = " Give relative frequencies as one column, that of the given class." if what == "whole numbers" else ""
+            raise InputError(f"counts must be {what}, but row {row} has {array[row, column]:g} for class {column}.{hint}")
+    return array.astype(np.int64)
+
+
+def selection_frequency(counts: Any, labels: Any) -> np.ndarray:
+    """(n,) b / m: how many of the m people who looked at a sample chose its given class. NaN where nobody looked.
+
+    Example:
+        >>> selection_frequency([[3, 1], [0, 0]], [0, 1])
+        array([0.75,  nan])
+    """
+    counts = check_counts(counts)
+    labels = check_labels(labels, len(counts), counts.shape[1])
+    chosen = counts[np.arange(len(counts)), np.maximum(labels, 0)].astype(np.float64)
+    answers = counts.sum(1)
+    return np.where((answers > 0) & (labels >= 0), chosen / np.maximum(answers, 1), np.nan)
+
+
+def answer_entropy(counts: Any) -> np.ndarray:
+    """(n,) entropy of the answers in nats: 0 where all agree, log c where they are spread evenly. NaN where nobody looked.
+
+    Example:
+        >>> answer_entropy([[2, 2], [5, 0]]).round(4)
+        array([0.6931, 0.    ])
+    """
+    counts = check_counts(counts)
+    return np.where(counts.sum(1) > 0, _entropy(counts), np.nan)
+
+
+def _entropy(counts: np.ndarray) -> np.ndarray:
+    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    return -(share * np.log(np.where(share > 0, share, 1.0))).sum(1) + 0.0
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """How well one half of the people predicts the other, and so the best that any score could reach."""
+
+    kind: Kind
+    split_half: float  # correlation of the two halves, mean over the splits
+    reliability: float  # of all answers together (Spearman-Brown)
+    ceiling: float  # highest correlation that a score can be expected to reach
+    splits: int
+    n: int  # samples with two answers or more
+
+
+def noise_ceiling(
+    counts: Any,
+    labels: Any,
+    *,
+    kind: Kind = "spearman",
+    of: Measure = "frequency",
+    splits: int = 100,
+    seed: int = 0,
+) -> Ceiling:
+    """Reliability of human data by halves: each sample's answers are split at random, and the halves correlated.
+
+    A half has half the answers, so Spearman-Brown takes the correlation r of halves to 2 r / (1 + r) for all of them.
+    Its square root is the highest correlation with these data that a score without any error could be expected to have.
+    For Pearson this is exact in the mean; for ranks it is an approximation.
+    """
+    return noise_ceilings(counts, labels, (kind,), of=of, splits=splits, seed=seed)[kind]
+
+
+def noise_ceilings(
+    counts: Any, labels: Any, kinds: Sequence[Kind], *, of: Measure = "frequency", splits: int = 100, seed: int = 0
+) -> dict[Kind, Ceiling]:
+    """`noise_ceiling` of several coefficients, from the same splits."""
+    counts = check_counts(counts)
+    labels = check_labels(labels, len(counts), counts.shape[1])
+    usable = (counts.sum(1) >= 2) & (labels >= 0)
+    if usable.sum() < 4:
+        raise InputError(
+            f"a split into halves needs at least 4 samples with two answers or more, got {usable.sum()} of {len(counts)}."
+        )
+    counts, labels = counts[usable], labels[usable]
+    if of == "frequency":  # only the given class against all others counts
+        own = counts[np.arange(len(counts)), labels]
+        counts, labels = np.stack([own, counts.sum(1) - own], axis=1), np.zeros(len(own), dtype=np.int64)
+    rng = np.random.default_rng(seed)
+    found: dict[Kind, list[float]] = {kind: [] for kind in kinds}
+    for _ in range(splits):
+        half = _half(counts, rng)
+        one, other = (_measure(part, labels, of) for part in (half, counts - half))
+        for kind in kinds:
+            found[kind].append(COEFFICIENTS[kind](one, other))
+    return {kind: _ceiling(kind, float(np.mean(values)), splits, len(counts)) for kind, values in found.items()}
+
+
+def _ceiling(kind: Kind, r: float, splits: int, n: int) -> Ceiling:
+    if r <= 0:
+        raise InputError(f"the two halves of the people do not agree (correlation {r:.3f}): there is nothing to reach.")
+    reliability = 2 * r / (1 + r)
+    return Ceiling(kind, r, reliability, float(np.sqrt(reliability)), splits, n)
+
+
+def _measure(counts: np.ndarray, labels: np.ndarray, of: Measure) -> np.ndarray:
+    if of == "entropy":
+        return _entropy(counts)
+    return counts[np.arange(len(counts)), labels] / counts.sum(1)
+
+
+def _half(counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(n, c) half of each row's answers, drawn without replacement; of an odd number, a coin decides who gets one more."""
+    answers = counts.sum(1)
+    wanted = (answers + rng.integers(0, 2, len(answers))) // 2
+    left = answers.copy()
+    half = np.zeros_like(counts)
+    for k in range(counts.shape[1]):  # a multivariate hypergeometric, class by class
+        left -= counts[:, k]
+        some = np.flatnonzero(counts[:, k])
+        half[some, k] = rng.hypergeometric(counts[some, k], left[some], wanted[some])
+        wanted -= half[:, k]
+    return half

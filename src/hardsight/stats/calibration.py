@@ -1,0 +1,78 @@
+"""Whether a model that says 80 % is right in 80 % of cases: reliability, ECE, and one temperature to mend it.
+
+Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+
+from hardsight.checks import as_matrix, check_labels, to_numpy
+from hardsight.errors import InputError
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Confidence against accuracy in equal bins of confidence; NaN where a bin is empty."""
+
+    edges: np.ndarray  # (bins + 1,)
+    count: np.ndarray  # (bins,)
+    confidence: np.ndarray  # (bins,) mean confidence
+    accuracy: np.ndarray  # (bins,)
+    ece: float  # mean |accuracy - confidence|, weighted by count
+
+
+def reliability(confidence: Any, correct: Any, bins: int = 15) -> Reliability:
+    """Reliability diagram and expected calibration error. Bins are open below and closed above: (0, 1/bins], ...
+
+    Args:
+        confidence: (n,) probability of the predicted class.
+        correct: (n,) whether the prediction is the given class.
+
+    Example:
+        >>> round(reliability([0.9, 0.9, 0.9, 0.9], [1, 1, 1, 0], bins=10).ece, 4)
+        0.15
+    """
+    confidence = np.asarray(to_numpy(confidence), dtype=np.float64)
+    correct = np.asarray(to_numpy(correct), dtype=np.float64)
+    if confidence.shape != correct.shape or confidence.ndim != 1:
+        raise InputError(f"confidence and correct must be (n,) both, got {confidence.shape} and {correct.shape}.")
+    if len(confidence) == 0:
+        raise InputError("calibration needs at least one sample.")
+    if not ((confidence >= 0) & (confidence <= 1)).all():
+        row = int(np.flatnonzero(~((confidence >= 0) & (confidence <= 1)))[0])
+        raise InputError(f"confidence must be a probability, but row {row} holds {confidence[row]}.")
+    edges = np.linspace(0.0, 1.0, bins + 1)
+    place = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
+    count = np.bincount(place, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        mean, right = (np.bincount(place, weights=values, minlength=bins) / count for values in (confidence, correct))
+    ece = float(np.nansum(count * np.abs(right - mean)) / len(confidence))
+    return Reliability(edges, count, mean, right, ece)
+
+
+def fit_temperature(logits: Any, labels: Any) -> float:
+    """The temperature T at which softmax(logits / T) has the smallest cross-entropy on these (n, c) logits.
+
+    Above 1, the model was too sure of itself. The predicted class does not change.
+    """
+    logits = np.asarray(to_numpy(as_matrix(logits, "logits")), dtype=np.float64)
+    labels = check_labels(labels, len(logits), logits.shape[1])
+    known = labels >= 0
+    logits, labels = logits[known], labels[known]
+    if len(logits) == 0:
+        raise InputError("a temperature is fitted to labeled samples, and there are none.")
+    if not np.isfinite(logits).all():
+        raise InputError(f"logits must be finite; row {int(np.flatnonzero(~np.isfinite(logits).all(1))[0])} is not.")
+    rows = np.arange(len(logits))
+
+    def cross_entropy(log_temperature: float) -> float:
+        return float(-log_softmax(logits / np.exp(log_temperature), axis=1)[rows, labels].mean())
+
+    best = minimize_scalar(cross_entropy, bounds=(-5.0, 5.0), method="bounded", options={"xatol": 1e-6})
+    return float(np.exp(best.x))

@@ -1,0 +1,181 @@
+"""Pearson, Spearman and Kendall, with an interval and a p value; ties share their mean rank, and Kendall is tau-b.
+
+A coefficient that does not exist (a constant column, too few samples) is an `InputError` that says why, never a NaN.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from scipy import special
+from scipy import stats as scipy_stats
+
+from hardsight.checks import to_numpy
+from hardsight.errors import InputError
+
+Kind = Literal["spearman", "pearson", "kendall"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+FEWEST = 4  # samples below which Fisher's z has no variance
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """One coefficient: its value, interval, Fisher's z and the two-sided p of no correlation at all."""
+
+    kind: Kind
+    value: float
+    low: float
+    high: float
+    fisher_z: float
+    p: float
+    n: int
+
+
+def pearson(x: Any, y: Any) -> float:
+    """Pearson's correlation of two (n,) columns.
+
+    Example:
+        >>> pearson([1, 2, 3], [1, 3, 2])
+        0.5
+    """
+    return _pearson(*check_columns(x, y))
+
+
+def spearman(x: Any, y: Any) -> float:
+    """Spearman's rank correlation of two (n,) columns: Pearson's of their ranks, ties at their mean rank.
+
+    Example:
+        >>> spearman([1, 2, 300], [1, 3, 2])
+        0.5
+    """
+    x, y = check_columns(x, y)
+    return _pearson(scipy_stats.rankdata(x), scipy_stats.rankdata(y))
+
+
+def kendall(x: Any, y: Any) -> float:
+    """Kendall's tau-b of two (n,) columns: concordant minus discordant pairs, corrected for ties.
+
+    Example:
+        >>> round(kendall([1, 2, 3], [1, 3, 2]), 4)  # two pairs of three agree
+        0.3333
+    """
+    return float(scipy_stats.kendalltau(*check_columns(x, y)).statistic)
+
+
+COEFFICIENTS: dict[Kind, Callable[[Any, Any], float]] = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
+
+
+def correlate_columns(kind: Kind, x: Any, y: Any, level: float = 0.95) -> Coefficient:
+    """A coefficient of two (n,) columns with its interval and p.
+
+    p is that of Student's t for Pearson and Spearman and of SciPy's tie-corrected normal for Kendall.
+    """
+    x, y = check_columns(x, y)
+    n = len(x)
+    if n < FEWEST:
+        raise InputError(f"a coefficient with an interval needs at least {FEWEST} samples, got {n}.")
+    if kind == "kendall":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a p so small that it underflows
+            both = scipy_stats.kendalltau(x, y)
+        value, p = float(both.statistic), float(both.pvalue)
+    else:
+        value = COEFFICIENTS[kind](x, y)
+        beside = (1 - value) * (1 + value)
+        p = 2 * float(special.stdtr(n - 2, -abs(value) * math.sqrt((n - 2) / beside))) if beside > 0 else 0.0  # Student's t
+    low, high = interval(kind, value, n, level)
+    return Coefficient(kind, value, low, high, math.atanh(value) if abs(value) < 1 else math.copysign(math.inf, value), p, n)
+
+
+def fisher_z(r: float) -> float:
+    """Fisher's transform atanh(r), in which a coefficient's error hardly depends on its value.
+
+    Example:
+        >>> round(fisher_z(0.36), 3)
+        0.377
+    """
+    if not -1 < r < 1:
+        raise InputError(f"Fisher's z needs a coefficient between -1 and 1, got {r}.")
+    return math.atanh(r)
+
+
+def standard_error(kind: Kind, r: float, n: int) -> float:
+    """Standard error of Fisher's z of a coefficient r of n samples.
+
+    1 / (n - 3) for Pearson; (1 + r^2 / 2) / (n - 3) for Spearman (Bonett and Wright, 2000); 0.437 / (n - 4) for Kendall
+    (Fieller, Hartley and Pearson, 1957).
+    """
+    least = 5 if kind == "kendall" else 4
+    if n < least:
+        raise InputError(f"the error of Fisher's z needs at least {least} samples for {kind.capitalize()}, got {n}.")
+    variance = {"pearson": 1 / (n - 3), "spearman": (1 + r * r / 2) / (n - 3), "kendall": 0.437 / max(n - 4, 1)}
+    return math.sqrt(variance[kind])
+
+
+def interval(kind: Kind, r: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Confidence interval of a coefficient through Fisher's z.
+
+    Example:
+        >>> [round(end, 3) for end in interval("pearson", 0.5, 103)]
+        [0.339, 0.632]
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level must be between 0 and 1, such as 0.95, got {level}.")
+    if not -1 < r < 1:
+        return float(r), float(r)
+    try:
+        half = -special.ndtri((1 - level) / 2) * standard_error(kind, r, n)
+    except InputError:  # four samples and Kendall: nothing is excluded
+        return -1.0, 1.0
+    return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+
+
+def holm(p: Any) -> np.ndarray:
+    """(k,) p values corrected for k tests (Holm, 1979); NaN stays NaN and does not count.
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03])
+        array([0.03, 0.06, 0.06])
+    """
+    p = np.asarray(p, dtype=np.float64)
+    known = np.flatnonzero(~np.isnan(p))
+    if ((p[known] < 0) | (p[known] > 1)).any():
+        raise InputError("p values must be between 0 and 1.")
+    order = known[np.argsort(p[known], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)  # the smallest times k, the next times k - 1, ...
+    corrected = np.full(len(p), np.nan)
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return corrected
+
+
+def check_columns(x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> tuple[np.ndarray, np.ndarray]:
+    """Two float64 columns of one length, finite, of two samples or more, neither of them constant."""
+    columns = []
+    for column, name in zip((x, y), names, strict=True):
+        array = np.asarray(to_numpy(column), dtype=np.float64)
+        if array.ndim != 1:
+            raise InputError(f"{name} must be one-dimensional, got shape {array.shape}.")
+        columns.append(array)
+    first, second = columns
+    if len(first) != len(second):
+        raise InputError(f"{names[0]} and {names[1]} must be of one length, got {len(first)} and {len(second)}.")
+    if len(first) < 2:
+        raise InputError(f"a correlation needs at least two samples, got {len(first)}.")
+    for array, name in zip(columns, names, strict=True):
+        bad = np.flatnonzero(~np.isfinite(array))
+        if len(bad):
+            raise InputError(f"{name} must be finite, but {len(bad)} of {len(array)} values are not; the first is row {bad[0]}.")
+        if array.min() == array.max():
+            raise InputError(f"{name} is constant ({array[0]:g}), and a constant correlates with nothing.")
+    return first, second
+
+
+def _pearson(x: np.ndarray, y: np.ndarray) -> float:
+    x, y = x - x.mean(), y - y.mean()
+    x, y = x / np.abs(x).max(), y / np.abs(y).max()  # so that no square over- or underflows
+    return float(np.clip(x @ y / math.sqrt((x @ x) * (y @ y)), -1.0, 1.0))

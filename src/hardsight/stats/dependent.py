@@ -1,0 +1,121 @@
+"""Two scores against one target on the same samples: tests of dependent, overlapping correlations.
+
+    a   correlation of the target with the first score
+    b   correlation of the target with the second score
+    c   correlation of the two scores with each other
+    n   samples
+
+Turn the scores so that both should correlate with the target in one direction: -AVH beside confidence. All of these
+assume normal data and Pearson's coefficient. For ranks they are approximations, and `bootstrap` is the one to trust.
+Formulas after Williams (1959), Dunn and Clark (1969), Steiger (1980), Meng, Rosenthal and Rubin (1992), Hittner et al.
+(2003) and Zou (2007).
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy import special
+
+from hardsight.errors import InputError
+from hardsight.stats.coefficients import fisher_z
+from hardsight.stats.independent import Outcome, outcome
+
+
+def williams(a: float, b: float, c: float, n: int) -> Outcome:
+    """Williams' t with n - 3 degrees of freedom.
+
+    Example:
+        >>> round(williams(0.3, 0.4, 0.5, 100).statistic, 4)
+        -1.0767
+    """
+    determinant = _check(a, b, c, n)
+    mean = (a + b) / 2
+    spread = 2 * (n - 1) / (n - 3) * determinant + mean**2 * (1 - c) ** 3
+    return outcome((a - b) * math.sqrt((n - 1) * (1 + c) / spread), df=n - 3)
+
+
+def steiger(a: float, b: float, c: float, n: int) -> Outcome:
+    """Steiger's z: Dunn and Clark's with the covariance at the mean of the two coefficients."""
+    _check(a, b, c, n)
+    mean = (a + b) / 2
+    return _fisher_difference(a, b, _covariance(mean, mean, c), n)
+
+
+def dunn_clark(a: float, b: float, c: float, n: int) -> Outcome:
+    """Dunn and Clark's z: the difference of Fisher's z's over its error, their covariance taken at a and b."""
+    _check(a, b, c, n)
+    return _fisher_difference(a, b, _covariance(a, b, c), n)
+
+
+def hittner(a: float, b: float, c: float, n: int) -> Outcome:
+    """Hittner's z: Steiger's with the mean taken in Fisher's z."""
+    _check(a, b, c, n)
+    mean = math.tanh((fisher_z(a) + fisher_z(b)) / 2)
+    return _fisher_difference(a, b, _covariance(mean, mean, c), n)
+
+
+def meng(a: float, b: float, c: float, n: int) -> Outcome:
+    """Meng, Rosenthal and Rubin's z."""
+    _check(a, b, c, n)
+    return outcome((fisher_z(a) - fisher_z(b)) / _meng_error(a, b, c, n))
+
+
+def meng_interval(a: float, b: float, c: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Meng, Rosenthal and Rubin's interval of atanh(a) - atanh(b)."""
+    _check(a, b, c, n)
+    difference, half = fisher_z(a) - fisher_z(b), _quantile(level) * _meng_error(a, b, c, n)
+    return difference - half, difference + half
+
+
+def zou(a: float, b: float, c: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Zou's interval of a - b, from the intervals of a and of b and the correlation of their errors.
+
+    Example:
+        >>> [round(end, 3) for end in zou(0.396, 0.179, 0.088, 66)]
+        [-0.093, 0.517]
+    """
+    _check(a, b, c, n)
+    half = _quantile(level) / math.sqrt(n - 3)
+    l1, u1 = math.tanh(fisher_z(a) - half), math.tanh(fisher_z(a) + half)
+    l2, u2 = math.tanh(fisher_z(b) - half), math.tanh(fisher_z(b) + half)
+    s = ((c - a * b / 2) * (1 - a**2 - b**2 - c**2) + c**3) / ((1 - a**2) * (1 - b**2))
+    below = (a - l1) ** 2 + (u2 - b) ** 2 - 2 * s * (a - l1) * (u2 - b)
+    above = (u1 - a) ** 2 + (b - l2) ** 2 - 2 * s * (u1 - a) * (b - l2)
+    return a - b - math.sqrt(max(below, 0.0)), a - b + math.sqrt(max(above, 0.0))
+
+
+def _covariance(a: float, b: float, c: float) -> float:
+    """Correlation of the errors of atanh a and atanh b."""
+    return (c * (1 - a**2 - b**2) - a * b * (1 - a**2 - b**2 - c**2) / 2) / ((1 - a**2) * (1 - b**2))
+
+
+def _fisher_difference(a: float, b: float, s: float, n: int) -> Outcome:
+    return outcome((fisher_z(a) - fisher_z(b)) * math.sqrt((n - 3) / (2 - 2 * s)))
+
+
+def _meng_error(a: float, b: float, c: float, n: int) -> float:
+    square = (a**2 + b**2) / 2
+    f = min(1.0, (1 - c) / (2 * (1 - square)))
+    h = (1 - f * square) / (1 - square)
+    return math.sqrt(2 * (1 - c) * h / (n - 3))
+
+
+def _quantile(level: float) -> float:
+    if not 0 < level < 1:
+        raise InputError(f"level must be between 0 and 1, such as 0.95, got {level}.")
+    return float(-special.ndtri((1 - level) / 2))
+
+
+def _check(a: float, b: float, c: float, n: int) -> float:
+    """The determinant of the three correlations, which no data can make negative."""
+    for name, r in (("a", a), ("b", b), ("c", c)):
+        if not -1 < r < 1:
+            hint = " The two scores order the samples alike: there is nothing to compare." if name == "c" and r >= 1 else ""
+            raise InputError(f"{name} must be a coefficient between -1 and 1, got {r}.{hint}")
+    if n < 4:
+        raise InputError(f"a test of dependent correlations needs at least 4 samples, got {n}.")
+    determinant = 1 + 2 * a * b * c - a**2 - b**2 - c**2
+    if determinant < -1e-9:
+        raise InputError(f"no data has the three correlations {a:g}, {b:g} and {c:g}: their determinant is {determinant:.3g}.")
+    return max(determinant, 0.0)

@@ -1,0 +1,53 @@
+"""Tables 2 and 6 to 9 of the AVH paper, as printed, computed again from their own coefficients.
+
+The paper compares two correlations of the same images by the test for independent groups, one-sided, and cuts the z
+values off instead of rounding them. Eleven of its twelve rows follow from the coefficients it prints. One does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hardsight.stats.coefficients import Kind
+from hardsight.stats.independent import Outcome, fisher_test
+
+PAPER_SAMPLES = 29987
+
+
+@dataclass(frozen=True)
+class PrintedRow:
+    """One row: coefficients of AVH and of model confidence, and the z and p beside them."""
+
+    table: int
+    model: str
+    kind: Kind
+    avh: float
+    confidence: float
+    z: str  # with the digits it has on paper
+    p: str
+
+    @property
+    def recomputed(self) -> Outcome:
+        return fisher_test(self.avh, self.confidence, PAPER_SAMPLES)
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the printed z follows from the printed coefficients, cut off at its last digit."""
+        digits = len(self.z.partition(".")[2])
+        return int(self.recomputed.statistic * 10**digits) == round(float(self.z) * 10**digits)
+
+
+PRINTED = (
+    PrintedRow(2, "ResNet-50", "spearman", 0.360, 0.325, "4.85", "<.00001"),
+    PrintedRow(2, "ResNet-50", "pearson", 0.385, 0.341, "6.2", "<.00001"),
+    PrintedRow(2, "ResNet-50", "kendall", 0.257, 0.231, "3.38", ".0003"),
+    PrintedRow(6, "AlexNet", "spearman", 0.339, 0.325, "1.92", ".027"),
+    PrintedRow(6, "AlexNet", "pearson", 0.324, 0.310, "1.90", ".028"),
+    PrintedRow(6, "AlexNet", "kendall", 0.244, 0.230, "1.81", ".035"),
+    PrintedRow(7, "VGG-19", "spearman", 0.349, 0.335, "1.94", ".026"),
+    PrintedRow(7, "VGG-19", "pearson", 0.358, 0.343, "2.09", ".018"),
+    PrintedRow(7, "VGG-19", "kendall", 0.244, 0.229, "1.94", ".026"),
+    PrintedRow(9, "DenseNet-121", "spearman", 0.367, 0.329, "6.2", "<.00001"),  # the z of ResNet-50's Pearson row
+    PrintedRow(9, "DenseNet-121", "pearson", 0.390, 0.347, "6.09", "<.00001"),
+    PrintedRow(9, "DenseNet-121", "kendall", 0.262, 0.234, "3.65", ".0001"),
+)  # Table 8 repeats Table 2

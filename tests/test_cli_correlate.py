@@ -1,0 +1,171 @@
+"""`hardsight correlate`: what is said, what is written, what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+import hardsight
+from hardsight import Snapshot
+from hardsight.table import write_table
+from test_agreement import COUNTS, FEATURES, FREQUENCY, IDS, LABELS, SNAPSHOT, TABLE, WEIGHT, C, D, degraded
+
+Cli = Callable[..., Any]
+QUICK = ("--replicates", 40, "--permutations", 40)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a snapshot and what people said."""
+    SNAPSHOT.save(tmp_path / "net.npz")
+    np.save(tmp_path / "counts.npy", COUNTS)
+    np.save(tmp_path / "frequency.npy", FREQUENCY)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_screen_says_it_all(cli: Cli, here: Path) -> None:
+    done = cli("correlate", "net.npz", "--human", "counts.npy", *QUICK)
+    assert done.code == 0 and done.err == ""
+    found = hardsight.correlate(SNAPSHOT, COUNTS, replicates=40, permutations=40)
+    row = found.of().single("avh")
+    assert "net against selection frequency: n = 300, hard where low, accuracy" in done.out
+    assert re.search(rf"avh +\+{row['agreement']:.3f} +\[\+{row['bootstrap_low']:.3f}, \+{row['bootstrap_high']:.3f}\]", done.out)
+    assert "noise ceiling: halves of the people correlate at" in done.out and "[0.8, 1]" in done.out
+    assert "Which test to trust: the paired bootstrap" in done.out
+    for word in ("Williams", "Steiger", "Meng", "Holm p", "permut. p", "H1", "H2", "H3", "H4", "D5", "calibration of net: ECE"):
+        assert word in done.out
+    assert "easy for people, hard for the model" in done.out
+    assert sorted(path.name for path in here.iterdir()) == ["counts.npy", "frequency.npy", "net.npz"]  # nothing unless asked
+    assert "nan" not in done.out.lower()
+
+
+def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> None:
+    (here / "images").mkdir()
+    for one in IDS[:-1]:
+        Image.fromarray(np.zeros((8, 8), np.uint8)).save(here / "images" / f"{one}.png")
+    pq.write_table(pa.table({"id": IDS, "path": [f"{one}.png" for one in IDS]}), here / "images" / "index.parquet")
+    words = ("correlate", "net.npz", "--human", "counts.npy", *QUICK, "--images", "images/index.parquet")
+    done = cli(*words, "-o", "out")
+    assert done.code == 0 and "wrote out" in done.out, done.err
+    names = {path.relative_to(here / "out").as_posix() for path in (here / "out").rglob("*") if path.is_file()}
+    assert names - {".lock"} == {
+        "start.json", "run.json", "correlations.json", "table1.csv", "pairs.csv", "hypotheses.csv", "models.csv", "ceilings.csv",
+        "calibration.csv", "disagreement.csv", "table1.tex", "pairs.tex",
+        "figures/net-frequency.png", "figures/net-reliability.png", "figures/net-disagreement.png",
+    }  # fmt: skip
+    told = json.loads((here / "out" / "correlations.json").read_text())
+    rows = list(csv.DictReader((here / "out" / "table1.csv").read_text().splitlines()))
+    assert len(rows) == len(told["table1"]) and float(rows[0]["agreement"]) == pytest.approx(told["table1"][0]["agreement"])
+    assert len(told["pairs"]) == 63 and told["calibration"][0]["before"]["ece"] > 0
+    assert told["disagreement"][0]["counts"].keys() == {
+        "easy for both", "hard for both", "easy for people, hard for the model", "hard for people, easy for the model",
+    }  # fmt: skip
+    for name in names:
+        if name.endswith(".png"):
+            with Image.open(here / "out" / name) as picture:
+                assert min(picture.size) > 300
+    before = {name: (here / "out" / name).read_bytes() for name in names if name not in ("run.json", ".lock")}
+    assert cli(*words, "-o", "out").code == 0  # the same command writes the same bytes
+    assert {name: (here / "out" / name).read_bytes() for name in before} == before
+    other = cli(*words, "--seed", 1, "-o", "out")
+    assert other.code == 2 and "seed was 0 and is 1" in other.err
+
+
+def test_everything_at_once(cli: Cli, here: Path) -> None:
+    rng = np.random.default_rng(5)
+    other = Snapshot(FEATURES, WEIGHT + 0.2 * rng.normal(size=(C, D)), LABELS, ids=IDS)
+    other.save(here / "other.npz")
+    Snapshot(rng.normal(size=(60, D))).save(here / "unseen.npz")
+    (here / "super.csv").write_text("class,superclass\nant,insect\nbee,insect\ncat,mammal\ndog,mammal\n")
+    done = cli(
+        "correlate", "net.npz", "other.npz", "--human", "counts.npy", *QUICK, "--unseen", "unseen.npz",
+        "--superclasses", "super.csv", "--by", "label", "--bins", "0,0.5,1", "--level", 0.9, "--top", 3, "-o", "out",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    for words in (
+        "Models side by side",
+        "ensemble",
+        "Unseen classes",
+        "Within groups",
+        "Within superclasses",
+        "mammal",
+        "90 %",
+        "[0.5, 1]",
+    ):
+        assert words in done.out, words
+    names = {path.name for path in (here / "out").rglob("*") if path.is_file()}
+    assert {"models.png", "net-superclasses.png", "open_set.csv", "groups.csv", "superclasses.csv", "coarse_table1.csv"} <= names
+    told = json.loads((here / "out" / "correlations.json").read_text())
+    assert {row["model"] for row in told["open_set"]} == {"net", "other"} and told["coarse"]["superclasses"]
+
+
+def test_degradation_levels(cli: Cli, here: Path) -> None:
+    write_table(degraded(), here / "degraded.parquet")
+    done = cli("correlate", "degraded.parquet", "--against", "level", "--scores", "avh,norm", *QUICK, "-o", "out")
+    assert done.code == 0 and "against contrast level" in done.out and "against noise level" in done.out
+    assert "copies of the same images" in done.out and "hard for people" not in done.out
+    assert {path.name for path in (here / "out" / "figures").iterdir()} == {"degraded-contrast.png", "degraded-noise.png"}
+
+
+def test_epochs_of_a_run(cli: Cli, here: Path) -> None:
+    run = here / "run"
+    (run / "dynamics").mkdir(parents=True)
+    write_table(TABLE, run / "scores.parquet")
+    for epoch in (1, 2, 10):
+        columns = TABLE.select(["id", "label", "avh", "norm", "confidence"])
+        pq.write_table(columns, run / "dynamics" / f"epoch={epoch:04d}.parquet")
+    done = cli("correlate", "run", "--human", "counts.npy", *QUICK, "--epochs", "-o", "out")
+    assert done.code == 0 and "Epochs (Observation 3)" in done.out and "0010" in done.out, done.err
+    assert (here / "out" / "figures" / "epochs.png").is_file() and (here / "out" / "checkpoints.csv").is_file()
+    assert "no dynamics" in cli("correlate", "net.npz", "--human", "counts.npy", "--epochs").err
+
+
+def test_a_table_of_scores_alone_is_enough(cli: Cli, here: Path) -> None:
+    write_table(TABLE.select(["id", "label", "predicted", "status", "avh", "confidence"]), here / "scores.csv")
+    done = cli("correlate", "scores.csv", "--human", "frequency.npy", *QUICK)
+    assert done.code == 0 and "confidence" in done.out and "calibration" not in done.out
+
+
+def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
+    names = ["\x1b[31mant", "bee\u202e", "cat", "dog"]
+    Snapshot(FEATURES, WEIGHT, LABELS, ids=IDS, class_names=names).save(here / "loud.npz")
+    done = cli("correlate", "loud.npz", "--human", "counts.npy", *QUICK, "--by", "label")
+    assert done.code == 0 and "\x1b" not in done.out and "\u202e" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (["net.npz"], "give --human FILE"),
+        (["net.npz", "--human", "absent.npy"], "absent.npy does not exist"),
+        (["absent", "--human", "counts.npy"], "absent does not exist"),
+        (["net.npz", "--human", "short.npy"], "got 299 rows for 300 samples"),
+        (["net.npz", "--human", "negative.npy"], "negative.npy: counts must be 0 or more"),
+        (["net.npz", "--human", "counts.npy", "--bins", "a,b"], "--bins must be numbers"),
+        (["net.npz", "--human", "counts.npy", "--scores", "hardness"], "no score 'hardness'"),
+        (["net.npz", "--human", "counts.npy", "--against", "norm"], "one of the two"),
+        (["net.npz", "--human", "counts.npy", "--by", "mood"], "no column 'mood'"),
+        (["net.npz", "--human", "counts.npy", "--images", "counts.npy"], "images|shape|image"),
+        (["net.npz", "--human", "counts.npy", "--replicates", "1"], "replicates"),
+        (["net.npz", "--human", "frequency.npy", "--superclasses", "s.csv"], "superclasses need counts"),
+    ],
+)
+def test_what_is_refused(cli: Cli, here: Path, words: list[str], match: str) -> None:
+    np.save(here / "short.npy", FREQUENCY[1:])
+    np.save(here / "negative.npy", -COUNTS - 1)
+    (here / "s.csv").write_text("class,superclass\n0,a\n1,a\n2,b\n3,b\n")
+    before = sorted(path.name for path in here.iterdir())
+    done = cli("correlate", *words, "-o", "out", *(() if "--replicates" in words else QUICK))
+    assert done.code == 2 and re.search(match, done.err) and "Traceback" not in done.err, done.err
+    assert sorted(path.name for path in here.iterdir()) == before and done.out == ""
