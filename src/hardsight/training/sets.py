@@ -101,8 +101,8 @@ def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
             raise FileError(f"{path}: training on features needs labels beside them.")
         names = [str(name) for name in np.asarray(arrays["class_names"])] if "class_names" in arrays else None
         some = slice(None) if options.get("limit") is None else np.arange(min(len(arrays["features"]), options["limit"]))
-        ids = arrays["ids"][:][some] if "ids" in arrays else None
-        return ArrayInputs(np.asarray(arrays["features"])[some], np.asarray(arrays["labels"])[some], ids, names)
+        given = np.asarray(arrays["ids"])[some] if "ids" in arrays else None
+        return ArrayInputs(np.asarray(arrays["features"])[some], np.asarray(arrays["labels"])[some], given, names)
     return open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
 
 
