@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def num_processes() -> int:
@@ -98,6 +98,13 @@ def _gathered_bytes(content: bytes, device: torch.device) -> list[bytes]:
     if num_processes() == 1:
         return [content]
     return [one.cpu().numpy().tobytes() for one in _collected(x, _counts(len(x), device))]
+
+
+def same_buffers(module: nn.Module) -> None:
+    """Buffers as the first process has them: batch statistics have drifted apart since they were last made one."""
+    if num_processes() > 1:
+        for buffer in module.buffers():
+            dist.broadcast(buffer, 0)
 
 
 def told_by_first(value: int, device: torch.device) -> int:

@@ -112,6 +112,8 @@ def _own_splits(
     """The split to train on, and the data's other ones to watch if nothing else was asked for."""
     splits = data.columns.get("split")
     if splits is None:
+        if split is not None:
+            raise InputError(f"the data has no splits, so there is no {split!r} to train on: leave split out.")
         return _limited(data, limit), {}
     wanted = split or "train"
     if isinstance(spec, str) and spec.startswith("digits:"):
