@@ -92,7 +92,7 @@ def contents(run: Path) -> dict[str, bytes]:
 def killed_and_resumed(folder: Path, kills: list[int]) -> list[str]:
     command = [sys.executable, "-W", "ignore", "-c", KILLED, str(folder), ",".join(map(str, kills))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=folder, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, cwd=folder, env=environment)
     assert done.returncode == 0 and not done.stderr, done.stderr
     return done.stdout.splitlines()
 
