@@ -41,9 +41,9 @@ def without_batch_norm(num_classes=10):
 KILLED = """
 import os, signal, sys
 os.environ["OMP_NUM_THREADS"] = "1"
+import sklearn.datasets, torch._dynamo  # what each child would load again
 from hardsight import training
 import hardsight.training.running
-from hardsight.extraction import PART_NUMBERS
 
 folder, kills = sys.argv[1], [int(n) for n in sys.argv[2].split(",")]
 replace = os.replace
@@ -112,7 +112,7 @@ def check_kills(folder: Path, kills: list[int]) -> None:
 
 
 def test_killed_at_some_files(nets: Path) -> None:
-    check_kills(nets, [3, 8, 14])
+    check_kills(nets, [4, 13])
 
 
 @pytest.mark.slow
