@@ -205,7 +205,9 @@ def _named(score: np.ndarray, target: np.ndarray, name: str, of: Target, part: s
     """The two columns, or why they have no correlation, in the words of the user's table."""
     where = "" if part == "all" else f" in {part}"
     if len(score) < 4:
-        raise InputError(f"{len(score)} samples{where}; a coefficient with an interval needs at least 4")
+        raise InputError(
+            f"{len(score)} {'sample' if len(score) == 1 else 'samples'}{where}; a coefficient with an interval needs at least 4"
+        )
     for column, words in ((score, name), (target, of.words)):
         if np.ptp(column) == 0:
             raise InputError(f"{words} is the same for all {len(score)} samples{where}")
