@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.agreement import Correlations, correlate
 from hardsight.data.degradation import Degradation, degrade, degraded_id, parse_degradations
 from hardsight.errors import require
 from hardsight.head import Head
@@ -26,6 +25,7 @@ from hardsight.table import Summary, hardest, read_scores, write_table
 from hardsight.writing import replacing, write_json
 
 if TYPE_CHECKING:
+    from hardsight.agreement import Correlations
     from hardsight.models.digits import DigitsCNN
 
 NAMES = [str(digit) for digit in range(10)]
@@ -71,6 +71,8 @@ def run_demo(directory: Path, *, seed: int = 0, progress: Callable[[int, int], N
 
 def against_degradation(directory: Path) -> Correlations:
     """Scores against the level of degradation: contrast and noise, each image at five levels."""
+    from hardsight.agreement import correlate
+
     return correlate({"demo": directory / "degraded.parquet"}, against="level", scores=COMPARED, replicates=300, permutations=20)
 
 
