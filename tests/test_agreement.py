@@ -409,7 +409,7 @@ def test_rows_without_numbers_are_left_out_and_counted() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_samples_are_null_with_a_reason(n: int) -> None:
     found = correlate(TABLE.slice(0, n), FREQUENCY[:n], scores="avh,norm", **FEW)
-    assert nulls(found)["avh", "all"].startswith(f"{n} samples") and len(found.pairs()) == 0
+    assert nulls(found)["avh", "all"].startswith(f"{n} sample") and len(found.pairs()) == 0
     json.dumps(found.to_dict(), allow_nan=False)
 
 

@@ -105,7 +105,15 @@ def test_everything_at_once(cli: Cli, here: Path) -> None:
     ):
         assert words in done.out, words
     names = {path.name for path in (here / "out").rglob("*") if path.is_file()}
-    assert {"models.png", "net-superclasses.png", "open_set.csv", "groups.csv", "superclasses.csv", "coarse_table1.csv"} <= names
+    assert {
+        "models.png",
+        "net-superclasses.png",
+        "net-superclass-norm.png",
+        "open_set.csv",
+        "groups.csv",
+        "superclasses.csv",
+        "coarse_table1.csv",
+    } <= names
     told = json.loads((here / "out" / "correlations.json").read_text())
     assert {row["model"] for row in told["open_set"]} == {"net", "other"} and told["coarse"]["superclasses"]
 

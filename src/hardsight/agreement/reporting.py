@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hardsight.agreement import latex
 from hardsight.agreement.calibrated import Calibration
-from hardsight.agreement.comparing import Row
+from hardsight.agreement.comparing import Agreement, Row
 from hardsight.agreement.correlations import Correlations
 from hardsight.agreement.disagreement import MODEL_HARD, PEOPLE_HARD, Disagreement
 from hardsight.run import Run
@@ -129,12 +129,34 @@ def _figures(folder: Path, found: Correlations, beside: Beside) -> list[Path]:
     if beside.coarse is not None:
         for one in beside.coarse.main:
             drawn[f"{_file(one.model)}-superclasses"] = beside.coarse.draw(one)
+            drawn[f"{_file(one.model)}-superclass-norm"] = _norm_by_superclass(beside, one)
     paths = []
     for name, figure in drawn.items():
         paths.append(folder / f"{name}.png")
         with replacing(paths[-1]) as temporary:
             figure.savefig(temporary, format="png", metadata={"Software": None})
     return paths
+
+
+def _norm_by_superclass(beside: Beside, one: Agreement) -> Figure:
+    """Figure 19: the norm against the frequency, inside the superclasses with the most, the middle and the fewest samples."""
+    from hardsight.plots.agreement import histograms
+
+    assert beside.coarse is not None
+    name = "norm" if "norm" in one.scores else next(iter(one.scores))
+    model = next(opened for opened in beside.coarse.opened if opened.name == one.model)
+    names, label = model.class_names or [], model.labels[one.rows]
+    sizes = {k: int((label == k).sum()) for k in range(len(names))}
+    order = sorted((k for k in sizes if sizes[k]), key=lambda k: -sizes[k])
+    shown = list(dict.fromkeys([order[0], order[len(order) // 2], order[-1]]))
+    told = {(row["model"], row["group"], row["score"]): row["agreement"] for row in beside.coarse_groups}
+    panels = []
+    for k in shown:
+        r = told.get((one.model, names[k], name))
+        words = "no coefficient" if r is None else f"agreement {r:+.3f}"
+        panels.append((name, one.scores[name][label == k], f"{names[k]}, n = {sizes[k]}: {words}"))
+    values = [one.values[label == k] for k in shown]
+    return histograms(panels, values, target=one.target.words, title=f"{one.model}, within superclasses")
 
 
 def _captioned(rows: Sequence[Row], one: Disagreement, images: Callable[[Any], Any]) -> list[tuple[Any, str]]:

@@ -20,7 +20,12 @@ FEW = 20  # samples below which a bin says little
 
 
 def histograms(
-    columns: Sequence[tuple[str, np.ndarray, str]], values: np.ndarray, *, target: str, title: str, across: int = 4
+    columns: Sequence[tuple[str, np.ndarray, str]],
+    values: np.ndarray | Sequence[np.ndarray],
+    *,
+    target: str,
+    title: str,
+    across: int = 4,
 ) -> Figure:
     """One 2-D histogram per score against the target; the darker, the more samples, on a logarithmic scale.
 
@@ -28,7 +33,7 @@ def histograms(
 
     Args:
         columns: name of the score, its (n,) values and what to write above it.
-        values: (n,) the target.
+        values: (n,) the target; or one such array for each panel.
         target: its name, for the axis.
         title: one line on top.
         across: panels in a row.
@@ -41,19 +46,22 @@ def histograms(
     figure = Figure(figsize=(1.1 + 3.5 * across, 0.5 + 3.2 * down), layout="constrained", dpi=120)
     figure.suptitle(f"{title}; the line is the median", fontsize=11)
     axes = np.atleast_1d(figure.subplots(down, across, squeeze=False)).ravel()
-    edges = _edges(values)
-    grids = [np.histogram2d(values, column, bins=[edges, _span(column)]) for _, column, _ in columns]
+    targets = [values] * len(columns) if isinstance(values, np.ndarray) else list(values)
+    grids = [
+        np.histogram2d(own, column, bins=[_edges(own), _span(column)])
+        for (_, column, _), own in zip(columns, targets, strict=True)
+    ]
     most = max(float(grid.max()) for grid, _, _ in grids)
     drawn: Any = None
-    for place, (name, column, words), (grid, x, y) in zip(axes, columns, grids, strict=False):
+    for place, (name, column, words), own, (grid, x, y) in zip(axes, columns, targets, grids, strict=False):
         levels = len(x) - 1
-        x_edges = np.arange(levels + 1) if _is_levels(values) else x
+        x_edges = np.arange(levels + 1) if _is_levels(own) else x
         drawn = place.pcolormesh(
             x_edges, y, np.ma.masked_equal(grid.T, 0), cmap=COLOURS, norm=LogNorm(1, max(most, 2)), rasterized=True
         )
-        if _is_levels(values):
-            place.set_xticks(np.arange(levels) + 0.5, [f"{level:g}" for level in np.unique(values)])
-        line = _medians(values, column)
+        if _is_levels(own):
+            place.set_xticks(np.arange(levels) + 0.5, [f"{level:g}" for level in np.unique(own)])
+        line = _medians(own, column)
         place.plot(*line, color="white", linewidth=3.5)
         place.plot(*line, color=VERMILION, linewidth=1.8, marker="o", markersize=3.5, label="median")
         place.set_title(words, fontsize=9)

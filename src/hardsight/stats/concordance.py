@@ -42,15 +42,21 @@ def compare_kendall(first: Any, second: Any, target: Any, clusters: Any = None) 
 
     Rows with the same value in (n,) `clusters`, such as degraded copies of one image, count as one unit.
     """
-    (a, influence_a), (b, influence_b) = kendall_influence(first, target), kendall_influence(second, target)
+    return compare_influences(kendall_influence(first, target), kendall_influence(second, target), clusters)
+
+
+def compare_influences(
+    first: tuple[float, np.ndarray], second: tuple[float, np.ndarray], clusters: Any = None
+) -> tuple[Outcome, float, float]:
+    """The same from the results of `kendall_influence`."""
+    (a, influence_a), (b, influence_b) = first, second
     n = len(influence_a)
     moved = influence_a - influence_b
     if clusters is not None:
         moved = np.bincount(np.unique(to_numpy(clusters), return_inverse=True)[1], weights=moved)  # (units,)
     units = len(moved)
     error = float(np.sqrt(moved @ moved / max(units - 1, 1) * units) / n)  # they sum to 0
-    difference = a - b
-    return outcome(difference / error if error > 0 else 0.0), difference, error
+    return outcome((a - b) / error if error > 0 else 0.0), a - b, error
 
 
 def _concordance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
