@@ -60,6 +60,10 @@ def run_demo(directory: Path, *, seed: int = 0, progress: Callable[[int, int], N
     run = Run(directory, "hardsight demo", {"seed": seed}, {"data": "digits"})
     if not run.complete:
         _fill(run, seed, progress)
+    if not (directory / "report.html").exists():
+        from hardsight.explorer.report import report
+
+        report(directory)
     summary = Summary(num_classes=10)
     summary.add(read_scores(directory))
     return summary

@@ -14,7 +14,7 @@ def demo(
     output: Path = typer.Option(Path("hardsight-demo"), "-o", "--output", help="Run directory to write."),
     seed: int = typer.Option(0, help="Same seed, same numbers."),
 ) -> None:
-    """Train a small CNN on built-in digits, score every held-out image and show the hardest.
+    """Train a small CNN on built-in digits, score every held-out image, show the hardest and write a report.
 
     \b
     Example:
@@ -29,4 +29,5 @@ def demo(
     print(f"run:     {output}")
     print(f"scores:  {output / 'scores.parquet'}   (opens in pandas, Polars, DuckDB)")
     print(f"picture: {output / 'figures' / 'overview.png'}")
-    print(f"next:    hardsight score {output} --by angular_gap --top 20")
+    print(f"next:    hardsight explore {output}")
+    print(f"report:  {output / 'report.html'}   (one file: open it in a browser, or send it)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,23 @@ NEAREST_CLASSES, NEIGHBOURS, MOST_VERSIONS = 8, 12, 60
 MOST_COSINES = 1000  # classes up to which the whole matrix is shown
 
 
-def nearest_classes(sheet: Sheet, row: int) -> list[dict[str, Any]]:
-    """The nearest classes by angle, and the given and the predicted one wherever they stand."""
-    feature = _feature(sheet, row)  # (1, d)
-    if feature is None or sheet.snapshot is None or sheet.snapshot.head is None:
-        return []
-    try:
-        theta = np.asarray(angles(feature, sheet.snapshot.head.weight))[0]  # (c,)
-    except InputError:  # a row that has no direction
-        return []
-    if not np.isfinite(theta).all():
-        return []
-    given, predicted = int(sheet.labels()[row]), int(sheet.predicted()[row])
+def nearest_classes(sheet: Sheet, rows: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """Of each row the nearest classes by angle, and the given and the predicted one wherever they stand."""
+    if sheet.snapshot is None or sheet.snapshot.head is None:
+        return {}
+    found: dict[int, list[dict[str, Any]]] = {}
+    labels, predicted = sheet.labels(), sheet.predicted()
+    for row, feature in features_of(sheet, rows).items():
+        try:
+            theta = np.asarray(angles(feature[None], sheet.snapshot.head.weight))[0]  # (c,)
+        except InputError:  # a row that has no direction
+            continue
+        if np.isfinite(theta).all():
+            found[row] = _told(theta, int(labels[row]), int(predicted[row]))
+    return found
+
+
+def _told(theta: np.ndarray, given: int, predicted: int) -> list[dict[str, Any]]:
     shown = [*np.argsort(theta, kind="stable")[:NEAREST_CLASSES].tolist(), given, predicted]
     chosen = sorted({one for one in shown if one >= 0}, key=lambda one: theta[one])
     return [
@@ -39,10 +45,10 @@ def nearest_classes(sheet: Sheet, row: int) -> list[dict[str, Any]]:
 
 def neighbours(sheet: Sheet, row: int) -> list[dict[str, Any]]:
     """The samples with the most similar features by cosine, read a batch at a time."""
-    feature = _feature(sheet, row)
+    feature = features_of(sheet, [row]).get(row)
     if feature is None or sheet.snapshot is None:
         return []
-    unit = _unit(feature)[0]  # (d,)
+    unit = _unit(feature[None])[0]  # (d,)
     place = _sheet_rows(sheet)
     best_rows, best = np.zeros(0, np.int64), np.zeros(0)
     for batch in sheet.snapshot.batches():
@@ -85,13 +91,20 @@ def cosines(sheet: Sheet) -> np.ndarray | None:
     return np.clip(unit @ unit.T, -1, 1).astype(np.float32)
 
 
-def _feature(sheet: Sheet, row: int) -> np.ndarray | None:
+def features_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
+    """(d,) features of some rows, each piece of the files read once."""
     if sheet.snapshot is None or sheet.snapshot.source.evidence != "features":
-        return None
-    at = row if sheet.snapshot_rows is None else int(sheet.snapshot_rows[row])
-    for batch in sheet.snapshot.batches(at, at + 1) if at >= 0 else ():
-        return np.asarray(to_numpy(batch.values), np.float64)
-    return None
+        return {}
+    place = {row if sheet.snapshot_rows is None else int(sheet.snapshot_rows[row]): row for row in rows}
+    wanted = sorted(at for at in place if at >= 0)
+    found: dict[int, np.ndarray] = {}
+    for piece in sheet.snapshot.pieces():
+        mine = [at for at in wanted if piece.start <= at < piece.stop]
+        for batch in sheet.snapshot.batches(mine[0], mine[-1] + 1) if mine else ():
+            for at in mine:
+                if batch.start <= at < batch.start + len(batch):
+                    found[place[at]] = np.asarray(to_numpy(batch.values[at - batch.start]), np.float64)
+    return found
 
 
 def _sheet_rows(sheet: Sheet) -> np.ndarray | None:

@@ -60,7 +60,7 @@ class Pictures:
             found = self._kept.get(row)
         if found is not None:
             return found
-        made = _encoded(self._shown(row), THUMB)
+        made = self.small(row, THUMB)
         with self._keeping:
             self._kept[row] = made
             while len(self._kept) > KEPT:
@@ -69,7 +69,11 @@ class Pictures:
 
     def large(self, row: int) -> bytes:
         """The same for the close-up."""
-        return _encoded(self._shown(row), LARGE)
+        return self.small(row, LARGE)
+
+    def small(self, row: int, side: int) -> bytes:
+        """A WebP of at most `side` pixels."""
+        return _encoded(self.safe(row), side)
 
     def trouble(self, row: int) -> str | None:
         """Why the picture cannot be shown, or None."""
@@ -85,7 +89,8 @@ class Pictures:
             image = self._found(row)
             return self._degraded(row, image)
 
-    def _shown(self, row: int) -> Image.Image:
+    def safe(self, row: int) -> Image.Image:
+        """The picture, or a grey one that says why it cannot be shown."""
         try:
             return self.image(row)
         except BrokenImage as error:

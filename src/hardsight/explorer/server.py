@@ -28,6 +28,7 @@ from hardsight.errors import HardsightError
 from hardsight.explorer import closeups, exporting
 from hardsight.explorer.agreement import HUMAN, agreement
 from hardsight.explorer.columns import Column, signed
+from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.opening import Sheet, default_axes
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import MARKS, Mark, Review
@@ -198,7 +199,7 @@ def _sample(page: Page, request: Request) -> Response:
             "id": sheet.ids[row].as_py(),
             "path": None if sheet.paths is None else sheet.paths[row].as_py(),
             "values": {name: _value(column, row) for name, column in sheet.columns.items()},
-            "classes": closeups.nearest_classes(sheet, row),
+            "classes": closeups.nearest_classes(sheet, [row]).get(row, []),
             "versions": closeups.versions(sheet, row),
             "trouble": page.pictures.trouble(row) if page.pictures.any else None,
         }
@@ -264,7 +265,12 @@ def _curves(page: Page, request: Request, body: bytes) -> Response:
     chosen = _mask(page, body)
     by = request.query_params.get("by", "")
     names, groups = groups_of(page.sheet.columns[by], chosen) if by in page.sheet.columns else (["selection"], chosen * 1 - 1)
-    found = epochs.curves(request.query_params.get("measure", "avh"), groups, len(names))
+    return _json(listed(epochs, request.query_params.get("measure", "avh"), names, groups))
+
+
+def listed(epochs: Epochs, measure: str, names: list[str], groups: np.ndarray) -> dict[str, Any]:
+    """Curves of groups as the page draws them."""
+    found = epochs.curves(measure, groups, len(names))
     told = [
         {
             "name": name,
@@ -275,7 +281,7 @@ def _curves(page: Page, request: Request, body: bytes) -> Response:
         for at, name in enumerate(names)
         if found["count"][at].any()
     ]
-    return _json({"epochs": epochs.numbers, "groups": told})
+    return {"epochs": epochs.numbers, "groups": told}
 
 
 def groups_of(column: Column, chosen: np.ndarray) -> tuple[list[str], np.ndarray]:

@@ -86,7 +86,7 @@ def start(
 def _check_host(host: str, allow_remote: bool) -> None:
     if not _is_loopback(host) and not allow_remote:
         raise InputError(
-            f"--host {host} would let other machines connect. Use ssh -L from there instead, or add --allow-remote if it is meant."
+            f"--host {host} would let other machines connect. Use ssh -L from there, or add --allow-remote if it is meant."
         )
 
 

@@ -15,7 +15,7 @@ export class Agreement {
     this.words = el("p", { class: "headline", role: "status" });
     place.append(el("div", { class: "bar" }, el("label", {}, "human frequency against ", this.score)), this.words);
     this.curves = new Curves(place, "Mean score by human frequency, with a band of one standard deviation");
-    place.append(el("p", { class: "quiet" }, "Spearman's rank correlation with its 95 % interval (Bonett and Wright); mean score in each tenth of human frequency, the band is one standard deviation."));
+    place.append(el("p", { class: "quiet" }, "Spearman's rank correlation with its 95 % interval (Bonett and Wright); mean score in each tenth of human frequency, the band is one standard deviation." + (page.source.live ? "" : " In this file of all samples, whatever is selected.")));
   }
 
   async draw() {

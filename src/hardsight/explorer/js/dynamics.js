@@ -12,14 +12,14 @@ export class Dynamics {
     this.page = page;
     const { about, columns } = page, place = document.getElementById("view-dynamics");
     this.measure = el("select", { "aria-label": "Measure" }, ...about.measures.map((one) => el("option", { value: one }, said(one))));
-    const groups = columns.list.filter((meta) => meta.names || meta.low !== meta.high);
+    const groups = columns.list.filter((meta) => (about.groupings ? about.groupings.includes(meta.name) : meta.names || meta.low !== meta.high));
     this.by = el("select", { "aria-label": "Groups" }, el("option", { value: "" }, "the selection as one"),
       ...groups.map((meta) => el("option", { value: meta.name }, said(meta.name))));
     this.measure.addEventListener("change", () => page.change({ measure: this.measure.value }));
     this.by.addEventListener("change", () => page.change({ by: this.by.value }));
     place.append(el("div", { class: "bar" }, el("label", {}, "curves of ", this.measure), el("label", {}, " by ", this.by)));
     this.curves = new Curves(place, "Mean over the epochs, with a band of one standard deviation");
-    place.append(el("p", { class: "quiet" }, "Mean of each group; the band is one standard deviation over its samples."));
+    place.append(el("p", { class: "quiet" }, "Mean of each group; the band is one standard deviation over its samples." + (page.source.live ? "" : " In this file of all samples, whatever is selected.")));
     this.frames = new Map();
     if (page.source.live) this.listen();
   }

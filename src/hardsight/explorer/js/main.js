@@ -12,6 +12,7 @@ import { Detail } from "./detail.js";
 import { Dynamics } from "./dynamics.js";
 import { embedded } from "./embedded.js";
 import { FilterForm, drawChips } from "./filters.js";
+import { drawHeadline } from "./headline.js";
 import { drawLegend } from "./legend.js";
 import { Matrix } from "./matrix.js";
 import { Review } from "./review.js";
@@ -39,6 +40,7 @@ class Page {
     this.classes = new Classes(this);
     this.scatter = new Scatter(byId("cloud"), byId("over"), this.columns, (told) => this.told(told));
     this.parts();
+    if (this.about.report) drawHeadline(this.about.report);
     document.title = `${short(this.about.name, 40)} · hardsight`;
     byId("run-name").replaceChildren(...(this.about.second ? [name(this.about.name, 28), " against ", name(this.about.second, 28)] : [name(this.about.name, 40)]));
     this.menus();

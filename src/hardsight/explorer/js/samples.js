@@ -49,21 +49,21 @@ export class Samples {
     document.getElementById("next").disabled = view.page >= this.pages - 1;
     const same = rows.length === this.rows.length && rows.every((row, at) => row === this.rows[at]) && this.drawnBy === view.sort;
     if (same) return;
-    const moved = !rows.includes(this.rows[this.current]);
-    this.current = moved ? 0 : rows.indexOf(this.rows[this.current]);
+    const focused = this.grid.contains(document.activeElement);
+    this.current = focused ? Math.max(0, rows.indexOf(this.rows[this.current])) : 0; // the focus stays on its sample
     this.rows = rows;
     this.drawnBy = view.sort;
-    const focused = this.grid.contains(document.activeElement);
     this.grid.replaceChildren(...rows.map((row, at) => this.tile(row, at)));
     if (rows.length === 0) this.grid.append(el("p", { class: "quiet" }, "No sample is selected, or none has a value of " + said(view.sort) + "."));
     if (focused) this.grid.children[this.current]?.focus();
+    else this.grid.scrollTop = 0;
     this.learn(rows);
   }
 
   tile(row, at) {
     const { columns, view, source, about } = this.page;
     const given = columns.word("label", row), predicted = columns.word("predicted", row);
-    const value = columns.meta(view.sort).names ? columns.word(view.sort, row) : number(columns.get(view.sort)[row]);
+    const value = columns.meta(view.sort).names ? columns.word(view.sort, row) : number(columns.get(view.sort)[row], 3);
     const wrong = given !== null && predicted !== null && given !== predicted;
     const picture = about.pictures ? this.page.picture(source.thumb(row)) : el("span", { class: "nopicture" }, "no image");
     const lines = el("span", { class: "caption" },

@@ -33,12 +33,12 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
-export function number(value) {
+export function number(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-4) return value.toExponential(2);
-  return String(Number(value.toPrecision(4)));
+  if (size >= 1e6 || size < 1e-4) return value.toExponential(digits - 2);
+  return String(Number(value.toPrecision(digits)));
 }
 
 export const count = (value) => value.toLocaleString("en-US");
