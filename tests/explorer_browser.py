@@ -106,6 +106,7 @@ def counted(page: Any) -> int:
 
 def drag(page: Any, *places: tuple[float, float]) -> None:
     """Over the scatter, from place to place, in shares of its width and height."""
+    page.locator("#cloud").scroll_into_view_if_needed()
     box = page.locator("#cloud").bounding_box()
     at = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in places]
     page.mouse.move(*at[0])

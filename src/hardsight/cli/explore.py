@@ -11,10 +11,8 @@ from hardsight.cli import app
 
 @app.command()
 def explore(
-    run: Path = typer.Argument(
-        ..., help="A run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet)."
-    ),
-    second: Path = typer.Argument(None, metavar="[RUN2]", help="Compare with this run, on the ids that both have."),
+    run: str = typer.Argument(..., help="A run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet)."),
+    second: str = typer.Argument(None, metavar="[RUN2]", help="Compare with this run, on the ids that both have."),
     port: int = typer.Option(None, help="Port of the page; the next free one if it is taken. Default: from 8321."),
     no_browser: bool = typer.Option(False, "--no-browser", help="Print the address only."),
     read_only: bool = typer.Option(False, "--read-only", help="Write nothing: no marks, no scores."),

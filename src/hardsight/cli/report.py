@@ -11,9 +11,7 @@ from hardsight.cli import app
 
 @app.command()
 def report(
-    run: Path = typer.Argument(
-        ..., help="A run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet)."
-    ),
+    run: str = typer.Argument(..., help="A run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet)."),
     output: Path = typer.Option(None, "-o", "--output", help="The file to write. Default: report.html in the run directory."),
     images: str = typer.Option(None, metavar="DATA", help="Where the images are, if the run does not say."),
     class_names: Path = typer.Option(None, help="A text file with one class name per line, or a JSON list."),

@@ -23,7 +23,6 @@ from hardsight.explorer.columns import Column, codes, from_arrow, numbers, signe
 from hardsight.explorer.epochs import Epochs
 from hardsight.heads_on_disk import load_head
 from hardsight.names import read_class_names
-from hardsight.places import Remote, place
 from hardsight.reading import first_line, open_npy
 from hardsight.samples import LIST_COLUMNS, SampleFiles
 from hardsight.scores import SCORES
@@ -94,9 +93,9 @@ def open_sheet(
 
     `keep` writes the scores that had to be computed into the run, so that they are there the next time.
     """
-    where = place(path)
-    if isinstance(where, Remote):
-        raise InputError(f"{where}: the explorer needs files on this machine: copy the run here first.")
+    if "://" in str(path):
+        raise InputError(f"{path}: the explorer needs files on this machine: copy the run here first.")
+    where = Path(path)
     if not where.exists():
         raise FileError(f"{where} does not exist.")
     snapshot = _snapshot(where)

@@ -43,8 +43,8 @@ class Started:
 
 
 def start(
-    run: Path,
-    second: Path | None = None,
+    run: str | Path,
+    second: str | Path | None = None,
     *,
     port: int | None = None,
     read_only: bool = False,
