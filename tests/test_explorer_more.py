@@ -179,6 +179,8 @@ def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_p
         page.get_by_role("tab", name=tab).click()
         page.locator(place).wait_for()
     settled(page, "n = 300", "#view-agreement .headline")
+    page.keyboard.press("Escape")
+    settled(page, "^300 samples$")
     page.locator("#grid .tile").first.click()
     page.locator("#detail .bars li").first.wait_for()
 

@@ -1,7 +1,7 @@
 """`hardsight bench explore`: how long the page takes, in a real headless Chromium.
 
-Times of a browser are those of its main thread: what the page computes between an event and the picture, as the browser's
-own tracing counts it. Data are made up, since only their number matters; thumbnails are the built-in digits.
+Main-thread times are the processor time of the page's main thread between the end of an action and the finished picture,
+as the browser itself counts it. Data are made up, since only their number matters; thumbnails are the built-in digits.
 """
 
 from __future__ import annotations
@@ -162,25 +162,27 @@ def _main_thread(page: Any, act: Any, turn: int) -> float:
     act(page, turn)
     page.wait_for_timeout(300)
     session = page.context.new_cdp_session(page)
-    session.send("Performance.enable")
-    before, count = _busy(session), _redraws(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})  # its own time, not that of others on the machine
+    page.evaluate(WATCH)
+    before = _busy(session)
     ENDS[act](page, turn)
-    while _redraws(page) == count:
-        page.wait_for_timeout(5)
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate("() => window.redrawn")
     used = _busy(session) - before
     session.detach()
     return used * 1e3
+
+
+# A promise that the next redraw is done and on the screen.
+WATCH = """() => { window.redrawn = new Promise((done) => {
+    const watch = new MutationObserver(() => { watch.disconnect(); requestAnimationFrame(() => requestAnimationFrame(done)); });
+    watch.observe(document.documentElement, { attributeFilter: ["data-redraws"] });
+}); }"""
 
 
 def _busy(session: Any) -> float:
     """Seconds that the main thread has worked so far."""
     found = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
     return float(found["TaskDuration"])
-
-
-def _redraws(page: Any) -> int:
-    return int(page.evaluate("() => document.documentElement.dataset.redraws"))
 
 
 def _thumbnails(page: Any) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm, spearmanr
 
 HUMAN = "human"
 STEPS = 10
@@ -30,6 +29,8 @@ def agreement(human: np.ndarray, values: np.ndarray, level: float = 0.95) -> dic
     n = len(human)
     found: dict[str, Any] = {"n": n, "spearman": None, "low": None, "high": None, "steps": []}
     if n >= FEWEST and np.ptp(human) > 0 and np.ptp(values) > 0:
+        from scipy.stats import spearmanr  # slow to import, and most pages never ask
+
         r = float(spearmanr(human, values).statistic)
         found |= {"spearman": r, **interval(r, n, level)}
     step = np.minimum((human * STEPS).astype(np.int64), STEPS - 1)  # the last step holds 1.0 too
@@ -45,5 +46,7 @@ def interval(r: float, n: int, level: float) -> dict[str, float]:
     """Bonett and Wright (2000): Fisher's z with the variance (1 + r^2 / 2) / (n - 3)."""
     if abs(r) >= 1:
         return {"low": r, "high": r}
-    half = float(norm.ppf((1 + level) / 2)) * np.sqrt((1 + r**2 / 2) / (n - 3))
+    from scipy.special import ndtri  # quantiles of the normal distribution
+
+    half = float(ndtri((1 + level) / 2)) * np.sqrt((1 + r**2 / 2) / (n - 3))
     return {"low": float(np.tanh(np.arctanh(r) - half)), "high": float(np.tanh(np.arctanh(r) + half))}

@@ -4,7 +4,7 @@ export class Columns {
   constructor(source, about) {
     this.source = source;
     this.n = about.n;
-    this.list = about.columns;
+    this.list = [...about.columns];
     this.by = new Map(this.list.map((meta) => [meta.name, meta]));
     this.loaded = new Map();
     this.coming = new Map();

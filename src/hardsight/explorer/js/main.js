@@ -49,6 +49,7 @@ class Page {
     window.addEventListener("hashchange", () => this.change(this.sane(readView(location.hash)), false));
     if (this.source.live) await this.review.look();
     await this.update();
+    await this.samplesDrawn;
     this.scatter.resized = () => this.redrawScatter();
     document.documentElement.dataset.ready = "yes";
   }
@@ -178,6 +179,7 @@ class Page {
     Object.assign(this.view, what);
     if (write) history.replaceState(null, "", writeView(this.view));
     await this.update();
+    await this.samplesDrawn;
   }
 
   addFilter(filter) {
@@ -247,8 +249,12 @@ class Page {
       this.legendOf = view.colour + document.documentElement.dataset.theme;
       drawLegend(byId("legend"), columns, view.colour, (word) => this.addFilter(["in", this.view.colour, [word]]));
     }
-    this.samples.draw();
     this.drawTab();
+    this.samplesDrawn ??= new Promise((done) => setTimeout(() => {
+      this.samplesDrawn = null; // in a task of their own: the picture need not wait for the thumbnails
+      this.samples.draw();
+      done();
+    }));
     performance.measure("hardsight-redraw", { start, end: performance.now() });
     document.documentElement.dataset.redraws = Number(document.documentElement.dataset.redraws ?? 0) + 1;
   }
@@ -375,7 +381,8 @@ function keptTheme() {
 }
 
 setTheme(keptTheme(), false);
-new Page().start().catch((error) => {
+window.hardsight = new Page(); // for the browser's console
+window.hardsight.start().catch((error) => {
   const place = byId("message");
   place.textContent = "The page could not start: " + harmless(error.message);
   place.hidden = false;

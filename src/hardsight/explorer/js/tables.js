@@ -2,7 +2,7 @@
 
 import { el } from "./words.js";
 
-const SHOWN = 100;
+const SHOWN = 30;
 
 // columns: [{title, value(row), show(row), words}]; value sorts, show gives text or an element.
 export class Table {
