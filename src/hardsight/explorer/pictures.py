@@ -46,7 +46,7 @@ class Pictures:
         if not roots and sheet.directory is not None and self.spec is None:
             roots = [str(sheet.directory)]  # such as the demo's own images/
         self.roots = [str(Path(root).resolve()) for root in roots]
-        if images is not None and not self.roots:
+        if images is not None and not self.roots and not Path(images).is_file() and not images.startswith("digits"):
             self._open()  # so that a wrong name is said at once
 
     @property

@@ -25,6 +25,7 @@ import { readView, writeView } from "./state.js";
 import { count, el, harmless, name, number, said, short } from "./words.js";
 
 const byId = (id) => document.getElementById(id);
+const CALM = 60; // milliseconds after a new selection until its thumbnails are put up; another one may follow
 const round = (value) => Number(value.toPrecision(6));
 
 class Page {
@@ -234,6 +235,7 @@ class Page {
     const start = performance.now();
     const { view, columns } = this;
     const key = JSON.stringify(view.filters) + (view.filters.some((filter) => filter[1] === "mark") ? this.review.version : "");
+    const selected = key !== this.selectedBy && this.selection !== undefined; // another selection than before
     if (key !== this.selectedBy) {
       this.selection = select(view.filters, columns, this.found);
       this.selectedBy = key;
@@ -250,11 +252,11 @@ class Page {
       drawLegend(byId("legend"), columns, view.colour, (word) => this.addFilter(["in", this.view.colour, [word]]));
     }
     this.drawTab();
-    this.samplesDrawn ??= new Promise((done) => setTimeout(() => {
-      this.samplesDrawn = null; // in a task of their own: the picture need not wait for the thumbnails
+    this.samplesDrawn ??= new Promise((done) => afterPaint(() => {
+      this.samplesDrawn = null;
       this.samples.draw();
       done();
-    }));
+    }, selected ? CALM : 0));
     performance.measure("hardsight-redraw", { start, end: performance.now() });
     document.documentElement.dataset.redraws = Number(document.documentElement.dataset.redraws ?? 0) + 1;
   }
@@ -360,6 +362,12 @@ class Page {
     clearTimeout(this.saying);
     this.saying = setTimeout(() => (place.hidden = true), bad ? 8000 : 2500);
   }
+}
+
+// When the picture is on the screen: it need not wait for the thumbnails. A hidden page has no frames to wait for.
+function afterPaint(work, wait) {
+  if (document.hidden) setTimeout(work);
+  else requestAnimationFrame(() => setTimeout(work, wait));
 }
 
 function setTheme(theme, keep) {

@@ -87,12 +87,14 @@ export class Review {
     const dialog = document.getElementById("chooser"), classes = this.page.about.classes;
     const guess = this.page.columns.get("predicted")?.[row], given = this.page.columns.get("label")?.[row];
     const few = classes.length <= CLASS_KEYS.length;
+    const own = few && classes.every((one) => one.length === 1 && CLASS_KEYS.includes(one)); // digits, letters: their own keys
+    const keys = own ? classes.join("") : CLASS_KEYS;
     const done = (suggestion) => {
       dialog.close();
       this.put(row, "wrong label", suggestion).then(next);
     };
     const button = (code) => el("button", { type: "button", class: "option" + (code === guess ? " strong" : ""), onclick: () => done(code) },
-      few ? el("kbd", {}, CLASS_KEYS[code]) : null, name(classes[code], 30), code === given ? el("span", { class: "quiet" }, " given") : null, code === guess ? el("span", { class: "quiet" }, " ↵ predicted") : null);
+      few ? el("kbd", {}, keys[code]) : null, name(classes[code], 30), code === given ? el("span", { class: "quiet" }, " given") : null, code === guess ? el("span", { class: "quiet" }, " ↵ predicted") : null);
     const list = el("div", { class: "options" });
     const fill = (text) => {
       const wanted = text.toLowerCase();
@@ -104,7 +106,7 @@ export class Review {
     search?.addEventListener("input", () => fill(search.value));
     fill("");
     dialog.onkeydown = (event) => {
-      const code = CLASS_KEYS.indexOf(event.key);
+      const code = keys.indexOf(event.key);
       if (event.key === "Enter" && event.target.tagName !== "BUTTON") done(search?.value ? fill(search.value)[0] ?? null : guess < classes.length ? guess : null);
       else if (few && event.key.length === 1 && code >= 0 && code < classes.length) done(code);
       else return;

@@ -55,6 +55,7 @@ export class Samples {
     this.drawnBy = view.sort;
     this.grid.replaceChildren(...rows.map((row, at) => this.tile(row, at)));
     if (rows.length === 0) this.grid.append(el("p", { class: "quiet" }, "No sample is selected, or none has a value of " + said(view.sort) + "."));
+    this.grid.dataset.turns = Number(this.grid.dataset.turns ?? 0) + 1;
     if (focused) this.grid.children[this.current]?.focus();
     else this.grid.scrollTop = 0;
     this.learn(rows);

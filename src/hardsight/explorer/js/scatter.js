@@ -306,7 +306,7 @@ export class Scatter {
     else if (event.key === "-") this.zoomAt(LEFT + w / 2, TOP + h / 2, 1.25);
     else if (event.key === "0") this.tell({ zoom: null });
     else if (event.key === "Enter") this.tell({ box: [x0, x1, y0, y1] });
-    else if (event.key === "Escape") this.tell({ box: null });
+    else if (event.key === "Escape" && this.filters.some((filter) => filter[0] === "box" || filter[0] === "lasso")) this.tell({ box: null });
     else return;
     event.preventDefault();
     event.stopPropagation();
