@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed# hardsight and torch: enough for the demo
 TOOLS := $(VENV)/.tools# and what the tests need
 
-.PHONY: help demo test check nightly bench dist clean
+.PHONY: help demo test browser check nightly bench dist clean
 
 help:  ## list the tasks
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -13,8 +13,13 @@ help:  ## list the tasks
 demo: $(INSTALLED)  ## set up and run the main job on built-in digits
 	$(BIN)/hardsight demo -o hardsight-demo
 
-test: $(TOOLS) check  ## set up, check and run the tests
+test: $(TOOLS) browser check  ## set up, check and run the tests
 	$(BIN)/python -m pytest -m "not slow"
+
+# The explorer's tests drive a real Chromium; where it cannot be installed they skip and say so.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && apt-get update -q && apt-get install -q -y --no-install-recommends chromium; } || echo "no Chromium: browser tests will be skipped"
 
 check: $(TOOLS)  ## format, lint and types
 	$(BIN)/ruff format --check .
@@ -28,6 +33,7 @@ bench: $(TOOLS)  ## our speed against the limit and the peers
 	$(BIN)/python -m pip install -q --group bench -c constraints.txt
 	$(BIN)/hardsight bench score
 	$(BIN)/hardsight bench extract
+	$(BIN)/hardsight bench explore
 
 dist: $(TOOLS)  ## build the wheel and check it
 	rm -rf dist

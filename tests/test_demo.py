@@ -48,6 +48,7 @@ def test_the_directory_is_as_the_plan_says(demo: tuple[Path, float]) -> None:
         "figures/overview.png",
         "figures/contrast.png",
         "figures/noise.png",
+        "report.html",
     }
     samples = pq.read_table(directory / "samples" / "part-00000.parquet")
     assert samples.column_names[:4] == ["id", "label", "split", "path"] and samples.column_names[-1] == "features"
@@ -93,6 +94,7 @@ def test_the_same_seed_gives_the_same_numbers(demo: tuple[Path, float], tmp_path
     done = cli("demo", "-o", tmp_path / "again")
     assert done.code == 0 and "n = 600   c = 10   accuracy = 9" in done.out and "hardest 10 by avh" in done.out
     assert "positive where more degraded is harder" in done.out and "contrast level" in done.out
+    assert done.out.strip().splitlines()[-1].split()[1] == str(tmp_path / "again" / "report.html")
     for name in ("scores.parquet", "degraded.parquet", "samples/part-00000.parquet", "figures/overview.png", "figures/noise.png"):
         assert sha256(tmp_path / "again" / name) == sha256(demo[0] / name), name
     heads = [load_head(directory / "head.safetensors") for directory in (demo[0], tmp_path / "again")]

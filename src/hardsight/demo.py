@@ -70,6 +70,10 @@ def run_demo(directory: str | Path, *, seed: int = 0, progress: Callable[[int, i
     if not run.complete:
         with run.only_writer():
             _fill(run, seed, progress)
+    if not (directory / "report.html").exists():
+        from hardsight.explorer.report import report
+
+        report(directory)
     summary = Summary(num_classes=10)
     summary.add(read_scores(directory))
     return summary

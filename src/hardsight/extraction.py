@@ -115,7 +115,8 @@ def extract(
     say = say or _silent
     for note in images.notes:
         say(note)
-    job = _Job(opened, images, parse_degradations(degradations), workers or num_threads(), strict, keep_head, say)
+    sources = {"data": _where(data, images), "roots": [str(root.resolve()) for root in images.roots]}
+    job = _Job(opened, images, parse_degradations(degradations), workers or num_threads(), strict, keep_head, say, sources)
     return job.run(place_on_disk(output), batch_size, progress)
 
 
@@ -130,6 +131,7 @@ class _Job:
     strict: bool
     keep_head: bool
     say: Said
+    sources: dict[str, Any]  # where the images lie, so that the explorer finds them again
     batch_size: int = 0
     ahead: int = 0  # images
     types: dict[str, pa.DataType] = field(default_factory=dict)  # of the user's columns: one part may hold only nulls
@@ -147,7 +149,7 @@ class _Job:
         self.ahead = max(2 * self.workers, min(AHEAD_BATCHES * batch_size, AHEAD_BYTES // (self.copies * sample[0].nbytes)))
         images_per_part = max(1, min(65536, PART_NUMBERS // self.model.head.num_features) // self.copies)
         inputs = {"model": self.model.fingerprint(), "data": self.data.fingerprint()}
-        run = Run(output, "hardsight extract", self._arguments(images_per_part), inputs)
+        run = Run(output, "hardsight extract", self._arguments(images_per_part), inputs, self.sources)
         if run.complete:
             self.say(f"{output} is complete already")
             return Snapshot.load(output)
@@ -359,6 +361,13 @@ def megabytes(count: float) -> str:
         ('310 MB', '8.2 GB')
     """
     return f"{max(1, count / 1e6):.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"
+
+
+def _where(data: Any, images: ImageData) -> str | None:
+    """What opens the same images again, wherever one stands; None for data that came open."""
+    if data is images:
+        return None
+    return str(data) if images.kind == "digits" else str(Path(data).resolve())
 
 
 def _silent(sentence: str) -> None:

@@ -34,9 +34,17 @@ class Run:
         command: the words of the command, for people.
         arguments: what decides the result; a resumed run must have the same.
         inputs: fingerprints of what is read; a resumed run must find the same.
+        sources: where it was read from, for those who look at it again; a resumed run may find it elsewhere.
     """
 
-    def __init__(self, directory: str | Path, command: str, arguments: dict[str, Any], inputs: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        directory: str | Path,
+        command: str,
+        arguments: dict[str, Any],
+        inputs: dict[str, Any],
+        sources: dict[str, Any] | None = None,
+    ) -> None:
         self.directory = place_on_disk(directory)
         self.started = time.time()
         self.start = {
@@ -46,6 +54,7 @@ class Run:
             "inputs": inputs,
             "words": command_line(),
             "versions": {"hardsight": VERSION, "python": platform.python_version(), **_installed()},
+            **({} if sources is None else {"sources": sources}),
         }
         try:
             self.directory.mkdir(parents=True, exist_ok=True)

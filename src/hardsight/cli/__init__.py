@@ -90,4 +90,4 @@ def _end(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-from hardsight.cli import bench, correlate, demo, dynamics, extract, score, train  # noqa: E402, F401  (each adds its command to `app`)
+from hardsight.cli import bench, correlate, demo, dynamics, explore, extract, report, score, train  # noqa: E402, F401  (each adds its command to `app`)

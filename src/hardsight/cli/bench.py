@@ -98,3 +98,21 @@ def bench_correlate(
     from hardsight.bench.timing import report
 
     report(run(rounds), json)
+
+
+@bench.command("explore")
+def bench_explore(
+    n: list[int] = typer.Option([50_000, 1_000_000], "-n", min=1, help="Points; may be repeated."),
+    rounds: int = typer.Option(5, min=1, help="Rounds of each action; the best of each counts."),
+    json: Path = typer.Option(None, "--json", help="Also write the table as JSON."),
+) -> None:
+    """The explorer in a headless Chromium: start, first drawing, brush, filter, zoom, thumbnails, memory.
+
+    \b
+    Example:
+        hardsight bench explore -n 50000 --json bench.json
+    """
+    from hardsight.bench.explore import run
+    from hardsight.bench.timing import report
+
+    report(run(tuple(n), rounds), json)

@@ -14,7 +14,7 @@ def demo(
     output: str = typer.Option("hardsight-demo", "-o", "--output", help="Run directory to write."),
     seed: int = typer.Option(0, help="Same seed, same numbers."),
 ) -> None:
-    """Train a small CNN on built-in digits, score every held-out image, show the hardest, correlate with degradation.
+    """Train a small CNN on built-in digits, score every held-out image, correlate with degradation and write a report.
 
     \b
     Example:
@@ -37,4 +37,5 @@ def demo(
     print(f"run:     {output}")
     print(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
     print(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png and noise.png beside it")
-    print(f"next:    hardsight score {output} --by angular_gap --top 20")
+    print(f"next:    hardsight explore {output}")
+    print(f"report:  {Path(output, 'report.html')}   (one file: open it in a browser, or send it)")

@@ -1,0 +1,18 @@
+"""See it: the page in the browser (`hardsight explore`) and the same page as one file (`hardsight report`).
+
+opening.py      a run, a scores table or a snapshot as one sheet of columns
+columns.py      a column as the bytes the browser gets
+pictures.py     a row's image from the run's declared roots, re-encoded
+closeups.py     one sample: angles, neighbours, degraded versions
+epochs.py       dynamics: curves over the epochs, and each epoch's cloud
+agreement.py    human frequency against a score
+comparing.py    two runs on the same ids
+rounds.py       what self-training kept, by round
+review.py       a person's marks, in review.parquet
+exporting.py    rows for other tools
+security.py     who may ask the server, and for what
+ports.py        a free port that browsers open
+server.py       the routes
+report.py       one HTML file
+page.html, page.css, js/    the page, as it is served: no build step
+"""

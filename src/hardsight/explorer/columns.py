@@ -1,0 +1,127 @@
+"""A column as the page gets it: numbers as float32, words as codes with a list of names.
+
+The browser reads the bytes as a typed array, so a million rows are one copy and no parsing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.scores import SCORES
+
+MOST_NAMES = 1000  # different words up to which a column is a group; more are names, not groups
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the page. `values` is float32, or codes into `names` whose highest value means none."""
+
+    name: str
+    values: np.ndarray
+    names: list[str] | None = None
+    hard: str = "high"  # the end that is hard, where the column is a score
+    about: str = ""
+    low: float | None = field(init=False)
+    high: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        low = high = None
+        if self.names is None:
+            finite = self.values[np.isfinite(self.values)]
+            if len(finite):
+                low, high = float(finite.min()), float(finite.max())
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def kind(self) -> str:
+        """What the browser makes of the bytes."""
+        return {"f4": "float32", "u1": "uint8", "u2": "uint16", "u4": "uint32"}[self.values.dtype.str[1:]]
+
+    def described(self) -> dict[str, Any]:
+        """Everything but the values, for JSON."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "names": self.names,
+            "hard": self.hard,
+            "about": self.about,
+            "low": self.low,
+            "high": self.high,
+        }
+
+    def bytes(self) -> bytes:
+        return self.values.astype(self.values.dtype.newbyteorder("<"), copy=False).tobytes()
+
+    def floats(self) -> np.ndarray:
+        """Numbers as they are, codes as float32 with NaN for none."""
+        if self.names is None:
+            return self.values
+        return np.where(self.values == none_code(self.values.dtype), np.nan, self.values).astype(np.float32)
+
+
+def none_code(kind: np.dtype[Any]) -> int:
+    """The code that stands for no value."""
+    return int(np.iinfo(kind).max)
+
+
+def numbers(name: str, values: Any) -> Column:
+    """Any numbers as a column; null and infinite become NaN."""
+    array = np.asarray(values, dtype=np.float32)
+    if not np.isfinite(array).all():
+        array = np.where(np.isfinite(array), array, np.float32(np.nan))
+    score = SCORES.get(name)
+    hard = "high" if score is None else score.hard
+    return Column(name, array, hard=hard, about="" if score is None else f"{score.summary} Formula: {score.formula}")
+
+
+def replaced(column: Column, *, hard: str, about: str) -> Column:
+    """The same values, told otherwise."""
+    return Column(column.name, column.values, column.names, hard, about)
+
+
+def signed(column: Column) -> np.ndarray:
+    """(n,) codes with -1 for none."""
+    values = column.values.astype(np.int64)
+    return np.where(values == none_code(column.values.dtype), -1, values)
+
+
+def codes(name: str, values: np.ndarray, names: list[str], about: str = "") -> Column:
+    """Codes, -1 for none, in the narrowest type that holds them."""
+    kind = next(kind for kind in (np.uint8, np.uint16, np.uint32) if len(names) < np.iinfo(kind).max)
+    return Column(name, np.where(values < 0, np.iinfo(kind).max, values).astype(kind), names, about=about)
+
+
+def from_arrow(name: str, column: Any) -> Column | None:
+    """An Arrow column, or None if the page can do nothing with it: lists, nothing but nulls, too many words."""
+    kind = column.type
+    if column.null_count == len(column):
+        return None
+    if pa.types.is_boolean(kind):
+        return codes(name, pc.fill_null(column.cast(pa.int8()), -1).to_numpy(zero_copy_only=False), ["false", "true"])
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return numbers(name, column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return _words(name, column)
+    return None
+
+
+def _words(name: str, column: Any) -> Column | None:
+    if len(pc.unique(column[:50_000])) > MOST_NAMES:  # paths and the like are known by their beginning
+        return None
+    encoded = column.combine_chunks().dictionary_encode() if isinstance(column, pa.ChunkedArray) else column.dictionary_encode()
+    found = [str(one) for one in encoded.dictionary.to_pylist()]
+    if len(found) > MOST_NAMES:
+        return None
+    order = sorted(range(len(found)), key=found.__getitem__)
+    place = np.empty(len(found) + 1, np.int64)
+    place[order], place[-1] = np.arange(len(found)), -1
+    raw = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes(name, place[raw], [found[at] for at in order])

@@ -1,0 +1,133 @@
+"""Dynamics for the page: each epoch's values in the order of the sheet, and curves of groups over the epochs.
+
+One file is read at a time. What was read is kept up to `KEPT` bytes, so that playing through the epochs twice, or
+drawing another selection's curves, does not read the files again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hardsight.errors import FileError, InputError
+from hardsight.reading import first_line
+
+MEASURES = ("own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "correct", "loss")
+FILE_NAME = re.compile(r"epoch=(\d+)\.parquet")
+KEPT = 200 * 2**20
+
+
+class Epochs:
+    """The dynamics files of a run, matched to the n ids of a sheet."""
+
+    def __init__(self, files: list[tuple[int, Path]]) -> None:
+        self.files = files
+        self.ids: pa.Array | None = None
+        self._places: tuple[pa.Array, np.ndarray] | None = None  # the last file's ids, and their rows in the sheet
+        self._kept: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
+        self._lock = Lock()
+
+    @classmethod
+    def of(cls, where: Path) -> Epochs | None:
+        """Those of a run directory, if it has any."""
+        found = []
+        for path in (where / "dynamics").glob("epoch=*.parquet") if where.is_dir() else ():
+            name = FILE_NAME.fullmatch(path.name)
+            if name:
+                found.append((int(name[1]), path))
+        return cls(sorted(found)) if found else None
+
+    @property
+    def numbers(self) -> list[int]:
+        return [number for number, _ in self.files]
+
+    @property
+    def measures(self) -> list[str]:
+        """The columns that can be drawn over the epochs."""
+        there = set(_schema(self.files[-1][1]).names)
+        return [name for name in MEASURES if name in there]
+
+    def last(self) -> pa.Table:
+        """The last epoch as a table of samples, each id once."""
+        table = _read(self.files[-1][1], None)
+        codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
+        return table.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))  # an id may be in several splits
+
+    def match(self, ids: pa.Array) -> None:
+        """From now on rows mean these ids."""
+        self.ids = ids
+
+    def values(self, at: int, measure: str) -> np.ndarray:
+        """(n,) float32 of the epoch at place `at`; NaN for samples that it does not have."""
+        if measure not in self.measures:
+            raise InputError(f"there is no dynamics column {measure!r}; there are {', '.join(self.measures)}.")
+        if not 0 <= at < len(self.files):
+            raise InputError(f"there are {len(self.files)} epochs, got place {at}.")
+        with self._lock:
+            key = (at, measure)
+            if key not in self._kept:
+                self._kept[key] = self._read(at, measure)
+                while sum(one.nbytes for one in self._kept.values()) > KEPT and len(self._kept) > 1:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            return self._kept[key]
+
+    def _read(self, at: int, measure: str) -> np.ndarray:
+        assert self.ids is not None, "match() comes first"
+        table = _read(self.files[at][1], ["id", measure])
+        ids = table.column("id").cast(pa.string()).combine_chunks()
+        if self._places is None or not ids.equals(self._places[0]):
+            rows = pc.fill_null(pc.index_in(ids, value_set=self.ids), -1).to_numpy(zero_copy_only=False)
+            self._places = ids, rows
+        rows = self._places[1]
+        values = np.full(len(self.ids), np.nan, np.float32)
+        found = table.column(measure).cast(pa.float64()).to_numpy().astype(np.float32)
+        values[rows[rows >= 0][::-1]] = found[rows >= 0][::-1]  # the first of an id that comes twice stays
+        return values
+
+    def curves(self, measure: str, groups: np.ndarray, num_groups: int) -> dict[str, Any]:
+        """(g, e) mean, standard deviation and count of each group; `groups` (n,) holds codes, -1 for none."""
+        means, spreads, counts = [], [], []
+        for at in range(len(self.files)):
+            values = self.values(at, measure)
+            there = (groups >= 0) & np.isfinite(values)
+            value, group = values[there].astype(np.float64), groups[there]
+            count = np.bincount(group, minlength=num_groups)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                mean = np.bincount(group, value, minlength=num_groups) / count
+                squares = np.bincount(group, (value - mean[group]) ** 2, minlength=num_groups)
+                spread = np.sqrt(squares / count)
+            means.append(mean)
+            spreads.append(spread)
+            counts.append(count)
+        return {"mean": np.stack(means, 1), "std": np.stack(spreads, 1), "count": np.stack(counts, 1)}
+
+    def story(self, row: int, measure: str) -> list[float | None]:
+        """One sample over the epochs."""
+        found = [float(self.values(at, measure)[row]) for at in range(len(self.files))]
+        return [value if np.isfinite(value) else None for value in found]
+
+
+def _schema(path: Path) -> Any:
+    try:
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error
+
+
+def _read(path: Path, columns: list[str] | None) -> pa.Table:
+    try:
+        table = pq.read_table(path, columns=columns, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error
+    if "id" not in table.column_names:
+        raise FileError(f"{path}: not a dynamics file: it has no column 'id'.")
+    return table

@@ -1,0 +1,81 @@
+"""Rows for other tools: the selection or the review as CSV, Parquet or a list of paths."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from hardsight.errors import InputError
+from hardsight.explorer.opening import Sheet
+from hardsight.explorer.review import Review
+from hardsight.table import without_formulas
+
+FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet", "txt": "text/plain; charset=utf-8"}
+
+
+def selection_table(sheet: Sheet, rows: np.ndarray, review: Review) -> pa.Table:
+    """The rows with all their columns, words as words, and the marks where there are any."""
+    at = pa.array(rows)
+    columns: dict[str, Any] = {"id": sheet.ids.take(at)}
+    if sheet.paths is not None:
+        columns["path"] = sheet.paths.take(at)
+    for name, column in sheet.columns.items():
+        values = column.values[rows]
+        if column.names is None:
+            columns[name] = pa.array(values, from_pandas=True)
+        elif name in ("label", "predicted"):
+            columns[name] = pa.array(values.astype(np.int64), mask=values >= len(column.names))
+            columns[f"{name}_name"] = _words(values, column.names)
+        else:
+            columns[name] = _words(values, column.names)
+    _, marks = review.current()
+    if marks:
+        mine = [marks.get(one) for one in columns["id"].to_pylist()]
+        columns["mark"] = pa.array([None if one is None else one.mark for one in mine], pa.string())
+        columns["suggestion"] = pa.array([None if one is None else one.suggestion for one in mine], pa.int64())
+    return pa.table(columns)
+
+
+def _words(codes: np.ndarray, names: list[str]) -> pa.Array:
+    indices = pa.array(codes.astype(np.int64), mask=codes >= len(names))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string())).cast(pa.string())
+
+
+def review_table(sheet: Sheet, review: Review) -> pa.Table:
+    """The review with each sample's path and given class."""
+    table = review.table()
+    if sheet.paths is not None:
+        import pyarrow.compute as pc
+
+        rows = pc.index_in(table.column("id"), value_set=sheet.ids)
+        table = table.add_column(1, "path", sheet.paths.take(rows.combine_chunks()))
+    return table
+
+
+def written(table: pa.Table, form: str, roots: list[str]) -> bytes:
+    """The bytes of a file: csv, parquet, or txt with one path a line."""
+    if form not in FORMATS:
+        raise InputError(f"an export is one of {', '.join(FORMATS)}, got {form!r}.")
+    stream = io.BytesIO()
+    if form == "parquet":
+        pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
+    elif form == "csv":
+        pacsv.write_csv(without_formulas(table), stream)
+    else:
+        return _list(table, roots)
+    return stream.getvalue()
+
+
+def _list(table: pa.Table, roots: list[str]) -> bytes:
+    name = "path" if "path" in table.column_names else "id"
+    lines = [str(one) for one in table.column(name).to_pylist() if one is not None]
+    if any("\n" in line or "\r" in line for line in lines):
+        raise InputError("some paths hold line breaks, which a list of lines cannot; export CSV or Parquet.")
+    if name == "path" and roots:
+        lines = [line if line.startswith("/") else f"{roots[0]}/{line}" for line in lines]
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")

@@ -1,0 +1,98 @@
+// Classes and confusions of the selection: one loop over the rows, a click filters.
+
+import { count, el, name, number, percent } from "./words.js";
+import { Table } from "./tables.js";
+
+const MANY = 2000; // classes from which pairs are counted in a map instead of a square
+
+export class Classes {
+  constructor(page) {
+    this.page = page;
+    const { columns } = page;
+    this.means = ["avh", "norm"].filter((one) => columns.has(one));
+    this.hasBoth = columns.has("label") && columns.has("predicted");
+    const shown = (title, key, show, words = false) => ({ title, value: (row) => row[key], show: (row) => show(row[key]), words });
+    const columnsShown = [
+      { title: "class", value: (row) => row.name, show: (row) => name(row.name, 32), words: true },
+      shown("samples", "count", count),
+      ...(this.hasBoth ? [shown("accuracy", "accuracy", percent)] : []),
+      ...this.means.map((one) => shown("mean " + (one === "avh" ? "AVH" : one), one, number)),
+    ];
+    const hardest = columnsShown.findIndex((column) => column.title === "mean AVH");
+    this.table = new Table(document.getElementById("view-classes"), "Classes of the selection", columnsShown, {
+      pick: (row) => page.addFilter(["in", this.key, [row.name]]), sortBy: hardest > 0 ? hardest : 1, down: true,
+    });
+    if (this.hasBoth) {
+      this.pairs = new Table(document.getElementById("view-confusions"), "Confusions of the selection", [
+        { title: "given → predicted", value: (row) => row.given, show: (row) => el("span", {}, name(row.given, 28), " → ", name(row.predicted, 28)), words: true },
+        shown("samples", "count", count),
+        shown("of the given class", "share", percent),
+      ], { pick: (row) => page.addFilters([["in", "label", [row.given]], ["in", "predicted", [row.predicted]]]), sortBy: 1, down: true });
+    }
+    this.key = columns.has("label") ? "label" : "predicted";
+  }
+
+  needs() {
+    return [this.key, ...(this.hasBoth ? ["label", "predicted"] : []), ...this.means].filter((one) => this.page.columns.has(one));
+  }
+
+  // Counts of the selection; cheap enough to make on every change, shown only where it is looked at.
+  draw(tab) {
+    if (tab === "classes") this.drawClasses();
+    else if (tab === "confusions" && this.pairs) this.drawPairs();
+  }
+
+  drawClasses() {
+    const { columns, selection } = this.page;
+    if (!columns.has(this.key)) return;
+    const names = columns.meta(this.key).names, c = names.length, mask = selection.mask;
+    const labels = columns.get(this.key), predicted = this.hasBoth ? columns.get("predicted") : null;
+    const size = new Uint32Array(c), right = new Uint32Array(c);
+    const sums = this.means.map(() => new Float64Array(c)), counts = this.means.map(() => new Uint32Array(c));
+    const values = this.means.map((one) => columns.get(one));
+    for (let i = 0; i < mask.length; i++) {
+      const label = labels[i];
+      if (!mask[i] || label >= c) continue;
+      size[label]++;
+      if (predicted !== null && predicted[i] === label) right[label]++;
+      for (let k = 0; k < values.length; k++) {
+        const value = values[k][i];
+        if (value === value) {
+          sums[k][label] += value;
+          counts[k][label]++;
+        }
+      }
+    }
+    const rows = [];
+    for (let label = 0; label < c; label++) {
+      if (!size[label]) continue;
+      const row = { name: names[label], count: size[label], accuracy: right[label] / size[label] };
+      this.means.forEach((one, k) => (row[one] = counts[k][label] ? sums[k][label] / counts[k][label] : NaN));
+      rows.push(row);
+    }
+    this.table.show(rows);
+  }
+
+  drawPairs() {
+    const { columns, selection } = this.page;
+    const names = columns.meta("label").names, c = names.length, mask = selection.mask;
+    const labels = columns.get("label"), predicted = columns.get("predicted"), sizes = new Uint32Array(c);
+    const square = c <= MANY ? new Uint32Array(c * c) : null, map = new Map();
+    for (let i = 0; i < mask.length; i++) {
+      const label = labels[i], other = predicted[i];
+      if (!mask[i] || label >= c) continue;
+      sizes[label]++;
+      if (label === other || other >= c) continue;
+      const pair = label * c + other;
+      if (square) square[pair]++;
+      else map.set(pair, (map.get(pair) ?? 0) + 1);
+    }
+    const rows = [], add = (pair, count) => {
+      const label = Math.floor(pair / c);
+      rows.push({ given: names[label], predicted: names[pair % c], count, share: count / sizes[label] });
+    };
+    if (square) square.forEach((count, pair) => count && add(pair, count));
+    else map.forEach((count, pair) => add(pair, count));
+    this.pairs.show(rows);
+  }
+}

@@ -1,0 +1,151 @@
+// One sample from near: image, classes by angle, scores, its curve over the epochs, neighbours, degraded versions, marks.
+
+import { groupColour } from "./colours.js";
+import { Curves } from "./curves.js";
+import { el, harmless, name, number, said } from "./words.js";
+
+export class Detail {
+  constructor(page) {
+    this.page = page;
+    this.dialog = document.getElementById("detail");
+    this.dialog.addEventListener("keydown", (event) => this.key(event));
+    this.dialog.addEventListener("close", () => (this.row = null));
+    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close()); // beside it
+  }
+
+  async open(row) {
+    this.row = row;
+    const { source } = this.page;
+    let told;
+    try {
+      told = await source.sample(row);
+    } catch (error) {
+      this.page.say(error.message, true);
+      return;
+    }
+    if (this.row !== row) return;
+    this.dialog.replaceChildren(this.head(told), el("div", { class: "body" }, this.left(told), this.right(told)));
+    if (!this.dialog.open) this.dialog.showModal();
+    this.dialog.querySelector("#detail-title").focus();
+    this.dialog.scrollTop = 0;
+    if (source.live) this.later(row);
+  }
+
+  head(told) {
+    const step = (by, words, sign) => el("button", { type: "button", "aria-label": words, onclick: () => this.step(by) }, sign);
+    return el("header", {}, el("h2", { id: "detail-title", tabIndex: -1 }, name(told.id, 80)),
+      el("span", { class: "tools" }, step(-1, "Previous sample", "‹"), step(1, "Next sample", "›"),
+        el("button", { type: "button", "aria-label": "Close", onclick: () => this.dialog.close() }, "×")));
+  }
+
+  left(told) {
+    const { about, source } = this.page;
+    const given = told.values.label ?? null, predicted = told.values.predicted ?? null;
+    const picture = about.pictures ? this.page.picture(source.image(told.row)) : el("p", { class: "nopicture" }, "no image");
+    if (about.pictures) picture.alt = "The image of this sample";
+    const parts = [el("div", { class: "large" }, picture)];
+    if (told.trouble) parts.push(el("p", { class: "wrong" }, "The image cannot be shown: " + harmless(told.trouble)));
+    parts.push(el("dl", { class: "labels" },
+      el("dt", {}, "given"), el("dd", {}, given === null ? "no label" : name(given, 60)),
+      el("dt", {}, "predicted"), el("dd", { class: given !== null && predicted !== null && given !== predicted ? "wrong" : "" }, predicted === null ? "–" : name(predicted, 60))));
+    this.marks = el("div", { class: "marks", role: "group", "aria-label": "Mark this sample" });
+    parts.push(this.marks);
+    this.drawMarks();
+    if (told.path) parts.push(el("p", { class: "quiet path" }, name(told.path, 200)));
+    return el("div", {}, ...parts);
+  }
+
+  drawMarks() {
+    if (this.row === null || !this.marks) return;
+    const { review, columns, about } = this.page, mark = columns.word("mark", this.row);
+    const suggestion = about.classes[review.suggestions.get(this.row)];
+    if (review.readOnly) {
+      this.marks.replaceChildren(...(mark ? ["marked ", mark] : []));
+      return;
+    }
+    const keys = { f: "fine", w: "wrong label", a: "ambiguous", d: "drop" };
+    this.marks.replaceChildren(...Object.entries(keys).map(([key, word]) => {
+      const button = el("button", { type: "button", onclick: () => review.key(key, this.row, () => this.step(1)) }, el("kbd", {}, key), " " + word);
+      button.setAttribute("aria-pressed", String(mark === word));
+      return button;
+    }), ...(suggestion ? [el("span", { class: "quiet" }, "should be ", name(suggestion, 40))] : []));
+  }
+
+  right(told) {
+    const parts = [];
+    if (told.classes.length) parts.push(el("h3", {}, "Angle to the nearest classes"), this.bars(told.classes));
+    this.story = el("div", {});
+    this.around = el("div", {});
+    parts.push(this.story);
+    if (told.versions.length) parts.push(el("h3", {}, "Degraded versions"), this.strip(told.versions, (one) => `${one.degradation ?? "original"} ${number(one.level)}`));
+    parts.push(this.around, el("h3", {}, "All columns"), this.table(told.values));
+    return el("div", {}, ...parts);
+  }
+
+  bars(classes) {
+    const most = Math.max(...classes.map((one) => one.degrees), 1);
+    return el("ul", { class: "bars" }, ...classes.map((one) => {
+      const bar = el("span", { class: "fill" + (one.given ? " given" : one.predicted ? " guess" : "") });
+      bar.style.width = (100 * one.degrees) / most + "%";
+      const note = [one.given ? "given" : null, one.predicted ? "predicted" : null].filter(Boolean).join(", ");
+      return el("li", {}, el("span", { class: "who" }, name(this.page.about.classes[one.class], 22)), el("span", { class: "track" }, bar),
+        el("span", { class: "value" }, one.degrees.toFixed(1) + "°"), el("span", { class: "quiet" }, note));
+    }));
+  }
+
+  strip(entries, words) {
+    const { source, about } = this.page;
+    return el("div", { class: "strip" }, ...entries.map((one) => {
+      const button = el("button", { type: "button", class: "tile" + (one.here ? " here" : ""), onclick: () => this.open(one.row) },
+        about.pictures ? this.page.picture(source.thumb(one.row)) : el("span", { class: "nopicture" }, "row " + one.row), el("span", { class: "caption" }, words(one)));
+      button.setAttribute("aria-label", words(one));
+      return button;
+    }));
+  }
+
+  table(values) {
+    const rows = Object.entries(values).filter(([key]) => !["label", "predicted"].includes(key));
+    return el("table", { class: "values" }, el("tbody", {}, ...rows.map(([key, value]) =>
+      el("tr", {}, el("th", { scope: "row", title: this.page.columns.meta(key)?.about ?? "" }, said(key)), el("td", {}, typeof value === "string" ? name(value, 40) : number(value))))));
+  }
+
+  // What takes the server longer.
+  async later(row) {
+    const { source, about } = this.page;
+    if (about.epochs.length) {
+      source.story(row).then((told) => this.row === row && this.drawStory(told)).catch(() => {});
+    }
+    if (about.closeups) {
+      this.around.replaceChildren(el("h3", {}, "Nearest neighbours"), el("p", { class: "quiet" }, "Looking…"));
+      source.neighbours(row).then((found) => {
+        if (this.row !== row) return;
+        const words = (one) => `${harmless(this.page.columns.word("label", one.row) ?? "–").slice(0, 16)} ${one.cosine.toFixed(3)}`;
+        this.around.replaceChildren(el("h3", {}, "Nearest neighbours"), this.strip(found, words));
+      }).catch((error) => this.row === row && this.around.replaceChildren(el("p", { class: "quiet" }, error.message)));
+    }
+  }
+
+  drawStory(told) {
+    const measures = Object.keys(told);
+    const choose = el("select", { "aria-label": "Measure" }, ...measures.map((one) => el("option", { value: one }, said(one))));
+    this.story.replaceChildren(el("h3", {}, "Over the epochs ", choose));
+    const curves = new Curves(this.story, "This sample over the epochs");
+    const draw = () => curves.show({ x: this.page.about.epochs, lines: [{ name: said(choose.value), colour: groupColour(0), y: told[choose.value] }], xTitle: "epoch", yTitle: said(choose.value) });
+    choose.addEventListener("change", draw);
+    draw();
+  }
+
+  async step(by) {
+    const next = await this.page.samples.beside(this.row, by);
+    if (next !== null && this.dialog.open) this.open(next);
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
+    if (event.key === "ArrowRight") this.step(1);
+    else if (event.key === "ArrowLeft") this.step(-1);
+    else if (this.page.review.key(event.key, this.row, () => this.step(1))) { /* marked */ }
+    else return;
+    event.preventDefault();
+  }
+}

@@ -1,0 +1,98 @@
+// Filters as chips that can be taken away, and a form to make one without a mouse.
+
+import { el, name, number, said } from "./words.js";
+
+export function drawChips(place, filters, remove) {
+  place.replaceChildren(...filters.map((filter, at) => {
+    const words = told(filter);
+    const button = el("button", { type: "button", class: "chip", onclick: () => remove(at) }, ...words, el("span", { class: "x", "aria-hidden": "true" }, "×"));
+    button.setAttribute("aria-label", "Remove the filter " + button.textContent.slice(0, -1));
+    return button;
+  }));
+  place.hidden = filters.length === 0;
+}
+
+function told(filter) {
+  switch (filter[0]) {
+    case "range": {
+      const [, column, low, high] = filter;
+      if (low === null) return [`${said(column)} up to ${number(high)}`];
+      return [high === null ? `${said(column)} from ${number(low)}` : `${said(column)} ${number(low)} to ${number(high)}`];
+    }
+    case "in": return [said(filter[1]) + ": ", ...filter[2].slice(0, 3).flatMap((word, at) => (at ? [", ", name(word, 24)] : [name(word, 24)])),
+      ...(filter[2].length > 3 ? [` and ${filter[2].length - 3} more`] : [])];
+    case "box": return [`box on ${said(filter[1])}, ${said(filter[2])}`];
+    case "lasso": return [`lasso on ${said(filter[1])}, ${said(filter[2])}`];
+    default: return ["id contains ", name(filter[1], 24)];
+  }
+}
+
+// The form: a column, then its range with a picture of how its values lie, or its groups.
+export class FilterForm {
+  constructor(page) {
+    this.page = page;
+    this.place = document.getElementById("view-filter");
+    this.column = el("select", { id: "filter-column" });
+    this.body = el("div", { class: "fields" });
+    this.column.addEventListener("change", () => this.draw());
+    this.place.append(el("div", { class: "bar" }, el("label", {}, "Filter by ", this.column)), this.body);
+  }
+
+  async draw() {
+    const { columns } = this.page;
+    if (this.column.options.length !== columns.list.length) {
+      const chosen = this.column.value;
+      this.column.replaceChildren(...columns.list.map((meta) => el("option", { value: meta.name }, said(meta.name))));
+      this.column.value = columns.has(chosen) ? chosen : this.page.view.sort;
+    }
+    const meta = columns.meta(this.column.value);
+    await columns.need([meta.name]);
+    if (meta.names) this.groups(meta);
+    else this.range(meta);
+  }
+
+  range(meta) {
+    const field = (title, value) => el("input", { type: "number", step: "any", value: value ?? "", "aria-label": title });
+    const low = field("lowest", meta.low), high = field("highest", meta.high);
+    const end = (input) => (input.value === "" ? null : Number(input.value));
+    const form = el("form", {}, el("label", {}, "from ", low), el("label", {}, " to ", high), el("button", { type: "submit", class: "strong" }, "Apply"));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.page.addFilter(["range", meta.name, end(low), end(high)]);
+    });
+    this.body.replaceChildren(el("p", { class: "quiet" }, meta.about), this.spread(meta), form);
+  }
+
+  // How the selection's values lie, as bars.
+  spread(meta) {
+    const bins = 48, counts = new Uint32Array(bins), values = this.page.columns.get(meta.name), mask = this.page.selection.mask;
+    const scale = bins / (meta.high - meta.low || 1);
+    for (let i = 0; i < values.length; i++) {
+      const bin = Math.floor((values[i] - meta.low) * scale);
+      if (mask[i] && bin >= 0) counts[Math.min(bins - 1, bin)]++;
+    }
+    const most = counts.reduce((a, b) => Math.max(a, b), 1);
+    const picture = el("div", { class: "spread", "aria-hidden": "true" });
+    counts.forEach((count, bin) => {
+      const bar = el("span", { title: `${number(meta.low + bin / scale)}: ${count}` });
+      bar.style.height = Math.max(count ? 2 : 0, (100 * count) / most) + "%";
+      picture.append(bar);
+    });
+    return picture;
+  }
+
+  groups(meta) {
+    const chosen = new Set();
+    const boxes = meta.names.slice(0, 500).map((word) => {
+      const box = el("input", { type: "checkbox" });
+      box.addEventListener("change", () => (box.checked ? chosen.add(word) : chosen.delete(word)));
+      return el("label", { class: "choice" }, box, name(word, 30));
+    });
+    const form = el("form", {}, el("div", { class: "choices" }, ...boxes), el("button", { type: "submit", class: "strong" }, "Apply"));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (chosen.size) this.page.addFilter(["in", meta.name, [...chosen]]);
+    });
+    this.body.replaceChildren(el("p", { class: "quiet" }, meta.about ?? ""), form);
+  }
+}

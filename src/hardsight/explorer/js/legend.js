@@ -1,0 +1,31 @@
+// What the colours mean, as buttons where they are groups: a click selects one.
+
+import { css, groupColour, rampColour } from "./colours.js";
+import { isChange, rampEnds } from "./scatter.js";
+import { el, name, number, said } from "./words.js";
+
+const SHOWN = 12;
+
+export function drawLegend(place, columns, colour, choose) {
+  const meta = columns.meta(colour);
+  if (!meta) return place.replaceChildren();
+  if (meta.names) {
+    const entries = meta.names.slice(0, SHOWN).map((word, code) => {
+      const dot = el("span", { class: "dot" });
+      dot.style.background = groupColour(code, colour);
+      return el("button", { type: "button", class: "entry", title: "Select only these", onclick: () => choose(word) }, dot, name(word, 24));
+    });
+    if (meta.names.length > SHOWN) entries.push(el("span", { class: "quiet" }, `and ${meta.names.length - SHOWN} more`));
+    return place.replaceChildren(...entries);
+  }
+  const [low, high] = rampEnds(columns, colour);
+  const bar = el("canvas", { class: "ramp", width: 160, height: 1, "aria-hidden": "true" });
+  const context = bar.getContext("2d");
+  for (let x = 0; x < 160; x++) {
+    context.fillStyle = rampColour(x / 159, isChange(colour));
+    context.fillRect(x, 0, 1, 1);
+  }
+  const dot = el("span", { class: "dot" });
+  dot.style.background = css("--no-value");
+  place.replaceChildren(el("span", {}, said(colour)), el("span", { class: "quiet" }, number(low)), bar, el("span", { class: "quiet" }, number(high)), dot, el("span", { class: "quiet" }, "none"));
+}

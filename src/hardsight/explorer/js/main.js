@@ -1,0 +1,398 @@
+// The page: what is looked at (`view`), the data, and the parts that draw them.
+//
+// Every change goes through `change`: it is written to the address, the columns it needs are fetched, and then
+// everything that follows the selection is drawn in one go.
+
+import { Adaptation } from "./adaptation.js";
+import { Agreement } from "./agreement.js";
+import { Classes } from "./classes.js";
+import { Columns } from "./columns.js";
+import { Compare } from "./compare.js";
+import { Detail } from "./detail.js";
+import { Dynamics } from "./dynamics.js";
+import { embedded } from "./embedded.js";
+import { FilterForm, drawChips } from "./filters.js";
+import { drawHeadline } from "./headline.js";
+import { drawLegend } from "./legend.js";
+import { Matrix } from "./matrix.js";
+import { Review } from "./review.js";
+import { drawRun } from "./run.js";
+import { Samples } from "./samples.js";
+import { Scatter } from "./scatter.js";
+import { columnsOf, packed, select, usable } from "./selection.js";
+import { Server } from "./source.js";
+import { readView, writeView } from "./state.js";
+import { count, el, harmless, name, number, said, short } from "./words.js";
+
+const byId = (id) => document.getElementById(id);
+const CALM = 60; // milliseconds after a new selection until its thumbnails are put up; another one may follow
+const round = (value) => Number(value.toPrecision(6));
+
+class Page {
+  async start() {
+    this.source = embedded() ?? new Server();
+    this.about = await this.source.about();
+    this.columns = new Columns(this.source, this.about);
+    this.found = new Map(); // text of an id filter -> rows
+    this.moved = null; // an epoch's own x and y
+    this.review = new Review(this);
+    this.samples = new Samples(this);
+    this.detail = new Detail(this);
+    this.classes = new Classes(this);
+    this.scatter = new Scatter(byId("cloud"), byId("over"), this.columns, (told) => this.told(told));
+    this.parts();
+    if (this.about.report) drawHeadline(this.about.report);
+    document.title = `${short(this.about.name, 40)} · hardsight`;
+    byId("run-name").replaceChildren(...(this.about.second ? [name(this.about.name, 28), " against ", name(this.about.second, 28)] : [name(this.about.name, 40)]));
+    this.menus();
+    this.controls();
+    this.view = this.sane(readView(location.hash));
+    window.addEventListener("hashchange", () => this.change(this.sane(readView(location.hash)), false));
+    if (this.source.live) await this.review.look();
+    await this.update();
+    await this.samplesDrawn;
+    this.scatter.resized = () => this.redrawScatter();
+    document.documentElement.dataset.ready = "yes";
+  }
+
+  // The views beside the scatter: only those that there are data for.
+  parts() {
+    const { about } = this;
+    this.views = new Map();
+    const add = (key, title, draw, there = true) => there && this.views.set(key, { title, draw });
+    add("classes", "Classes", () => this.classes.draw("classes"), about.classes.length > 0);
+    add("confusions", "Confusions", () => this.classes.draw("confusions"), this.classes.hasBoth);
+    const matrix = new Matrix(this);
+    add("angles", "Class angles", () => matrix.draw(), about.cosines);
+    if (about.second) {
+      this.compare = new Compare(this);
+      add("compare", "Compare", () => this.compare.draw());
+    }
+    if (about.epochs.length) {
+      this.dynamics = new Dynamics(this);
+      add("dynamics", "Dynamics", () => this.dynamics.draw());
+    }
+    if (about.human) {
+      const agreement = new Agreement(this);
+      add("agreement", "Agreement", () => agreement.draw());
+    }
+    if (about.rounds.length) {
+      const adaptation = new Adaptation(this);
+      add("adaptation", "Adaptation", () => adaptation.draw());
+    }
+    const form = new FilterForm(this);
+    add("filter", "Filter", () => form.draw());
+    add("review", "Review", () => this.review.draw(), this.source.live);
+    add("run", "Run", () => drawRun(byId("view-run"), about));
+    const list = document.querySelector(".tabs");
+    for (const [key, { title }] of this.views) {
+      const tab = el("button", { type: "button", role: "tab", id: "tab-" + key, onclick: () => this.change({ tab: key }) }, title);
+      tab.setAttribute("aria-controls", "view-" + key);
+      byId("view-" + key).setAttribute("aria-labelledby", "tab-" + key);
+      list.append(tab);
+    }
+    list.addEventListener("keydown", (event) => {
+      const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!by) return;
+      const keys = [...this.views.keys()], at = (keys.indexOf(this.view.tab) + by + keys.length) % keys.length;
+      this.change({ tab: keys[at] }).then(() => byId("tab-" + keys[at]).focus());
+      event.preventDefault();
+    });
+  }
+
+  menus() {
+    const option = (meta) => el("option", { value: meta.name, title: meta.about }, said(meta.name));
+    const numbers = this.columns.numbers(), groups = this.columns.groups();
+    const group = (label, list) => el("optgroup", { label }, ...list.map(option));
+    for (const id of ["axis-x", "axis-y"]) byId(id).append(group("numbers", numbers), group("groups", groups));
+    byId("axis-colour").append(el("option", { value: "none" }, "none"), group("groups", groups), group("numbers", numbers));
+    byId("sort").append(...numbers.map(option), ...groups.map(option));
+    for (const [id, key] of [["axis-x", "x"], ["axis-y", "y"], ["axis-colour", "colour"], ["sort", "sort"]]) {
+      byId(id).addEventListener("change", (event) => {
+        if (key === "x" || key === "y") this.dynamics?.slider && (this.moved = null);
+        this.change({ [key]: event.target.value, ...(key === "sort" ? { page: 0, order: null } : key === "colour" ? {} : { zoom: null }) });
+      });
+    }
+  }
+
+  controls() {
+    byId("clear").addEventListener("click", () => this.change({ filters: [], page: 0 }));
+    byId("unzoom").addEventListener("click", () => this.change({ zoom: null }));
+    byId("find").hidden = !this.source.live;
+    byId("export").hidden = !this.source.live;
+    byId("find").addEventListener("submit", (event) => {
+      event.preventDefault();
+      const text = byId("find-text").value.trim();
+      if (text) this.addFilter(["id", text]);
+      byId("find-text").value = "";
+    });
+    document.querySelectorAll("[data-mode]").forEach((button) => button.addEventListener("click", () => this.setMode(button.dataset.mode)));
+    document.querySelectorAll("[data-what]").forEach((button) => button.addEventListener("click", () => this.export(button.dataset.what, button.dataset.format)));
+    byId("theme").addEventListener("click", () => this.turnTheme());
+    byId("help").addEventListener("click", () => this.help());
+    document.addEventListener("keydown", (event) => this.key(event));
+    document.addEventListener("click", (event) => byId("export").contains(event.target) || (byId("export").open = false));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
+    this.setMode("box");
+  }
+
+  key(event) {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName)) return;
+    const modes = { b: "box", l: "lasso", m: "pan" };
+    if (event.key === "?") this.help();
+    else if (event.key === "/") byId("find-text").focus();
+    else if (event.key === "s") byId("grid").children[this.samples.current]?.focus();
+    else if (event.key === "c") byId("cloud").focus();
+    else if (modes[event.key]) this.setMode(modes[event.key]);
+    else if (event.key === "u" && !this.review.readOnly) this.review.undo();
+    else if (event.key === "Escape" && this.view.filters.length) this.change({ filters: [], page: 0 });
+    else return;
+    event.preventDefault();
+  }
+
+  setMode(mode) {
+    this.scatter.setMode(mode);
+    document.querySelectorAll("[data-mode]").forEach((button) => {
+      button.setAttribute("aria-checked", String(button.dataset.mode === mode));
+      button.tabIndex = button.dataset.mode === mode ? 0 : -1;
+    });
+  }
+
+  // A view with every choice made, and nothing that this run does not have.
+  sane(view) {
+    const { about, columns } = this;
+    const known = (key, fallback) => (columns.has(view[key]) ? view[key] : fallback);
+    const filters = usable(view.filters, columns).filter((filter) => filter[0] !== "in" || columns.meta(filter[1]).names);
+    if (filters.length < view.filters.length) this.say("Some filters of the address name columns that are not here.");
+    return {
+      ...view,
+      filters,
+      x: known("x", about.axes.x),
+      y: known("y", about.axes.y),
+      colour: view.colour === "none" ? "none" : known("colour", about.axes.colour ?? "none"),
+      sort: known("sort", about.by),
+      tab: this.views.has(view.tab) ? view.tab : about.second ? "compare" : this.views.keys().next().value,
+    };
+  }
+
+  async change(what, write = true) {
+    Object.assign(this.view, what);
+    if (write) history.replaceState(null, "", writeView(this.view));
+    await this.update();
+    await this.samplesDrawn;
+  }
+
+  addFilter(filter) {
+    return this.addFilters([filter]);
+  }
+
+  // A filter on the same columns replaces the one before it.
+  addFilters(filters) {
+    const key = (filter) => JSON.stringify([filter[0] === "lasso" ? "box" : filter[0], ...(filter[0] === "id" ? [] : columnsOf(filter))]);
+    const fresh = new Set(filters.map(key));
+    return this.change({ filters: [...this.view.filters.filter((filter) => !fresh.has(key(filter))), ...filters], page: 0 });
+  }
+
+  // What the scatter says happened.
+  told({ box, lasso, zoom, hover, open, px, py }) {
+    const { x, y, filters } = this.view;
+    if (open !== undefined) this.open(open);
+    else if (hover !== undefined) this.tip(hover, px, py);
+    else if (zoom !== undefined) this.change({ zoom: zoom?.map(round) ?? null });
+    else if (lasso) this.addFilter(["lasso", x, y, lasso.map(round)]);
+    else if (box) this.addFilter(["box", x, y, ...box.map(round)]);
+    else if (box === null) {
+      const left = filters.filter((filter) => filter[0] !== "box" && filter[0] !== "lasso");
+      if (left.length < filters.length) this.change({ filters: left, page: 0 });
+    }
+  }
+
+  needed() {
+    const { view } = this;
+    return [view.x, view.y, view.colour, view.sort, "label", "predicted", ...view.filters.flatMap(columnsOf), ...this.classes.needs(), ...(this.compare?.needs() ?? [])];
+  }
+
+  // Fetch what is missing, then draw; of several changes on their way only the last is drawn.
+  async update() {
+    const turn = (this.turn = {});
+    const texts = this.view.filters.filter((filter) => filter[0] === "id" && !this.found.has(filter[1])).map((filter) => filter[1]);
+    const missing = this.needed().filter((one) => this.columns.has(one) && !this.columns.get(one));
+    if (missing.length || texts.length) {
+      try {
+        await Promise.all([this.columns.need(missing), ...texts.map(async (text) => this.found.set(text, await this.source.find(text)))]);
+      } catch (error) {
+        this.say(error.message, true);
+        return;
+      }
+      if (turn !== this.turn) return;
+    }
+    this.redraw();
+  }
+
+  // Everything that follows the selection, in one go.
+  redraw() {
+    const start = performance.now();
+    const { view, columns } = this;
+    const key = JSON.stringify(view.filters) + (view.filters.some((filter) => filter[1] === "mark") ? this.review.version : "");
+    const selected = key !== this.selectedBy && this.selection !== undefined; // another selection than before
+    if (key !== this.selectedBy) {
+      this.selection = select(view.filters, columns, this.found);
+      this.selectedBy = key;
+    }
+    this.redrawScatter();
+    const { size } = this.selection, n = columns.n;
+    byId("count").textContent = size === n ? `${count(n)} samples` : `${count(size)} of ${count(n)} samples`;
+    byId("clear").hidden = view.filters.length === 0;
+    byId("unzoom").hidden = !view.zoom;
+    for (const [id, value] of [["axis-x", view.x], ["axis-y", view.y], ["axis-colour", view.colour], ["sort", view.sort]]) byId(id).value = value;
+    drawChips(byId("filters"), view.filters, (at) => this.change({ filters: view.filters.filter((_, place) => place !== at), page: 0 }));
+    if (this.legendOf !== view.colour + document.documentElement.dataset.theme) {
+      this.legendOf = view.colour + document.documentElement.dataset.theme;
+      drawLegend(byId("legend"), columns, view.colour, (word) => this.addFilter(["in", this.view.colour, [word]]));
+    }
+    this.drawTab();
+    this.samplesDrawn ??= new Promise((done) => afterPaint(() => {
+      this.samplesDrawn = null;
+      this.samples.draw();
+      done();
+    }, selected ? CALM : 0));
+    performance.measure("hardsight-redraw", { start, end: performance.now() });
+    document.documentElement.dataset.redraws = Number(document.documentElement.dataset.redraws ?? 0) + 1;
+  }
+
+  redrawScatter() {
+    const { view, selection } = this;
+    if (!selection) return;
+    this.scatter.show({ ...view, mask: selection.mask, size: selection.size, moved: this.moved });
+    byId("cloud").setAttribute("aria-label", `Scatter of ${said(view.y)} against ${said(view.x)}, ${count(selection.size)} of ${count(this.columns.n)} samples selected`);
+  }
+
+  drawTab() {
+    for (const [key, part] of this.views) {
+      const here = key === this.view.tab;
+      byId("view-" + key).hidden = !here;
+      byId("tab-" + key).setAttribute("aria-selected", String(here));
+      byId("tab-" + key).tabIndex = here ? 0 : -1;
+      if (here) Promise.resolve(part.draw()).catch((error) => this.say(error.message, true));
+    }
+  }
+
+  marksChanged() {
+    if (!this.selection) return;
+    if (this.view.filters.some((filter) => filter[1] === "mark") || this.view.colour === "mark" || this.view.sort === "mark") this.redraw();
+    else if (this.view.tab === "review") this.review.draw();
+    this.samples.redress();
+    this.detail.drawMarks();
+  }
+
+  open(row) {
+    byId("tip").hidden = true;
+    return this.detail.open(row);
+  }
+
+  // A ring in the scatter around a sample that is pointed at elsewhere.
+  point(row) {
+    this.scatter.hover = row;
+    this.scatter.drawOver();
+  }
+
+  tip(row, px, py) {
+    const tip = byId("tip");
+    tip.hidden = row < 0;
+    if (row < 0) return;
+    const { view, columns, about, source } = this;
+    const given = columns.word("label", row), predicted = columns.word("predicted", row);
+    const value = (column) => (columns.meta(column).names ? harmless(columns.word(column, row) ?? "–").slice(0, 30) : number(columns.get(column)[row]));
+    const lines = [...new Set([view.x, view.y, view.colour, view.sort])].filter((one) => columns.has(one) && !["label", "predicted", "correct"].includes(one));
+    tip.replaceChildren(
+      about.pictures ? this.picture(source.thumb(row)) : "",
+      el("div", {}, el("strong", {}, given === null ? "no label" : name(given, 24)),
+        predicted !== null && predicted !== given ? el("span", { class: "wrong" }, " → ", name(predicted, 24)) : null,
+        ...lines.map((one) => el("div", { class: "quiet" }, `${said(one)} ${value(one)}`))));
+    const stage = tip.parentElement.getBoundingClientRect();
+    tip.style.left = Math.min(px + 14, Math.max(0, stage.width - tip.offsetWidth - 4)) + "px";
+    tip.style.top = (py + 18 + tip.offsetHeight > stage.height ? Math.max(0, py - tip.offsetHeight - 12) : py + 18) + "px";
+  }
+
+  // An image that is drawn in sharp squares if it is tiny.
+  picture(address) {
+    if (address === null) return el("span", { class: "nopicture" }, "not in this file");
+    const image = el("img", { alt: "", decoding: "async", draggable: false });
+    image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth <= 64 && image.naturalHeight <= 64));
+    image.src = address;
+    return image;
+  }
+
+  async export(what, format) {
+    byId("export").open = false;
+    try {
+      const file = await this.source.export(what, format, what === "selection" ? packed(this.selection.mask) : undefined);
+      const address = URL.createObjectURL(file);
+      el("a", { href: address, download: `hardsight-${what}.${format}` }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 60000);
+    } catch (error) {
+      this.say("Not exported: " + error.message, true);
+    }
+  }
+
+  turnTheme() {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    setTheme(dark ? "light" : "dark", true);
+    this.redraw();
+  }
+
+  help() {
+    const lines = [["?", "this help"], ["c", "go to the scatter"], ["s", "go to the samples"], ["/", "find an id"], ["b l m", "box, lasso or move in the scatter"],
+      ["← → ↑ ↓", "in the scatter: move; in the samples: go"], ["+ − 0", "in the scatter: zoom, show everything"], ["Enter", "in the scatter: select what is in view; on a sample: look closer"],
+      ["Esc", "clear the filters; close"], ...(this.review.readOnly ? [] : [["f w a d", "on a sample: fine, wrong label, ambiguous, drop"], ["x u", "take a mark away; undo"]])];
+    const dialog = byId("keys");
+    dialog.replaceChildren(el("header", {}, el("h2", { id: "keys-title", tabIndex: -1 }, "Keys"), el("button", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, "×")),
+      el("dl", {}, ...lines.flatMap(([key, what]) => [el("dt", {}, ...key.split(" ").flatMap((one) => [el("kbd", {}, one), " "])), el("dd", {}, what)])),
+      el("p", { class: "quiet" }, "Wheel zooms, a double click shows everything. The address holds the view: bookmark it or send it."));
+    dialog.showModal();
+  }
+
+  say(words, bad = false) {
+    const place = byId("message");
+    place.textContent = harmless(words);
+    place.hidden = false;
+    place.classList.toggle("bad", bad);
+    clearTimeout(this.saying);
+    this.saying = setTimeout(() => (place.hidden = true), bad ? 8000 : 2500);
+  }
+}
+
+// When the picture is on the screen: it need not wait for the thumbnails. A hidden page has no frames to wait for.
+function afterPaint(work, wait) {
+  if (document.hidden) setTimeout(work);
+  else requestAnimationFrame(() => setTimeout(work, wait));
+}
+
+function setTheme(theme, keep) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  if (!keep) return;
+  try {
+    localStorage.setItem("hardsight-theme", theme);
+  } catch {
+    // a file from disk may not keep anything
+  }
+}
+
+function keptTheme() {
+  try {
+    return localStorage.getItem("hardsight-theme");
+  } catch {
+    return null;
+  }
+}
+
+setTheme(keptTheme(), false);
+window.hardsight = new Page(); // for the browser's console
+window.hardsight.start().catch((error) => {
+  const place = byId("message");
+  place.textContent = "The page could not start: " + harmless(error.message);
+  place.hidden = false;
+  place.classList.add("bad");
+});

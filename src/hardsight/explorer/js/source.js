@@ -1,0 +1,110 @@
+// Where the data come from: the server here; the report has its own twin in embedded.js.
+
+const KINDS = { float32: Float32Array, uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array };
+
+export const typed = (kind, buffer) => new KINDS[kind](buffer);
+
+export class Server {
+  constructor() {
+    this.version = Date.now().toString(36); // pictures of another run at the same address are not these
+    this.live = true;
+  }
+
+  async about() {
+    const found = await this.json("api/run");
+    this.token = found.write_token;
+    return found;
+  }
+
+  async column(meta) {
+    return typed(meta.kind, await this.bytes("api/column?name=" + encodeURIComponent(meta.name)));
+  }
+
+  thumb(row) {
+    return `thumb/${row}?v=${this.version}`;
+  }
+
+  image(row) {
+    return `image/${row}?v=${this.version}`;
+  }
+
+  rows(rows) {
+    return rows.length ? this.json("api/rows?rows=" + rows.join(",")) : [];
+  }
+
+  async find(text) {
+    return new Uint32Array(await this.bytes("api/find?text=" + encodeURIComponent(text)));
+  }
+
+  sample(row) {
+    return this.json("api/sample/" + row);
+  }
+
+  story(row) {
+    return this.json("api/story/" + row);
+  }
+
+  neighbours(row) {
+    return this.json("api/neighbours/" + row);
+  }
+
+  async cosines() {
+    return new Float32Array(await this.bytes("api/cosines"));
+  }
+
+  async epoch(at, measure) {
+    return new Float32Array(await this.bytes(`api/epoch/${at}/${measure}`));
+  }
+
+  curves(measure, by, mask) {
+    return this.post(`api/curves?measure=${encodeURIComponent(measure)}&by=${encodeURIComponent(by)}`, mask).then((r) => r.json());
+  }
+
+  agreement(score, mask) {
+    return this.post("api/agreement?score=" + encodeURIComponent(score), mask).then((r) => r.json());
+  }
+
+  marks(since) {
+    return this.json("api/review?since=" + since);
+  }
+
+  mark(told) {
+    return this.post("api/mark", JSON.stringify(told)).then((r) => r.json());
+  }
+
+  undo(tab) {
+    return this.post("api/undo", JSON.stringify({ tab })).then((r) => r.json());
+  }
+
+  export(what, format, mask) {
+    return this.post(`api/export?what=${what}&format=${format}`, mask).then((r) => r.blob());
+  }
+
+  async get(address) {
+    return checked(await fetch(address));
+  }
+
+  async json(address) {
+    return (await this.get(address)).json();
+  }
+
+  async bytes(address) {
+    return (await this.get(address)).arrayBuffer();
+  }
+
+  async post(address, body) {
+    return checked(await fetch(address, { method: "POST", body, headers: { "X-Hardsight": this.token } }));
+  }
+}
+
+async function checked(response) {
+  if (response.ok) return response;
+  const text = await response.text();
+  let words = text;
+  try {
+    words = JSON.parse(text).error ?? text;
+  } catch {
+    // plain words
+  }
+  throw new Error(words.trim() || `the server answered ${response.status}`);
+}

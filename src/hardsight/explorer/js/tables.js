@@ -1,0 +1,52 @@
+// A table whose header buttons sort it, and which shows its first rows until asked for all.
+
+import { el } from "./words.js";
+
+const SHOWN = 30;
+
+// columns: [{title, value(row), show(row), words}]; value sorts, show gives text or an element.
+export class Table {
+  constructor(place, caption, columns, { pick, sortBy = 0, down = false } = {}) {
+    Object.assign(this, { columns, pick, sortBy, down, rows: [], shown: SHOWN });
+    this.head = el("tr", {});
+    this.body = el("tbody", {});
+    this.more = el("button", { type: "button", class: "more", hidden: true, onclick: () => { this.shown = Infinity; this.fill(); } });
+    const table = el("table", {}, el("caption", { class: "unseen" }, caption), el("thead", {}, this.head), this.body);
+    place.append(el("div", { class: "scroll" }, table, this.more));
+    columns.forEach((column, at) => {
+      const button = el("button", { type: "button", onclick: () => this.sort(at) }, column.title);
+      this.head.append(el("th", { scope: "col", class: column.words ? "words" : "" }, button));
+    });
+  }
+
+  sort(at) {
+    this.down = this.sortBy === at ? !this.down : !this.columns[at].words;
+    this.sortBy = at;
+    this.fill();
+  }
+
+  show(rows) {
+    this.rows = rows;
+    this.fill();
+  }
+
+  fill() {
+    const { value } = this.columns[this.sortBy];
+    const sign = this.down ? -1 : 1;
+    const rank = (row) => { const v = value(row); return v === null || Number.isNaN(v) ? (this.down ? -Infinity : Infinity) : v; };
+    const sorted = [...this.rows].sort((a, b) => { const x = rank(a), y = rank(b); return sign * (x < y ? -1 : x > y ? 1 : 0); });
+    this.body.replaceChildren(...sorted.slice(0, this.shown).map((row) => this.line(row)));
+    [...this.head.children].forEach((cell, at) => cell.setAttribute("aria-sort", at !== this.sortBy ? "none" : this.down ? "descending" : "ascending"));
+    this.more.hidden = sorted.length <= this.shown;
+    this.more.textContent = `Show all ${sorted.length.toLocaleString("en-US")}`;
+  }
+
+  line(row) {
+    const cells = this.columns.map((column, at) => {
+      const content = column.show(row);
+      const inside = at === 0 && this.pick ? el("button", { type: "button", class: "pick", onclick: () => this.pick(row) }, content) : content;
+      return el(at === 0 ? "th" : "td", { class: column.words ? "words" : "", ...(at === 0 ? { scope: "row" } : {}) }, inside);
+    });
+    return el("tr", {}, ...cells);
+  }
+}

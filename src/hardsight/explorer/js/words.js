@@ -1,0 +1,66 @@
+// Text on the page: names made harmless, numbers people can read, and elements without any markup from data.
+
+// Characters that change how the text around them is read: controls, bidirectional overrides, invisible ones.
+const ODD = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
+
+export function harmless(text) {
+  return String(text).replace(ODD, (c) => "\\u{" + c.codePointAt(0).toString(16) + "}");
+}
+
+// A name in an element of its own, so that its direction ends with it; long ones are cut, with the whole as title.
+export function name(text, longest = 60) {
+  const whole = harmless(text);
+  const element = el("bdi", {}, whole.length > longest ? whole.slice(0, longest - 1) + "…" : whole);
+  if (whole.length > longest) element.title = whole.slice(0, 2000);
+  return element;
+}
+
+export function short(text, longest = 60) {
+  const whole = harmless(text);
+  return whole.length > longest ? whole.slice(0, longest - 1) + "…" : whole;
+}
+
+// An element with properties and children; children are elements or text, never markup.
+export function el(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [key, value] of Object.entries(properties)) {
+    if (key === "class") element.className = value;
+    else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key.includes("-") || key === "role" || key === "for") element.setAttribute(key, value);
+    else element[key] = value;
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function number(value, digits = 4) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-4) return value.toExponential(digits - 2);
+  return String(Number(value.toPrecision(digits)));
+}
+
+export const count = (value) => value.toLocaleString("en-US");
+
+export const percent = (part) => (Number.isFinite(part) ? (100 * part).toFixed(1) + " %" : "–");
+
+const SAID = {
+  avh: "AVH",
+  avh_relative: "AVH × classes",
+  avh_scaled: "AVH, scaled",
+  own_angle: "angle to given class",
+  nearest_angle: "angle to nearest other",
+  el2n: "EL2N",
+  aum: "AUM",
+  label: "given class",
+  predicted: "predicted class",
+  correct: "right or wrong",
+  human: "human frequency",
+};
+
+// A column's name as people say it.
+export function said(column) {
+  const found = /^(.*?)( \(2\)| change)?$/.exec(column);
+  return (SAID[found[1]] ?? short(found[1].replaceAll("_", " "), 40)) + (found[2] ?? "");
+}

@@ -1,0 +1,290 @@
+"""What the page shows, gathered from wherever it is: one `Sheet`, one row per sample.
+
+A run directory brings its scores, the columns of its samples, its head and its dynamics. A scores table or a snapshot
+alone will do; what has no scores yet is scored first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from hardsight.errors import FileError, HardsightError, InputError
+from hardsight.explorer.columns import Column, codes, from_arrow, numbers, signed
+from hardsight.explorer.epochs import Epochs
+from hardsight.heads_on_disk import load_head
+from hardsight.names import read_class_names
+from hardsight.reading import first_line, open_npy
+from hardsight.samples import LIST_COLUMNS, SampleFiles
+from hardsight.scores import SCORES
+from hardsight.scoring import score
+from hardsight.snapshot import ArraySource, Snapshot
+from hardsight.table import read_scores, write_table
+
+OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
+RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there sorts the samples
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Sheet:
+    """n samples with everything the page knows of them."""
+
+    name: str
+    place: Path  # a run directory, or a file
+    ids: pa.Array  # (n,) strings
+    columns: dict[str, Column]
+    class_names: list[str]
+    paths: Any = None  # (n,) of image files, posix, below a root
+    base_ids: Any = None  # (n,) the undegraded sample
+    snapshot: Snapshot | None = None  # the features, where there are any
+    snapshot_rows: np.ndarray | None = None  # (n,) where each sample stands in it, -1 for not at all; None: in its own place
+    start: dict[str, Any] = field(default_factory=dict)  # start.json or run.json
+    epochs: Epochs | None = None
+    notes: list[str] = field(default_factory=list)  # what a person should know, one sentence each
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def directory(self) -> Path | None:
+        """The run directory, if it is one."""
+        return self.place if self.place.is_dir() else None
+
+    @property
+    def by(self) -> str | None:
+        """The score that the page sorts by at first."""
+        scores = [name for name in (*RANKED_BY, *SCORES) if name in self.columns]
+        return next(iter(scores or [name for name, column in self.columns.items() if column.names is None]), None)
+
+    def labels(self) -> np.ndarray:
+        """(n,) given class, -1 for unlabeled."""
+        return self._classes("label")
+
+    def predicted(self) -> np.ndarray:
+        return self._classes("predicted")
+
+    def _classes(self, name: str) -> np.ndarray:
+        return signed(self.columns[name]) if name in self.columns else np.full(len(self), -1)
+
+    def add(self, column: Column) -> None:
+        self.columns[column.name] = column
+
+
+def open_sheet(
+    path: str | Path,
+    *,
+    class_names: Path | None = None,
+    human: Path | None = None,
+    keep: bool = True,
+    progress: Progress | None = None,
+) -> Sheet:
+    """A run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet) as a sheet.
+
+    `keep` writes the scores that had to be computed into the run, so that they are there the next time.
+    """
+    if "://" in str(path):
+        raise InputError(f"{path}: the explorer needs files on this machine: copy the run here first.")
+    where = Path(path)
+    if not where.exists():
+        raise FileError(f"{where} does not exist.")
+    snapshot = _snapshot(where)
+    epochs = Epochs.of(where)
+    table = _table(where, snapshot, epochs, keep, progress)
+    names = _class_names(where, snapshot, class_names)
+    sheet = _sheet(where, table, names)
+    sheet.snapshot, sheet.epochs = snapshot, epochs
+    if snapshot is not None:
+        _add_samples(sheet, snapshot)
+    if human is not None:
+        sheet.add(numbers("human", human_frequency(human, sheet)))
+    if epochs is not None:
+        epochs.match(sheet.ids)
+    return sheet
+
+
+def _snapshot(where: Path) -> Snapshot | None:
+    """The features, if there are any that can be read."""
+    if where.is_dir():
+        return Snapshot.load(where) if (where / "samples").is_dir() and (where / "run.json").is_file() else None
+    if where.suffix.lower() in (".npz", ".npy"):
+        return Snapshot.load(where)
+    if where.suffix.lower() in (".parquet", ".pq"):
+        try:
+            there = set(pq.read_schema(where).names)
+        except (pa.ArrowException, OSError) as error:
+            raise FileError(f"{where}: not a readable Parquet file: {first_line(error)}") from error
+        return Snapshot.load(where) if there & set(LIST_COLUMNS) else None
+    return None
+
+
+def _table(where: Path, snapshot: Snapshot | None, epochs: Epochs | None, keep: bool, progress: Progress | None) -> pa.Table:
+    """The scores: read, or computed, or what the last epoch saw."""
+    if where.is_dir() and (where / "scores.parquet").is_file():
+        return read_scores(where)
+    if snapshot is not None:
+        table = score(snapshot, progress=progress)
+        if keep and where.is_dir():
+            write_table(table, where / "scores.parquet")
+        return table
+    if epochs is not None:
+        return epochs.last()
+    if where.is_dir():
+        raise FileError(f"{where}: nothing to show: there are no scores.parquet, no complete samples and no dynamics in it.")
+    if where.suffix.lower() in (".parquet", ".pq"):
+        return read_scores(where)
+    if where.suffix.lower() == ".csv":
+        try:
+            return pacsv.read_csv(where)
+        except (pa.ArrowException, OSError) as error:
+            raise FileError(f"{where}: not a readable CSV file: {first_line(error)}") from error
+    raise FileError(f"{where}: give a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet).")
+
+
+def _class_names(where: Path, snapshot: Snapshot | None, file: Path | None) -> list[str] | None:
+    if file is not None:
+        return read_class_names(file)
+    if snapshot is not None and snapshot.class_names is not None:
+        return snapshot.class_names
+    if where.is_dir() and (where / "head.safetensors").is_file():
+        return load_head(where / "head.safetensors")[1]
+    return None
+
+
+def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
+    table = table.combine_chunks()
+    n = len(table)
+    if n == 0:
+        raise InputError(f"{where}: there are no samples in it.")
+    ids = table.column("id").cast(pa.string()) if "id" in table.column_names else pa.array(np.arange(n)).cast(pa.string())
+    ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+    if ids.null_count or len(pc.unique(ids)) != n:
+        raise InputError(f"{where}: ids must be unique and not null, one per sample.")
+    classes = {name: _integers(where, table, name) for name in ("label", "predicted") if name in table.column_names}
+    count = max((int(values.max(initial=-1)) + 1 for values in classes.values()), default=0)
+    sheet = Sheet(where.resolve().name, where, ids, {}, _named_classes(names, count), start=_start(where))
+    if names is not None and len(names) < count:
+        sheet.notes.append(f"There are {count} classes and {len(names)} class names, so classes are shown by number.")
+    about = {"label": "The given class.", "predicted": "The class with the highest logit."}
+    for name, values in classes.items():
+        if (values >= 0).any():
+            sheet.add(codes(name, values, sheet.class_names, about[name]))
+    if {"label", "predicted"} <= sheet.columns.keys():
+        right = np.where((classes["label"] < 0) | (classes["predicted"] < 0), -1, classes["label"] != classes["predicted"])
+        sheet.add(codes("correct", right, ["right", "wrong"], "Whether the prediction is the given class."))
+    elif "correct" in table.column_names:
+        right = pc.fill_null(table.column("correct").cast(pa.int8()), 2).to_numpy(zero_copy_only=False)
+        sheet.add(codes("correct", np.array([1, 0, -1])[right], ["right", "wrong"], "Whether the prediction is the given class."))
+    for name in table.column_names:
+        if name in OWN or name in sheet.columns:
+            continue
+        column = from_arrow(name, table.column(name))
+        if column is not None:
+            sheet.add(column)
+    if "status" in table.column_names and pc.any(pc.not_equal(table.column("status"), "ok")).as_py():
+        status = from_arrow("status", table.column("status"))
+        if status is not None:
+            sheet.add(status)
+    sheet.paths, sheet.base_ids = (_text(table, name) for name in ("path", "base_id"))
+    return sheet
+
+
+def _named_classes(names: list[str] | None, count: int) -> list[str]:
+    return [str(index) for index in range(count)] if names is None or len(names) < count else names
+
+
+def _integers(where: Path, table: pa.Table, name: str) -> np.ndarray:
+    """A column of classes, -1 for none."""
+    try:
+        values = pc.fill_null(table.column(name).cast(pa.int64()), -1)
+    except pa.ArrowException as error:
+        raise InputError(f"{where}: the column {name} must hold class indices 0..c-1: {first_line(error)}") from error
+    return np.maximum(values.to_numpy(), -1)
+
+
+def _text(table: pa.Table, name: str) -> Any:
+    """A column of strings as one array, or None."""
+    if name not in table.column_names or table.column(name).null_count == len(table):
+        return None
+    return table.column(name).cast(pa.string()).combine_chunks()
+
+
+def _start(where: Path) -> dict[str, Any]:
+    """What is written about the run: run.json if it is complete, else start.json."""
+    for name in ("run.json", "start.json"):
+        file = where / name
+        if where.is_dir() and file.is_file():
+            try:
+                told = json.loads(file.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise FileError(f"{file}: damaged: {first_line(error)}") from error
+            if isinstance(told, dict):
+                return told
+    return {}
+
+
+def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
+    """The columns that lie beside the features: split, path, degradation, and those a user brought."""
+    source = snapshot.source
+    if not isinstance(source, SampleFiles):
+        for name, values in source.columns.items() if isinstance(source, ArraySource) else ():
+            column = from_arrow(name, pa.array(np.asarray(values)))
+            if column is not None and name not in sheet.columns:
+                sheet.add(column)
+        return
+    wanted = [name for name in pq.read_schema(source.files[0]).names if name not in (*LIST_COLUMNS, "label")]
+    try:
+        parts = [pq.read_table(file, columns=wanted, page_checksum_verification=True) for file in source.files]
+        table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"{sheet.place}: samples are damaged or not readable: {first_line(error)}") from error
+    ids = table.column("id").cast(pa.string()).combine_chunks() if "id" in wanted else None
+    if ids is not None and not ids.equals(sheet.ids):
+        rows = pc.index_in(sheet.ids, value_set=ids)
+        sheet.snapshot_rows = pc.fill_null(rows, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        if (sheet.snapshot_rows < 0).all():
+            raise InputError(f"{sheet.place}: no id of scores.parquet is among its samples; score the run again.")
+        table = table.take(rows)
+    for name in wanted:
+        if name in OWN or name in sheet.columns:
+            continue
+        column = from_arrow(name, table.column(name))
+        if column is not None:
+            sheet.add(column)
+    sheet.paths = sheet.paths if sheet.paths is not None else _text(table, "path")
+    sheet.base_ids = sheet.base_ids if sheet.base_ids is not None else _text(table, "base_id")
+
+
+def human_frequency(file: Path, sheet: Sheet) -> np.ndarray:
+    """(n,) how often people chose the given class, from (n,) frequencies or (n, c) counts in the order of the rows."""
+    given = np.asarray(open_npy(file), dtype=np.float64)
+    n, c = len(sheet), len(sheet.class_names)
+    if given.shape not in ((n,), (n, c)):
+        raise InputError(f"{file}: human data must be ({n},) frequencies or ({n}, {c}) counts, got shape {given.shape}.")
+    if given.ndim == 1:
+        return given
+    labels = sheet.labels()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chosen = given[np.arange(n), np.maximum(labels, 0)] / given.sum(1)
+    return np.where(labels < 0, np.nan, chosen)
+
+
+def default_axes(sheet: Sheet) -> tuple[str, str, str | None]:
+    """x, y and colour at first: the angle to the own class, the norm, and whether the prediction is right."""
+    names = [name for name, column in sheet.columns.items() if column.names is None]
+    if not names:
+        raise HardsightError(f"{sheet.place}: there is no column of numbers to draw.")
+    x = next((name for name in ("own_angle", "confidence", "loss") if name in names), names[0])
+    y = next((name for name in ("norm", "entropy", "max_logit") if name in names and name != x), names[min(1, len(names) - 1)])
+    colour = next((name for name in ("correct", "label") if name in sheet.columns), None)
+    return x, y, colour

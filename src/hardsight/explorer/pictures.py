@@ -1,0 +1,174 @@
+"""A row's picture: found below the run's declared roots, decoded, and encoded anew.
+
+No byte of an image file reaches the browser as it is, so a script that calls itself .png ends here. A picture that
+cannot be read becomes a grey one that says why.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from pathlib import Path
+from threading import BoundedSemaphore, Lock
+
+from PIL import Image, ImageDraw
+
+from hardsight.data import BrokenImage, Degradation, ImageData, degrade, open_data
+from hardsight.data.files import ImageFiles, path_below
+from hardsight.errors import HardsightError, InputError
+from hardsight.explorer.opening import Sheet
+from hardsight.models.preprocessing import Preprocessing
+
+THUMB, LARGE = 128, 768  # longest side in pixels
+SMALL = 64  # up to here no pixel is lost
+KEPT = 8192  # thumbnails, of a few kB each
+AT_ONCE = 2  # decoded at a time: one image may have 50 million pixels
+
+
+class Pictures:
+    """Pictures of a sheet's rows.
+
+    Args:
+        sheet: whose rows they are.
+        images: what a user named with --images: a folder that paths are below, or anything `open_data` reads.
+    """
+
+    def __init__(self, sheet: Sheet, images: str | None = None) -> None:
+        self.sheet = sheet
+        self.images = images
+        self._data: tuple[ImageData, dict[str, int]] | None = None
+        self._opening, self._keeping, self._decoding = Lock(), Lock(), BoundedSemaphore(AT_ONCE)
+        self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self._preprocessing = _preprocessing(sheet)
+        sources = sheet.start.get("sources") or {}
+        self.spec: str | None = images or sources.get("data")
+        roots = [images] if images and Path(images).is_dir() else sources.get("roots") or []
+        if not roots and sheet.directory is not None and self.spec is None:
+            roots = [str(sheet.directory)]  # such as the demo's own images/
+        self.roots = [str(Path(root).resolve()) for root in roots]
+        if images is not None and not self.roots and not Path(images).is_file() and not images.startswith("digits"):
+            self._open()  # so that a wrong name is said at once
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a place to look for pictures at all."""
+        return self.spec is not None or (bool(self.roots) and self.sheet.paths is not None)
+
+    def thumb(self, row: int) -> bytes:
+        """A small WebP."""
+        with self._keeping:
+            found = self._kept.get(row)
+        if found is not None:
+            return found
+        made = self.small(row, THUMB)
+        with self._keeping:
+            self._kept[row] = made
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return made
+
+    def large(self, row: int) -> bytes:
+        """The same for the close-up."""
+        return self.small(row, LARGE)
+
+    def small(self, row: int, side: int) -> bytes:
+        """A WebP of at most `side` pixels."""
+        return _encoded(self.safe(row), side)
+
+    def trouble(self, row: int) -> str | None:
+        """Why the picture cannot be shown, or None."""
+        try:
+            self.image(row)
+        except HardsightError as error:
+            return error.reason.replace("_", " ") if isinstance(error, BrokenImage) else str(error)
+        return None
+
+    def image(self, row: int) -> Image.Image:
+        """The picture as the model saw it: degraded where the row is. Raises BrokenImage."""
+        with self._decoding:
+            image = self._found(row)
+            return self._degraded(row, image)
+
+    def safe(self, row: int) -> Image.Image:
+        """The picture, or a grey one that says why it cannot be shown."""
+        try:
+            return self.image(row)
+        except BrokenImage as error:
+            return _placeholder(error.reason.replace("_", " "))
+        except HardsightError:
+            return _placeholder("no image")
+
+    def _found(self, row: int) -> Image.Image:
+        path = None if self.sheet.paths is None else self.sheet.paths[row].as_py()
+        if self.roots and path is not None:
+            return self._file(path)
+        if self.spec is None:
+            raise BrokenImage("missing")
+        data, place = self._open()
+        at = place.get(self._base(row))
+        if at is None:
+            raise BrokenImage("missing", self._base(row))
+        return data.image(at)
+
+    def _file(self, path: str) -> Image.Image:
+        broken = BrokenImage("missing", path)
+        for root in self.roots:
+            try:
+                return ImageFiles(root, [path_below(root, path, "path")]).image(0)
+            except InputError as error:
+                broken = BrokenImage("outside_root", path, str(error))
+            except BrokenImage as error:
+                broken = error
+                if error.reason != "missing":
+                    break
+        raise broken
+
+    def _open(self) -> tuple[ImageData, dict[str, int]]:
+        """The data that was extracted from, opened when the first picture is asked for."""
+        with self._opening:
+            if self._data is None:
+                assert self.spec is not None
+                data = open_data(self.spec)
+                self._data = data, {one: row for row, one in enumerate(data.ids)}
+            return self._data
+
+    def _base(self, row: int) -> str:
+        base = None if self.sheet.base_ids is None else self.sheet.base_ids[row].as_py()
+        return str(base if base is not None else self.sheet.ids[row].as_py())
+
+    def _degraded(self, row: int, image: Image.Image) -> Image.Image:
+        how, level = self.sheet.columns.get("degradation"), self.sheet.columns.get("level")
+        if how is None or level is None or how.names is None or how.values[row] >= len(how.names):
+            return image
+        if self._preprocessing is not None:
+            image = self._preprocessing.fitted(image)  # degradations are made at the size the model sees
+        return degrade(image, Degradation(how.names[how.values[row]], round(float(level.values[row]), 6)), self._base(row))
+
+
+def _preprocessing(sheet: Sheet) -> Preprocessing | None:
+    """How the model's pictures were made, where the run says it."""
+    told = (sheet.start.get("arguments") or {}).get("preprocessing")
+    try:
+        return None if told is None else Preprocessing.from_dict(told)
+    except (HardsightError, TypeError, ValueError):
+        return None
+
+
+def _encoded(image: Image.Image, side: int) -> bytes:
+    """WebP of at most `side` pixels; small ones without loss."""
+    if max(image.size) > side:
+        image = image.copy()
+        image.thumbnail((side, side))
+    width, height = (max(1, length) for length in image.size)
+    stream = io.BytesIO()
+    image = image.convert("RGB") if image.mode != "RGB" else image
+    image.save(stream, "WEBP", lossless=max(width, height) <= SMALL, quality=82, method=2)
+    return stream.getvalue()
+
+
+def _placeholder(words: str) -> Image.Image:
+    image = Image.new("RGB", (THUMB, THUMB), "#9aa0a6")
+    draw = ImageDraw.Draw(image)
+    left, top, right, bottom = draw.textbbox((0, 0), words)
+    draw.text(((THUMB - right + left) / 2, (THUMB - bottom + top) / 2), words, fill="white")
+    return image

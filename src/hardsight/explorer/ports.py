@@ -1,0 +1,54 @@
+"""A free port on this machine that browsers are willing to open."""
+
+from __future__ import annotations
+
+import socket
+
+from hardsight.errors import InputError
+
+FIRST, TRIES = 8321, 200
+# Chromium and Firefox answer these with ERR_UNSAFE_PORT, whatever listens there.
+UNSAFE = frozenset(
+    [1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111]
+    + [113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548]
+    + [554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566]
+    + [6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080]
+)
+
+
+def listen(host: str, port: int | None) -> tuple[socket.socket, str | None]:
+    """A listening socket at the port or the next free one, and a sentence if it is not the one that was asked for."""
+    wanted = FIRST if port is None else port
+    if not 0 <= wanted <= 65535:
+        raise InputError(f"--port must be 0 to 65535, got {wanted}.")
+    for number in [0] if wanted == 0 else range(wanted, min(wanted + TRIES, 65536)):
+        if number in UNSAFE:
+            continue
+        try:
+            opened = _bound(host, number)
+        except PermissionError as error:
+            raise InputError(f"port {number} may not be opened: {error.strerror}. Choose one above 1024.") from error
+        except OSError as error:
+            if error.errno is not None and isinstance(error, socket.gaierror):
+                raise InputError(f"--host {host}: {error.strerror}.") from error
+            continue
+        if number == 0 and opened.getsockname()[1] in UNSAFE:
+            opened.close()
+            return listen(host, 0)
+        why = "browsers refuse it" if wanted in UNSAFE else "it is taken"
+        moved = port not in (None, 0) and number != wanted
+        return opened, f"port {wanted}: {why}, so the page is at {number}" if moved else None
+    raise InputError(f"no free port between {wanted} and {min(wanted + TRIES, 65536) - 1}; give another --port.")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((host, port))
+        opened.listen(256)
+    except BaseException:
+        opened.close()
+        raise
+    return opened

@@ -1,0 +1,184 @@
+"""A person's marks: fine, wrong label (with the right class), ambiguous or drop, in `review.parquet` at once.
+
+Each mark is one change to one id, made under a lock on what the file says now. So neither two tabs nor two servers on
+the same run lose each other's marks; and a tab undoes its own marks only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hardsight.errors import FileError, InputError
+from hardsight.reading import first_line
+from hardsight.writing import replacing
+
+MARKS = ("fine", "wrong label", "ambiguous", "drop")
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("mark", pa.string()), ("suggestion", pa.int64()), ("suggestion_name", pa.string())]
+    + [("marked_at", pa.timestamp("ms", tz="UTC"))]
+)
+MOST_UNDONE = 10_000  # changes remembered for undo
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a person says of one sample; `suggestion` is a class index, for a wrong label."""
+
+    mark: str
+    suggestion: int | None
+    at: int  # milliseconds since 1970
+
+
+@dataclass(frozen=True)
+class _Change:
+    tab: str
+    id: str
+    before: Mark | None
+    after: Mark | None
+
+
+class Review:
+    """The marks of one run.
+
+    Args:
+        path: review.parquet; None for no file, as with --read-only.
+        class_names: what suggestions count.
+    """
+
+    def __init__(self, path: Path | None, class_names: list[str]) -> None:
+        self.path, self.class_names = path, class_names
+        self.marks: dict[str, Mark] = {}
+        self.version = 0  # goes up with every change, so that other tabs know
+        self._seen: tuple[int, int, int] | None = None  # the file as it was last read or written
+        self._changes: list[_Change] = []
+        self._lock = Lock()
+        with self._lock:
+            self._refresh()
+
+    def current(self) -> tuple[int, dict[str, Mark]]:
+        """The version and all marks, with those of other processes."""
+        with self._lock:
+            self._refresh()
+            return self.version, dict(self.marks)
+
+    def put(self, tab: str, id: str, mark: str | None, suggestion: int | None = None) -> None:
+        """Mark a sample, or take its mark away with None."""
+        after = None if mark is None else self._checked(mark, suggestion)
+        with self._writing():
+            before = self.marks.get(id)
+            self._set(id, after)
+            self._changes.append(_Change(tab, id, before, after))
+            del self._changes[:-MOST_UNDONE]
+
+    def undo(self, tab: str) -> str | None:
+        """Take back the tab's last change and give its id; None if there is none, or another tab has changed it since."""
+        with self._writing():
+            for at in reversed(range(len(self._changes))):
+                change = self._changes[at]
+                if change.tab == tab:
+                    del self._changes[at]
+                    if self.marks.get(change.id) == change.after:
+                        self._set(change.id, change.before)
+                        return change.id
+            return None
+
+    def table(self) -> pa.Table:
+        """All marks as rows, in the order of the ids' first marks."""
+        rows = [
+            {
+                "id": id,
+                "mark": one.mark,
+                "suggestion": one.suggestion,
+                "suggestion_name": None if one.suggestion is None else self._name(one.suggestion),
+                "marked_at": one.at,
+            }
+            for id, one in self.marks.items()
+        ]
+        return pa.Table.from_pylist(rows, SCHEMA)
+
+    def _name(self, index: int) -> str:
+        return self.class_names[index] if index < len(self.class_names) else str(index)
+
+    def _checked(self, mark: str, suggestion: int | None) -> Mark:
+        if mark not in MARKS:
+            raise InputError(f"a mark must be one of {', '.join(MARKS)}, got {mark!r}.")
+        if suggestion is not None and (mark != "wrong label" or not 0 <= suggestion < max(1, len(self.class_names))):
+            raise InputError(
+                f"a suggestion is a class from 0 to {len(self.class_names) - 1} for a wrong label, got {suggestion}."
+            )
+        return Mark(mark, suggestion, time.time_ns() // 1_000_000)
+
+    def _set(self, id: str, mark: Mark | None) -> None:
+        if mark is None:
+            self.marks.pop(id, None)
+        else:
+            self.marks[id] = mark
+        self.version += 1
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Read what others wrote, change it, write it: nobody comes between."""
+        with self._lock, _file_lock(self.path):
+            self._refresh()
+            kept, version = dict(self.marks), self.version
+            try:
+                yield
+                if self.path is not None and self.version != version:
+                    with replacing(self.path) as temporary:
+                        pq.write_table(self.table(), temporary, compression="zstd", write_page_checksum=True)
+                    self._seen = _stamp(self.path)
+            except BaseException:
+                self.marks, self.version = kept, version  # what is not on disk was not marked
+                raise
+
+    def _refresh(self) -> None:
+        if self.path is None or not self.path.is_file():
+            return
+        stamp = _stamp(self.path)
+        if stamp == self._seen:
+            return
+        try:
+            rows = pq.read_table(self.path, page_checksum_verification=True).select(["id", "mark", "suggestion", "marked_at"])
+            found = {row["id"]: _mark(row) for row in rows.cast(_READ).to_pylist()}
+        except (pa.ArrowException, OSError, KeyError) as error:
+            raise FileError(f"{self.path}: not a readable review: {first_line(error)}") from error
+        self.marks, self._seen = found, stamp
+        self.version += 1
+
+
+_READ = pa.schema([("id", pa.string()), ("mark", pa.string()), ("suggestion", pa.int64()), ("marked_at", pa.int64())])
+
+
+def _mark(row: dict[str, Any]) -> Mark:
+    return Mark(row["mark"], row["suggestion"], row["marked_at"])
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    told = path.stat()
+    return told.st_mtime_ns, told.st_size, told.st_ino
+
+
+@contextlib.contextmanager
+def _file_lock(path: Path | None) -> Iterator[None]:
+    """Wait for other processes that write the same review."""
+    if path is None or os.name == "nt":
+        yield
+        return
+    import fcntl
+
+    with path.with_name(".review.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
+        except OSError:  # a file system without locks
+            pass
+        yield

@@ -1,0 +1,453 @@
+"""The routes of the page, and the server that answers them.
+
+The page asks for columns as bytes and keeps filters, sorting and drawing to itself; the server is asked for what only it
+has: pictures, features, dynamics, and the review it writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hardsight.errors import HardsightError
+from hardsight.explorer import closeups, exporting
+from hardsight.explorer.agreement import HUMAN, agreement
+from hardsight.explorer.columns import Column, signed
+from hardsight.explorer.epochs import Epochs
+from hardsight.explorer.opening import Sheet, default_axes
+from hardsight.explorer.pictures import Pictures
+from hardsight.explorer.review import MARKS, Mark, Review
+from hardsight.explorer.rounds import rounds
+from hardsight.explorer.security import Guard
+from hardsight.version import VERSION
+
+MOST_ROWS = 500  # asked for by number in one request
+MOST_CURVES = 12  # groups drawn at once
+STORY = ("avh", "confidence", "own_angle", "norm", "loss")  # a sample's own curves, where there are any
+HEADER_PATIENCE = 15.0  # seconds for the head of a request to arrive
+
+
+@dataclass
+class Page:
+    """Everything the routes answer from."""
+
+    sheet: Sheet
+    pictures: Pictures
+    review: Review
+    read_only: bool = False
+    second: Sheet | None = None  # the run it is compared with
+    write_token: str = ""
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.rounds = rounds(self.sheet)
+        self.names = list(self.sheet.columns)
+
+    def about(self) -> dict[str, Any]:
+        """What the page must know before its first drawing."""
+        sheet = self.sheet
+        x, y, colour = default_axes(sheet)
+        return {
+            "version": VERSION,
+            "name": sheet.name,
+            "place": str(sheet.place),
+            "second": None if self.second is None else self.second.name,
+            "n": len(sheet),
+            "classes": sheet.class_names,
+            "columns": [column.described() for column in sheet.columns.values()],
+            "axes": {"x": x, "y": y, "colour": colour},
+            "by": sheet.by,
+            "pictures": self.pictures.any,
+            "closeups": sheet.snapshot is not None and sheet.snapshot.source.evidence == "features",
+            "cosines": sheet.snapshot is not None and sheet.snapshot.head is not None,
+            "epochs": [] if sheet.epochs is None else sheet.epochs.numbers,
+            "measures": [] if sheet.epochs is None else sheet.epochs.measures,
+            "human": HUMAN if HUMAN in sheet.columns else None,
+            "rounds": self.rounds,
+            "marks": list(MARKS),
+            "read_only": self.read_only,
+            "write_token": self.write_token,
+            "start": {
+                name: sheet.start.get(name)
+                for name in ("command", "words", "arguments", "inputs", "versions", "counts", "seconds")
+            },
+            "notes": sheet.notes,
+        }
+
+
+def build(page: Page, port: int, allowed_hosts: Sequence[str] = ()) -> Guard:
+    """The guarded app."""
+    routes = [Route(path, functools.partial(_served, name), methods=["GET"]) for path, name in page_files().items()]
+    for path, answer in GETS.items():
+        routes.append(Route(path, functools.partial(_get, page, answer), methods=["GET"]))
+    for path, change in POSTS.items():
+        routes.append(Route(path, functools.partial(_post, page, change), methods=["POST"]))
+    guard = Guard(Starlette(routes=routes), port, allowed_hosts)
+    page.write_token = guard.write_token
+    return guard
+
+
+def page_files() -> dict[str, str]:
+    """Address -> file of the package: a fixed list, so no address can name another file."""
+    scripts = sorted(one.name for one in (files("hardsight.explorer") / "js").iterdir() if one.name.endswith(".js"))
+    named = {"/": "page.html", "/page.css": "page.css", "/icon.svg": "icon.svg", "/favicon.ico": "icon.svg"}
+    return named | {f"/js/{name}": f"js/{name}" for name in scripts}
+
+
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+def _served(name: str, request: Request) -> Response:
+    kind = KINDS[Path(name).suffix]
+    content = (files("hardsight.explorer") / name).read_bytes()
+    return Response(content, media_type=f"{kind}; charset=utf-8", headers={"cache-control": "no-cache"})
+
+
+class _NotThere(Exception):
+    """A row, column or epoch that the sheet does not have."""
+
+
+def _get(page: Page, answer: Callable[[Page, Request], Response], request: Request) -> Response:
+    try:
+        return answer(page, request)
+    except _NotThere as error:
+        return _json({"error": str(error)}, 404)
+    except HardsightError as error:
+        return _json({"error": str(error)}, 400)
+
+
+async def _post(page: Page, answer: Callable[[Page, Request, bytes], Response], request: Request) -> Response:
+    body = await request.body()
+    try:
+        return await run_in_threadpool(answer, page, request, body)
+    except _NotThere as error:
+        return _json({"error": str(error)}, 404)
+    except HardsightError as error:
+        return _json({"error": str(error)}, 400)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    return Response(text.encode("utf-8", "replace"), status, {"cache-control": "no-store"}, "application/json")
+
+
+def _binary(values: bytes) -> Response:
+    return Response(values, headers={"cache-control": "no-store"}, media_type="application/octet-stream")
+
+
+# What is read
+
+
+def _about(page: Page, request: Request) -> Response:
+    return _json(page.about())
+
+
+def _column(page: Page, request: Request) -> Response:
+    return _binary(_named(page, request.query_params.get("name", "")).bytes())
+
+
+def _rows(page: Page, request: Request) -> Response:
+    """Ids and paths of some rows."""
+    text = request.query_params.get("rows", "")
+    wanted = [_row(page, one) for one in text.split(",")[: MOST_ROWS + 1]]
+    if len(wanted) > MOST_ROWS:
+        return _json({"error": f"at most {MOST_ROWS} rows at a time"}, 400)
+    paths = page.sheet.paths
+    return _json([{"id": page.sheet.ids[row].as_py(), "path": None if paths is None else paths[row].as_py()} for row in wanted])
+
+
+def _find(page: Page, request: Request) -> Response:
+    """Rows whose id contains some text, as uint32."""
+    text = request.query_params.get("text", "")[:500]
+    found = pc.match_substring(page.sheet.ids, text, ignore_case=True).to_numpy(zero_copy_only=False)
+    return _binary(np.flatnonzero(found).astype("<u4").tobytes())
+
+
+def _thumb(page: Page, request: Request) -> Response:
+    return _picture(page.pictures.thumb(_row(page, request.path_params["row"])))
+
+
+def _image(page: Page, request: Request) -> Response:
+    return _picture(page.pictures.large(_row(page, request.path_params["row"])))
+
+
+def _picture(content: bytes) -> Response:
+    return Response(content, headers={"cache-control": "private, max-age=600"}, media_type="image/webp")
+
+
+def _sample(page: Page, request: Request) -> Response:
+    """One sample from near."""
+    row, sheet = _row(page, request.path_params["row"]), page.sheet
+    return _json(
+        {
+            "row": row,
+            "id": sheet.ids[row].as_py(),
+            "path": None if sheet.paths is None else sheet.paths[row].as_py(),
+            "values": {name: _value(column, row) for name, column in sheet.columns.items()},
+            "classes": closeups.nearest_classes(sheet, [row]).get(row, []),
+            "versions": closeups.versions(sheet, row),
+            "trouble": page.pictures.trouble(row) if page.pictures.any else None,
+        }
+    )
+
+
+def _story(page: Page, request: Request) -> Response:
+    """One sample's curves over the epochs."""
+    row, epochs = _row(page, request.path_params["row"]), page.sheet.epochs
+    if epochs is None:
+        raise _NotThere("there are no dynamics")
+    return _json({name: epochs.story(row, name) for name in STORY if name in epochs.measures})
+
+
+def _neighbours(page: Page, request: Request) -> Response:
+    return _json(closeups.neighbours(page.sheet, _row(page, request.path_params["row"])))
+
+
+def _cosines(page: Page, request: Request) -> Response:
+    found = closeups.cosines(page.sheet)
+    if found is None:
+        raise _NotThere("there is no head, or too many classes to show each pair")
+    return _binary(found.astype("<f4").tobytes())
+
+
+def _epoch(page: Page, request: Request) -> Response:
+    """One epoch's values of one measure, in the order of the rows."""
+    epochs = page.sheet.epochs
+    at = request.path_params["at"]
+    if epochs is None or not at.isdecimal() or len(at) > 9 or int(at) >= len(epochs.files):
+        raise _NotThere("there is no such epoch")
+    return _binary(epochs.values(int(at), request.path_params["measure"]).astype("<f4").tobytes())
+
+
+def _reviewed(page: Page, request: Request) -> Response:
+    """All marks, or only that nothing changed since the version the page has."""
+    version, marks = page.review.current()
+    if request.query_params.get("since") == str(version):
+        return _json({"version": version})
+    place = _places(page, list(marks))
+    told = [_told(row, mark) for row, mark in zip(place, marks.values(), strict=True) if row is not None]
+    return _json({"version": version, "marks": told})
+
+
+def _told(row: int, mark: Mark) -> dict[str, Any]:
+    return {"row": row, "mark": mark.mark, "suggestion": mark.suggestion}
+
+
+def _places(page: Page, ids: list[str]) -> list[int | None]:
+    import pyarrow as pa
+
+    return list(pc.index_in(pa.array(ids, pa.string()), value_set=page.sheet.ids).to_pylist())
+
+
+# What takes a selection, or changes something
+
+
+def _curves(page: Page, request: Request, body: bytes) -> Response:
+    """Mean and spread over the epochs of the selection, or of its groups by a column."""
+    epochs = page.sheet.epochs
+    if epochs is None:
+        raise _NotThere("there are no dynamics")
+    chosen = _mask(page, body)
+    by = request.query_params.get("by", "")
+    names, groups = groups_of(page.sheet.columns[by], chosen) if by in page.sheet.columns else (["selection"], chosen * 1 - 1)
+    return _json(listed(epochs, request.query_params.get("measure", "avh"), names, groups))
+
+
+def listed(epochs: Epochs, measure: str, names: list[str], groups: np.ndarray) -> dict[str, Any]:
+    """Curves of groups as the page draws them."""
+    found = epochs.curves(measure, groups, len(names))
+    told = [
+        {
+            "name": name,
+            "mean": _list(found["mean"][at]),
+            "std": _list(found["std"][at]),
+            "count": int(found["count"][at].max(initial=0)),
+        }
+        for at, name in enumerate(names)
+        if found["count"][at].any()
+    ]
+    return {"epochs": epochs.numbers, "groups": told}
+
+
+def groups_of(column: Column, chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Names and (n,) codes, -1 for none: the column's own largest groups, or five of equal size for numbers."""
+    if column.names is not None:
+        code = np.where(chosen, signed(column), -1)
+        counts = np.bincount(code[code >= 0], minlength=len(column.names))
+        largest = np.sort(np.argsort(-counts, kind="stable")[:MOST_CURVES])
+        place = np.full(len(column.names) + 1, -1)
+        place[largest] = np.arange(len(largest))
+        return [column.names[at] for at in largest], place[code]
+    there = chosen & np.isfinite(column.values)
+    values = column.values[there]
+    if not len(values):
+        return ["selection"], np.full(len(chosen), -1)
+    cuts = np.unique(np.quantile(values, [0.2, 0.4, 0.6, 0.8]))
+    code = np.where(there, np.searchsorted(cuts, column.values, side="right"), -1)
+    ends = [float(values.min()), *cuts.tolist(), float(values.max())]
+    return [f"{low:.3g} to {high:.3g}" for low, high in zip(ends[:-1], ends[1:], strict=True)], code
+
+
+def _agreement(page: Page, request: Request, body: bytes) -> Response:
+    """Human frequency against a score, within the selection."""
+    if HUMAN not in page.sheet.columns:
+        raise _NotThere("there are no human data")
+    chosen = _mask(page, body)
+    score = _named(page, request.query_params.get("score", ""))
+    return _json(agreement(page.sheet.columns[HUMAN].values[chosen], score.floats()[chosen]))
+
+
+def _mark(page: Page, request: Request, body: bytes) -> Response:
+    """One mark: {"tab", "row", "mark", "suggestion"}; a mark of null takes it away."""
+    if page.read_only:
+        return _json({"error": "the page is read-only"}, 403)
+    told = _object(body)
+    row, mark, suggestion = told.get("row"), told.get("mark"), told.get("suggestion")
+    if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < len(page.sheet):
+        raise _NotThere("there is no such row")
+    if not isinstance(mark, str | None) or isinstance(suggestion, bool) or not isinstance(suggestion, int | None):
+        return _json({"error": "mark is a word or null, suggestion a class index or null"}, 400)
+    page.review.put(str(told.get("tab", ""))[:64], page.sheet.ids[row].as_py(), mark, suggestion)
+    return _reviewed(page, request)
+
+
+def _undo(page: Page, request: Request, body: bytes) -> Response:
+    if page.read_only:
+        return _json({"error": "the page is read-only"}, 403)
+    undone = page.review.undo(str(_object(body).get("tab", ""))[:64])
+    version, marks = page.review.current()
+    ids = list(marks)
+    told = [_told(row, mark) for row, mark in zip(_places(page, ids), marks.values(), strict=True) if row is not None]
+    return _json({"version": version, "marks": told, "row": None if undone is None else _places(page, [undone])[0]})
+
+
+def _export(page: Page, request: Request, body: bytes) -> Response:
+    """The selection or the review as a file."""
+    form = request.query_params.get("format", "")
+    if request.query_params.get("what") == "review":
+        table = exporting.review_table(page.sheet, page.review)
+    else:
+        table = exporting.selection_table(page.sheet, np.flatnonzero(_mask(page, body)), page.review)
+    content = exporting.written(table, form, page.pictures.roots)
+    return Response(content, headers={"cache-control": "no-store"}, media_type=exporting.FORMATS[form])
+
+
+GETS: dict[str, Callable[[Page, Request], Response]] = {
+    "/api/run": _about,
+    "/api/column": _column,
+    "/api/rows": _rows,
+    "/api/find": _find,
+    "/api/sample/{row}": _sample,
+    "/api/story/{row}": _story,
+    "/api/neighbours/{row}": _neighbours,
+    "/api/cosines": _cosines,
+    "/api/epoch/{at}/{measure}": _epoch,
+    "/api/review": _reviewed,
+    "/thumb/{row}": _thumb,
+    "/image/{row}": _image,
+}
+POSTS: dict[str, Callable[[Page, Request, bytes], Response]] = {
+    "/api/curves": _curves,
+    "/api/agreement": _agreement,
+    "/api/mark": _mark,
+    "/api/undo": _undo,
+    "/api/export": _export,
+}
+
+
+def _row(page: Page, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) < len(page.sheet)):
+        raise _NotThere("there is no such row")
+    return int(text)
+
+
+def _named(page: Page, name: str) -> Column:
+    if name not in page.sheet.columns:
+        raise _NotThere("there is no such column")
+    return page.sheet.columns[name]
+
+
+def _mask(page: Page, body: bytes) -> np.ndarray:
+    """(n,) bool from one bit per row, the lowest bit first; no body is every row."""
+    n = len(page.sheet)
+    if not body:
+        return np.ones(n, bool)
+    if len(body) != (n + 7) // 8:
+        raise _NotThere(f"a selection of {n} rows is {(n + 7) // 8} bytes, got {len(body)}")
+    return np.unpackbits(np.frombuffer(body, np.uint8), count=n, bitorder="little").astype(bool)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        told = None
+    return told if isinstance(told, dict) else {}
+
+
+def _value(column: Column, row: int) -> Any:
+    value = column.values[row]
+    if column.names is None:
+        return float(value) if np.isfinite(value) else None
+    return column.names[value] if value < len(column.names) else None
+
+
+def _list(values: np.ndarray) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def serve(app: Guard, opened: socket.socket, ready: Callable[[], None] | None = None) -> None:
+    """Answer until interrupted."""
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Impatient(H11Protocol):
+        """Closes a connection that sends nothing, or only half the head of a request, for too long."""
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.waiting = asyncio.get_running_loop().call_later(HEADER_PATIENCE, self.give_up)
+
+        def give_up(self) -> None:
+            if self.cycle is None and not self.transport.is_closing():
+                self.transport.close()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.waiting.cancel()
+            super().connection_lost(exc)
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets=sockets)
+            if ready is not None:
+                ready()
+
+    settings = uvicorn.Config(
+        app,
+        http=Impatient,
+        ws="none",
+        lifespan="off",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=2,
+        h11_max_incomplete_event_size=32 * 1024,
+    )
+    Server(settings).run(sockets=[opened])

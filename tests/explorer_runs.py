@@ -1,0 +1,84 @@
+"""Runs for the explorer's tests: real digits, scored by their class means, with everything a run may have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sklearn.datasets import load_digits
+
+from hardsight.head import Head
+from hardsight.heads_on_disk import save_head
+from hardsight.run import Run
+from hardsight.scoring import score
+from hardsight.snapshot import Snapshot, write_samples
+from hardsight.table import write_table
+
+NAMES = [f"digit {k}" for k in range(10)]
+EPOCHS = 5
+
+
+def digits_run(
+    directory: Path,
+    *,
+    n: int = 400,
+    names: list[str] | None = None,
+    noise: float = 0.0,
+    human: bool = False,
+    dynamics: bool = False,
+    degraded: bool = False,
+    columns: dict[str, Any] | None = None,
+    seed: int = 0,
+) -> Path:
+    """A complete run of the built-in digits: features are the pixels, the head their class means."""
+    rng = np.random.default_rng(seed)
+    bunch = load_digits()
+    features, labels = bunch.data[:n].astype(np.float32) + 1, bunch.target[:n]
+    means = np.stack([bunch.data[bunch.target == k].mean(0) for k in range(10)]).astype(np.float32)
+    centre = means.mean(0)
+    features, weight = features - centre - 1, means - centre
+    features = features + noise * rng.standard_normal(features.shape).astype(np.float32)
+    ids = [str(row) for row in range(n)]
+    told: dict[str, Any] = {
+        "id": ids,
+        "label": pa.array(labels),
+        "split": ["test" if row % 5 == 4 else "train" for row in range(n)],
+    }
+    told["base_id"] = ids
+    if degraded:
+        told["base_id"] = [str(row - row % 4) for row in range(n)]
+        told["degradation"] = [[None, "contrast", "contrast", "noise"][row % 4] for row in range(n)]
+        told["level"] = pa.array([[None, 0.3, 0.6, 0.5][row % 4] for row in range(n)], pa.float64())
+    head = Head("cosine", weight, scale=20.0)
+    run = Run(directory, "hardsight extract", {"made": "by a test"}, {"data": "digits"}, {"data": "digits", "roots": []})
+    part = run.folder("samples") / "part-00000.parquet"
+    table = score(Snapshot(features, head, labels, ids=ids))
+    if human:
+        told["human"] = 1 / (1 + np.exp(20 * (table.column("avh_relative").to_numpy() - 0.9))) * rng.uniform(0.8, 1, n)
+    write_samples(part, features, {**told, **(columns or {})})
+    save_head(directory / "head.safetensors", head, names or NAMES)
+    write_table(table, directory / "scores.parquet")
+    if dynamics:
+        write_dynamics(run.folder("dynamics"), table, told["split"])
+    run.finish([part], {"rows": n}, {part.name: n})
+    return directory
+
+
+def write_dynamics(folder: Path, table: pa.Table, split: list[str]) -> None:
+    """Epochs that lead to the table: angles shrink and norms grow."""
+    for epoch in range(1, EPOCHS + 1):
+        share = epoch / EPOCHS
+        columns: dict[str, Any] = {"id": table.column("id"), "split": split, "label": table.column("label")}
+        for name in ("own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "loss"):
+            values = table.column(name).to_numpy()
+            start = 1.5 if "angle" in name else values.mean()
+            columns[name] = start + (values - start) * share
+        columns["correct"] = pa.array(columns["confidence"] > 0.5)
+        write_table(pa.table(columns), folder / f"epoch={epoch:04d}.parquet")
+
+
+def told(run: Path, name: str) -> dict[str, Any]:
+    return dict(json.loads((run / name).read_text()))

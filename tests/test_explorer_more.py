@@ -1,0 +1,218 @@
+"""The page in a real browser, continued: hostile names, exports, two runs, rounds, the report, a million points."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from explorer_browser import Watched, browser, counted, downloads, drag, needed, served, settled
+from explorer_runs import digits_run
+from hardsight.bench.explore import make_table
+from hardsight.explorer.report import report
+from hardsight.table import write_table
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    "\u202edrowsrever",
+    "\u2066isolated",
+    "a\x00b\x1b[31mred",
+    "x" * 100_000,
+    "${alert(1)}`'\"",
+    "javascript:alert(1)",
+    "=cmd()",
+    "line\nbreak\u2028",
+]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    needed()
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def watched(chromium: Any) -> Iterator[Watched]:
+    context = chromium.new_context(viewport={"width": 1280, "height": 860}, accept_downloads=True)
+    found = Watched(context.new_page())
+    yield found
+    found.check()
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    groups = [HOSTILE[k % 10] for k in range(100)]
+    return digits_run(
+        tmp_path_factory.mktemp("hostile") / "<b>run\u202e", n=100, names=HOSTILE, columns={"group": pa.array(groups)}
+    )
+
+
+def harmless_everywhere(page: Any) -> None:
+    """No markup came alive, and no character that turns or hides text is on the page."""
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        page.wait_for_timeout(50)
+    assert page.locator("img[src=x]").count() == 0
+    words = page.locator("body").inner_text() + page.content().replace("\n", "").partition('id="data"')[0]
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00\x1b\u2028]", words)
+    assert "\\u{202e}drowsrever" in words and "<img src=x onerror" in page.locator("body").inner_text()
+    assert max(len(line) for line in page.locator("body").inner_text().split("\n")) < 1000
+
+
+def test_hostile_names_are_only_text(watched: Watched, hostile: Path) -> None:
+    with served(hostile) as address:
+        page = watched.open(address, "colour=label")
+        page.locator("#legend .entry").first.wait_for()
+        page.locator("#view-classes tbody tr").first.wait_for()
+        page.locator("#grid .tile").first.click()
+        page.locator("#detail .bars").wait_for()
+        page.keyboard.press("w")
+        page.locator("#chooser[open]").wait_for()
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
+        harmless_everywhere(page)
+        page.get_by_role("tab", name="Classes").click()
+        page.locator("#view-classes .pick", has_text="<img").click()
+        settled(page, "of 100")
+        page.reload()
+        page.wait_for_selector("html[data-ready=yes]")
+        settled(page, "of 100")
+        watched.page.goto("about:blank")
+
+
+def test_hostile_names_in_the_report_and_on_the_terminal(watched: Watched, hostile: Path, tmp_path: Path, cli: Any) -> None:
+    done = cli("report", hostile, "-o", tmp_path / "report.html")
+    assert done.code == 0 and "\u202e" not in done.out
+    source = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert source.count("<script") == 2 and "onerror=alert" not in source.replace("\\u003cimg src=x onerror=alert(1)>", "")
+    page = watched.open((tmp_path / "report.html").as_uri(), "colour=label")
+    harmless_everywhere(page)
+
+
+def test_exports_of_a_selection(watched: Watched, tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=150, columns={"path": pa.array([f"img/{k}.png" for k in range(150)])})
+    with served(run) as address:
+        page = watched.open(address, 'f=["in","label",["digit 3"]]')
+        expected = pq.read_table(run / "scores.parquet").to_pandas().query("label == 3")
+        assert counted(page) == len(expected)
+        table = pq.read_table(downloads(page, tmp_path, "selection", "parquet")).to_pandas()
+        assert table.id.tolist() == expected.id.tolist() and set(table.label_name) == {"digit 3"}
+        np.testing.assert_allclose(table.avh, expected.avh, rtol=1e-6)
+        lines = downloads(page, tmp_path, "selection", "csv").read_text().splitlines()
+        assert len(lines) == len(expected) + 1
+        listed = downloads(page, tmp_path, "selection", "txt").read_text().splitlines()
+        assert listed == [f"img/{one}.png" for one in expected.id]
+        watched.page.goto("about:blank")
+
+
+def test_two_runs_side_by_side(watched: Watched, tmp_path: Path) -> None:
+    one, two = digits_run(tmp_path / "before", n=200), digits_run(tmp_path / "after", n=200, noise=2.0)
+    first, second = (pq.read_table(run / "scores.parquet").to_pandas() for run in (one, two))
+    change = (second.avh.astype(np.float32) - first.avh.astype(np.float32)).to_numpy()
+    with served(one, two) as address:
+        page = watched.open(address)
+        page.get_by_role("group", name="Got harder").locator(".tile").first.wait_for()
+        assert page.get_by_role("tab", name="Compare").get_attribute("aria-selected") == "true"
+        harder = page.get_by_role("group", name="Got harder").locator(".tile").first.get_attribute("aria-label")
+        easier = page.get_by_role("group", name="Got easier").locator(".tile").first.get_attribute("aria-label")
+        assert harder.startswith(f"sample {change.argmax()},") and easier.startswith(f"sample {change.argmin()},")
+        facts = page.locator("#view-compare .facts").inner_text()
+        assert f"{(change > 0).sum()} (" in facts
+        broken = ((first.label == first.predicted) & (second.label != second.predicted)).sum()
+        page.get_by_role("button", name="right, then wrong").click()
+        settled(page, f"^{broken} of 200")
+        page.get_by_role("button", name="Draw one against the other").click()
+        page.wait_for_timeout(200)
+        assert page.locator("#axis-y").input_value() == "avh (2)"
+        watched.page.goto("about:blank")
+
+
+def test_rounds_are_shown_where_there_are_any(watched: Watched, tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=60)
+    lines = [
+        {"id": str(row), "method": "cbst", "round": turn, "kept": row < 10 * turn, "label": 0}
+        for turn in (1, 2)
+        for row in range(60)
+    ]
+    write_table(pa.Table.from_pylist(lines), run / "pseudo_labels.parquet")
+    with served(run) as address:
+        page = watched.open(address, "tab=adaptation")
+        assert page.locator("#view-adaptation tbody tr").count() == 2
+        page.locator("#view-adaptation .pick").last.click()
+        settled(page, "^20 of 60")
+        watched.page.goto("about:blank")
+
+
+def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=300, human=True, dynamics=True)
+    file = report(run)
+    moved = tmp_path / "elsewhere.html"
+    file.rename(moved)
+    page = watched.open(moved.as_uri())
+    table = pq.read_table(run / "scores.parquet").to_pandas()
+    text = page.locator("#about").inner_text()
+    assert f"{100 * (table.label == table.predicted).mean():.2f} %" in text and "hardsight report run" in text
+    assert page.locator("#about figure img").first.evaluate("(one) => one.naturalWidth") > 500
+    hardest = table.sort_values("avh", ascending=False, kind="stable").id.tolist()
+    settled(page, "", f"#grid .tile:first-child[aria-label^='{hardest[0]}, ']")
+    assert page.locator("#grid img").first.evaluate("(one) => one.naturalWidth") == 8
+    drag(page, (0.3, 0.2), (0.7, 0.8))
+    settled(page, "of 300 samples")
+    box = json.loads(re.findall(r"f=([^&]+)", page.evaluate("() => decodeURIComponent(location.hash)"))[0])
+    inside = table.own_angle.between(box[3], box[4]) & table.norm.between(box[5], box[6])
+    assert abs(counted(page) - inside.sum()) <= 2  # numbers are kept in 16 bits here
+    for tab, place in (
+        ("Class angles", "#view-angles canvas"),
+        ("Dynamics", "#view-dynamics canvas"),
+        ("Agreement", "#view-agreement .headline"),
+    ):
+        page.get_by_role("tab", name=tab).click()
+        page.locator(place).wait_for()
+    settled(page, "n = 300", "#view-agreement .headline")
+    page.keyboard.press("Escape")
+    settled(page, "^300 samples$")
+    page.locator("#grid .tile").first.click()
+    page.locator("#detail .bars li").first.wait_for()
+
+
+def test_a_report_of_50_000_samples_is_under_5_mb(watched: Watched, tmp_path: Path) -> None:
+    write_table(make_table(50_000), tmp_path / "scores.parquet")
+    file = report(tmp_path / "scores.parquet")
+    assert file.stat().st_size < 5_000_000
+    page = watched.open(file.as_uri())
+    assert counted(page) == 50_000
+
+
+def test_a_report_of_more_says_that_it_is_a_sample(tmp_path: Path) -> None:
+    write_table(make_table(90_000), tmp_path / "scores.parquet")
+    file = report(tmp_path / "scores.parquet")
+    source = file.read_text(encoding="utf-8")
+    assert file.stat().st_size < 5_500_000 and "at even distances and the hardest" in source and '["samples","90,000"]' in source
+
+
+@pytest.mark.slow
+def test_a_million_points(watched: Watched, tmp_path: Path) -> None:
+    table = make_table(1_000_000)
+    write_table(table, tmp_path / "scores.parquet")
+    with served(tmp_path / "scores.parquet") as address:
+        page = watched.open(address)
+        assert counted(page) == 1_000_000
+        drag(page, (0.4, 0.3), (0.6, 0.6))
+        settled(page, "of 1,000,000 samples")
+        box = json.loads(re.findall(r"f=([^&]+)", page.evaluate("() => decodeURIComponent(location.hash)"))[0])
+        angle, norm = (table.column(name).to_numpy().astype(np.float32) for name in ("own_angle", "norm"))
+        inside = (angle >= box[3]) & (angle <= box[4]) & (norm >= box[5]) & (norm <= box[6])
+        assert counted(page) == inside.sum()
+        page.get_by_role("button", name="Next page").click()
+        settled(page, "61–120 of", "#page-name")
+        watched.page.goto("about:blank")

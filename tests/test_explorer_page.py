@@ -1,0 +1,304 @@
+"""The page in a real browser: each feature driven as a person would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from matplotlib.path import Path as MplPath
+from scipy.stats import spearmanr
+
+from explorer_browser import Watched, browser, counted, drag, needed, served, settled, view
+from explorer_runs import digits_run
+from hardsight.geometry import angles
+from hardsight.snapshot import Snapshot
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    needed()
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return digits_run(tmp_path_factory.mktemp("explorer") / "digits", human=True, dynamics=True, degraded=True)
+
+
+@pytest.fixture(scope="module")
+def address(run: Path) -> Iterator[str]:
+    needed()
+    with served(run) as at:
+        yield at
+
+
+@pytest.fixture
+def watched(chromium: Any) -> Iterator[Watched]:
+    context = chromium.new_context(viewport={"width": 1280, "height": 860}, color_scheme="light")
+    found = Watched(context.new_page())
+    yield found
+    found.check()
+    context.close()
+
+
+def test_everything_follows_a_box(watched: Watched, address: str, run: Path) -> None:
+    page = watched.open(address)
+    table = pq.read_table(run / "scores.parquet").to_pandas()
+    assert counted(page) == len(table) == 400
+    assert page.locator("#grid .tile").count() == 60
+    drag(page, (0.3, 0.2), (0.7, 0.8))
+    settled(page, r"of 400 samples")
+    box = json.loads(view(page)["f"][0])
+    assert box[:3] == ["box", "own_angle", "norm"]
+    inside = table[table.own_angle.between(box[3], box[4]) & table.norm.between(box[5], box[6])]
+    assert 0 < len(inside) < 400
+    assert counted(page) == len(inside)
+    shown = {row.split("\t")[0]: row.split("\t")[1] for row in page.locator("#view-classes tbody tr").all_inner_texts()}
+    assert sum(int(count) for count in shown.values()) == len(inside)
+    assert page.locator("#page-name").inner_text().endswith(f"of {len(inside)}")
+    hardest = inside.sort_values("avh", ascending=False).iloc[0]
+    settled(page, "", f"#grid .tile:first-child[aria-label^='{hardest.id}, ']")
+    page.keyboard.press("Escape")
+    settled(page, "^400 samples$")
+
+
+def test_lasso_zoom_move_and_hover(watched: Watched, address: str, run: Path) -> None:
+    page = watched.open(address)
+    table = pq.read_table(run / "scores.parquet").to_pandas()
+    page.get_by_role("radio", name="Lasso").click()
+    drag(page, (0.3, 0.2), (0.8, 0.25), (0.75, 0.75), (0.35, 0.7))
+    settled(page, "of 400 samples")
+    lasso = json.loads(view(page)["f"][0])
+    polygon = MplPath(np.reshape(lasso[3], (-1, 2)))
+    inside = polygon.contains_points(table[["own_angle", "norm"]].to_numpy().astype(np.float32))
+    assert abs(counted(page) - inside.sum()) <= 1 and 0 < inside.sum() < 400  # a point may lie on the line itself
+    page.locator(".chip").click()
+    settled(page, "^400 samples$")
+    page.locator("#cloud").hover()
+    page.mouse.wheel(0, -300)
+    page.locator("#unzoom").wait_for()
+    zoomed = json.loads(view(page)["zoom"][0])
+    assert zoomed[1] - zoomed[0] < table.own_angle.max() - table.own_angle.min()
+    page.get_by_role("radio", name="Move").click()
+    drag(page, (0.5, 0.5), (0.7, 0.5))
+    page.wait_for_timeout(100)
+    moved = json.loads(view(page)["zoom"][0])
+    assert moved[0] < zoomed[0] and moved[1] - moved[0] == pytest.approx(zoomed[1] - zoomed[0], rel=1e-4)
+    page.locator("#unzoom").click()
+    x, y = place_of(page, table, 7)
+    page.mouse.move(x, y)
+    page.locator("#tip img").wait_for()
+    words = page.locator("#tip").inner_text()
+    assert f"digit {table.label[7]}" in words and f"{table.norm[7]:.3g}"[:3] in words
+
+
+def place_of(page: Any, table: Any, row: int) -> tuple[float, float]:
+    """Where a sample is drawn on the screen, by the axes' own numbers."""
+    box = page.locator("#cloud").bounding_box()
+    shares = []
+    for name in ("own_angle", "norm"):
+        low, high = table[name].min(), table[name].max()
+        low, high = low - 0.03 * (high - low), high + 0.03 * (high - low)
+        shares.append((table[name][row] - low) / (high - low))
+    return box["x"] + 58 + shares[0] * (box["width"] - 70), box["y"] + 10 + (1 - shares[1]) * (box["height"] - 52)
+
+
+def test_samples_sort_turn_pages_and_open(watched: Watched, address: str, run: Path) -> None:
+    page = watched.open(address)
+    table = pq.read_table(run / "scores.parquet").to_pandas()
+    page.locator("#sort").select_option("confidence")
+    lowest = table.sort_values("confidence", kind="stable").id.tolist()
+    settled(page, "", f"#grid .tile:first-child[aria-label^='{lowest[0]}, ']")
+    page.get_by_role("button", name="Next page").click()
+    settled(page, "61–120 of 400", "#page-name")
+    settled(page, "", f"#grid .tile:first-child[aria-label^='{lowest[60]}, ']")
+    page.get_by_role("button", name="hardest first").click()
+    settled(page, "", f"#grid .tile:first-child[aria-label^='{lowest[-1]}, ']")
+    loaded = "() => [...document.querySelectorAll('#grid img')].every((one) => one.complete && one.naturalWidth === 8)"
+    for _ in range(50):
+        if page.evaluate(loaded):
+            break
+        page.wait_for_timeout(100)
+    assert page.evaluate(loaded)
+
+
+def test_the_close_up(watched: Watched, address: str, run: Path) -> None:
+    page = watched.open(address)
+    snapshot, table = Snapshot.load(run), pq.read_table(run / "scores.parquet").to_pandas()
+    page.locator("#find-text").fill("17")
+    page.keyboard.press("Enter")
+    settled(page, "of 400")
+    page.locator("#grid .tile[aria-label^='17, ']").click()
+    dialog = page.locator("#detail")
+    dialog.locator(".bars li").first.wait_for()
+    theta = np.degrees(angles(snapshot.in_memory().values, snapshot.head.weight))[17]
+    bars = dialog.locator(".bars li").all_inner_texts()
+    assert f"{theta.min():.1f}°" in bars[0] and f"digit {theta.argmin()}" in bars[0]
+    assert any("given" in bar and f"{theta[table.label[17]]:.1f}°" in bar for bar in bars)
+    features = snapshot.in_memory().values / np.linalg.norm(snapshot.in_memory().values, axis=1, keepdims=True)
+    cosine = features @ features[17]
+    cosine[17] = -2
+    dialog.get_by_text("Nearest neighbours").wait_for()
+    dialog.locator(f"[aria-label*='{cosine.max():.3f}']").first.wait_for()
+    dialog.locator("h3", has_text="Over the epochs").wait_for()
+    assert dialog.get_by_role("img", name="This sample over the epochs").is_visible()
+    versions = dialog.locator("h3", has_text="Degraded").locator("xpath=following-sibling::div[1]").locator(".caption")
+    assert versions.all_inner_texts() == ["original –", "contrast 0.3", "contrast 0.6", "noise 0.5"]
+    assert page.evaluate("() => document.querySelector('#detail .large img').naturalWidth") == 8
+    before = dialog.locator("#detail-title").inner_text()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(400)
+    assert dialog.locator("#detail-title").inner_text() != before
+    page.keyboard.press("Escape")
+    assert not dialog.is_visible()
+
+
+def test_classes_and_confusions_filter(watched: Watched, address: str, run: Path) -> None:
+    page = watched.open(address)
+    table = pq.read_table(run / "scores.parquet").to_pandas()
+    row = page.locator("#view-classes tbody tr", has_text="digit 3").inner_text().split("\t")
+    of = table[table.label == 3]
+    assert [row[1], row[2]] == [str(len(of)), f"{100 * (of.predicted == 3).mean():.1f} %"]
+    assert float(row[3]) == pytest.approx(of.avh.mean(), rel=1e-3) and float(row[4]) == pytest.approx(of.norm.mean(), rel=1e-3)
+    page.get_by_role("tab", name="Confusions").click()
+    wrong = table[table.label != table.predicted].groupby(["label", "predicted"]).size().sort_values(ascending=False)
+    texts = page.locator("#view-confusions tbody tr").all_inner_texts()
+    assert len(texts) == len(wrong) and int(texts[0].split("\t")[1]) == wrong.iloc[0]
+    page.locator("#view-confusions tbody .pick").first.click()
+    settled(page, f"^{wrong.iloc[0]} of 400")
+    assert len(view(page)["f"]) == 2
+    page.get_by_role("tab", name="Class angles").click()
+    page.get_by_role("img", name="Cosines between the vectors").wait_for()
+    weight = Snapshot.load(run).head.weight
+    unit = weight / np.linalg.norm(weight, axis=1, keepdims=True)
+    top = np.max((unit @ unit.T)[np.triu_indices(10, 1)])
+    assert float(page.locator("#view-angles tbody td").first.inner_text()) == pytest.approx(top, rel=1e-3)
+
+
+def test_filters_live_in_the_address(watched: Watched, address: str, run: Path) -> None:
+    page = watched.open(address)
+    table = pq.read_table(run / "scores.parquet").to_pandas()
+    page.get_by_role("tab", name="Filter").click()
+    page.locator("#filter-column").select_option("avh")
+    page.get_by_role("spinbutton", name="lowest").fill("0.09")
+    page.get_by_role("button", name="Apply").click()
+    settled(page, f"^{(table.avh.astype(np.float32) >= 0.09).sum()} of 400")
+    page.locator("#filter-column").select_option("label")
+    page.get_by_role("checkbox", name="digit 8").check()
+    page.get_by_role("button", name="Apply").click()
+    both = ((table.avh.astype(np.float32) >= 0.09) & (table.label == 8)).sum()
+    settled(page, f"^{both} of 400")
+    page.locator("#axis-colour").select_option("avh")
+    page.locator("#sort").select_option("norm")
+    kept = page.url
+    page.reload()
+    page.wait_for_selector("html[data-ready=yes]")
+    settled(page, f"^{both} of 400")
+    assert (
+        page.url == kept and page.locator("#axis-colour").input_value() == "avh" and page.locator("#sort").input_value() == "norm"
+    )
+    page.locator(".chip").first.click()
+    settled(page, f"^{(table.label == 8).sum()} of 400")
+    page.goto(page.url.partition("#")[0] + '#f=["range","nothing",1,2]&f=[[[&x=nothing&zoom=[1,"a"]')  # an address from elsewhere
+    settled(page, "^400 samples")
+
+
+def eventually(page: Any, true: Callable[[], bool], seconds: float = 20) -> bool:
+    """Whether something becomes true while the page goes on; drawing takes its time on a busy machine."""
+    for _ in range(int(10 * seconds)):
+        if true():
+            return True
+        page.wait_for_timeout(100)
+    return true()
+
+
+def test_dynamics_curves_and_play(watched: Watched, address: str, run: Path) -> None:
+    page = watched.open(address, "tab=dynamics&measure=norm&by=correct")
+    page.locator("#view-dynamics .key .entry").nth(1).wait_for()
+    table = pq.read_table(run / "dynamics" / "epoch=0005.parquet").to_pandas()
+    scores = pq.read_table(run / "scores.parquet").to_pandas()
+    right = (scores.label == scores.predicted).to_numpy()
+    box = page.locator("#view-dynamics canvas").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 14, box["y"] + 60)
+    said = page.locator("#view-dynamics .said").inner_text()
+    assert f"epoch 5: right {table.norm[right].mean():.4g}"[:20] in said
+    pixels = (
+        "() => { const c = document.getElementById('cloud'); return c.toDataURL().length + ':' + c.toDataURL().slice(-4000); }"
+    )
+    last = page.evaluate(pixels)
+    page.locator("#epoch").fill("0")
+    settled(page, "epoch 1", "#epoch-name")
+    assert eventually(page, lambda: page.evaluate(pixels) != last)
+    page.get_by_role("button", name="Play").click()
+    settled(page, "epoch 5", "#epoch-name")
+    page.get_by_role("button", name="Play").wait_for()
+    page.get_by_role("button", name="Back to the scores").click()
+    assert eventually(page, lambda: page.evaluate(pixels) == last)
+
+
+def test_agreement_follows_the_selection(watched: Watched, address: str, run: Path) -> None:
+    page = watched.open(address, 'tab=agreement&f=["in","label",["digit 1","digit 8"]]')
+    settled(page, "n = ", "#view-agreement .headline")
+    scores = pq.read_table(run / "scores.parquet").to_pandas()
+    human = pq.read_table(run / "samples" / "part-00000.parquet", columns=["human"]).to_pandas().human
+    chosen = scores.label.isin([1, 8])
+    expected = spearmanr(human[chosen], scores.avh[chosen]).statistic
+    assert f"ρ = {expected:.3f}" in page.locator("#view-agreement .headline").inner_text()
+
+
+def test_keyboard_alone_and_names_for_everything(watched: Watched, address: str) -> None:
+    page = watched.open(address)
+    page.keyboard.press("c")
+    assert page.evaluate("() => document.activeElement.id") == "cloud"
+    for key in ("+", "+", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    settled(page, "of 400 samples")
+    page.keyboard.press("Escape")
+    settled(page, "^400 samples$")
+    page.keyboard.press("s")
+    page.keyboard.press("ArrowRight")
+    second = page.evaluate("() => document.activeElement.getAttribute('aria-label')")
+    assert second == page.locator("#grid .tile").nth(1).get_attribute("aria-label")
+    page.keyboard.press("Enter")
+    page.locator("#detail[open]").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    page.locator("#keys[open]").wait_for()
+    page.keyboard.press("Escape")
+    nameless = """() => [...document.querySelectorAll('button, select, input, canvas[role], a')].filter((one) =>
+        one.checkVisibility() && !(one.getAttribute('aria-label') || one.textContent.trim() || one.labels?.length || one.title)
+    ).map((one) => one.outerHTML)"""
+    assert page.evaluate(nameless) == []
+
+
+@pytest.mark.parametrize("width", [400, 768, 1280, 2200])
+def test_no_width_is_too_narrow_or_too_wide(chromium: Any, address: str, width: int) -> None:
+    context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme="dark")
+    watched = Watched(context.new_page())
+    page = watched.open(address)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    page.locator("#grid .tile").first.click()
+    page.locator("#detail[open]").wait_for()
+    assert page.evaluate(
+        "() => document.getElementById('detail').scrollWidth <= document.getElementById('detail').clientWidth + 1"
+    )
+    watched.check()
+    context.close()
+
+
+def test_dark_and_light(watched: Watched, address: str) -> None:
+    page = watched.open(address)
+    colour = "() => getComputedStyle(document.body).backgroundColor"
+    corner = "() => document.getElementById('cloud').toDataURL()"
+    light, drawn = page.evaluate(colour), page.evaluate(corner)
+    page.get_by_role("button", name="Dark or light").click()
+    assert page.evaluate(colour) != light and page.evaluate(corner) != drawn
+    page.reload()
+    page.wait_for_selector("html[data-ready=yes]")
+    assert page.evaluate(colour) != light  # it is remembered

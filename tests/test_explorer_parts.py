@@ -1,0 +1,302 @@
+"""What the page is made of: columns, sheets, epochs, agreement, comparisons, exports; without a browser."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from explorer_runs import EPOCHS, digits_run
+from hardsight.data import open_data
+from hardsight.errors import FileError, InputError
+from hardsight.explorer import closeups
+from hardsight.explorer.agreement import agreement, interval
+from hardsight.explorer.columns import codes, from_arrow, numbers, signed
+from hardsight.explorer.comparing import compare
+from hardsight.explorer.exporting import selection_table, written
+from hardsight.explorer.opening import open_sheet
+from hardsight.explorer.pictures import Pictures
+from hardsight.explorer.review import Review
+from hardsight.explorer.rounds import rounds
+from hardsight.explorer.server import groups_of
+from hardsight.scoring import score
+from hardsight.snapshot import Snapshot
+from hardsight.table import write_table
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return digits_run(tmp_path_factory.mktemp("parts") / "run", n=200, human=True, dynamics=True, degraded=True)
+
+
+# Columns
+
+
+@given(st.lists(st.one_of(st.none(), st.sampled_from(["b", "a", "", "<b>", "\u202e"])), min_size=1, max_size=30))
+def test_words_come_back_from_their_codes(words: list[str | None]) -> None:
+    column = from_arrow("group", pa.array(words, pa.string()))
+    if all(word is None for word in words):
+        assert column is None
+        return
+    assert column is not None and column.names is not None
+    assert [None if code < 0 else column.names[code] for code in signed(column)] == words
+    assert column.names == sorted(column.names)
+
+
+def test_numbers_lose_what_is_not_finite_and_keep_their_ends() -> None:
+    column = numbers("avh", [0.5, np.inf, np.nan, -2])
+    assert np.isnan(column.values[1:3]).all() and (column.low, column.high) == (-2.0, 0.5)
+    assert np.frombuffer(column.bytes(), "<f4")[3] == -2 and column.kind == "float32"
+    assert numbers("confidence", [1]).hard == "low" and numbers("norm", [1]).kind == "float32"
+
+
+def test_codes_are_as_narrow_as_they_can_be_and_255_classes_have_room_for_none() -> None:
+    assert codes("x", np.array([0, -1]), ["a"]).kind == "uint8"
+    for count, kind in ((254, "uint8"), (255, "uint16"), (70_000, "uint32")):
+        column = codes("x", np.array([-1, count - 1]), [str(k) for k in range(count)])
+        assert column.kind == kind and signed(column).tolist() == [-1, count - 1]
+
+
+def test_lists_nulls_and_names_are_no_groups() -> None:
+    assert from_arrow("x", pa.array([[1], [2]])) is None
+    assert from_arrow("x", pa.nulls(3)) is None
+    assert from_arrow("x", pa.array([f"file{k}" for k in range(2000)])) is None
+    assert from_arrow("x", pa.array([True, None, False])).names == ["false", "true"]  # type: ignore[union-attr]
+
+
+# Sheets
+
+
+def test_a_run_brings_all_it_has(run: Path) -> None:
+    sheet = open_sheet(run)
+    assert len(sheet) == 200 and sheet.by == "avh" and sheet.epochs is not None
+    assert {"label", "predicted", "correct", "avh", "split", "degradation", "level", "human"} <= sheet.columns.keys()
+    assert "path" not in sheet.columns and "features" not in sheet.columns
+    table = pq.read_table(run / "scores.parquet")
+    assert sheet.labels().tolist() == table.column("label").to_pylist()
+    np.testing.assert_allclose(sheet.columns["avh"].values, table.column("avh").to_numpy(), rtol=1e-6)
+
+
+def test_a_run_without_scores_is_scored_and_keeps_them_unless_it_may_not(tmp_path: Path) -> None:
+    directory = digits_run(tmp_path / "run", n=60)
+    expected = pq.read_table(directory / "scores.parquet").column("avh").to_numpy().astype(np.float32)
+    (directory / "scores.parquet").unlink()
+    assert (open_sheet(directory, keep=False).columns["avh"].values == expected).all()
+    assert not (directory / "scores.parquet").exists()
+    open_sheet(directory)
+    assert pq.read_table(directory / "scores.parquet").num_rows == 60
+
+
+def test_scores_in_another_order_find_their_samples_by_id(tmp_path: Path) -> None:
+    directory = digits_run(tmp_path / "run", n=60, columns={"place": pa.array(np.arange(60.0))})
+    table = pq.read_table(directory / "scores.parquet").take(pa.array(np.arange(60)[::-1]))
+    write_table(table.slice(0, 50), directory / "scores.parquet")
+    sheet = open_sheet(directory)
+    assert sheet.columns["place"].values.tolist() == list(range(59, 9, -1))
+    features = Snapshot.load(directory).in_memory().values
+    np.testing.assert_allclose(closeups.features_of(sheet, [0, 49])[0], features[59])
+    near = closeups.neighbours(sheet, 0)
+    unit = features / np.linalg.norm(features, axis=1, keepdims=True)
+    cosine = unit[10:] @ unit[59]
+    cosine[49] = -2
+    assert near[0]["row"] == 59 - (10 + int(cosine.argmax())) and near[0]["cosine"] == pytest.approx(cosine.max(), rel=1e-5)
+
+
+def test_files_alone_will_do(tmp_path: Path, run: Path) -> None:
+    snapshot = Snapshot.load(run)
+    snapshot.save(tmp_path / "arrays.npz")
+    table = score(snapshot)
+    write_table(table, tmp_path / "scores.parquet")
+    write_table(table, tmp_path / "scores.csv")
+    for name in ("arrays.npz", "scores.parquet", "scores.csv"):
+        sheet = open_sheet(tmp_path / name)
+        assert len(sheet) == 200 and sheet.directory is None
+        np.testing.assert_allclose(sheet.columns["avh"].values, table.column("avh").to_numpy(), rtol=1e-6)
+
+
+def test_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
+    (tmp_path / "dynamics").mkdir()
+    for file in (run / "dynamics").iterdir():
+        (tmp_path / "dynamics" / file.name).write_bytes(file.read_bytes())
+    sheet = open_sheet(tmp_path)
+    last = pq.read_table(run / "dynamics" / "epoch=0005.parquet")
+    np.testing.assert_allclose(sheet.columns["norm"].values, last.column("norm").to_numpy(), rtol=1e-6)
+
+
+def test_what_cannot_be_shown_is_said(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1xxxx")
+    write_table(pa.table({"id": ["a", "a"], "avh": [0.1, 0.2]}), tmp_path / "twice.parquet")
+    write_table(pa.table({"id": pa.array([], pa.string()), "avh": pa.array([], pa.float64())}), tmp_path / "none.parquet")
+    write_table(pa.table({"id": ["a"], "label": ["cat"], "avh": [0.2]}), tmp_path / "words.parquet")
+    for name, words in {
+        "gone": "does not exist",
+        "empty": "nothing to show",
+        "notes.txt": "give a run directory",
+        "broken.parquet": "not a readable",
+        "twice.parquet": "unique",
+        "none.parquet": "no samples",
+        "words.parquet": "class indices",
+    }.items():
+        with pytest.raises((FileError, InputError), match=words):
+            open_sheet(tmp_path / name)
+        for command in ("explore", "report"):
+            done = cli(command, tmp_path / name)
+            assert done.code == 2 and words in done.err and not (tmp_path / "report.html").exists()
+    done = cli("explore", "s3://bucket/run")
+    assert done.code == 2 and "copy the run here" in done.err
+
+
+def test_human_counts_become_the_frequency_of_the_given_class(tmp_path: Path, run: Path) -> None:
+    counts = np.random.default_rng(0).integers(0, 9, (200, 10)).astype(np.float64)
+    counts[0] = 0  # nobody was asked
+    np.save(tmp_path / "counts.npy", counts)
+    sheet = open_sheet(run, human=tmp_path / "counts.npy")
+    labels = sheet.labels()
+    by_hand = [counts[row, labels[row]] / counts[row].sum() for row in range(1, 200)]
+    np.testing.assert_allclose(sheet.columns["human"].values[1:], by_hand, rtol=1e-6)
+    assert np.isnan(sheet.columns["human"].values[0])
+    np.save(tmp_path / "short.npy", np.ones(3))
+    with pytest.raises(InputError, match="human data must be"):
+        open_sheet(run, human=tmp_path / "short.npy")
+
+
+# Pictures
+
+
+def test_pictures_come_from_the_data_that_was_extracted(run: Path) -> None:
+    sheet = open_sheet(run)
+    data = open_data("digits")
+    pictures = Pictures(sheet)
+    assert (np.asarray(pictures.image(8)) == np.asarray(data.image(8))).all()
+    degraded = np.asarray(pictures.image(9), float)  # contrast 0.3 of the image of base 8
+    assert degraded.std() == pytest.approx(0.3 * np.asarray(data.image(8), float).std(), rel=0.05)
+    thumb = pictures.thumb(8)
+    assert thumb[8:12] == b"WEBP" and pictures.thumb(8) is thumb
+
+
+# Epochs and agreement
+
+
+def test_curves_are_means_of_groups(run: Path) -> None:
+    sheet = open_sheet(run)
+    assert sheet.epochs is not None and sheet.epochs.numbers == list(range(1, EPOCHS + 1))
+    chosen = np.arange(200) % 3 == 0
+    names, groups = groups_of(sheet.columns["label"], chosen)
+    found = sheet.epochs.curves("norm", groups, len(names))
+    for epoch in range(EPOCHS):
+        table = pq.read_table(run / "dynamics" / f"epoch={epoch + 1:04d}.parquet").to_pandas()[chosen]
+        for code, (mean, std) in enumerate(table.groupby("label").norm.agg(["mean", lambda x: x.std(ddof=0)]).to_numpy()):
+            assert found["mean"][code, epoch] == pytest.approx(mean, rel=1e-5)
+            assert found["std"][code, epoch] == pytest.approx(std, rel=1e-4)
+
+
+def test_numbers_make_five_groups_of_equal_size() -> None:
+    names, groups = groups_of(numbers("norm", np.arange(100.0)), np.ones(100, bool))
+    assert len(names) == 5 and np.bincount(groups).tolist() == [20] * 5
+
+
+def test_an_epoch_with_other_rows_leaves_gaps(tmp_path: Path, run: Path) -> None:
+    sheet = open_sheet(run)
+    assert sheet.epochs is not None
+    table = pq.read_table(run / "dynamics" / "epoch=0001.parquet").take(pa.array([5, 3, 3]))
+    write_table(table, tmp_path / "epoch=0001.parquet")
+    sheet.epochs.files = [(1, tmp_path / "epoch=0001.parquet")]
+    values = sheet.epochs.values(0, "norm")
+    assert np.flatnonzero(np.isfinite(values)).tolist() == [3, 5]
+    assert sheet.epochs.story(5, "norm") == [pytest.approx(table.column("norm")[0].as_py(), rel=1e-6)]
+    assert sheet.epochs.story(4, "norm") == [None]
+
+
+def test_agreement_is_scipys_and_its_interval_covers(run: Path) -> None:
+    rng = np.random.default_rng(1)
+    covered = 0
+    for _ in range(200):
+        x = rng.standard_normal((120, 2))
+        x[:, 1] += x[:, 0]
+        found = agreement(1 / (1 + np.exp(-x[:, 0])), x[:, 1])
+        assert found["spearman"] == pytest.approx(spearmanr(x[:, 0], x[:, 1]).statistic)
+        truth = 6 / np.pi * np.arcsin(np.sqrt(0.5) / 2)  # Spearman of a bivariate normal with correlation sqrt(1/2)
+        covered += found["low"] <= truth <= found["high"]
+    assert 182 <= covered <= 199  # 95 % of 200
+    assert interval(1.0, 9, 0.95) == {"low": 1.0, "high": 1.0}
+    assert agreement(np.array([0.5, 0.5]), np.array([1.0, 2.0]))["spearman"] is None
+
+
+# Comparing
+
+
+def test_two_runs_meet_on_their_ids(tmp_path: Path) -> None:
+    one, two = open_sheet(digits_run(tmp_path / "one", n=80)), open_sheet(digits_run(tmp_path / "two", n=100, noise=3.0))
+    before = two.columns["avh"].values[:80] - one.columns["avh"].values
+    compare(one, two)
+    np.testing.assert_allclose(one.columns["avh change"].values, before)
+    assert one.columns["confidence change"].hard == "low"
+    first, second = one.labels() == one.predicted(), two.labels()[:80] == two.predicted()[:80]
+    assert (signed(one.columns["outcome"]) == 2 * ~first + ~second).all()
+    assert any("20 samples of two" in note for note in one.notes)
+    with pytest.raises(InputError, match="share no id"):
+        other = open_sheet(tmp_path / "two")
+        other.ids = pa.array([f"x{k}" for k in range(100)])
+        compare(open_sheet(tmp_path / "one"), other)
+
+
+# Exports
+
+
+def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
+    bad = ["=cmd()", "+1", "-1", "@x"] + [f"digit {k}" for k in range(4, 10)]
+    sheet = open_sheet(
+        digits_run(tmp_path / "run", n=50, names=bad, columns={"path": pa.array([f"=a{k}.png" for k in range(50)])})
+    )
+    review = Review(None, bad)
+    review.put("tab", "3", "wrong label", 2)
+    chosen = np.array([0, 3, 10])
+    table = selection_table(sheet, chosen, review)
+    assert table.column("id").to_pylist() == ["0", "3", "10"] and table.column("mark").to_pylist() == [None, "wrong label", None]
+    parquet = pq.read_table(io.BytesIO(written(table, "parquet", [])))
+    assert parquet.equals(table) and parquet.column("label_name").to_pylist()[0] == "=cmd()"  # as it is: nothing runs it there
+    csv = pacsv.read_csv(io.BytesIO(written(table, "csv", []))).to_pylist()
+    for row in csv:
+        assert not any(str(value).startswith(("=", "+", "@")) for value in row.values())
+        assert row["label_name"].startswith(("'", "digit")) and row["path"].startswith("'=")
+    assert written(table, "txt", ["/data"]).decode().splitlines() == ["/data/=a0.png", "/data/=a3.png", "/data/=a10.png"]
+    with pytest.raises(InputError, match="line breaks"):
+        written(pa.table({"path": ["a\nb"]}), "txt", [])
+
+
+# Adaptation
+
+
+def test_rounds_of_self_training(tmp_path: Path) -> None:
+    directory = digits_run(tmp_path / "run", n=40)
+    labels = pq.read_table(directory / "scores.parquet").column("label").to_pylist()
+    lines = []
+    for method in ("cbst", "cbst+avh"):
+        for turn in (1, 2):
+            for row in range(40):
+                kept = row < 10 * turn
+                lines.append(
+                    {"id": str(row), "method": method, "round": turn, "kept": kept, "label": labels[row] if row % 2 else 0}
+                )
+    write_table(pa.Table.from_pylist(lines), directory / "pseudo_labels.parquet")
+    sheet = open_sheet(directory)
+    found = rounds(sheet)
+    assert [(line["method"], line["round"], line["kept"]) for line in found] == [
+        ("cbst", 1, 10), ("cbst", 2, 20), ("cbst+avh", 1, 10), ("cbst+avh", 2, 20),
+    ]  # fmt: skip
+    right = [row % 2 == 1 or labels[row] == 0 for row in range(20)]
+    assert found[1]["right"] == pytest.approx(np.mean(right))
+    assert found[1]["avh"] == pytest.approx(sheet.columns["avh"].values[:20].mean(), rel=1e-5)
+    assert signed(sheet.columns["kept by cbst"]).sum() == 20

@@ -1,0 +1,173 @@
+"""Marks: on disk at once, by keyboard, over restarts, from two tabs and two servers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from explorer_browser import Watched, browser, downloads, needed, served, settled
+from explorer_runs import digits_run
+from hardsight.errors import FileError, InputError
+from hardsight.explorer.review import Review
+
+NAMES = ["cat", "dog"]
+
+
+def rows(path: Path) -> dict[str, tuple[str, int | None]]:
+    return {row["id"]: (row["mark"], row["suggestion"]) for row in pq.read_table(path).to_pylist()}
+
+
+def test_every_mark_is_in_the_file_at_once_and_comes_back(tmp_path: Path) -> None:
+    file = tmp_path / "review.parquet"
+    review = Review(file, NAMES)
+    review.put("tab", "a", "fine")
+    assert rows(file) == {"a": ("fine", None)}
+    review.put("tab", "b", "wrong label", 1)
+    review.put("tab", "a", "drop")
+    again = Review(file, NAMES)
+    assert rows(file) == {"a": ("drop", None), "b": ("wrong label", 1)}
+    assert {id: mark.mark for id, mark in again.current()[1].items()} == {"a": "drop", "b": "wrong label"}
+    assert pq.read_table(file).column("suggestion_name").to_pylist() == [None, "dog"]
+
+
+def test_undo_takes_back_the_tabs_own_marks_only(tmp_path: Path) -> None:
+    review = Review(tmp_path / "review.parquet", NAMES)
+    review.put("one", "a", "fine")
+    review.put("two", "b", "drop")
+    assert review.undo("one") == "a" and rows(tmp_path / "review.parquet") == {"b": ("drop", None)}
+    assert review.undo("one") is None
+    review.put("one", "b", "fine")
+    review.put("two", "b", "ambiguous")
+    assert review.undo("one") is None  # the other tab has changed it since
+    assert rows(tmp_path / "review.parquet") == {"b": ("ambiguous", None)}
+    assert review.undo("two") == "b" and rows(tmp_path / "review.parquet") == {"b": ("fine", None)}
+
+
+def test_two_servers_do_not_lose_each_others_marks(tmp_path: Path) -> None:
+    one, two = Review(tmp_path / "review.parquet", NAMES), Review(tmp_path / "review.parquet", NAMES)
+    one.put("one", "a", "fine")
+    two.put("two", "b", "drop")
+    one.put("one", "c", "fine")
+    assert set(rows(tmp_path / "review.parquet")) == {"a", "b", "c"} == set(two.current()[1])
+
+
+def mark_many(path: Path, prefix: str) -> None:
+    review = Review(path, NAMES)
+    for number in range(15):
+        review.put(prefix, f"{prefix}{number}", "fine")
+
+
+def test_two_processes_at_the_same_time(tmp_path: Path) -> None:
+    file = tmp_path / "review.parquet"
+    context = get_context("fork" if os.name != "nt" else "spawn")
+    processes = [context.Process(target=mark_many, args=(file, prefix)) for prefix in "ab"]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert len(rows(file)) == 30
+
+
+@pytest.mark.parametrize(
+    ("mark", "suggestion", "match"), [("good", None, "must be one of"), ("fine", 1, "wrong label"), ("wrong label", 2, "0 to 1")]
+)
+def test_odd_marks_are_refused_and_nothing_changes(tmp_path: Path, mark: str, suggestion: int | None, match: str) -> None:
+    review = Review(tmp_path / "review.parquet", NAMES)
+    with pytest.raises(InputError, match=match):
+        review.put("tab", "a", mark, suggestion)
+    assert not (tmp_path / "review.parquet").exists()
+
+
+def test_a_mark_that_cannot_be_written_was_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    review = Review(tmp_path / "review.parquet", NAMES)
+    review.put("tab", "a", "fine")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hardsight.explorer.review.pq.write_table", full)
+    with pytest.raises(FileError, match="No space left"):
+        review.put("tab", "b", "drop")
+    assert set(review.current()[1]) == {"a"} == set(rows(tmp_path / "review.parquet"))
+
+
+def test_a_damaged_review_is_said_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "review.parquet").write_bytes(b"PAR1 no more")
+    with pytest.raises(FileError, match="not a readable review"):
+        Review(tmp_path / "review.parquet", NAMES)
+    assert (tmp_path / "review.parquet").read_bytes() == b"PAR1 no more"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    needed()
+    with browser() as opened:
+        yield opened
+
+
+def test_by_keyboard_over_a_restart_and_in_two_tabs(chromium: Any, tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=120)
+    file, context = run / "review.parquet", chromium.new_context()
+    hardest = pq.read_table(run / "scores.parquet").to_pandas().sort_values("avh", ascending=False, kind="stable").id.tolist()
+    with served(run) as address:
+        first = Watched(context.new_page())
+        page = first.open(address, "tab=review")
+        page.locator(f"#grid .tile:first-child[aria-label^='{hardest[0]}, ']").wait_for()
+        page.keyboard.press("s")
+        page.keyboard.press("f")
+        settled(page, "fine", "#grid .tile:nth-child(1) .badge")
+        page.keyboard.press("w")
+        page.locator("#chooser[open]").wait_for()
+        page.keyboard.press("4")  # the fourth class
+        settled(page, "wrong label", "#grid .tile:nth-child(2) .badge")
+        page.keyboard.press("w")
+        page.locator("#chooser[open]").wait_for()
+        page.keyboard.press("Enter")  # the model's own guess
+        settled(page, "wrong label", "#grid .tile:nth-child(3) .badge")
+        page.keyboard.press("a")
+        settled(page, "ambiguous", "#grid .tile:nth-child(4) .badge")
+        page.keyboard.press("d")
+        settled(page, "drop", "#grid .tile:nth-child(5) .badge")
+        page.keyboard.press("u")
+        page.locator("#grid .tile:nth-child(5) .badge").wait_for(state="hidden")
+        guess = pq.read_table(run / "scores.parquet").to_pandas().set_index("id").predicted[hardest[2]]
+        expected = {hardest[0]: ("fine", None), hardest[1]: ("wrong label", 3), hardest[2]: ("wrong label", guess)}
+        assert rows(file) == expected | {hardest[3]: ("ambiguous", None)}
+        assert page.locator("#view-review tbody tr").count() == 4
+
+        second = Watched(context.new_page())
+        other = second.open(address)
+        settled(other, "fine", "#grid .tile:nth-child(1) .badge")
+        other.keyboard.press("s")
+        for _ in range(6):
+            other.keyboard.press("ArrowRight")
+        other.keyboard.press("d")
+        settled(other, "drop", "#grid .tile:nth-child(7) .badge")
+        page.bring_to_front()
+        settled(page, "drop", "#grid .tile:nth-child(7) .badge")  # seen by the first tab
+        page.keyboard.press("u")  # its own last mark, not the other's
+        page.locator("#grid .tile:nth-child(4) .badge").wait_for(state="hidden")
+        assert rows(file) == expected | {hardest[6]: ("drop", None)}
+        exported = downloads(page, tmp_path, "review", "csv").read_text()
+        assert exported.splitlines()[0].startswith('"id","mark"') and len(exported.splitlines()) == 5
+        for watched in (first, second):
+            watched.check()
+            watched.page.close()
+    with served(run) as address:
+        page = Watched(context.new_page()).open(address, 'f=["in","mark",["fine"]]')
+        settled(page, "^1 of 120")
+        settled(page, "fine", "#grid .tile:first-child .badge")
+    with served(run, "--read-only") as address:
+        page = Watched(context.new_page()).open(address)
+        before = file.read_bytes()
+        page.keyboard.press("s")
+        page.keyboard.press("d")
+        page.wait_for_timeout(300)
+        assert page.locator("#grid .badge:visible").count() == 4 and file.read_bytes() == before
+    context.close()
