@@ -176,7 +176,13 @@ def test_paths_of_odd_types(path: Any) -> None:
 
 def stopped(words: list[str], when: Callable[[], bool], number: int) -> tuple[int, str]:
     """Exit code and standard error of a command that gets a signal when something has happened."""
-    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def heed() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the tests themselves may run in the background, where it is ignored
+
+    process = subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    )
     while not when():
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.005)

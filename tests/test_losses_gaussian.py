@@ -277,7 +277,7 @@ def test_the_margin_used_is_the_one_stepped_up() -> None:
     loss = LGMLoss(3, 2, alpha=0.8, step_up=(0.2, 2.0, 1)).double()
     for alpha in (0.2, 0.4, 0.8, 0.8):
         expected = lgm_loss(x, loss.weight, None, y, alpha=alpha, likelihood=0.1)
-        assert float(loss(x, y)) == pytest.approx(float(expected))
+        assert loss(x, y).item() == pytest.approx(expected.item())
 
 
 @pytest.mark.parametrize("step_up", [(0, 10, 5), (0.1, 1, 5), (0.1, 2, 0)])
