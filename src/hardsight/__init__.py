@@ -20,6 +20,7 @@ _HOME = {
     "SCORES": "hardsight.scores",
     "Score": "hardsight.scores",
     "Snapshot": "hardsight.snapshot",
+    "TrainingError": "hardsight.errors",
     "angles": "hardsight.geometry",
     "angular_gap": "hardsight.scores",
     "avc_label": "hardsight.scores",
@@ -50,7 +51,7 @@ _HOME = {
 __all__ = sorted(["__version__", *_HOME])
 
 if TYPE_CHECKING:
-    from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError
+    from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
     from hardsight.extraction import extract
     from hardsight.geometry import angles
     from hardsight.head import Head

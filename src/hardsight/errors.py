@@ -4,6 +4,7 @@
     ├── InputError             arrays or options that do not fit together
     ├── FileError              a file that cannot be read as what it claims to be
     ├── RunError               a run directory that cannot be written, resumed or trusted
+    ├── TrainingError          a training that cannot go on: its loss is no longer a number
     └── MissingExtra           an optional dependency is not installed
 
 Every message says what must hold, what came instead and, where one is known, what to change.
@@ -30,6 +31,10 @@ class FileError(HardsightError):
 
 class RunError(HardsightError):
     """A run directory that cannot be written, resumed or trusted."""
+
+
+class TrainingError(HardsightError):
+    """A training that cannot go on: its loss is no longer a number."""
 
 
 class MissingExtra(HardsightError):

@@ -187,7 +187,7 @@ class _Job:
         forecast = _Forecast(to_do, 4 * self.copies * self.model.head.num_features, self.say)
         order = (row for _, rows in missing for row in rows)
         with ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool:
-            decoded = _ahead(pool, self._decode, order, self.ahead)
+            decoded = ahead(pool, self._decode, order, self.ahead)
             for name, rows in missing:
                 kept: list[int] = []
                 broken: list[dict[str, str]] = []
@@ -369,7 +369,7 @@ def _layer_name(model: Model) -> str | None:
     return getattr(layer, "name", layer)
 
 
-def _ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[int], depth: int) -> Iterator[Any]:
+def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[int], depth: int) -> Iterator[Any]:
     """Results in order, with up to `depth` of them under way."""
     rows = iter(order)
     under_way: deque[Future[Any]] = deque(pool.submit(work, row) for row in islice(rows, depth))

@@ -48,8 +48,8 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error with rate and time left; call it with what is done and what there is in all."""
+def progress_bar(what: str) -> Iterator[Callable[..., None]]:
+    """A bar on standard error with rate and time left; call it with what is done, what there is in all, and new words."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
@@ -62,7 +62,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total, words=what: bar.update(task, completed=done, total=total, description=words)
 
 
 def print_summary(summary: Summary, class_names: Sequence[str] | None) -> None:

@@ -18,7 +18,7 @@ from hardsight.losses.comp_sum import CompSumLoss, comp_sum_loss
 from hardsight.losses.contract import HeadLoss
 from hardsight.losses.contrastive import ContrastiveLoss, contrastive_loss
 from hardsight.losses.cosface import CosFaceLoss, cosface_loss
-from hardsight.losses.dual_head import DualHeadLoss, binary_kl_loss
+from hardsight.losses.dual_head import DualHeadLoss, aligned_sum, binary_kl_loss
 from hardsight.losses.ens import EnsLoss, ens_loss
 from hardsight.losses.icnn import ICNNLoss, icnn_loss, icnn_scores
 from hardsight.losses.l_softmax import LSoftmaxLoss, l_softmax_loss
@@ -31,6 +31,7 @@ from hardsight.losses.proto_triplet import ProtoTripletLoss, proto_triplet_loss
 from hardsight.losses.smooth_adversarial import SmoothAdversarialCompSumLoss, smooth_adversarial_comp_sum_loss
 from hardsight.losses.softmax import SoftmaxLoss, softmax_loss
 from hardsight.losses.triplet import TripletLoss, triplet_loss
+from hardsight.losses.truncated_gce import TruncatedGCELoss, truncated_gce_loss
 from hardsight.losses.znorm import ZNormLoss, znorm_loss
 
 __all__ = [
@@ -57,8 +58,10 @@ __all__ = [
     "SmoothAdversarialCompSumLoss",
     "SoftmaxLoss",
     "TripletLoss",
+    "TruncatedGCELoss",
     "ZNormLoss",
     "a_softmax_loss",
+    "aligned_sum",
     "arcface_loss",
     "avh_logits",
     "avh_loss",
@@ -80,5 +83,6 @@ __all__ = [
     "smooth_adversarial_comp_sum_loss",
     "softmax_loss",
     "triplet_loss",
+    "truncated_gce_loss",
     "znorm_loss",
 ]

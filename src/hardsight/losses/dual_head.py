@@ -6,8 +6,10 @@ features; the one taught by the teacher is dropped after training.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -28,6 +30,30 @@ def binary_kl_loss(
     yes = teacher.sigmoid()
     kl = yes * (F.logsigmoid(teacher) - F.logsigmoid(student)) + (1 - yes) * (F.logsigmoid(-teacher) - F.logsigmoid(-student))
     return reduce_plain(temperature**2 * kl.sum(1), reduction)
+
+
+def aligned_sum(first: Sequence[Tensor | None], second: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Two losses' gradients added up, the second one without the part that works against the first (gradient alignment).
+
+    Taken as one long vector each: if first . second < 0, second - (first . second / first . first) first replaces second.
+
+    Args:
+        first: one gradient per parameter, None where a loss does not reach it: those of the labels.
+        second: those of the teacher.
+
+    Example:
+        >>> import torch
+        >>> aligned_sum([torch.tensor([1.0, 0.0])], [torch.tensor([-3.0, 2.0])])  # -3 would undo the first
+        [tensor([1., 2.])]
+    """
+    if len(first) != len(second):
+        raise InputError(f"there must be as many gradients of both losses, got {len(first)} and {len(second)}.")
+    shared = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    product = sum(float((a.double() * b.double()).sum()) for a, b in shared)
+    if product < 0:
+        length = sum(float(a.double().square().sum()) for a in first if a is not None)
+        second = [b if a is None else -product / length * a + (0 if b is None else b) for a, b in zip(first, second, strict=True)]
+    return [b if a is None else a if b is None else a + b for a, b in zip(first, second, strict=True)]
 
 
 class DualHeadLoss(SoftmaxLoss):
@@ -59,9 +85,29 @@ class DualHeadLoss(SoftmaxLoss):
             self.second = nn.Sequential(*layers)
 
     def forward(self, features: Tensor, labels: Tensor, teacher_logits: Tensor | None = None) -> Tensor:
-        loss = super().forward(features, labels)
         if teacher_logits is None:
-            return loss
+            return super().forward(features, labels)
+        loss, taught = self.parts(features, labels, teacher_logits)
+        return loss + taught
+
+    def parts(self, features: Tensor, labels: Tensor, teacher_logits: Tensor) -> tuple[Tensor, Tensor]:
+        """The labels' part of the loss and the teacher's, `distill` included."""
         check_batch(teacher_logits, labels, self.num_classes, self.num_classes)
         taught = binary_kl_loss(self.second(features), teacher_logits, temperature=self.temperature, reduction=self.reduction)
-        return loss + self.distill * taught
+        return super().forward(features, labels), self.distill * taught
+
+    def aligned_backward(
+        self, parameters: Iterable[nn.Parameter], features: Tensor, labels: Tensor, teacher_logits: Tensor
+    ) -> Tensor:
+        """In place of `loss.backward()`: gradients of both parts by `aligned_sum`, added to each parameter's `grad`.
+
+        Args:
+            parameters: all that are trained: the network's and this loss's.
+        """
+        trained = [p for p in parameters if p.requires_grad]
+        parts = self.parts(features, labels, teacher_logits)
+        first, second = (torch.autograd.grad(part, trained, retain_graph=True, allow_unused=True) for part in parts)
+        for p, gradient in zip(trained, aligned_sum(first, second), strict=True):
+            if gradient is not None:
+                p.grad = gradient if p.grad is None else p.grad + gradient
+        return (parts[0] + parts[1]).detach()

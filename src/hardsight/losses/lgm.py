@@ -58,6 +58,18 @@ def warm_up(epoch: float, epochs: float, start: float) -> float:
     return 1.0 if epoch >= epochs else start + (1 - start) * epoch / epochs
 
 
+def step_up(step: int, start: float, factor: float, every: int, largest: float) -> float:
+    """A setting that grows by leaps: start * factor^(step // every), at most `largest` (STEPUP of the authors' code).
+
+    Example:
+        >>> [step_up(step, 0.001, 10, 1000, 1.0) for step in (0, 999, 1000, 9000)]
+        [0.001, 0.001, 0.01, 1.0]
+    """
+    leaps = step // every
+    grown = math.log(start) + leaps * math.log(factor)  # as logarithms: factor^leaps alone would overflow
+    return largest if grown >= math.log(largest) else start * factor**leaps
+
+
 class LGMLoss(HeadLoss):
     """`lgm_loss` with its own means (in `weight`) and log-variances.
 
@@ -70,9 +82,12 @@ class LGMLoss(HeadLoss):
         bounds: log-variances are held between these.
         warmup_epochs: over the first so many epochs alpha rises from a tenth and lambda from a hundredth of its value;
             tell the epoch with `set_epoch`. 0 for none.
+        step_up: (start, factor, every): alpha begins at start and is multiplied by factor after every so many training
+            steps, until it reaches its value; the authors' MNIST setting is (0.001, 10, 1000). None for none.
     """
 
     log_prior: Tensor | None
+    step: Tensor | None
 
     def __init__(
         self,
@@ -85,6 +100,7 @@ class LGMLoss(HeadLoss):
         prior: Tensor | Sequence[float] | None = None,
         bounds: Bounds = (-4.0, 4.0),
         warmup_epochs: float = 0,
+        step_up: tuple[float, float, int] | None = None,
         **common: Any,
     ) -> None:
         super().__init__(num_features, num_classes, **common)
@@ -95,6 +111,9 @@ class LGMLoss(HeadLoss):
         self.alpha, self.likelihood = check_not_negative("alpha", alpha), check_not_negative("likelihood", likelihood)
         self.covariance, self.bounds = covariance, bounds
         self.warmup_epochs, self.epoch = warmup_epochs, 0.0
+        self.step_up = None if step_up is None else _check_step_up(step_up, warmup_epochs)
+        steps = None if step_up is None else torch.zeros((), dtype=torch.int64)
+        self.register_buffer("step", steps)  # training steps so far; resumes with the rest
         shape = {"identity": None, "shared": (num_features,), "per_class": (num_classes, num_features)}[covariance]
         self.log_variance = None if shape is None else nn.Parameter(torch.zeros(shape))
         self.register_buffer("log_prior", _log_prior(prior, num_classes))
@@ -103,14 +122,24 @@ class LGMLoss(HeadLoss):
         """Tell the epoch, from 0 on, for the warm-up."""
         self.epoch = epoch
 
+    @property
+    def margin(self) -> float:
+        """alpha as it is now."""
+        if self.step_up is not None and self.step is not None and self.alpha > 0:
+            return step_up(int(self.step), *self.step_up, largest=self.alpha)
+        return self.alpha * warm_up(self.epoch, self.warmup_epochs, 0.1)
+
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         check_batch(features, labels, self.num_features, self.num_classes)
+        alpha = self.margin
+        if self.training and self.step is not None:
+            self.step += 1
         return lgm_loss(
             features,
             self.weight,
             self.log_variance,
             labels,
-            alpha=self.alpha * warm_up(self.epoch, self.warmup_epochs, 0.1),
+            alpha=alpha,
             likelihood=self.likelihood * warm_up(self.epoch, self.warmup_epochs, 0.01),
             log_prior=self.log_prior,
             bounds=self.bounds,
@@ -142,6 +171,15 @@ class GMLoss(LGMLoss):
 
     def __init__(self, num_features: int, num_classes: int, **options: Any) -> None:
         super().__init__(num_features, num_classes, alpha=0.0, **options)
+
+
+def _check_step_up(step_up: tuple[float, float, int], warmup_epochs: float) -> tuple[float, float, int]:
+    start, factor, every = step_up
+    if not (start > 0 and factor > 1 and every >= 1):
+        raise InputError(f"step_up must be (start > 0, factor > 1, every >= 1 steps), got {step_up}.")
+    if warmup_epochs:
+        raise InputError("alpha can follow step_up or warmup_epochs, not both.")
+    return float(start), float(factor), int(every)
 
 
 def _log_prior(prior: Tensor | Sequence[float] | None, num_classes: int) -> Tensor | None:

@@ -12,7 +12,10 @@
 
     timm_models.py, torchvision_models.py, transformers_models.py, trained.py    where networks come from
     weights.py              a file of weights into a network, executing nothing
-    cifar_resnet.py         the CIFAR ResNets of He et al.; digits.py the small CNN of the demo
+    head_layer.py           a head of any kind as a network's last layer
+    trainable.py            any of these with its last layer cut off, to be trained
+
+    mnist_cnn.py, cnn10.py, cifar_*.py, sphere_mlp.py    the networks of the papers; digits.py that of the demo
 
 Importing this package loads neither torch nor onnx: each is loaded when a model that needs it is opened.
 """

@@ -68,7 +68,7 @@ def open_model(
     if path.is_dir():
         return _open_directory(path, weights_file, options)
     if prefix and name and not path.exists():
-        return _open_object(_call_factory(prefix, name, num_classes), text, weights_file, options, place=True)
+        return _open_object(call_factory(prefix, name, num_classes), text, weights_file, options, place=True)
     raise InputError(_unknown(path))
 
 
@@ -164,7 +164,7 @@ def _network(
     )
 
 
-def _call_factory(module_name: str, function: str, num_classes: int | None) -> Any:
+def call_factory(module_name: str, function: str, num_classes: int | None, **options: Any) -> Any:
     """What the user's own function returns. Their current directory is on the path, as with `python -m`."""
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -179,7 +179,13 @@ def _call_factory(module_name: str, function: str, num_classes: int | None) -> A
     if not callable(factory):
         raise InputError(f"{module_name} has no function {function!r} that makes a model.")
     takes = inspect.signature(factory).parameters
-    return factory(num_classes=num_classes) if num_classes is not None and "num_classes" in takes else factory()
+    unknown = [name for name in options if name not in takes and not any(p.kind is p.VAR_KEYWORD for p in takes.values())]
+    if unknown:
+        known = ", ".join(name for name in takes if name != "num_classes") or "none"
+        raise InputError(f"{module_name}:{function} has no option {unknown[0]!r}; it has: {known}.")
+    if num_classes is not None and "num_classes" in takes:
+        options["num_classes"] = num_classes
+    return factory(**options)
 
 
 def _require_torch(what: str) -> None:

@@ -2,11 +2,14 @@
 
     config.json    {"factory": "hardsight.models.cifar_resnet:cifar_resnet20",
                     "arguments": {"num_classes": 10},
+                    "head": {"layer": "linear", "kind": "angular", "num_features": 64, "num_classes": 10, ...},
                     "preprocessing": {"size": [32, 32], "mean": [...], "std": [...], ...},
                     "class_names": ["airplane", ...]}
 
-"preprocessing" and "class_names" may be left out. A directory can come from anywhere, so its factory may only be one of
-hardsight's own networks, those that a module of this package lists in NETWORKS: reading a model never runs other code.
+"head" says which layer of the network gives way to a head of which kind; without it the network keeps its own last
+layer. "head", "preprocessing" and "class_names" may be left out. A directory can come from anywhere, so its factory may
+only be one of hardsight's own networks, those that a module of this package lists in NETWORKS: reading a model never
+runs other code.
 """
 
 from __future__ import annotations
@@ -48,10 +51,23 @@ def open_trained(directory: Path, weights: Path) -> tuple[nn.Module, Preprocessi
         module: nn.Module = factory(**config.get("arguments", {}))
     except TypeError as error:
         raise FileError(f"{directory / 'config.json'}: the arguments do not fit {config['factory']}: {error}") from error
+    if config.get("head"):
+        _put_head(module, config["head"], directory)
     load_weights(module, weights)
     preprocessing = config.get("preprocessing")
     names = config.get("class_names")
     return module, Preprocessing.from_dict(preprocessing) if preprocessing else None, tuple(names) if names else None
+
+
+def _put_head(module: nn.Module, shape: Any, directory: Path) -> None:
+    """A head of the described kind in place of the layer it names."""
+    from hardsight.models.head_layer import HeadLayer
+
+    try:
+        arguments = dict(shape)
+        module.set_submodule(arguments.pop("layer"), HeadLayer(**arguments), strict=True)
+    except (TypeError, ValueError, KeyError, AttributeError, InputError) as error:
+        raise FileError(f"{directory / 'config.json'}: its head does not fit the network: {error}") from error
 
 
 def _own_factory(spec: str, directory: Path, weights: Path) -> Any:

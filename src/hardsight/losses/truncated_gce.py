@@ -1,0 +1,61 @@
+"""Truncated generalized cross-entropy: unlikely samples do not count (Zhang and Sabuncu, NeurIPS 2018).
+
+(1 - p_y^q) / q where p_y is above k, and the constant (1 - k^q) / q below: a label that is probably wrong has no gradient.
+Before a network has learned anything, that is every label, and so the first epochs are without truncation.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from hardsight.errors import InputError
+from hardsight.losses.comp_sum import comp_sum_loss
+from hardsight.losses.contract import Reduction, check_not_negative, check_reduction, reduce_plain
+
+
+def truncated_gce_loss(
+    logits: Tensor, labels: Tensor, *, q: float = 0.7, k: float = 0.5, reduction: Reduction = "mean"
+) -> Tensor:
+    """min((1 - p_y^q) / q, (1 - k^q) / q).
+
+    Example:
+        >>> import torch
+        >>> logits = torch.tensor([[0.0, 0.0, 0.0, 0.0]])  # p_y = 1/4, below k
+        >>> truncated_gce_loss(logits, torch.tensor([0]), q=1.0, k=0.5)
+        tensor(0.5000)
+    """
+    _check(q, k)
+    largest = (1 - k**q) / q
+    losses = comp_sum_loss(logits, labels, tau=1 + q, reduction="none")  # (n,)
+    return reduce_plain(losses.clamp_max(largest), reduction)
+
+
+class TruncatedGCELoss(nn.Module):
+    """`truncated_gce_loss` as a module.
+
+    Args:
+        q: from cross-entropy (towards 0) to mean absolute error (1).
+        k: the probability of the own class below which a sample does not count.
+        warmup_epochs: over the first so many epochs every sample counts; tell the epoch with `set_epoch`.
+    """
+
+    def __init__(self, *, q: float = 0.7, k: float = 0.5, warmup_epochs: float = 0, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        _check(q, k)
+        self.q, self.k, self.reduction = q, k, check_reduction(reduction)
+        self.warmup_epochs, self.epoch = check_not_negative("warmup_epochs", warmup_epochs), 0.0
+
+    def set_epoch(self, epoch: float) -> None:
+        """Tell the epoch, from 0 on, for the warm-up."""
+        self.epoch = epoch
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        k = self.k if self.epoch >= self.warmup_epochs else 0.0
+        return truncated_gce_loss(logits, labels, q=self.q, k=k, reduction=self.reduction)
+
+
+def _check(q: float, k: float) -> None:
+    if not 0 < q <= 1:
+        raise InputError(f"q must be above 0 and at most 1, got {q}.")
+    if not 0 <= k < 1:
+        raise InputError(f"k must be a probability below 1, got {k}.")

@@ -1,0 +1,192 @@
+"""A network to be trained: any MODEL made of torch, with the layer that a new head takes the place of.
+
+mnist_cnn, cifar_resnet20, ...    hardsight's own networks by their bare name
+timm:NAME, torchvision:NAME       from scratch, or from the library's released weights
+package.module:make               your own function
+run/                              a directory that hardsight trained, to go on from
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hardsight.errors import FileError, InputError
+from hardsight.models.finding import LastLayer, find_last_layer
+from hardsight.models.network import declared_preprocessing, unwrapped
+from hardsight.models.opening import call_factory
+from hardsight.models.preprocessing import Preprocessing
+from hardsight.models.weights import load_weights, tensors_only
+
+OWN = {  # module of this package: the networks it lists in NETWORKS
+    "mnist_cnn": ("mnist_cnn",),
+    "cnn10": ("cnn10",),
+    "sphere_mlp": ("sphere_mlp",),
+    "digits": ("DigitsCNN",),
+    "cifar_alexnet": ("cifar_alexnet",),
+    "cifar_vgg": ("cifar_vgg11", "cifar_vgg13", "cifar_vgg16", "cifar_vgg19", "lgm_vgg13"),
+    "cifar_densenet": ("cifar_densenet40", "cifar_densenet_bc100"),
+    "cifar_resnet": ("cifar_resnet20", "cifar_resnet32", "cifar_resnet44", "cifar_resnet56", "cifar_resnet110"),
+}
+OWN_NETWORKS = {name: f"hardsight.models.{module}:{name}" for module, names in OWN.items() for name in names}
+LIBRARIES = {"timm": "timm_models:timm_network", "torchvision": "torchvision_models:torchvision_network"}
+
+
+@dataclass(frozen=True)
+class Trainable:
+    """A network before training, and how to build it again.
+
+    Attributes:
+        module: images in, logits out.
+        factory, arguments: as in a config.json.
+        preprocessing: how a picture becomes its input.
+        learned: whether its last layer has been trained before, and so is worth keeping.
+    """
+
+    module: nn.Module
+    factory: str
+    arguments: dict[str, Any]
+    preprocessing: Preprocessing
+    learned: bool
+
+
+def open_trainable(
+    spec: Any,
+    num_classes: int,
+    *,
+    options: dict[str, Any] | None = None,
+    weights: Path | None = None,
+    pretrained: bool = False,
+) -> Trainable:
+    """Build the network that a MODEL names, for so many classes.
+
+    Args:
+        spec: see the top of this file; or an nn.Module.
+        options: further arguments of the function that makes it, such as {"num_features": 2}.
+        weights: a file to start from.
+        pretrained: start from the weights that timm or torchvision releases; they may be downloaded.
+    """
+    options = dict(options or {})
+    if isinstance(spec, nn.Module):
+        _refuse_options(options, pretrained, "a module that exists already")
+        module = copy.deepcopy(unwrapped(spec))  # the caller's own stays as it is
+        found = Trainable(module, _name_of(module), {}, declared_preprocessing(module), learned=True)
+    elif not isinstance(spec, (str, os.PathLike)):
+        raise InputError(f"a model to train must be a torch module or the name of one, got {type(spec).__name__}.")
+    else:
+        found = _named(os.fspath(spec), num_classes, options, pretrained)
+    if weights is None:
+        return found
+    load_weights(found.module, weights)
+    return Trainable(found.module, found.factory, found.arguments, found.preprocessing, learned=True)
+
+
+def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: bool) -> Trainable:
+    prefix, _, name = text.partition(":")
+    if prefix in LIBRARIES and name:
+        return _from_library(prefix, name, options, pretrained)
+    if pretrained:
+        raise InputError("pretrained is for timm:NAME and torchvision:NAME; other networks start from weights=FILE.")
+    if Path(text).is_dir():
+        _refuse_options(options, False, "a trained run")
+        return _from_run(Path(text))
+    spec = OWN_NETWORKS.get(text, text)
+    module_name, _, function = spec.partition(":")
+    if not function or prefix == "hf":
+        raise InputError(_unknown(text))
+    module = call_factory(module_name, function, num_classes, **options)
+    if not isinstance(module, nn.Module):
+        raise InputError(f"only a torch module can be trained, and {text} is {type(module).__name__}.")
+    arguments = {**options, "num_classes": num_classes} if spec in OWN_NETWORKS.values() else options
+    return Trainable(module, spec, arguments, declared_preprocessing(module), learned=False)
+
+
+def _from_library(library: str, name: str, options: dict[str, Any], pretrained: bool) -> Trainable:
+    from hardsight.models.timm_models import open_timm
+    from hardsight.models.torchvision_models import open_torchvision
+
+    _refuse_options(options, False, f"{library}:{name}")
+    opener = open_timm if library == "timm" else open_torchvision
+    with tensors_only(f"{library}:{name}"):
+        module, preprocessing, _ = opener(name, pretrained=pretrained, num_classes=None)
+    factory = f"hardsight.models.{LIBRARIES[library]}"
+    return Trainable(module, factory, {"name": name}, preprocessing, learned=pretrained)
+
+
+def _from_run(path: Path) -> Trainable:
+    from hardsight.models.trained import open_trained, read_config, trained_directory
+
+    directory = trained_directory(path)
+    if directory is None:
+        raise InputError(f"{path} is a directory without model/config.json, so not one that hardsight trained.")
+    config = read_config(directory)
+    if "factory" not in config:
+        raise FileError(f"{directory / 'config.json'} was not written by hardsight train: name the network itself.")
+    module, preprocessing, _ = open_trained(directory, directory / "model.safetensors")
+    preprocessing = preprocessing or declared_preprocessing(module)
+    return Trainable(module, config["factory"], config.get("arguments", {}), preprocessing, learned=True)
+
+
+class Cut(nn.Module):
+    """What stands where the last layer was: keeps the features that reach it, and passes them on."""
+
+    features: Tensor | None = None
+
+    def forward(self, features: Tensor) -> Tensor:
+        self.features = features
+        return features
+
+
+@torch.no_grad()
+def cut_off(module: nn.Module, sample: Tensor) -> tuple[LastLayer, Cut, nn.Module]:
+    """Take the last layer out of a network, found by running a few images.
+
+    Returns:
+        Where it was and what it computed, the `Cut` in its place, and the layer itself.
+    """
+    was_training = module.training
+    module.eval()
+    last = find_last_layer(module, lambda: module(sample), len(sample), choice=None, num_classes=None)
+    module.train(was_training)
+    if last.tap.side != "input":
+        raise InputError(f"the head of {type(module).__name__} is a formula, not a layer: a new one cannot take its place.")
+    layer = module.get_submodule(last.tap.layer)
+    cut = Cut()
+    module.set_submodule(last.tap.layer, cut, strict=True)
+    try:
+        module.eval()
+        module(sample)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        raise InputError(f"{type(module).__name__} cannot run without its last layer {last.name}: {error}") from error
+    finally:
+        module.train(was_training)
+    if cut.features is None or cut.features.ndim != 2:
+        raise InputError(f"the last layer of {type(module).__name__} must see one feature per image, (b, d).")
+    cut.features = None
+    return last, cut, layer
+
+
+def _name_of(module: nn.Module) -> str:
+    return f"{type(module).__module__}:{type(module).__qualname__}"
+
+
+def _refuse_options(options: dict[str, Any], pretrained: bool, what: str) -> None:
+    if options or pretrained:
+        raise InputError(f"{'pretrained' if pretrained else next(iter(options))} does not apply to {what}.")
+
+
+def _unknown(text: str) -> str:
+    if Path(text).suffix in (".onnx", ".skops"):
+        return f"{text} can be scored but not trained: give the network in torch."
+    if text.startswith("hf:"):
+        return f"{text}: train it with transformers' own Trainer and the callback of hardsight.training."
+    close = get_close_matches(text, OWN_NETWORKS, n=3, cutoff=0.5)
+    own = f"Near that name: {', '.join(close)}." if close else f"hardsight's own are {', '.join(OWN_NETWORKS)}."
+    return f"{text} is not a network to train; others are timm:NAME, torchvision:NAME, module:function or a trained run. {own}"

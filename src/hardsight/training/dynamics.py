@@ -1,0 +1,332 @@
+"""`Dynamics`: what every sample went through while a network trained, one Parquet file per epoch.
+
+A file has one row per sample and split: its angles, norm, confidence, margin and loss at the moment it was seen. Only
+the epoch at hand is in memory; what was finished is on disk and read back a file at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hardsight.checks import check_ids
+from hardsight.errors import FileError, InputError, RunError
+from hardsight.reading import first_line
+from hardsight.scores import SCORES
+from hardsight.scores.registry import values
+from hardsight.scores.sweep import Sweep
+from hardsight.training.measuring import join, sweep_batch
+from hardsight.version import VERSION
+from hardsight.writing import replacing
+
+COLUMNS = (
+    "id", "split", "label", "own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "correct", "loss",
+)  # fmt: skip
+FILE_NAME = re.compile(r"(epoch|step)=(\d+)\.parquet")
+
+Gather = Callable[[pa.Table], "list[pa.Table] | None"]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When samples were looked at: an epoch, or one step of it."""
+
+    epoch: int
+    step: int | None = None
+
+    @property
+    def file_name(self) -> str:
+        return f"epoch={self.epoch:04d}.parquet" if self.step is None else f"step={self.step:06d}.parquet"
+
+
+class Dynamics:
+    """A tracker: give it every batch, and it keeps each sample's story in `folder/dynamics/`.
+
+    An epoch is written when the next one begins, at the end of a `with` block, or by `finish`. An epoch that is
+    trained again replaces its file.
+
+    Args:
+        folder: a run's directory; made if it is not there.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Dynamics(folder) as tracker:
+        ...         for epoch in (1, 2):
+        ...             features, weight = epoch * np.eye(2), np.eye(2)  # norms grow, angles stay
+        ...             sums = tracker.update(epoch, features, weight, labels=[0, 1], ids=["a", "b"])
+        ...     [table.column("norm").to_pylist() for _, table in Dynamics.read(folder)]
+        [[1.0, 1.0], [2.0, 2.0]]
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder) / "dynamics"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise RunError(f"{self.folder}: a file is in the way; give another folder.") from error
+        self._open: dict[bool, _Pool] = {}  # at most two: the epoch at hand, and the step at hand
+        self._begun = False
+
+    def update(
+        self,
+        epoch: int,
+        features: Any,
+        head: Any,
+        labels: Any,
+        ids: Any,
+        *,
+        split: str | None = "train",
+        step: int | None = None,
+    ) -> dict[str, float]:
+        """Take in one batch.
+
+        Args:
+            epoch: number of the epoch, usually from 1.
+            features: (b, d) inputs of the head, array or tensor; gradients are left alone.
+            head: a `Head`, a head loss of ours, an `nn.Linear` or a (c, d) weight, as it was in this forward pass.
+            labels: (b,) given class; -1 for unlabeled.
+            ids: (b,) strings or integers, the same for a sample in every epoch.
+            split: "train", "val", "test" or the name of a watched set.
+            step: for held-out samples looked at in the middle of an epoch: the number of the step.
+
+        Returns:
+            Sums over the batch's labeled rows, for a progress bar: "n", "correct", "avh", "norm", "loss".
+        """
+        moment = _moment(epoch, step)
+        if split is not None and not isinstance(split, str):
+            raise InputError(f"split must be a word such as 'train', or None, got {split!r}.")
+        rows = sweep_batch(features, head, labels)
+        names = check_ids(ids, len(rows.labels))
+        self._begin(moment)
+        pool = self._open.get(step is not None)
+        if pool is not None and pool.moment != moment:
+            self.finish(pool.moment.epoch, step=pool.moment.step)
+            pool = None
+        if pool is None:
+            pool = self._open[step is not None] = _Pool(moment)
+        pool.add(names, split, rows)
+        return _sums(rows)
+
+    def finish(self, epoch: int, *, step: int | None = None, gather: Gather | None = None) -> Path | None:
+        """Write what was collected at this moment; None if that was nothing.
+
+        Of an id that came twice in a split, the first row is kept. Rows are sorted, so the bytes do not depend on the
+        order in which the batches came.
+
+        Args:
+            gather: for several processes: it is given this process's table and returns the tables of all on the main
+                process, None on the others, which write nothing.
+        """
+        moment = _moment(epoch, step)
+        pool = self._open.get(step is not None)
+        table = _NO_ROWS
+        if pool is not None and pool.moment == moment:
+            table = pool.table()
+        if gather is not None:
+            gathered = gather(table)
+            if gathered is None:
+                self._close(moment)
+                return None
+            table = _joined(gathered)
+        if len(table) == 0:
+            return None
+        path = self.folder / moment.file_name
+        notes = {"version": VERSION, "epoch": moment.epoch, "step": moment.step}
+        table = _sorted_once_each(table).replace_schema_metadata({"hardsight": json.dumps(notes)})
+        with replacing(path) as temporary:
+            pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+        self._close(moment)
+        return path
+
+    def close(self) -> None:
+        """Write what is still in memory."""
+        for pool in list(self._open.values()):
+            self.finish(pool.moment.epoch, step=pool.moment.step)
+
+    def __enter__(self) -> Dynamics:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:  # half an epoch is not an epoch
+            self.close()
+
+    @staticmethod
+    def read(
+        run: str | Path, *, columns: Sequence[str] | None = None, split: str | None = None, steps: bool = False
+    ) -> Iterator[tuple[Moment, pa.Table]]:
+        """The epochs of a run in order, each with its table; one is in memory at a time.
+
+        Args:
+            run: the run's directory.
+            columns: only these.
+            split: only the rows of this split.
+            steps: the moments inside epochs instead.
+        """
+        for moment, path in moments(run, steps=steps):
+            yield moment, read_moment(path, columns, split)
+
+    def _begin(self, moment: Moment) -> None:
+        """Refuse to mix two trainings: epochs later than the first one seen here belong to another."""
+        if self._begun:
+            return
+        later = [name.name for name in self.folder.glob("epoch=*.parquet") if _number(name) > moment.epoch]
+        if later:
+            raise RunError(
+                f"{self.folder} already holds {max(later)}, and this training is at epoch {moment.epoch}: "
+                "two trainings would be mixed. Give another folder, or remove the files of the later epochs."
+            )
+        self._begun = True
+
+    def _close(self, moment: Moment) -> None:
+        pool = self._open.get(moment.step is not None)
+        if pool is not None and pool.moment == moment:
+            del self._open[moment.step is not None]
+
+
+class _Pool:
+    """The rows of one moment. Sweeps wait until there are many rows to turn into columns at once."""
+
+    ENOUGH = 8192  # rows
+
+    def __init__(self, moment: Moment) -> None:
+        self.moment = moment
+        self.id_type: pa.DataType | None = None
+        self.parts: list[pa.Table] = []
+        self.waiting: list[tuple[np.ndarray, str | None, Sweep]] = []
+        self.rows_waiting = 0
+
+    def add(self, ids: np.ndarray, split: str | None, rows: Sweep) -> None:
+        if len(ids) == 0:
+            return
+        kind = pa.string() if ids.dtype == object else pa.int64()
+        if self.id_type not in (None, kind):
+            raise InputError(f"ids must be all strings or all integers: so far they were {self.id_type}, now {kind}.")
+        self.id_type = kind
+        self.waiting.append((ids, split, rows))
+        self.rows_waiting += len(ids)
+        if self.rows_waiting >= self.ENOUGH:
+            self._settle()
+
+    def table(self) -> pa.Table:
+        self._settle()
+        return pa.concat_tables(self.parts) if self.parts else _NO_ROWS
+
+    def _settle(self) -> None:
+        """Waiting sweeps -> a table with the columns of the file."""
+        if not self.waiting:
+            return
+        ids = np.concatenate([ids for ids, _, _ in self.waiting])
+        splits = [pa.repeat(pa.scalar(split, pa.string()), len(ids)) for ids, split, _ in self.waiting]
+        rows = join([rows for _, _, rows in self.waiting])
+        arrays: dict[str, Any] = {
+            "id": pa.array(ids, self.id_type),
+            "split": pa.concat_arrays(splits),
+            "label": pa.array(rows.labels, mask=~rows.labeled),
+            "correct": pa.array(rows.labels == rows.predicted, mask=~(rows.labeled & rows.ok)),
+        }
+        for name in COLUMNS:
+            if name not in arrays:
+                column = values(SCORES[name], rows).astype(np.float32)
+                arrays[name] = pa.array(column, mask=np.isnan(column))
+        self.parts.append(pa.table({name: arrays[name] for name in COLUMNS}))
+        self.waiting, self.rows_waiting = [], 0
+
+
+_NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in COLUMNS})
+
+
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """The tables of all processes; one that saw nothing has no types to agree on."""
+    full = [table for table in tables if len(table)]
+    if len({table.schema.field("id").type for table in full}) > 1:
+        raise InputError("ids must be all strings or all integers, and the processes have both.")
+    return pa.concat_tables(full) if full else _NO_ROWS
+
+
+def _sorted_once_each(table: pa.Table) -> pa.Table:
+    """By split and id, the first row of each."""
+    table = table.combine_chunks()
+    table = table.take(pc.sort_indices(table, [("split", "ascending"), ("id", "ascending")]))  # a stable sort
+    ids, splits = (table.column(name).combine_chunks() for name in ("id", "split"))
+    same = pc.and_(pc.equal(ids[1:], ids[:-1]), pc.equal(pc.fill_null(splits[1:], ""), pc.fill_null(splits[:-1], "")))
+    if not pc.any(same).as_py():
+        return table
+    return table.filter(pa.concat_arrays([pa.array([True]), pc.invert(same)]))
+
+
+def _sums(rows: Sweep) -> dict[str, float]:
+    """Over the labeled rows that could be scored."""
+    counted = rows.labeled & rows.ok
+    sums = {name: float(np.nansum(values(SCORES[name], rows), where=counted)) for name in ("avh", "norm", "loss")}
+    return {"n": int(counted.sum()), "correct": int((rows.labels == rows.predicted)[counted].sum()), **sums}
+
+
+def _moment(epoch: Any, step: Any) -> Moment:
+    return Moment(_whole("epoch", epoch), None if step is None else _whole("step", step))
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        raise InputError(f"{name} must be a whole number, got {value!r}.") from error
+    if number < 0:
+        raise InputError(f"{name} must not be negative, got {number}.")
+    return number
+
+
+# ---- reading back ----
+
+
+def moments(run: str | Path, *, steps: bool = False) -> list[tuple[Moment, Path]]:
+    """The dynamics files of a run in order, those of epochs or those of steps. The run may be named by its folder."""
+    folder = Path(run) / "dynamics"
+    if not folder.is_dir():
+        raise FileError(f"{run}: there are no dynamics here (no directory {folder}).")
+    kind = "step" if steps else "epoch"
+    found = []
+    for path in sorted(folder.glob(f"{kind}=*.parquet"), key=_number):
+        if not FILE_NAME.fullmatch(path.name):
+            raise FileError(f"{path}: not a name of ours; dynamics are {kind}=NUMBER.parquet.")
+        found.append((Moment(_epoch_of(path), _number(path)) if steps else Moment(_number(path)), path))
+    return found
+
+
+def read_moment(path: Path, columns: Sequence[str] | None = None, split: str | None = None) -> pa.Table:
+    """One dynamics file, or some of its columns and rows."""
+    wanted = None if columns is None else list(dict.fromkeys([*columns, "split"]))
+    try:
+        table = pq.read_table(path, columns=wanted, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error
+    missing = [name for name in columns or COLUMNS if name not in table.column_names]
+    if missing:
+        raise FileError(f"{path}: not a dynamics file: it has no column {missing[0]!r}.")
+    if split is not None:
+        table = table.filter(pc.equal(table.column("split"), split))
+    return table if columns is None else table.select(list(columns))
+
+
+def _number(path: Path) -> int:
+    found = FILE_NAME.fullmatch(path.name)
+    return int(found[2]) if found else -1
+
+
+def _epoch_of(path: Path) -> int:
+    try:
+        notes = json.loads((pq.read_schema(path).metadata or {}).get(b"hardsight", b"{}"))
+        return int(notes["epoch"])
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error

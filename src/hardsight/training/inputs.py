@@ -1,0 +1,220 @@
+"""Samples as batches of numbers for a network: decoded ahead by threads, kept in memory where they fit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from hardsight.checks import check_labels
+from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id
+from hardsight.data.dataset import num_classes
+from hardsight.errors import FileError, InputError
+from hardsight.extraction import ahead
+from hardsight.models.preprocessing import Preprocessing
+
+KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
+AHEAD = 256  # images decoded ahead of the network
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of a set, those that could be read."""
+
+    rows: np.ndarray  # (b,) positions in the set
+    inputs: np.ndarray  # (b, ...) float32
+
+
+class Inputs(Protocol):
+    """A set of labeled samples.
+
+    Attributes:
+        ids: n unique strings.
+        labels: (n,) class of each, -1 unlabeled.
+        class_names: one per class, if known.
+        columns: further columns for the snapshot, n entries each.
+        broken: id -> (reason, message) of the samples that could not be read so far.
+    """
+
+    ids: list[str]
+    labels: np.ndarray
+    class_names: list[str] | None
+    columns: dict[str, list[Any]]
+    broken: dict[str, tuple[str, str]]
+
+    def __len__(self) -> int: ...
+
+    def batches(self, rows: Sequence[np.ndarray]) -> Iterator[Batch]:
+        """The rows asked for, batch by batch."""
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What a resumed run must find again."""
+
+
+class ArrayInputs:
+    """Numbers that go into the network as they are: (n, ...) float32."""
+
+    def __init__(self, inputs: Any, labels: Any, ids: Any = None, class_names: Sequence[str] | None = None) -> None:
+        values = np.ascontiguousarray(np.asarray(inputs), np.float32)
+        if values.ndim < 2 or len(values) == 0:
+            raise InputError(f"inputs must be (n, ...) numbers of at least one sample, got shape {values.shape}.")
+        if not np.isfinite(values).all():
+            raise InputError("inputs must be finite numbers.")
+        self.inputs, self.labels = values, check_labels(np.asarray(labels), len(values), None)
+        self.ids = [str(id) for id in (range(len(values)) if ids is None else ids)]
+        if len(set(self.ids)) != len(values):
+            raise InputError(f"ids must be {len(values)} different ones, got {len(set(self.ids))}.")
+        self.class_names = None if class_names is None else [str(name) for name in class_names]
+        self.columns: dict[str, list[Any]] = {}
+        self.broken: dict[str, tuple[str, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def batches(self, rows: Sequence[np.ndarray]) -> Iterator[Batch]:
+        return (Batch(some, self.inputs[some]) for some in rows)
+
+    def fingerprint(self) -> dict[str, Any]:
+        digest = hashlib.sha256(self.inputs.tobytes() + self.labels.astype(np.int64).tobytes())
+        digest.update("\n".join(self.ids).encode())
+        return {"kind": "arrays", "count": len(self), "sha256": digest.hexdigest()}
+
+
+class ImageInputs:
+    """The images of some data as a network takes them: each once, and once more per degradation.
+
+    Args:
+        data: the images.
+        preprocessing: the network's; its size must be given, so that images make a batch.
+        degradations: further versions of each image.
+        workers: decoding threads.
+        strict: stop at an image that cannot be read; else it is left out and listed.
+    """
+
+    def __init__(
+        self,
+        data: ImageData,
+        preprocessing: Preprocessing,
+        *,
+        degradations: Sequence[Degradation] = (),
+        workers: int = 1,
+        strict: bool = False,
+    ) -> None:
+        if preprocessing.size is None:
+            raise InputError("images need one size to be trained on: give size=PIXELS.")
+        self.data, self.preprocessing, self.workers, self.strict = data, preprocessing, workers, strict
+        self.versions: list[Degradation | None] = [None, *degradations]
+        self.ids = [id if how is None else degraded_id(id, how) for how in self.versions for id in data.ids]
+        labels = np.full(len(data), -1) if data.labels is None else data.labels
+        self.labels = np.tile(labels, len(self.versions))
+        self.class_names = data.class_names
+        self.columns = self._columns()
+        self.broken: dict[str, tuple[str, str]] = {}
+        self._shape = (*preprocessing.size, 1 if preprocessing.channels == "L" else 3)
+        self._kept: np.ndarray | None = None  # (n, H, W, C) uint8
+        self._known = np.zeros(len(self), bool)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        columns = {"path": list(self.data.columns["path"]) * len(self.versions)} if "path" in self.data.columns else {}
+        if len(self.versions) == 1:
+            return columns
+        n = len(self.data)
+        return columns | {
+            "base_id": self.data.ids * len(self.versions),
+            "degradation": [None if how is None else how.kind for how in self.versions for _ in range(n)],
+            "level": [None if how is None else how.level for how in self.versions for _ in range(n)],
+        }
+
+    def batches(self, rows: Sequence[np.ndarray]) -> Iterator[Batch]:
+        order = [int(row) for some in rows for row in some if not self._known[row]]
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool:
+            decoded = ahead(pool, self._pixels, order, AHEAD)
+            for some in rows:
+                found = {int(row): next(decoded) for row in some if not self._known[row]}
+                good = np.array([row for row in some if self._readable(int(row), found)], np.int64)
+                pixels = [found[row] if row in found else self._kept[row] for row in good.tolist()]  # type: ignore[index]
+                self._keep(found)
+                yield Batch(good, numbers(np.stack(pixels), self.preprocessing) if len(good) else np.zeros((0, 1), np.float32))
+
+    def _readable(self, row: int, found: dict[int, Any]) -> bool:
+        result = found.get(row)
+        if isinstance(result, BrokenImage):
+            self.broken[self.ids[row]] = (result.reason, str(result))
+        return self.ids[row] not in self.broken
+
+    def _keep(self, found: dict[int, Any]) -> None:
+        """Hold on to the pixels, if those of the whole set fit."""
+        if not found or len(self) * int(np.prod(self._shape)) > KEEP_BYTES:
+            return
+        if self._kept is None:
+            self._kept = np.zeros((len(self), *self._shape), np.uint8)
+        for row, pixels in found.items():
+            if not isinstance(pixels, BrokenImage):
+                self._kept[row] = pixels
+            self._known[row] = True
+
+    def _pixels(self, row: int) -> np.ndarray | BrokenImage:
+        """(H, W, C) uint8, at the network's size."""
+        version, base = divmod(row, len(self.data))
+        how = self.versions[version]
+        try:
+            image = self.preprocessing.fitted(self.data.image(base))
+            image = image if how is None else degrade(image, how, self.data.ids[base])
+            return np.asarray(image).reshape(self._shape)
+        except BrokenImage as error:
+            if self.strict:
+                raise FileError(f"{error} Leave out --strict to skip such images.") from error
+            return error
+
+    def fingerprint(self) -> dict[str, Any]:
+        return self.data.fingerprint()
+
+
+def numbers(pixels: np.ndarray, preprocessing: Preprocessing) -> np.ndarray:
+    """(b, H, W, C) uint8 -> (b, C, H, W) float32: `Preprocessing.numbers` for a whole batch."""
+    if preprocessing.channels == "BGR":
+        pixels = pixels[..., ::-1]
+    std, mean = np.array(preprocessing.std), np.array(preprocessing.mean)
+    scale, shift = (1 / (255 * std)).astype(np.float32), (-mean / std).astype(np.float32)
+    result = np.empty((len(pixels), pixels.shape[3], *pixels.shape[1:3]), np.float32)
+    np.multiply(pixels.transpose(0, 3, 1, 2), scale[:, None, None], out=result)
+    result += shift[:, None, None]
+    return result
+
+
+def sized(preprocessing: Preprocessing, data: ImageData, size: int | None = None) -> Preprocessing:
+    """The preprocessing with a size: the one asked for, the network's own, or that of the first image."""
+    if size is not None:
+        return replace(preprocessing, size=(size, size))
+    if preprocessing.size is not None:
+        return preprocessing
+    for row in range(len(data)):
+        try:
+            width, height = data.image(row).size
+        except BrokenImage:
+            continue
+        return replace(preprocessing, size=(height, width))
+    raise FileError(f"none of the {len(data)} images can be read.")
+
+
+def labeled_only(data: ImageData) -> tuple[ImageData, int]:
+    """The rows that have a label, and how many have none."""
+    if data.labels is None:
+        raise InputError("training needs labels, and this data has none: say where they are with labels_from.")
+    rows = np.flatnonzero(data.labels >= 0)
+    return (data, 0) if len(rows) == len(data) else (data.take(rows), len(data) - len(rows))
+
+
+def count_classes(inputs_or_data: ImageData | ArrayInputs) -> int:
+    """c, from the class names or else the largest label."""
+    if isinstance(inputs_or_data, ImageData):
+        return num_classes(inputs_or_data)
+    names = inputs_or_data.class_names
+    return len(names) if names is not None else int(inputs_or_data.labels.max(initial=-1)) + 1

@@ -1,0 +1,145 @@
+"""The losses by name, each as one module that a training can minimise: from features and labels to a number.
+
+Heads are used as they are. Logit losses get a linear layer of their own. Pair losses are added, with a weight, to
+softmax cross-entropy, which alone learns class vectors.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from hardsight import losses
+from hardsight.errors import InputError
+from hardsight.head import Head
+from hardsight.losses.contract import HeadLoss, check_not_negative
+
+Family = Literal["head", "logits", "pairs"]
+
+LOSSES: dict[str, tuple[Family, type[nn.Module]]] = {
+    "softmax": ("head", losses.SoftmaxLoss),
+    "avh": ("head", losses.AVHLoss),
+    "lgm": ("head", losses.LGMLoss),
+    "gm": ("head", losses.GMLoss),
+    "center": ("head", losses.CenterLoss),
+    "l_softmax": ("head", losses.LSoftmaxLoss),
+    "a_softmax": ("head", losses.ASoftmaxLoss),
+    "normface": ("head", losses.NormFaceLoss),
+    "normalized_softmax": ("head", losses.NormalizedSoftmaxLoss),
+    "cosface": ("head", losses.CosFaceLoss),
+    "arcface": ("head", losses.ArcFaceLoss),
+    "comp_sum": ("logits", losses.CompSumLoss),
+    "truncated_gce": ("logits", losses.TruncatedGCELoss),
+    "znorm": ("logits", losses.ZNormLoss),
+    "ldr": ("logits", losses.LDRLoss),
+    "aldr": ("logits", losses.ALDRLoss),
+    "ens": ("logits", losses.EnsLoss),
+    "contrastive": ("pairs", losses.ContrastiveLoss),
+    "triplet": ("pairs", losses.TripletLoss),
+    "proto_triplet": ("pairs", losses.ProtoTripletLoss),
+    "icnn": ("pairs", losses.ICNNLoss),
+}
+PAIR_WEIGHT = 0.1  # of a pair loss beside cross-entropy
+NOT_OPTIONS = (
+    "self",
+    "num_features",
+    "num_classes",
+    "num_samples",
+    "reduction",
+    "class_weight",
+    "generator",
+    "common",
+    "options",
+)
+
+
+class Objective(nn.Module):
+    """A loss by name, with the class vectors that it trains.
+
+    Args:
+        name: a key of LOSSES.
+        num_features, num_classes: d and c.
+        num_samples: how many training samples there are, for losses that keep something of each.
+        options: the loss's own, such as {"scale": 20}; of a pair loss also `weight`, its part beside cross-entropy.
+    """
+
+    def __init__(self, name: str, num_features: int, num_classes: int, num_samples: int, options: dict[str, Any]) -> None:
+        super().__init__()
+        self.name, options = name, dict(options)
+        self.family, kind = LOSSES[name]
+        self.pair_weight = check_not_negative("weight", options.pop("weight", PAIR_WEIGHT)) if self.family == "pairs" else 0.0
+        _check_options(name, kind, options)
+        if self.family == "head":
+            classes = kind(num_features, num_classes, **options)
+            self.extra: nn.Module | None = None
+        else:
+            classes = losses.SoftmaxLoss(num_features, num_classes)
+            self.extra = kind(num_samples, **options) if kind is losses.ALDRLoss else kind(**options)
+        assert isinstance(classes, HeadLoss)
+        self.classes = classes
+
+    def forward(self, features: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
+        """(n, d) features, (n,) labels and which training samples these are -> the mean loss."""
+        if self.extra is None:
+            return self.classes(features, labels)
+        if self.family == "pairs":
+            return self.classes(features, labels) + self.pair_weight * self.extra(features, labels)
+        logits = self.classes.logits(features)
+        if isinstance(self.extra, losses.ALDRLoss):
+            return self.extra(logits, labels, rows)
+        return self.extra(logits, labels)
+
+    def set_epoch(self, epoch: float) -> None:
+        """Tell the epoch, from 0 on, to losses that warm up."""
+        for loss in (self.classes, self.extra):
+            if isinstance(loss, (losses.LGMLoss, losses.TruncatedGCELoss)):
+                loss.set_epoch(epoch)
+
+    @property
+    def head(self) -> Head:
+        """What the trained network predicts with."""
+        return self.classes.head
+
+
+def loss_name(text: str) -> str:
+    """A name of LOSSES from what a user typed."""
+    name = text.strip().lower().replace("-", "_")
+    if name not in LOSSES:
+        close = get_close_matches(name, LOSSES, n=1)
+        near = f" Did you mean {close[0]}?" if close else ""
+        raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {text!r}.{near}")
+    return name
+
+
+def with_defaults(name: str, options: Mapping[str, Any], epochs: int) -> dict[str, Any]:
+    """The options of a loss, and those that depend on how long the training is."""
+    if name == "truncated_gce":  # 40 of 120 epochs in the paper; without any, nothing would ever be learned
+        return {"warmup_epochs": epochs / 3, **options}
+    return dict(options)
+
+
+def options_of(kind: type[nn.Module]) -> list[str]:
+    """The options that a loss takes, its base classes' included."""
+    found: list[str] = []
+    for base in kind.__mro__:
+        if base in (nn.Module, HeadLoss):
+            break
+        parameters = inspect.signature(vars(base)["__init__"]).parameters.values() if "__init__" in vars(base) else []
+        found += [p.name for p in parameters if p.name not in NOT_OPTIONS and p.name not in found]
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            break
+    return found
+
+
+def _check_options(name: str, kind: type[nn.Module], options: dict[str, Any]) -> None:
+    known = options_of(kind)
+    if kind is losses.GMLoss:
+        known.remove("alpha")
+    unknown = [key for key in options if key not in known]
+    if unknown:
+        listed = ", ".join(known + ["weight"] * (LOSSES[name][0] == "pairs")) or "none"
+        raise InputError(f"the loss {name} has no option {unknown[0]!r}; it has: {listed}.")

@@ -1,0 +1,116 @@
+"""What a finished training leaves in its run: the model, its head, a snapshot of what it was trained on, and figures.
+
+model/model.safetensors, model/config.json    images to logits: `hardsight extract run/ DATA` reads it
+head.safetensors                              the head alone
+samples/part-00000.parquet ...                features of every sample, by the trained network, nothing augmented
+figures/embedding-train.png ...               where the features are numbers in a plane
+errors.parquet                                samples that could not be read
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hardsight.extraction import ERRORS, PART_NUMBERS
+from hardsight.head import Head
+from hardsight.heads_on_disk import save_head
+from hardsight.models.preprocessing import Preprocessing
+from hardsight.run import Run
+from hardsight.snapshot import write_samples
+from hardsight.table import write_table
+from hardsight.training.checkpoint import write_tensors
+from hardsight.training.inputs import Inputs
+from hardsight.training.trainee import Trainee
+from hardsight.writing import replacing, write_json
+
+Forward = Callable[[np.ndarray], np.ndarray]  # (b, ...) inputs -> (b, d) features
+
+MOST_POINTS = 20_000  # drawn of one set
+
+
+def write_model(run: Run, trainee: Trainee, preprocessing: Preprocessing | None, class_names: Sequence[str] | None) -> list[Path]:
+    """model/ and head.safetensors."""
+    folder = run.folder("model")
+    state, head = trainee.whole_network()
+    write_tensors(folder / "model.safetensors", state)
+    config: dict[str, Any] = {"factory": trainee.source.factory, "arguments": trainee.source.arguments, "head": head}
+    if preprocessing is not None:
+        config["preprocessing"] = preprocessing.as_dict()
+    if class_names is not None:
+        config["class_names"] = list(class_names)
+    write_json(folder / "config.json", config)
+    save_head(run.directory / "head.safetensors", trainee.head, None if class_names is None else list(class_names))
+    return [folder / "model.safetensors", folder / "config.json", run.directory / "head.safetensors"]
+
+
+def parts_of(sets: dict[str, Inputs], num_features: int) -> list[tuple[str, range]]:
+    """The snapshot's parts: which rows of which set each holds. Sets whose ids are taken by one before are left out."""
+    rows_per_part = max(1, min(65536, PART_NUMBERS // num_features))
+    taken: set[str] = set()
+    parts = []
+    for name, inputs in sets.items():
+        if taken.isdisjoint(inputs.ids):
+            taken.update(inputs.ids)
+            starts = range(0, len(inputs), rows_per_part)
+            parts += [(name, range(start, min(start + rows_per_part, len(inputs)))) for start in starts]
+    return parts
+
+
+def write_part(path: Path, name: str, inputs: Inputs, rows: range, batch_size: int, forward: Forward) -> None:
+    """One part of the snapshot: the features of some rows of one set."""
+    kept: list[np.ndarray] = []
+    features: list[np.ndarray] = []
+    for batch in inputs.batches(np.array_split(np.arange(rows.start, rows.stop), -(-len(rows) // batch_size))):
+        if len(batch.rows):
+            kept.append(batch.rows)
+            features.append(forward(batch.inputs))
+    at = np.concatenate(kept) if kept else np.zeros(0, np.int64)
+    labels = inputs.labels[at]
+    columns: dict[str, Any] = {
+        "id": pa.array([inputs.ids[row] for row in at], pa.string()),
+        "label": pa.array(labels, mask=labels < 0),
+        "split": pa.array([name] * len(at), pa.string()),
+    }
+    for column, kind in (("path", pa.string()), ("base_id", pa.string()), ("degradation", pa.string()), ("level", pa.float64())):
+        values = inputs.columns.get(column)
+        columns[column] = pa.nulls(len(at), kind) if values is None else pa.array([values[row] for row in at], kind)
+    matrix = np.concatenate(features) if features else np.zeros((0, 1), np.float32)
+    write_samples(path, matrix, columns)
+
+
+def write_errors(run: Run, broken: dict[str, list[str]]) -> list[Path]:
+    """errors.parquet, if there is anything to tell."""
+    if not broken:
+        return []
+    rows = [{"id": id, "reason": reason, "message": message} for id, (reason, message) in sorted(broken.items())]
+    write_table(pa.Table.from_pylist(rows, ERRORS), run.directory / "errors.parquet")
+    return [run.directory / "errors.parquet"]
+
+
+def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Sequence[str] | None, title: str) -> list[Path]:
+    """figures/embedding-SET.png for each set of the snapshot, where there are two features to draw."""
+    if head.num_features != 2:
+        return []
+    from hardsight.plots.embedding import embedding
+
+    table = pa.concat_tables([pq.read_table(part, columns=["label", "split", "degradation", "features"]) for part in parts])
+    table = table.filter(pc.is_null(table.column("degradation")))
+    drawn = []
+    for name in pc.unique(table.column("split")).to_pylist():
+        rows = table.filter(pc.equal(table.column("split"), name))
+        rows = rows.take(np.arange(min(MOST_POINTS, len(rows))) * len(rows) // min(MOST_POINTS, len(rows)))
+        features = rows.column("features").combine_chunks().flatten().to_numpy().reshape(-1, 2)
+        labels = pc.fill_null(rows.column("label"), -1).to_numpy()
+        figure = embedding(features, labels, head=head, class_names=class_names, title=f"{title}, {name}")
+        path = run.folder("figures") / f"embedding-{name}.png"
+        with replacing(path) as temporary:
+            figure.savefig(temporary, format="png", metadata={"Software": None})
+        drawn.append(path)
+    return drawn

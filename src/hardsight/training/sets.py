@@ -1,0 +1,162 @@
+"""What to train on and what to watch: data of any sort, opened, split, and counted in the same classes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardsight.data import ImageData, open_data, parse_degradations
+from hardsight.errors import FileError, InputError
+from hardsight.models.preprocessing import Preprocessing
+from hardsight.models.trainable import Trainable
+from hardsight.reading import open_npz
+from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
+from hardsight.training.settings import Settings
+
+Said = Callable[[str], None]
+
+
+@dataclass
+class Sets:
+    """The training data and the watched sets, before they are turned into a network's inputs."""
+
+    train: ImageData | ArrayInputs
+    watched: dict[str, ImageData | ArrayInputs]
+    num_classes: int
+    class_names: list[str] | None
+
+    def prepared(
+        self, source: Trainable, size: int | None, workers: int, settings: Settings
+    ) -> tuple[dict[str, Inputs], Preprocessing | None]:
+        """Every set as batches of numbers, `train` first, and the preprocessing they share."""
+        if isinstance(self.train, ArrayInputs):
+            if size is not None or settings.degradations or str(settings.augment) != "none":
+                raise InputError("size, augment and degradations are for images, not for arrays.")
+            return {"train": self.train, **self.watched}, None  # type: ignore[dict-item]
+        preprocessing = sized(source.preprocessing, self.train, size)
+        found: dict[str, Inputs] = {"train": ImageInputs(self.train, preprocessing, workers=workers, strict=settings.strict)}
+        degradations = parse_degradations(settings.degradations)
+        for name, data in self.watched.items():
+            assert isinstance(data, ImageData)
+            found[name] = ImageInputs(data, preprocessing, degradations=degradations, workers=workers, strict=settings.strict)
+        return found, preprocessing
+
+
+def open_sets(
+    data: Any, watch: Mapping[str, Any] | None, settings: Settings, *, limit: int | None, split: str | None,
+    labels_from: str | None, say: Said,
+) -> Sets:  # fmt: skip
+    train = _open(data, limit=limit, split=None, labels_from=labels_from)
+    watched: dict[str, Any] = {}
+    if isinstance(train, ImageData):
+        train, watched = _own_splits(train, split, watch, limit, data)
+        if watched and watch is None:
+            say(f"watching {' and '.join(f'{name} ({len(one)} images)' for name, one in watched.items())} of the same data")
+    for name, spec in (watch or {}).items():
+        if name in watched or name == "train" or not name.replace("-", "").replace("_", "").isalnum():
+            raise InputError(f"a watched set needs a name of its own, of letters and digits and not train, got {name!r}.")
+        watched[name] = _watched(name, spec, limit)
+    for one in (train, *watched.values()):
+        for note in getattr(one, "notes", ()):
+            say(note)
+    if isinstance(train, ImageData):
+        train, unlabeled = labeled_only(train)
+        if unlabeled:
+            say(f"{unlabeled} images without a label are left out of training")
+    if len(train) == 0:
+        raise InputError("there is nothing to train on.")
+    c = count_classes(train)
+    if c < 2:
+        raise InputError(f"training needs at least two classes, the data has {c}.")
+    if isinstance(train, ArrayInputs) and (train.labels < 0).any():
+        raise InputError("every training sample needs a label; leave unlabeled ones (-1) out.")
+    names = train.class_names
+    for name, one in watched.items():
+        if isinstance(one, ArrayInputs) != isinstance(train, ArrayInputs):
+            what = "arrays" if isinstance(train, ArrayInputs) else "images"
+            raise InputError(f"a training on {what} can watch {what} only, and {name} is something else.")
+    watched = {name: _same_classes(name, one, c, names) for name, one in watched.items()}
+    return Sets(train, watched, c, names)
+
+
+def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
+    """Images or arrays, from whatever was given."""
+    if isinstance(data, (ImageData, ArrayInputs)):
+        return data
+    if isinstance(data, tuple) and len(data) in (2, 3):
+        inputs, labels, *ids = data
+        if not ids and options.get("name"):  # rows of another set are counted from 0 too
+            ids = [[f"{options['name']}/{row}" for row in range(len(inputs))]]
+        return ArrayInputs(inputs, labels, *ids)
+    if not isinstance(data, (str, os.PathLike)):
+        raise InputError(f"data must be a path, an ImageData or (inputs, labels) or (inputs, labels, ids), got {data!r:.80}.")
+    path = Path(data)
+    if path.suffix == ".npz" and path.is_file() and "features" in (arrays := open_npz(path)):
+        if "labels" not in arrays:
+            raise FileError(f"{path}: training on features needs labels beside them.")
+        names = [str(name) for name in np.asarray(arrays["class_names"])] if "class_names" in arrays else None
+        some = slice(None) if options.get("limit") is None else np.arange(min(len(arrays["features"]), options["limit"]))
+        ids = arrays["ids"][:][some] if "ids" in arrays else None
+        return ArrayInputs(np.asarray(arrays["features"])[some], np.asarray(arrays["labels"])[some], ids, names)
+    return open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
+
+
+def _own_splits(
+    data: ImageData, split: str | None, watch: Mapping[str, Any] | None, limit: int | None, spec: Any
+) -> tuple[ImageData, dict[str, ImageData]]:
+    """The split to train on, and the data's other ones to watch if nothing else was asked for."""
+    splits = data.columns.get("split")
+    if splits is None:
+        return _limited(data, limit), {}
+    wanted = split or "train"
+    if isinstance(spec, str) and spec.startswith("digits:"):
+        wanted = spec.partition(":")[2]
+    present = [name for name in dict.fromkeys(splits) if name is not None]
+    if wanted not in present:
+        raise InputError(f"the data has no split {wanted!r} to train on; it has {', '.join(present) or 'none'}.")
+    others = [name for name in present if name != wanted] if watch is None and split is None else []
+    return _of_split(data, wanted, limit), {name: _of_split(data, name, limit) for name in others}
+
+
+def _of_split(data: ImageData, name: str, limit: int | None) -> ImageData:
+    return _limited(data.take([row for row, value in enumerate(data.columns["split"]) if value == name]), limit)
+
+
+def _limited(data: ImageData, limit: int | None) -> ImageData:
+    return data if limit is None or limit >= len(data) else data.take(np.arange(limit) * len(data) // limit)
+
+
+def _watched(name: str, spec: Any, limit: int | None) -> ImageData | ArrayInputs:
+    """A watched set; of data with splits, the one that has its name, or else all that is not train."""
+    data = _open(spec, limit=limit, name=name)
+    if not isinstance(data, ImageData):
+        return data
+    splits = data.columns.get("split")
+    if splits is not None and name in splits:
+        return _of_split(data, name, limit)
+    if splits is not None and "train" in splits and set(splits) != {"train"}:
+        return _limited(data.take([row for row, value in enumerate(splits) if value != "train"]), limit)
+    return _limited(data, limit)
+
+
+def _same_classes(name: str, data: Any, c: int, class_names: list[str] | None) -> Any:
+    """Labels of a watched set counted as the training data counts them."""
+    if isinstance(data, ImageData) and data.class_names is not None and class_names is not None:
+        if data.class_names != class_names:
+            unknown = [one for one in data.class_names if one not in class_names]
+            if unknown:
+                raise InputError(f"{name} has a class that training has not: {unknown[0]!r}.")
+            number = np.array([*(class_names.index(one) for one in data.class_names), -1])
+            data = ImageData(
+                data.kind, data.ids, data.images, None if data.labels is None else number[data.labels], class_names,
+                data.columns, data.roots, data.notes,
+            )  # fmt: skip
+    largest = -1 if data.labels is None else int(data.labels.max(initial=-1))
+    if largest >= c:
+        raise InputError(f"{name} has labels up to {largest}, but training knows classes 0 to {c - 1}.")
+    return data

@@ -1,0 +1,101 @@
+"""A network whose last layer gave way to a loss: what is trained, as one module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hardsight.errors import InputError
+from hardsight.head import Head
+from hardsight.models.head_layer import HeadLayer, shape_of
+from hardsight.models.trainable import Trainable, cut_off
+from hardsight.training.objective import Objective
+from hardsight.training.processes import gathered
+from hardsight.training.settings import Settings
+
+
+class Trainee(nn.Module):
+    """Images and labels in, the loss of the whole batch and this process's features out.
+
+    Where several processes share a batch, the loss is taken on the features of all of them. So a loss that compares the
+    samples of a batch, or moves centres by them, is the same for any number of processes.
+
+    Args:
+        source: the network, whose last layer is taken out; its module becomes part of this one.
+        sample: (b, ...) a few inputs, to find that layer by.
+        settings: for the loss and its options.
+        num_classes, num_samples: of the training data.
+    """
+
+    def __init__(self, source: Trainable, sample: Tensor, settings: Settings, num_classes: int, num_samples: int) -> None:
+        super().__init__()
+        self.source, self.network = source, source.module
+        last, self.cut, layer = cut_off(self.network, sample)
+        self.layer = last.tap.layer
+        self.objective = Objective(settings.loss, last.head.num_features, num_classes, num_samples, settings.loss_options)
+        if source.learned:
+            self._keep_class_vectors(layer, last.head)
+
+    def _keep_class_vectors(self, layer: nn.Module, before: Head) -> None:
+        """Go on from a trained last layer where the new head has as many classes and is Gaussian if it was."""
+        classes = self.objective.classes
+        same_sort = (before.kind == "gaussian") == (classes.head.kind == "gaussian")
+        if not same_sort or tuple(before.weight.shape) != tuple(classes.weight.shape):
+            return
+        with torch.no_grad():
+            classes.weight.copy_(torch.as_tensor(before.weight))
+            bias = getattr(classes, "bias", None)
+            if bias is not None and before.bias is not None:
+                bias.copy_(torch.as_tensor(before.bias))
+
+    def features(self, images: Tensor) -> Tensor:
+        """(b, ...) inputs -> (b, d) features."""
+        self.network(images)
+        features, self.cut.features = self.cut.features, None
+        assert features is not None
+        return features
+
+    def forward(self, images: Tensor, labels: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss of all processes' samples together, and the (b, d) features of this one's, detached."""
+        features = self.features(images)
+        loss = self.objective(*gathered(features, labels, rows))
+        return loss, features.detach()
+
+    @property
+    def head(self) -> Head:
+        return self.objective.head
+
+    def whole_network(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The trained network from images to logits: its state dict, and what a config.json says of its head."""
+        head = self.head
+        state = {name: x for name, x in self.network.state_dict().items()}
+        state |= {f"{self.layer}.{name}": x for name, x in HeadLayer.of(head).state_dict().items()}
+        return state, {"layer": self.layer, **shape_of(head)}
+
+
+def parameter_groups(trainee: Trainee, settings: Settings) -> list[dict[str, Any]]:
+    """Matrices and filters decay; biases, norms and slopes do not. Log-variances learn at a tenth of the rate."""
+    decaying: list[nn.Parameter] = []
+    plain: list[nn.Parameter] = []
+    variances: list[nn.Parameter] = []
+    for name, p in trainee.named_parameters():
+        if not p.requires_grad:
+            continue
+        (variances if name.endswith("log_variance") else decaying if p.ndim >= 2 else plain).append(p)
+    if not (decaying or plain or variances):
+        raise InputError("the network has no parameter to train.")
+    groups = [(decaying, 1.0, settings.weight_decay), (plain, 1.0, 0.0), (variances, 0.1, 0.0)]
+    return [
+        {"params": members, "lr": settings.lr * share, "share": share, "weight_decay": decay}
+        for members, share, decay in groups
+        if members
+    ]
+
+
+def make_optimizer(trainee: Trainee, settings: Settings) -> torch.optim.Optimizer:
+    groups = parameter_groups(trainee, settings)
+    if settings.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=settings.lr)
+    return torch.optim.SGD(groups, lr=settings.lr, momentum=settings.momentum, nesterov=settings.nesterov)

@@ -1,0 +1,411 @@
+"""`hardsight.training.run` and `hardsight train`: what a run holds, and that it is what the network really did."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("accelerate")
+
+import hardsight  # noqa: E402
+from hardsight import training  # noqa: E402
+from hardsight.data import open_data  # noqa: E402
+from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError  # noqa: E402
+from hardsight.models import open_model  # noqa: E402
+
+
+def points(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Three clouds in space, and which one each point is of."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 3
+    return (np.eye(3)[labels] * 2 + rng.normal(0, 0.4, (n, 3))).astype(np.float32), labels
+
+
+def on_points(output: Path, **options: Any) -> training.running.Trained:  # type: ignore[name-defined]
+    defaults: dict[str, Any] = {"epochs": 2, "batch_size": 16, "lr": 0.05, "watch": {"test": points(30, seed=1)}}
+    return training.run(points(), "sphere_mlp", output, **{**defaults, **options})
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on digits, degraded ones watched too, and steps inside epochs."""
+    output = tmp_path_factory.mktemp("digits") / "run"
+    training.run(
+        "digits", "DigitsCNN", output, epochs=2, limit=120, batch_size=32, lr=0.05, augment="crop=1",
+        degradations=["contrast=0.3"], every=3,
+    )  # fmt: skip
+    return output
+
+
+def test_the_run_holds_what_the_plan_says(digits: Path) -> None:
+    names = sorted(path.relative_to(digits).as_posix() for path in digits.rglob("*") if path.is_file())
+    assert names == [
+        ".lock",
+        "dynamics/epoch=0001.parquet",
+        "dynamics/epoch=0002.parquet",
+        "dynamics/step=000003.parquet",
+        "dynamics/step=000006.parquet",
+        "head.safetensors",
+        "model/config.json",
+        "model/model.safetensors",
+        "run.json",
+        "samples/part-00000.parquet",
+        "samples/part-00001.parquet",
+        "start.json",
+    ]
+    told = json.loads((digits / "run.json").read_text())
+    assert told["counts"]["samples"] == {"train": 120, "test": 240} and told["counts"]["steps"] == 8
+    assert {part["name"] for part in told["parts"]} == {name for name in names if "/" in name or name.startswith("head")}
+
+
+def test_every_sample_is_in_the_dynamics_once(digits: Path) -> None:
+    ids = set(open_data("digits", split="train", limit=120).ids)
+    held_out = set(open_data("digits", split="test", limit=120).ids)
+    for epoch in (1, 2):
+        table = pq.read_table(digits / "dynamics" / f"epoch={epoch:04d}.parquet").to_pylist()
+        assert len(table) == 360
+        assert {row["id"] for row in table if row["split"] == "train"} == ids
+        assert {row["id"] for row in table if row["split"] == "test"} == held_out | {f"{id}#contrast=0.3" for id in held_out}
+    steps = pq.read_table(digits / "dynamics" / "step=000003.parquet")
+    assert len(steps) == 240 and set(steps.column("split").to_pylist()) == {"test"}
+
+
+def test_extract_reads_what_train_wrote(digits: Path, tmp_path: Path) -> None:
+    """The features of the run's own snapshot, and the last epoch's dynamics of held-out samples, by the saved model."""
+    snapshot = hardsight.extract(digits, "digits", tmp_path / "again", split="test", limit=120, batch_size=30)
+    table = {row["id"]: row for row in hardsight.score(snapshot).to_pylist()}
+    own = hardsight.score(digits).to_pylist()
+    compared = [row for row in own if row["id"] in table]
+    assert len(compared) == 120 and len(own) == 360
+    dynamics = pq.read_table(digits / "dynamics" / "epoch=0002.parquet").to_pylist()
+    watched = {row["id"]: row for row in dynamics if row["split"] == "test"}
+    for row in compared:
+        for name in ("avh", "confidence", "norm", "own_angle"):
+            assert row[name] == pytest.approx(table[row["id"]][name], rel=1e-4, abs=1e-6)
+            assert row[name] == pytest.approx(watched[row["id"]][name], rel=1e-4, abs=1e-6)
+        assert watched[row["id"]]["correct"] == (row["predicted"] == row["label"])
+    assert open_model(digits).class_names == tuple(str(digit) for digit in range(10))
+
+
+def test_history_is_the_mean_of_the_dynamics(digits: Path) -> None:
+    history = json.loads((digits / "run.json").read_text())["counts"]["history"]
+    for entry in history:
+        rows = pq.read_table(digits / "dynamics" / f"epoch={entry['epoch']:04d}.parquet").to_pylist()
+        for split in ("train", "test"):
+            some = [row for row in rows if row["split"] == split]
+            assert entry[split]["n"] == len(some)
+            assert entry[split]["accuracy"] == pytest.approx(np.mean([row["correct"] for row in some]))
+            for name in ("avh", "norm", "loss"):
+                assert entry[split][name] == pytest.approx(np.mean([row[name] for row in some]), rel=1e-4)
+
+
+def test_the_loop_is_what_plain_torch_does(tmp_path: Path) -> None:
+    """SGD with momentum and decay, written out, from the same start and in the same order."""
+    from hardsight.losses import SoftmaxLoss
+    from hardsight.models.sphere_mlp import sphere_mlp
+
+    inputs, labels = points()
+    done = on_points(tmp_path / "run", momentum=0.9, weight_decay=0.01, schedule="cosine", clip=0.5, watch={})
+    torch.manual_seed(0)
+    network = sphere_mlp(num_classes=3)
+    torch.manual_seed(0)
+    loss = SoftmaxLoss(2, 3)
+    hidden = network.hidden
+    matrices = [p for p in (*hidden.parameters(), *loss.parameters()) if p.ndim == 2]
+    vectors = [p for p in (*hidden.parameters(), *loss.parameters()) if p.ndim == 1]
+    optimizer = torch.optim.SGD([{"params": matrices, "weight_decay": 0.01}, {"params": vectors}], lr=0.05, momentum=0.9)
+    step = 0
+    for epoch in (1, 2):
+        order = np.random.default_rng([0, epoch]).permutation(60)
+        for rows in np.array_split(order, 4):
+            for group in optimizer.param_groups:
+                group["lr"] = 0.05 * 0.5 * (1 + np.cos(np.pi * step / 8))
+            optimizer.zero_grad()
+            loss(hidden(torch.from_numpy(inputs[rows])), torch.from_numpy(labels[rows])).backward()
+            torch.nn.utils.clip_grad_norm_([*matrices, *vectors], 0.5)
+            optimizer.step()
+            step += 1
+    assert np.allclose(done.head.weight, loss.weight.detach(), atol=1e-6)
+    assert np.allclose(done.head.bias, loss.bias.detach(), atol=1e-6)
+
+
+LOSSES = {
+    "softmax": {},
+    "avh": {"scale": 12},
+    "normface": {},
+    "arcface": {"scale": 8},
+    "l_softmax": {"base": 5.0},
+    "lgm": {"covariance": "per_class", "prior": (0.2, 0.3, 0.5), "step_up": (0.1, 2.0, 2)},
+    "gm": {"covariance": "shared"},
+    "center": {},
+    "truncated_gce": {},
+    "aldr": {},
+    "triplet": {"weight": 0.5},
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_trained_model_predicts_as_its_head_does(loss: str, tmp_path: Path) -> None:
+    done = on_points(tmp_path / "run", loss=loss, loss_options=LOSSES[loss])
+    snapshot = hardsight.Snapshot.load(tmp_path / "run")
+    test_inputs, _ = points(30, seed=1)
+    model = open_model(tmp_path / "run")
+    features, logits = model(test_inputs)
+    assert model.head.kind == done.head.kind == snapshot.head.kind  # type: ignore[union-attr]
+    assert np.allclose(logits, done.head.logits(features), rtol=1e-3, atol=1e-3)
+    assert all(np.isfinite(entry["test"]["avh"]) for entry in done.history)
+
+
+def test_training_learns(tmp_path: Path) -> None:
+    done = on_points(tmp_path / "run", epochs=15, lr=0.2)
+    assert done.history[-1]["test"]["accuracy"] > 0.95
+    assert done.history[-1]["train"]["objective"] < done.history[0]["train"]["objective"]
+
+
+def test_two_features_are_drawn(tmp_path: Path) -> None:
+    on_points(tmp_path / "run", loss="lgm")
+    for name in ("train", "test"):
+        with Image.open(tmp_path / "run" / "figures" / f"embedding-{name}.png") as picture:
+            assert min(picture.size) > 400 and len(np.unique(np.asarray(picture.convert("L")))) > 20
+
+
+def test_a_complete_run_is_left_alone(tmp_path: Path) -> None:
+    first = on_points(tmp_path / "run")
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    said: list[str] = []
+    again = on_points(tmp_path / "run", say=said.append)
+    assert again.history == first.history and (tmp_path / "run" / "run.json").read_bytes() == before
+    assert said == [f"{tmp_path / 'run'} is complete already"]
+
+
+def test_other_settings_are_refused(tmp_path: Path) -> None:
+    on_points(tmp_path / "run")
+    with pytest.raises(RunError, match="lr was 0.05 and is 0.1"):
+        on_points(tmp_path / "run", lr=0.1)
+    with pytest.raises(RunError, match="other inputs: .*train was"):
+        training.run((points()[0] + 1, points()[1]), "sphere_mlp", tmp_path / "run", epochs=2, batch_size=16, lr=0.05)
+
+
+def test_a_run_can_be_trained_on(tmp_path: Path) -> None:
+    """Class vectors and network go on from where they were."""
+    first = on_points(tmp_path / "first", loss="avh", epochs=10, lr=0.2)
+    on = training.run(
+        points(), tmp_path / "first", tmp_path / "second", loss="avh", epochs=1, lr=1e-6, watch={"test": points(30, seed=1)}
+    )
+    assert np.allclose(on.head.weight, first.head.weight, atol=1e-4)
+    assert on.history[0]["test"]["accuracy"] == first.history[-1]["test"]["accuracy"]
+    fresh = on_points(tmp_path / "third", loss="avh", epochs=1, lr=1e-6)
+    assert not np.allclose(fresh.head.weight, first.head.weight, atol=1e-2)
+
+
+def test_a_module_of_ones_own(tmp_path: Path) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+    before = net[0].weight.detach().clone()
+    done = training.run(points(), net, tmp_path / "run", epochs=2, lr=0.1, optimizer="adamw", precision="bfloat16")
+    assert done.head.num_features == 6 and torch.equal(net[0].weight, before)
+    with pytest.raises(InputError, match="name it yourself: torch.nn.modules.container:Sequential --weights"):
+        open_model(tmp_path / "run")
+
+
+def test_timm_networks_train_and_are_read_back(tmp_path: Path) -> None:
+    if importlib.util.find_spec("timm") is None:
+        pytest.skip("timm is not installed")
+    np.savez(tmp_path / "some.npz", images=np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8), labels=[0, 1] * 4)
+    training.run(
+        str(tmp_path / "some.npz"),
+        "timm:test_resnet",
+        tmp_path / "run",
+        epochs=1,
+        batch_size=4,
+        size=32,
+        loss="avh",
+        augment="flip",
+    )
+    model = open_model(tmp_path / "run")
+    _, logits = model(np.random.default_rng(0).random((4, 3, 32, 32), np.float32))
+    assert logits.shape == (4, 2) and model.head.kind == "angular" and model.preprocessing.size == (32, 32)
+
+
+def test_images_that_cannot_be_read_are_listed(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    for number in range(12):
+        (photos / "ab"[number % 2]).mkdir(exist_ok=True, parents=True)
+        image = np.random.default_rng(number).integers(0, 256, (8, 8), np.uint8)
+        Image.fromarray(image).save(photos / "ab"[number % 2] / f"{number:02d}.png")
+    (photos / "a" / "04.png").write_bytes(b"nothing")
+    said: list[str] = []
+    training.run(str(photos), "DigitsCNN", tmp_path / "run", epochs=1, batch_size=4, size=8, say=said.append)
+    errors = pq.read_table(tmp_path / "run" / "errors.parquet").to_pylist()
+    assert [(row["id"], row["reason"]) for row in errors] == [("a/04.png", "not_an_image")]
+    assert len(pq.read_table(tmp_path / "run" / "dynamics" / "epoch=0001.parquet")) == 11
+    assert len(hardsight.Snapshot.load(tmp_path / "run")) == 11 and "1 samples could not be read" in said[-1]
+    with pytest.raises(FileError, match="not_an_image"):
+        training.run(str(photos), "DigitsCNN", tmp_path / "strict", epochs=1, size=8, strict=True)
+
+
+def test_labels_of_a_watched_set_follow_the_names(tmp_path: Path) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (9, 8, 8), np.uint8)
+    np.savez(tmp_path / "train.npz", images=images, labels=np.arange(9) % 3, class_names=["a", "b", "c"])
+    np.savez(tmp_path / "test.npz", images=images, labels=[0, 1] * 4 + [0], class_names=["c", "b"])
+    training.run(str(tmp_path / "train.npz"), "DigitsCNN", tmp_path / "run", epochs=1, watch={"test": str(tmp_path / "test.npz")})
+    rows = pq.read_table(tmp_path / "run" / "dynamics" / "epoch=0001.parquet").to_pylist()
+    assert [row["label"] for row in rows if row["split"] == "test"] == [2, 1] * 4 + [2]
+    np.savez(tmp_path / "other.npz", images=images, labels=[0, 1] * 4 + [0], class_names=["c", "dog"])
+    with pytest.raises(InputError, match="other has a class that training has not: 'dog'"):
+        training.run(
+            str(tmp_path / "train.npz"), "DigitsCNN", tmp_path / "no", epochs=1, watch={"other": str(tmp_path / "other.npz")}
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        ({"lr": 1e30}, "the learning rate 1e\\+30 is too large"),
+        ({"loss": "arcface", "loss_options": {"scale": 1e39}}, "look at the options of arcface"),
+        ({"lr": 1e30, "precision": "bfloat16"}, "numbers overflowed in bfloat16"),
+    ],
+)
+def test_a_loss_that_is_no_number_stops_with_its_cause(options: dict[str, Any], cause: str, tmp_path: Path) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+    with pytest.raises(TrainingError, match=rf"at step \d+ \(epoch 1\); there is no checkpoint yet. Likely cause: .*{cause}"):
+        training.run(points(), net, tmp_path / "run", **{"epochs": 3, "batch_size": 8, "lr": 0.01, **options})
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_a_late_failure_names_the_last_good_checkpoint(tmp_path: Path) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+    with pytest.raises(TrainingError, match="the last good checkpoint is after epoch 2"):
+        training.run(
+            points(), net, tmp_path / "run", epochs=3, lr=0.01, schedule="step", milestones=[2], gamma=1e35, batch_size=8
+        )
+    assert (tmp_path / "run" / "checkpoints" / "epoch=0002.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epochs": 0}, "epochs must be a whole number"),
+        ({"batch_size": 2.5}, "batch_size must be a whole number"),
+        ({"lr": -1}, "lr must be a positive number"),
+        ({"lr": float("nan")}, "lr must be a positive number"),
+        ({"clip": 0}, "clip must be a positive length"),
+        ({"schedule": "linear"}, "schedule must be one of"),
+        ({"milestones": [1]}, "milestones go with schedule 'step'"),
+        ({"optimizer": "adam"}, "optimizer must be one of sgd, adamw"),
+        ({"nesterov": True, "momentum": 0}, "nesterov needs a momentum"),
+        ({"precision": "float16", "device": "cpu"}, "float16 needs a GPU"),
+        ({"loss": "l2"}, "loss must be one of"),
+        ({"watch": {"train": points()}}, "a name of its own"),
+        ({"watch": {"test": (points()[0], points()[1] + 1)}}, "test has labels up to 3"),
+        ({"size": 8}, "for images, not for arrays"),
+        ({"watch": {"test": "digits"}}, "can watch arrays only"),
+        ({"tracker": "paper"}, "tracker must be one of"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_is_written(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        on_points(tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ((np.ones((4, 3)), np.zeros(4, int)), "at least two classes"),
+        ((np.ones((4, 3)), np.array([0, 1, -1, 1])), "every training sample needs a label"),
+        (3, "data must be a path"),
+        ("nowhere.npz", "there is none"),
+    ],
+)
+def test_bad_data_is_refused(data: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        training.run(data, "sphere_mlp", tmp_path / "run")
+
+
+def test_a_tracker_gets_the_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+    on_points(tmp_path / "run", tracker="tensorboard", snapshot=False)
+    (events,) = [path for path in (tmp_path / "run" / "tracker" / "hardsight").glob("events*")]
+    content = events.read_bytes()
+    assert all(tag in content for tag in (b"train/avh", b"test/accuracy", b"train/objective"))
+    assert not (tmp_path / "run" / "samples").exists()
+
+
+@pytest.mark.parametrize("name", ["wandb", "mlflow"])
+def test_a_tracker_that_is_not_there_says_how_to_get_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda module, *a: None if module == name else found(module, *a))
+    with pytest.raises(MissingExtra, match=f"pip install {name}"):
+        on_points(tmp_path / "run", tracker=name)
+
+
+# The command
+
+
+def test_the_command_trains_and_tells(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    run = tmp_path / "run"
+    words = ("train", "digits", "--model", "DigitsCNN", "--loss", "center", "--loss-options", "pull=0.02", "--epochs", 2)
+    done = cli(*words, "--limit", 60, "--batch-size", 20, "--lr", "0.05", "--schedule", "step", "--milestones", "1", "-o", run)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0] == "watching test (60 images) of the same data"
+    assert lines[1].startswith("epoch 1/2") and all(
+        word in lines[1] for word in ("train loss", "accuracy", "AVH", "norm", "|  test")
+    )
+    assert "lr 0.005" in lines[2].replace("  ", " ") and lines[-1] == f"next: hardsight score {run}"
+    assert json.loads((run / "start.json").read_text())["arguments"]["loss_options"] == {"pull": 0.02}
+    assert cli("score", run).code == 0
+    assert "epoch 2/2" not in cli(*words, "--limit", 60, "--batch-size", 20, "--lr", "0.05", "--schedule", "step",
+                                  "--milestones", "1", "-o", run).out  # fmt: skip
+
+
+def test_the_command_watches_what_it_is_told(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    words = ("train", "digits:train", "--model", "DigitsCNN", "--epochs", 1, "--limit", 30, "--no-snapshot")
+    done = cli(*words, "--watch", "test=digits", "--watch", "again=digits:test", "-o", tmp_path / "run")
+    assert done.code == 0, done.err
+    rows = pq.read_table(tmp_path / "run" / "dynamics" / "epoch=0001.parquet").to_pylist()
+    ids = {split: [row["id"] for row in rows if row["split"] == split] for split in ("train", "test", "again")}
+    assert len(ids["test"]) == 30 and ids["test"] == ids["again"] and not set(ids["train"]) & set(ids["test"])
+    nothing = cli(*words, "--watch", "none", "-o", tmp_path / "alone")
+    assert nothing.code == 0 and len(pq.read_table(tmp_path / "alone" / "dynamics" / "epoch=0001.parquet")) == 30
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--watch", "test"), "--watch is written name=DATA"),
+        (("--watch", "a=digits", "--watch", "a=digits"), "--watch a is given twice"),
+        (("--milestones", "x"), "--milestones must be epochs"),
+        (("--loss", "nothing"), "loss must be one of"),
+        (("--loss-options", "scale"), "key=value"),
+    ],
+)
+def test_a_wrong_command_is_one_line_and_exit_2(
+    words: tuple[str, ...], message: str, tmp_path: Path, cli: Callable[..., Any]
+) -> None:
+    done = cli("train", "digits", "--model", "DigitsCNN", "-o", tmp_path / "run", *words)
+    assert done.code == 2 and message in done.err and done.err.count("\n") == 1 and not (tmp_path / "run").exists()
+
+
+def test_importing_the_package_needs_no_torch(fresh_python: Callable[..., Any]) -> None:
+    done = fresh_python("import sys, hardsight.training, hardsight; print('torch' in sys.modules)")
+    assert done.out == "False\n", done.err
+
+
+def test_no_torch_says_how_to_get_it(tmp_path: Path) -> None:
+    import subprocess
+
+    code = "import sys; sys.modules['torch'] = None\nfrom hardsight.cli import main\nmain()"
+    words = ["train", "digits", "--model", "mnist_cnn", "-o", str(tmp_path / "run")]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr == "hardsight: hardsight train needs torch: pip install 'hardsight[torch]'\n"

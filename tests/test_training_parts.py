@@ -1,0 +1,271 @@
+"""The pieces of a training, each by itself: schedules, augmentation, options, inputs, checkpoints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("accelerate")
+
+from hardsight.data import open_data  # noqa: E402
+from hardsight.errors import FileError, InputError, RunError  # noqa: E402
+from hardsight.models.preprocessing import Preprocessing  # noqa: E402
+from hardsight.training.augmentation import Augmentation, draws, parse_augmentation, sample_keys  # noqa: E402
+from hardsight.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, save_checkpoint  # noqa: E402
+from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only, numbers  # noqa: E402
+from hardsight.training.objective import LOSSES, Objective, loss_name, options_of, with_defaults  # noqa: E402
+from hardsight.training.schedule import rate_factor  # noqa: E402
+from hardsight.training.settings import read_options  # noqa: E402
+
+# Schedule
+
+
+def test_cosine_by_hand() -> None:
+    factors = [rate_factor(step, 2, 3, schedule="cosine") for step in range(6)]
+    assert factors[0] == 1.0 and factors[3] == pytest.approx(0.5)
+    assert factors[1] == pytest.approx(0.5 * (1 + np.cos(np.pi / 6)))
+    assert all(a > b for a, b in zip(factors, factors[1:], strict=False))
+
+
+def test_steps_fall_at_their_epochs() -> None:
+    factors = [rate_factor(step, 10, 9, schedule="step", milestones=(3, 6), gamma=0.5) for step in (0, 29, 30, 59, 60, 89)]
+    assert factors == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
+
+
+@given(st.sampled_from(["constant", "step", "cosine"]), st.integers(1, 20), st.integers(1, 8), st.floats(0, 3))
+def test_every_rate_is_above_zero_and_at_most_the_whole(schedule: Any, steps: int, epochs: int, warmup: float) -> None:
+    factors = [rate_factor(step, steps, epochs, schedule=schedule, warmup=warmup) for step in range(steps * epochs)]
+    assert all(0 < factor <= 1 for factor in factors)
+    rising = factors[: min(len(factors), round(warmup * steps))]
+    assert rising == sorted(rising)
+
+
+# Augmentation
+
+
+def test_a_crop_is_the_image_moved() -> None:
+    images = np.arange(2 * 1 * 6 * 6, dtype=np.float32).reshape(2, 1, 6, 6) + 1
+    moved = Augmentation(crop=2)(images, sample_keys(["a", "b"]), seed=0, epoch=1)
+    _, down, right = (draws(sample_keys(["a", "b"]), 0, 1, 3) * 5).astype(int).T  # offsets 0..4
+    for row, (y, x) in enumerate(zip(down, right, strict=True)):
+        for i in range(6):
+            for j in range(6):
+                u, v = i + y - 2, j + x - 2
+                inside = 0 <= u < 6 and 0 <= v < 6
+                assert moved[row, 0, i, j] == (images[row, 0, u, v] if inside else 0)
+
+
+def test_a_flip_is_a_mirror_or_nothing_and_half_are() -> None:
+    ids = [str(number) for number in range(400)]
+    images = np.random.default_rng(0).random((400, 3, 4, 4), np.float32)
+    flipped = Augmentation(flip=True)(images, sample_keys(ids), seed=3, epoch=2)
+    mirrored = (flipped == images[..., ::-1]).all((1, 2, 3))
+    assert (mirrored | (flipped == images).all((1, 2, 3))).all()
+    assert 150 < mirrored.sum() < 250
+
+
+def test_draws_depend_on_the_sample_not_on_its_company() -> None:
+    keys = sample_keys([f"{number}.png" for number in range(1000)])
+    whole = draws(keys, 5, 7, 3)
+    assert np.array_equal(draws(keys[::-1][:10], 5, 7, 3), whole[::-1][:10])
+    assert not np.array_equal(draws(keys, 5, 8, 3), whole) and not np.array_equal(draws(keys, 6, 7, 3), whole)
+    assert np.abs(whole.mean(0) - 0.5).max() < 0.05 and np.abs(np.corrcoef(whole.T) - np.eye(3)).max() < 0.1
+    assert (whole >= 0).all() and (whole < 1).all()
+
+
+@pytest.mark.parametrize("text", ["turn", "crop=x", "flip=2", "none=1"])
+def test_unknown_augmentation_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="augmentation is made of"):
+        parse_augmentation(text)
+
+
+# Options
+
+
+@pytest.mark.parametrize("text", ["scale", "=3", "a b=3", "1x=2"])
+def test_options_are_key_and_value(text: str) -> None:
+    with pytest.raises(InputError, match="key=value"):
+        read_options([text])
+
+
+def test_an_option_comes_once() -> None:
+    with pytest.raises(InputError, match="scale is given twice"):
+        read_options(["scale=1", "scale=2"])
+
+
+def test_options_of_a_loss_include_those_of_its_base() -> None:
+    assert options_of(LOSSES["center"][1]) == ["pull", "rate", "bias"]
+    assert "covariance" in options_of(LOSSES["gm"][1])
+
+
+def test_an_unknown_option_names_the_known_ones() -> None:
+    with pytest.raises(InputError, match="avh has no option 'margin'; it has: scale"):
+        Objective("avh", 4, 3, 10, {"margin": 1})
+    with pytest.raises(InputError, match="gm has no option 'alpha'"):
+        Objective("gm", 4, 3, 10, {"alpha": 1})
+    with pytest.raises(InputError, match="triplet has no option 'scale'; it has: margin, mining, weight"):
+        Objective("triplet", 4, 3, 10, {"scale": 1})
+
+
+def test_losses_are_found_by_what_people_type() -> None:
+    assert loss_name("L-Softmax") == "l_softmax"
+    with pytest.raises(InputError, match="Did you mean arcface"):
+        loss_name("arcfaces")
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_is_a_number_with_a_gradient_for_the_features(name: str) -> None:
+    torch.manual_seed(0)
+    c = 2 if name == "ens" else 3
+    objective = Objective(name, 5, c, 12, with_defaults(name, {}, epochs=3))
+    features = torch.randn(12, 5, requires_grad=True)
+    labels = torch.arange(12) % c
+    loss = objective(features, labels, torch.arange(12))
+    loss.backward()
+    assert loss.shape == () and torch.isfinite(loss)
+    assert features.grad is not None and torch.isfinite(features.grad).all() and features.grad.abs().sum() > 0
+    assert objective.head.num_classes == c
+
+
+def test_a_pair_loss_is_added_with_its_weight() -> None:
+    torch.manual_seed(0)
+    objective = Objective("contrastive", 5, 3, 12, {"weight": 0.25, "margin": 2.0})
+    features, labels = torch.randn(12, 5), torch.arange(12) % 3
+    from hardsight.losses import contrastive_loss
+
+    softmax = torch.nn.functional.cross_entropy(objective.classes.logits(features), labels)
+    expected = softmax + 0.25 * contrastive_loss(features, labels, margin=2.0)
+    assert torch.allclose(objective(features, labels, labels), expected)
+
+
+# Inputs
+
+
+@pytest.mark.parametrize("channels", ["RGB", "BGR", "L"])
+def test_a_batch_of_numbers_is_that_of_its_images(channels: Any) -> None:
+    how = Preprocessing(size=(6, 5), channels=channels, mean=(0.4,), std=(0.2,))
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 6, 5, len(channels)), dtype=np.uint8)
+    images = [Image.fromarray(one.squeeze(-1) if channels == "L" else one) for one in pixels]
+    assert np.array_equal(numbers(pixels, how), np.stack([how(image) for image in images]))
+
+
+def test_later_epochs_read_from_memory(tmp_path: Path) -> None:
+    np.savez(
+        tmp_path / "some.npz", images=np.random.default_rng(0).integers(0, 256, (10, 4, 4), dtype=np.uint8), labels=[0, 1] * 5
+    )
+    inputs = ImageInputs(open_data(tmp_path / "some.npz"), Preprocessing(size=(4, 4), channels="L"), workers=2)
+    rows = [np.array([7, 2, 5]), np.array([0, 9])]
+    first = list(inputs.batches(rows))
+    inputs.data = None  # type: ignore[assignment]  # nothing left to decode from
+    again = list(inputs.batches(rows))
+    assert all(np.array_equal(a.inputs, b.inputs) and np.array_equal(a.rows, b.rows) for a, b in zip(first, again, strict=True))
+
+
+def test_a_degraded_version_has_its_own_id_and_pixels(tmp_path: Path) -> None:
+    from hardsight.data import Degradation, degrade
+
+    np.savez(tmp_path / "some.npz", images=np.random.default_rng(0).integers(0, 256, (3, 8, 8), dtype=np.uint8), labels=[0, 1, 1])
+    data, how = open_data(tmp_path / "some.npz"), Preprocessing(size=(8, 8), channels="L")
+    inputs = ImageInputs(data, how, degradations=[Degradation("noise", 0.2)], workers=1)
+    assert inputs.ids == ["0", "1", "2", "0#noise=0.2", "1#noise=0.2", "2#noise=0.2"]
+    assert inputs.labels.tolist() == [0, 1, 1, 0, 1, 1]
+    (batch,) = inputs.batches([np.array([1, 4])])
+    assert np.array_equal(batch.inputs[1], how(degrade(data.image(1), Degradation("noise", 0.2), "1")))
+    assert inputs.columns["level"] == [None] * 3 + [0.2] * 3
+
+
+def test_an_image_that_cannot_be_read_is_left_out_and_listed(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / "ab"[number % 2]).mkdir(exist_ok=True)
+        Image.new("L", (4, 4)).save(tmp_path / "ab"[number % 2] / f"{number}.png")
+    (tmp_path / "a" / "2.png").write_bytes(b"nothing")
+    data = open_data(tmp_path)
+    inputs = ImageInputs(data, Preprocessing(size=(4, 4)), workers=2)
+    for _ in range(2):
+        (batch,) = inputs.batches([np.arange(4)])
+        assert [data.ids[row] for row in batch.rows] == ["a/0.png", "b/1.png", "b/3.png"]
+    assert inputs.broken["a/2.png"][0] == "not_an_image"
+    with pytest.raises(FileError, match="--strict"):
+        list(ImageInputs(data, Preprocessing(size=(4, 4)), workers=2, strict=True).batches([np.arange(4)]))
+
+
+def test_unlabeled_images_are_not_trained_on(tmp_path: Path) -> None:
+    np.savez(tmp_path / "some.npz", images=np.zeros((3, 4, 4), np.uint8), labels=[1, -1, 0])
+    data, count = labeled_only(open_data(tmp_path / "some.npz"))
+    assert data.ids == ["0", "2"] and count == 1
+    np.savez(tmp_path / "none.npz", images=np.zeros((3, 4, 4), np.uint8))
+    with pytest.raises(InputError, match="training needs labels"):
+        labeled_only(open_data(tmp_path / "none.npz"))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "ids", "message"),
+    [(np.zeros(3), None, "at least one sample"), (np.full((3, 2), np.nan), None, "finite"), (np.ones((3, 2)), [1, 1, 2], "ids")],
+)
+def test_bad_arrays_are_refused(inputs: Any, ids: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ArrayInputs(inputs, [0, 1, 0], ids)
+
+
+# Checkpoints
+
+
+def trained_a_little(optimizer_name: str) -> tuple[Any, Any]:
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
+    kind = torch.optim.AdamW if optimizer_name == "adamw" else torch.optim.SGD
+    optimizer = kind(module.parameters(), lr=0.1, **({} if optimizer_name == "adamw" else {"momentum": 0.9}))
+    for _ in range(3):
+        step(module, optimizer)
+    return module, optimizer
+
+
+def step(module: Any, optimizer: Any) -> None:
+    optimizer.zero_grad()
+    module(torch.linspace(-1, 1, 15).reshape(5, 3)).square().sum().backward()
+    optimizer.step()
+
+
+@pytest.mark.parametrize("name", ["sgd", "adamw"])
+def test_a_checkpoint_brings_back_module_and_optimizer(name: str, tmp_path: Path) -> None:
+    module, optimizer = trained_a_little(name)
+    save_checkpoint(tmp_path, Progress(epoch=3, step=30, history=[{"epoch": 3}]), module, optimizer)
+    other, other_optimizer = trained_a_little(name)
+    step(other, other_optimizer)  # somewhere else
+    assert load_checkpoint(tmp_path, 3, other, other_optimizer).step == 30
+    for _ in range(2):
+        step(module, optimizer)
+        step(other, other_optimizer)
+    for a, b in zip(module.state_dict().values(), other.state_dict().values(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_two_checkpoints_are_kept_and_a_damaged_one_is_passed_over(tmp_path: Path) -> None:
+    module, optimizer = trained_a_little("sgd")
+    for epoch in (1, 2, 3):
+        save_checkpoint(tmp_path, Progress(epoch=epoch), module, optimizer)
+    assert sorted(path.name for path in tmp_path.glob("*.safetensors")) == ["epoch=0002.safetensors", "epoch=0003.safetensors"]
+    assert newest_checkpoint(tmp_path) == (3, [])
+    last = tmp_path / "epoch=0003.safetensors"
+    last.write_bytes(last.read_bytes()[:-5])
+    epoch, notes = newest_checkpoint(tmp_path)
+    assert epoch == 2 and "epoch=0003.safetensors is damaged" in notes[0]
+    (tmp_path / "epoch=0002.json").unlink()  # killed between the two files
+    assert newest_checkpoint(tmp_path)[0] == 0
+
+
+def test_a_checkpoint_of_another_network_is_refused(tmp_path: Path) -> None:
+    module, optimizer = trained_a_little("sgd")
+    save_checkpoint(tmp_path, Progress(epoch=1), module, optimizer)
+    other = torch.nn.Linear(3, 2)
+    with pytest.raises(RunError, match="does not fit this training"):
+        load_checkpoint(tmp_path, 1, other, torch.optim.SGD(other.parameters(), lr=0.1))
+    assert "sha256" in json.loads((tmp_path / "epoch=0001.json").read_text())
