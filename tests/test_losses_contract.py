@@ -33,6 +33,7 @@ LOGIT_LOSSES: dict[str, Callable[..., Any]] = {
     "cross_entropy": lambda **k: losses.CompSumLoss(tau=1, **k),
     "gce": lambda **k: losses.CompSumLoss(tau=1.7, **k),
     "mae": lambda **k: losses.CompSumLoss(tau=2, **k),
+    "truncated_gce": lambda **k: losses.TruncatedGCELoss(k=0.01, **k),
     "znorm": losses.ZNormLoss,
     "ldr": losses.LDRLoss,
     "ldr_l1": lambda **k: losses.LDRLoss(normalise="l1", **k),

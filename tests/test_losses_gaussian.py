@@ -249,3 +249,40 @@ def test_naive_bayes_in_one_batch_or_many() -> None:
         torch.testing.assert_close(getattr(once, name), getattr(often, name))
     with pytest.raises(InputError, match="fit first"):
         GaussianNaiveBayes(6, 4).logits(x)
+
+
+# STEPUP
+
+
+def test_alpha_grows_by_leaps_over_training_steps() -> None:
+    loss = LGMLoss(3, 2, alpha=1.0, step_up=(0.001, 10.0, 2))
+    seen = []
+    for _ in range(8):
+        seen.append(loss.margin)
+        loss(torch.randn(4, 3), torch.tensor([0, 1, 0, 1]))
+    assert seen == pytest.approx([0.001, 0.001, 0.01, 0.01, 0.1, 0.1, 1.0, 1.0])
+    other = LGMLoss(3, 2, alpha=1.0, step_up=(0.001, 10.0, 2))
+    other.load_state_dict(loss.state_dict())
+    assert other.margin == 1.0
+    loss.eval()
+    before = int(loss.step)  # type: ignore[arg-type]
+    loss(torch.randn(4, 3), torch.tensor([0, 1, 0, 1]))
+    assert int(loss.step) == before  # type: ignore[arg-type]
+    loss.step.fill_(10**9)  # type: ignore[union-attr]
+    assert loss.margin == 1.0  # nothing overflows
+
+
+def test_the_margin_used_is_the_one_stepped_up() -> None:
+    x, y = torch.randn(6, 3, dtype=torch.float64), torch.tensor([0, 1, 0, 1, 1, 0])
+    loss = LGMLoss(3, 2, alpha=0.8, step_up=(0.2, 2.0, 1)).double()
+    for alpha in (0.2, 0.4, 0.8, 0.8):
+        expected = lgm_loss(x, loss.weight, None, y, alpha=alpha, likelihood=0.1)
+        assert float(loss(x, y)) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize("step_up", [(0, 10, 5), (0.1, 1, 5), (0.1, 2, 0)])
+def test_leaps_that_lead_nowhere_are_refused(step_up: Any) -> None:
+    with pytest.raises(InputError, match="step_up must be"):
+        LGMLoss(3, 2, step_up=step_up)
+    with pytest.raises(InputError, match="not both"):
+        LGMLoss(3, 2, step_up=(0.1, 2, 5), warmup_epochs=3)

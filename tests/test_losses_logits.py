@@ -14,14 +14,18 @@ from torch import Tensor, nn  # noqa: E402
 from hardsight import InputError  # noqa: E402
 from hardsight.losses import (  # noqa: E402
     ALDRLoss,
+    CompSumLoss,
     DualHeadLoss,
     EnsLoss,
     SmoothAdversarialCompSumLoss,
+    TruncatedGCELoss,
+    aligned_sum,
     binary_kl_loss,
     comp_sum_loss,
     ens_loss,
     ldr_loss,
     smooth_adversarial_comp_sum_loss,
+    truncated_gce_loss,
     znorm_loss,
 )
 from hardsight.losses.ens import random_slopes  # noqa: E402
@@ -212,3 +216,83 @@ def test_dual_head(hidden: int) -> None:
     torch.testing.assert_close(loss.weight.grad, only_labels)  # the teacher does not reach the first head
     with pytest.raises(InputError, match=r"\(n, 4\)"):
         loss(x, y, teacher[:, :3])
+
+
+# Truncated GCE
+
+
+def test_truncated_gce_by_hand() -> None:
+    logits = torch.tensor([[0.9, 0.1], [0.3, 0.7], [0.5, 0.5]], dtype=torch.float64).log()  # p of both classes
+    losses = truncated_gce_loss(logits, torch.tensor([0, 0, 0]), q=0.5, k=0.5, reduction="none")
+    expected = [(1 - 0.9**0.5) / 0.5, (1 - 0.5**0.5) / 0.5, (1 - 0.5**0.5) / 0.5]  # 0.3 is below k and counts as k
+    assert losses.tolist() == pytest.approx(expected)
+
+
+def test_a_truncated_sample_has_no_gradient_and_the_others_that_of_gce() -> None:
+    torch.manual_seed(0)
+    logits = (2 * torch.randn(40, 4, dtype=torch.float64)).requires_grad_()
+    labels = torch.arange(40) % 4
+    TruncatedGCELoss(q=0.7, k=0.4, reduction="sum")(logits, labels).backward()
+    (plain,) = torch.autograd.grad(CompSumLoss(tau=1.7, reduction="sum")(logits, labels), logits)
+    likely = logits.detach().softmax(1)[torch.arange(40), labels] > 0.4
+    assert 5 < likely.sum() < 35
+    assert torch.equal(logits.grad[likely], plain[likely]) and not logits.grad[~likely].any()
+
+
+def test_truncated_gce_warms_up_without_truncation() -> None:
+    loss = TruncatedGCELoss(k=0.5, warmup_epochs=2)
+    logits, labels = torch.zeros(1, 10), torch.tensor([0])  # p = 0.1
+    assert float(loss(logits, labels)) == pytest.approx((1 - 0.1**0.7) / 0.7)
+    loss.set_epoch(2)
+    assert float(loss(logits, labels)) == pytest.approx((1 - 0.5**0.7) / 0.7)
+
+
+@pytest.mark.parametrize("options", [{"q": 0}, {"q": 1.1}, {"k": 1}, {"k": -0.1}, {"warmup_epochs": -1}])
+def test_truncated_gce_refuses_what_is_no_probability(options: dict[str, float]) -> None:
+    with pytest.raises(InputError):
+        TruncatedGCELoss(**options)
+
+
+# Gradient alignment
+
+
+def test_gradients_that_agree_are_added_and_those_that_do_not_are_turned() -> None:
+    first, second = torch.tensor([3.0, 4.0]), torch.tensor([1.0, 0.0])
+    assert aligned_sum([first], [second])[0].tolist() == [4.0, 4.0]  # type: ignore[union-attr]
+    against = torch.tensor([-5.0, 0.0])  # first . against = -15, |first|^2 = 25: 0.6 of first is taken out again
+    (total,) = aligned_sum([first], [against])
+    assert total.tolist() == pytest.approx([3 - 5 + 1.8, 4 + 2.4])  # type: ignore[union-attr]
+    assert float(first @ (total - first)) == pytest.approx(0.0, abs=1e-5)  # what the teacher adds is at a right angle
+
+
+def test_alignment_sees_all_parameters_as_one_vector() -> None:
+    torch.manual_seed(0)
+    first = [torch.randn(3, 2), torch.randn(4), None, torch.randn(2)]
+    second = [-torch.randn(3, 2), None, torch.randn(5), -first[3]]  # type: ignore[operator]
+    total = aligned_sum(first, second)
+    flat = [
+        torch.cat([torch.zeros(n) if x is None else x.flatten() for x, n in zip(g, (6, 4, 5, 2), strict=True)])
+        for g in (first, second)
+    ]
+    product = float(flat[0] @ flat[1])
+    expected = flat[0] + flat[1] - (product / float(flat[0] @ flat[0]) * flat[0] if product < 0 else 0)
+    assert product < 0 and torch.allclose(torch.cat([x.flatten() for x in total]), expected, atol=1e-6)  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="as many gradients"):
+        aligned_sum(first, second[:2])
+
+
+def test_aligned_backward_leaves_the_aligned_sum() -> None:
+    torch.manual_seed(0)
+    network = nn.Linear(5, 6)
+    loss = DualHeadLoss(6, 3, hidden=0)
+    inputs, labels, teacher = torch.randn(8, 5), torch.arange(8) % 3, torch.randn(8, 3)
+    parameters = [*network.parameters(), *loss.parameters()]
+    value = loss.aligned_backward(parameters, network(inputs), labels, teacher)
+    aligned = [p.grad.clone() for p in parameters]  # type: ignore[union-attr]
+    first, second = loss.parts(network(inputs), labels, teacher)
+    assert float(value) == pytest.approx(float((first + second).detach()))
+    gradients = [torch.autograd.grad(part, parameters, retain_graph=True, allow_unused=True) for part in (first, second)]
+    for mine, expected in zip(aligned, aligned_sum(*gradients), strict=True):
+        assert torch.allclose(mine, expected)  # type: ignore[arg-type]
+    loss.aligned_backward(parameters, network(inputs), labels, teacher)  # gradients add up, as with backward
+    assert all(torch.allclose(p.grad, 2 * mine, atol=1e-6) for p, mine in zip(parameters, aligned, strict=True))  # type: ignore[arg-type]

@@ -179,6 +179,24 @@ def test_two_features_are_drawn(tmp_path: Path) -> None:
             assert min(picture.size) > 400 and len(np.unique(np.asarray(picture.convert("L")))) > 20
 
 
+def test_who_learns_how() -> None:
+    from hardsight.models.trainable import open_trainable
+    from hardsight.training.trainee import Trainee, parameter_groups
+
+    class Asked:  # what of the settings counts here
+        loss, loss_options, lr, head_rate, weight_decay = "lgm", {"covariance": "shared"}, 0.5, 10.0, 0.1
+
+    trainee = Trainee(open_trainable("sphere_mlp", 3), torch.randn(4, 3), Asked(), 3, 9)  # type: ignore[arg-type]
+    names = {id(p): name for name, p in trainee.named_parameters()}
+    learned = {names[id(p)]: (g["lr"], g["weight_decay"]) for g in parameter_groups(trainee, Asked()) for p in g["params"]}  # type: ignore[arg-type]
+    assert learned == {
+        "network.hidden.1.weight": (0.5, 0.1),
+        "network.hidden.1.bias": (0.5, 0.0),
+        "objective.classes.weight": (5.0, 0.1),
+        "objective.classes.log_variance": (0.5, 0.0),
+    }
+
+
 def test_a_complete_run_is_left_alone(tmp_path: Path) -> None:
     first = on_points(tmp_path / "run")
     before = (tmp_path / "run" / "run.json").read_bytes()
@@ -249,6 +267,8 @@ def test_images_that_cannot_be_read_are_listed(tmp_path: Path) -> None:
     assert [(row["id"], row["reason"]) for row in errors] == [("a/04.png", "not_an_image")]
     assert len(pq.read_table(tmp_path / "run" / "dynamics" / "epoch=0001.parquet")) == 11
     assert len(hardsight.Snapshot.load(tmp_path / "run")) == 11 and "1 samples could not be read" in said[-1]
+    training.run(str(photos), "DigitsCNN", tmp_path / "single", epochs=1, batch_size=1, size=8)  # a batch of nothing
+    assert json.loads((tmp_path / "single" / "run.json").read_text())["counts"]["steps"] == 12
     with pytest.raises(FileError, match="not_an_image"):
         training.run(str(photos), "DigitsCNN", tmp_path / "strict", epochs=1, size=8, strict=True)
 
@@ -330,6 +350,17 @@ def test_bad_settings_are_refused_before_anything_is_written(options: dict[str, 
 def test_bad_data_is_refused(data: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         training.run(data, "sphere_mlp", tmp_path / "run")
+
+
+def test_a_network_that_does_not_fit_the_images_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"DigitsCNN could not run on inputs of shape \(1, 20, 20\)"):
+        training.run("digits", "DigitsCNN", tmp_path / "run", size=20)
+    with pytest.raises(InputError, match="the data has no split 'val' to train on; it has train, test"):
+        training.run("digits", "DigitsCNN", tmp_path / "run", split="val")
+    np.savez(tmp_path / "some.npz", images=np.zeros((4, 8, 8), np.uint8), labels=[0, 1, 0, 1])
+    with pytest.raises(InputError, match="the data has no splits"):
+        training.run(str(tmp_path / "some.npz"), "DigitsCNN", tmp_path / "run", split="val")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_tracker_gets_the_numbers(tmp_path: Path) -> None:

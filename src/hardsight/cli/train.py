@@ -33,6 +33,7 @@ def train(
     batch_size: int = typer.Option(128, min=1, help="Samples per step, over all processes."),
     optimizer: str = typer.Option("sgd", help="sgd or adamw."),
     lr: float = typer.Option(None, help="Learning rate. Default: 0.01 for sgd, 0.001 for adamw."),
+    head_rate: float = typer.Option(1.0, help="The class vectors learn at so many times the rate."),
     momentum: float = typer.Option(0.9, help="Of sgd."),
     nesterov: bool = typer.Option(False, "--nesterov", help="Nesterov's momentum."),
     weight_decay: float = typer.Option(5e-4, help="On matrices and filters."),
@@ -60,12 +61,13 @@ def train(
     \b
     Example:
         hardsight train mnist.npz --model mnist_cnn --loss lgm --epochs 5 -o run
-        torchrun --nproc-per-node 2 -m hardsight train mnist.npz --model mnist_cnn -o run
+        torchrun --standalone --nproc-per-node 2 -m hardsight train mnist.npz --model mnist_cnn -o run
     """
     from hardsight.cli.words import printable, progress_bar
     from hardsight.errors import InputError, require
 
     require("torch", extra="torch", purpose="hardsight train")
+    from hardsight.training import processes
     from hardsight.training.running import run
     from hardsight.training.settings import read_options
 
@@ -91,6 +93,7 @@ def train(
             batch_size=batch_size,
             optimizer=optimizer,
             lr=lr,
+            head_rate=head_rate,
             momentum=momentum,
             nesterov=nesterov,
             weight_decay=weight_decay,
@@ -113,6 +116,7 @@ def train(
             progress=progress,
             say=lambda sentence: print(printable(sentence), flush=True),
         )
+    processes.part()
     if done.is_main_process:
         print(f"{len(done.history)} epochs in {output}")
         print(f"next: hardsight score {output}" if not no_snapshot else f"next: hardsight extract {output} DATA -o features")

@@ -155,6 +155,11 @@ def cut_off(module: nn.Module, sample: Tensor) -> tuple[LastLayer, Cut, nn.Modul
     """
     was_training = module.training
     module.eval()
+    try:
+        module(sample)
+    except (RuntimeError, ValueError, TypeError, AssertionError) as error:
+        shape = tuple(sample.shape[1:])
+        raise InputError(f"{type(module).__name__} could not run on inputs of shape {shape}: {error}") from error
     last = find_last_layer(module, lambda: module(sample), len(sample), choice=None, num_classes=None)
     module.train(was_training)
     if last.tap.side != "input":

@@ -25,8 +25,8 @@ def embedding(
 ) -> Figure:
     """A scatter of 2-D features with what the head says of them.
 
-    The head's class vectors are drawn as lines from the origin, or as crosses at the means if it is Gaussian; class
-    names stand at their ends.
+    The head's class vectors are drawn as lines from the origin, or as crosses at the means if it is Gaussian. Each class
+    has its name where the mean of its samples is.
 
     Args:
         features: (n, 2).
@@ -49,27 +49,20 @@ def embedding(
     axes.scatter(unlabeled[:, 0], unlabeled[:, 1], s=3, c="#bbbbbb", linewidths=0)
     order = np.random.default_rng(0).permutation(np.flatnonzero(labels >= 0))  # no class on top of all others
     axes.scatter(features[order, 0], features[order, 1], s=4, c=colours[labels[order]], linewidths=0, alpha=0.6)
-    low, high = np.percentile(features, 0.1, axis=0), np.percentile(features, 99.9, axis=0)
-    reach = float(np.abs(np.stack([low, high])).max()) if len(features) else 1.0
     if head is not None:
         weight = np.asarray(head.weight, np.float64)  # (c, 2)
         if head.kind == "gaussian":
             axes.scatter(weight[:, 0], weight[:, 1], marker="+", s=70, c=INK, linewidths=1.2, zorder=3)
-            ends = weight
         else:
-            ends = reach * weight / np.linalg.norm(weight, axis=1, keepdims=True)
-            for (x, y), colour in zip(ends, colours, strict=True):
+            reach = float(np.percentile(np.linalg.norm(features, axis=1), 99)) if len(features) else 1.0
+            for (x, y), colour in zip(reach * weight / np.linalg.norm(weight, axis=1, keepdims=True), colours, strict=True):
                 axes.plot([0, x], [0, y], color=colour, linewidth=1.2, zorder=3)
-    else:
-        ends = np.stack([features[labels == k].mean(0) for k in classes]) if len(classes) else np.zeros((0, 2))
-    names = [str(k) for k in range(c)] if class_names is None else list(class_names)
-    shown = range(c) if head is not None else classes
-    if len(ends) <= 20:
-        for k, (x, y) in zip(shown, ends, strict=True):
-            axes.text(
-                x, y, names[k], fontsize=9, color=INK, ha="center", va="center", zorder=4,
-                bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": colours[k], "alpha": 0.85},
-            )  # fmt: skip
+    if len(classes) <= 20:
+        names = [str(k) for k in range(c)] if class_names is None else list(class_names)
+        for k in classes:
+            box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": colours[k], "alpha": 0.85}
+            x, y = features[labels == k].mean(0)
+            axes.text(x, y, names[k], fontsize=9, color=INK, ha="center", va="center", zorder=4, bbox=box)
     axes.set_title(title, fontsize=11)
     axes.set(xlabel="first feature", ylabel="second feature", aspect="equal")
     axes.axhline(0, color="#cccccc", linewidth=0.6, zorder=0)

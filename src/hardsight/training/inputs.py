@@ -141,7 +141,7 @@ class ImageInputs:
                 good = np.array([row for row in some if self._readable(int(row), found)], np.int64)
                 pixels = [found[row] if row in found else self._kept[row] for row in good.tolist()]  # type: ignore[index]
                 self._keep(found)
-                yield Batch(good, numbers(np.stack(pixels), self.preprocessing) if len(good) else np.zeros((0, 1), np.float32))
+                yield Batch(good, numbers(np.array(pixels, np.uint8).reshape(-1, *self._shape), self.preprocessing))
 
     def _readable(self, row: int, found: dict[int, Any]) -> bool:
         result = found.get(row)

@@ -112,7 +112,7 @@ class Training:
         if self.accelerator.is_main_process:
             for path in (output / "dynamics").glob("*.parquet"):  # of epochs that are to be trained again
                 kind, _, number = path.stem.partition("=")
-                if int(number) > (self.done.epoch if kind == "epoch" else self.done.step):
+                if number.isdigit() and int(number) > (self.done.epoch if kind == "epoch" else self.done.step):
                     path.unlink()
 
     def _epochs(self, output: Path, trainee: Trainee, plain_optimizer: torch.optim.Optimizer) -> None:
@@ -156,6 +156,9 @@ class Training:
         for at, batch in enumerate(train.batches(mine)):
             for group in optimizer.param_groups:
                 group["lr"] = self._rate(self.done.step) * group["share"]
+            if len(batch.rows) == 0 and processes.num_processes() == 1:  # not one of its images could be read
+                self.done.step += 1
+                continue
             images = settings.augment(batch.inputs, keys[batch.rows], settings.seed, epoch)
             labels = torch.from_numpy(train.labels[batch.rows]).to(self.accelerator.device)
             loss, features = model(self._tensor(images), labels, torch.from_numpy(batch.rows).to(self.accelerator.device))
@@ -171,15 +174,18 @@ class Training:
             self.done.step += 1
             sums = {key: sums[key] + found[key] for key in SUMS}
             objective_sum += value
-            if self.report is not None and self.accelerator.is_main_process:
-                words = f"epoch {epoch}/{settings.epochs}  {_words(_means(sums) | {'loss': objective_sum / (at + 1)})}"
-                self.report(at + 1, steps, words)
+            words = _words(_means(sums) | {"loss": objective_sum / (at + 1)})
+            self._tell(at + 1, steps, f"epoch {epoch}/{settings.epochs}  {words}")
             if settings.every is not None and self.done.step % settings.every == 0:
                 self._evaluate(epoch, trainee, dynamics, step=self.done.step)
                 self._write_dynamics(dynamics, epoch, step=self.done.step)
                 model.train()
         means = _means(processes.summed(sums, self.accelerator.device))
         return {**means, "objective": objective_sum / steps}
+
+    def _tell(self, done: int, total: int, words: str) -> None:
+        if self.report is not None and self.accelerator.is_main_process:
+            self.report(done, total, words)
 
     @property
     def _steps_per_epoch(self) -> int:
@@ -216,14 +222,19 @@ class Training:
     def _evaluate(self, epoch: int, trainee: Trainee, dynamics: Dynamics, step: int | None = None) -> dict[str, Any]:
         """The watched sets by the network as it is now."""
         trainee.eval()
+        processes.same_buffers(trainee)
         head = trainee.objective.classes
         found = {}
+        total = sum(len(inputs) for name, inputs in self.inputs.items() if name != "train")
+        looked_at = 0
         for name, inputs in self.inputs.items():
             if name == "train":
                 continue
             sums = dict.fromkeys(SUMS, 0.0)
             whole = np.array_split(np.arange(len(inputs)), max(1, -(-len(inputs) // self.settings.batch_size)))
             for batch in inputs.batches([np.array_split(rows, processes.num_processes())[processes.rank()] for rows in whole]):
+                looked_at += len(batch.rows) * processes.num_processes()
+                self._tell(min(looked_at, total), total, f"epoch {epoch}/{self.settings.epochs}  looking at {name}")
                 if len(batch.rows) == 0:
                     continue
                 features = self._features(trainee, batch.inputs)
@@ -259,7 +270,8 @@ class Training:
         try:
             yield
         finally:
-            self.accelerator.end_training()
+            for tracker in self.accelerator.trackers:  # not end_training, which also takes the processes apart
+                tracker.finish()
 
     # ---- the end ----
 
@@ -268,7 +280,9 @@ class Training:
         if not self.settings.snapshot:
             return []
         trainee.eval()
-        parts = results.parts_of(self.inputs, trainee.head.num_features)
+        processes.same_buffers(trainee)
+        head = trainee.head
+        parts = results.parts_of(self.inputs, head.num_features)
         left_out = [name for name in self.inputs if name not in {part[0] for part in parts}]
         if left_out:
             self.say(f"the snapshot leaves out {', '.join(left_out)}, whose ids are those of another set")
@@ -277,13 +291,15 @@ class Training:
             folder.mkdir(exist_ok=True)
         self.accelerator.wait_for_everyone()
         written = []
+
+        def forward(inputs: np.ndarray) -> np.ndarray:
+            return self._features(trainee, inputs).cpu().numpy()
+
         for number, (name, rows) in enumerate(parts):
+            self._tell(number, len(parts), "features of every sample")
             path = folder / f"part-{number:05d}.parquet"
             if number % processes.num_processes() == processes.rank():
-                results.write_part(
-                    path, name, self.inputs[name], rows, self.settings.batch_size,
-                    lambda inputs: self._features(trainee, inputs).cpu().numpy(),
-                )  # fmt: skip
+                results.write_part(path, name, self.inputs[name], rows, forward, self.settings.batch_size, head.num_features)
             written.append(path)
         self.accelerator.wait_for_everyone()
         return written

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def num_processes() -> int:
@@ -20,6 +20,12 @@ def num_processes() -> int:
 
 def rank() -> int:
     return dist.get_rank() if num_processes() > 1 else 0
+
+
+def part() -> None:
+    """Say goodbye, where there was anybody else: the last thing that a command does."""
+    if num_processes() > 1:
+        dist.destroy_process_group()
 
 
 def gathered(features: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
@@ -92,6 +98,13 @@ def _gathered_bytes(content: bytes, device: torch.device) -> list[bytes]:
     if num_processes() == 1:
         return [content]
     return [one.cpu().numpy().tobytes() for one in _collected(x, _counts(len(x), device))]
+
+
+def same_buffers(module: nn.Module) -> None:
+    """Buffers as the first process has them: batch statistics have drifted apart since they were last made one."""
+    if num_processes() > 1:
+        for buffer in module.buffers():
+            dist.broadcast(buffer, 0)
 
 
 def told_by_first(value: int, device: torch.device) -> int:

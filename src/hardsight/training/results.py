@@ -63,7 +63,7 @@ def parts_of(sets: dict[str, Inputs], num_features: int) -> list[tuple[str, rang
     return parts
 
 
-def write_part(path: Path, name: str, inputs: Inputs, rows: range, batch_size: int, forward: Forward) -> None:
+def write_part(path: Path, name: str, inputs: Inputs, rows: range, forward: Forward, batch_size: int, num_features: int) -> None:
     """One part of the snapshot: the features of some rows of one set."""
     kept: list[np.ndarray] = []
     features: list[np.ndarray] = []
@@ -81,7 +81,7 @@ def write_part(path: Path, name: str, inputs: Inputs, rows: range, batch_size: i
     for column, kind in (("path", pa.string()), ("base_id", pa.string()), ("degradation", pa.string()), ("level", pa.float64())):
         values = inputs.columns.get(column)
         columns[column] = pa.nulls(len(at), kind) if values is None else pa.array([values[row] for row in at], kind)
-    matrix = np.concatenate(features) if features else np.zeros((0, 1), np.float32)
+    matrix = np.concatenate(features) if features else np.zeros((0, num_features), np.float32)
     write_samples(path, matrix, columns)
 
 

@@ -76,6 +76,7 @@ def run(
     batch_size: int = 128,
     optimizer: str = "sgd",
     lr: float | None = None,
+    head_rate: float = 1.0,
     momentum: float = 0.9,
     nesterov: bool = False,
     weight_decay: float = 5e-4,
@@ -116,6 +117,7 @@ def run(
         epochs, batch_size: how long, and how many samples per step over all processes. Batches of an epoch differ in
             size by one at most, so that none is too small for batch normalisation.
         optimizer: "sgd" or "adamw"; lr is 0.01 or 0.001 where none is given.
+        head_rate: the loss's own parameters, such as class vectors, learn at so many times the rate.
         momentum, nesterov: of sgd.
         weight_decay: on matrices and filters; biases, norms and log-variances do not decay.
         schedule, milestones, gamma, warmup: see `hardsight.training.schedule.rate_factor`.
@@ -150,6 +152,7 @@ def run(
         batch_size=batch_size,
         optimizer=optimizer,
         lr=RATES.get(optimizer, 0.01) if lr is None else lr,
+        head_rate=head_rate,
         momentum=momentum,
         nesterov=nesterov,
         weight_decay=weight_decay,

@@ -101,8 +101,8 @@ def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
             raise FileError(f"{path}: training on features needs labels beside them.")
         names = [str(name) for name in np.asarray(arrays["class_names"])] if "class_names" in arrays else None
         some = slice(None) if options.get("limit") is None else np.arange(min(len(arrays["features"]), options["limit"]))
-        ids = arrays["ids"][:][some] if "ids" in arrays else None
-        return ArrayInputs(np.asarray(arrays["features"])[some], np.asarray(arrays["labels"])[some], ids, names)
+        given = np.asarray(arrays["ids"])[some] if "ids" in arrays else None
+        return ArrayInputs(np.asarray(arrays["features"])[some], np.asarray(arrays["labels"])[some], given, names)
     return open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
 
 
@@ -112,6 +112,8 @@ def _own_splits(
     """The split to train on, and the data's other ones to watch if nothing else was asked for."""
     splits = data.columns.get("split")
     if splits is None:
+        if split is not None:
+            raise InputError(f"the data has no splits, so there is no {split!r} to train on: leave split out.")
         return _limited(data, limit), {}
     wanted = split or "train"
     if isinstance(spec, str) and spec.startswith("digits:"):

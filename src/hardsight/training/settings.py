@@ -25,6 +25,7 @@ class Settings:
     batch_size: int
     optimizer: str
     lr: float
+    head_rate: float
     momentum: float
     nesterov: bool
     weight_decay: float
@@ -48,7 +49,7 @@ class Settings:
         for name, value, least in (("epochs", self.epochs, 1), ("batch_size", self.batch_size, 1), ("every", self.every, 1)):
             if value is not None and (isinstance(value, bool) or int(value) != value or value < least):
                 raise InputError(f"{name} must be a whole number of {least} or more, got {value!r}.")
-        for name in ("lr", "gamma"):
+        for name in ("lr", "head_rate", "gamma"):
             if not (0 < getattr(self, name) < math.inf):
                 raise InputError(f"{name} must be a positive number, got {getattr(self, name)!r}.")
         for name in ("momentum", "weight_decay", "warmup"):

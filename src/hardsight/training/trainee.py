@@ -76,21 +76,23 @@ class Trainee(nn.Module):
 
 
 def parameter_groups(trainee: Trainee, settings: Settings) -> list[dict[str, Any]]:
-    """Matrices and filters decay; biases, norms and slopes do not. Log-variances learn at a tenth of the rate."""
-    decaying: list[nn.Parameter] = []
-    plain: list[nn.Parameter] = []
-    variances: list[nn.Parameter] = []
+    """Parameters by how they learn.
+
+    Matrices and filters decay; biases, norms and slopes do not. The loss's own parameters learn at `head_rate` times the
+    rate, and log-variances at a tenth of that.
+    """
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, p in trainee.named_parameters():
-        if not p.requires_grad:
-            continue
-        (variances if name.endswith("log_variance") else decaying if p.ndim >= 2 else plain).append(p)
-    if not (decaying or plain or variances):
+        if p.requires_grad:
+            variance = name.endswith("log_variance")
+            share = (settings.head_rate if name.startswith("objective.") else 1.0) * (0.1 if variance else 1.0)
+            decay = settings.weight_decay if p.ndim >= 2 and not variance else 0.0
+            groups.setdefault((share, decay), []).append(p)
+    if not groups:
         raise InputError("the network has no parameter to train.")
-    groups = [(decaying, 1.0, settings.weight_decay), (plain, 1.0, 0.0), (variances, 0.1, 0.0)]
     return [
         {"params": members, "lr": settings.lr * share, "share": share, "weight_decay": decay}
-        for members, share, decay in groups
-        if members
+        for (share, decay), members in groups.items()
     ]
 
 

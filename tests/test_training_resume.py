@@ -1,0 +1,265 @@
+"""A training that is killed goes on from its last checkpoint and ends with the same bytes; several processes train as one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("accelerate")
+
+from hardsight import training  # noqa: E402
+from hardsight.errors import RunError  # noqa: E402
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix thing")
+
+# A network with all that could go another way after a restart: batch statistics, dropout, momentum, moved centres.
+NETS = """
+from torch import nn
+
+def with_everything(num_classes=10):
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.3), nn.Linear(144, 8), nn.ReLU(),
+        nn.Linear(8, num_classes),
+    )
+
+def without_batch_norm(num_classes=10):
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 8), nn.Tanh(), nn.Linear(8, num_classes))
+"""
+
+# Trains in a process of its own that is killed at the n-th renaming of a file. The parent imports torch once and never
+# computes; each training is a child made by fork, which is what makes a loop over all n affordable.
+KILLED = """
+import os, signal, sys
+os.environ["OMP_NUM_THREADS"] = "1"
+from hardsight import training
+import hardsight.training.running
+from hardsight.extraction import PART_NUMBERS
+
+folder, kills = sys.argv[1], [int(n) for n in sys.argv[2].split(",")]
+replace = os.replace
+
+def train(output, kill_at):
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    steps = 0
+    def dying_replace(source, target):
+        nonlocal steps
+        steps += 1
+        if steps == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(source, target)
+    os.replace = dying_replace
+    try:
+        training.run("digits", "nets:with_everything", output, loss="center", epochs=3, limit=40, batch_size=16, size=8,
+                     augment="crop=1", schedule="cosine", warmup=1, every=2, lr=0.05, clip=1.0)
+        os._exit(0)
+    except BaseException as error:
+        print(type(error).__name__, error, file=sys.stderr)
+        os._exit(1)
+
+print(train(f"{folder}/whole", 0), flush=True)
+for n in kills:
+    died = train(f"{folder}/killed-{n}", n)
+    print(n, died, train(f"{folder}/killed-{n}", 0) if died else "", flush=True)
+    if not died:
+        break
+"""
+
+
+@pytest.fixture
+def nets(tmp_path: Path) -> Path:
+    (tmp_path / "nets.py").write_text(NETS)
+    return tmp_path
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    """All files of a run, but for those that tell when it was made."""
+    files = {path.relative_to(run).as_posix(): path for path in run.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in sorted(files.items()) if name not in (".lock", "start.json", "run.json")}
+
+
+def killed_and_resumed(folder: Path, kills: list[int]) -> list[str]:
+    command = [sys.executable, "-W", "ignore", "-c", KILLED, str(folder), ",".join(map(str, kills))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=folder, env=environment)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return done.stdout.splitlines()
+
+
+def check_kills(folder: Path, kills: list[int]) -> None:
+    whole, *killed = killed_and_resumed(folder, kills)
+    assert whole == "0"
+    expected = contents(folder / "whole")
+    assert "model/model.safetensors" in expected and "dynamics/step=000002.parquet" in expected
+    for line in killed:
+        n, died, *again = line.split()
+        if not again:  # there is no n-th file: nobody died
+            assert int(died) == 0 and int(n) > 20
+            return
+        assert int(died) == signal.SIGKILL and again == ["0"], line
+        assert contents(folder / f"killed-{n}") == expected, f"killed at file {n}"
+
+
+def test_killed_at_some_files(nets: Path) -> None:
+    check_kills(nets, [3, 8, 14])
+
+
+@pytest.mark.slow
+def test_killed_at_every_file(nets: Path) -> None:
+    check_kills(nets, list(range(1, 60)))
+
+
+def script(folder: Path, output: Path, **options: Any) -> list[str]:
+    """A training as a command, for a process of its own."""
+    words = ["-m", "hardsight", "train", "digits", "--model", "nets:without_batch_norm", "-o", str(output), "--size", "8"]
+    defaults = {"epochs": 3, "limit": 45, "batch-size": 15, "lr": 0.1, "loss": "center", "device": "cpu"}
+    return [*words, *(str(word) for key, value in {**defaults, **options}.items() for word in (f"--{key}", value))]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONWARNINGS": "ignore",
+    }
+
+
+def two_processes(folder: Path, words: list[str]) -> list[str]:
+    return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *words]
+
+
+@pytest.mark.slow
+def test_a_real_kill_in_the_middle(nets: Path) -> None:
+    """Not at a file but at a moment: after the first checkpoint, kill -9 from outside."""
+    words = script(nets, nets / "run", epochs=60)
+    child = subprocess.Popen([sys.executable, *words], cwd=nets, env=environment(nets), stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while not list((nets / "run" / "checkpoints").glob("epoch=000[2-9].json")):
+            assert child.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        child.kill()
+        child.wait()
+    assert not (nets / "run" / "run.json").exists()
+    options: dict[str, Any] = {
+        "loss": "center",
+        "epochs": 60,
+        "limit": 45,
+        "batch_size": 15,
+        "lr": 0.1,
+        "size": 8,
+        "device": "cpu",
+    }
+    sys.path.insert(0, str(nets))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        said: list[str] = []
+        training.run("digits", "nets:without_batch_norm", nets / "run", **options, say=said.append)
+        assert any(sentence.startswith("going on after epoch") for sentence in said)
+        training.run("digits", "nets:without_batch_norm", nets / "whole", **options)
+    finally:
+        torch.set_num_threads(threads)
+        sys.path.remove(str(nets))
+        sys.modules.pop("nets", None)
+    assert contents(nets / "run") == contents(nets / "whole")
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> None:
+    inputs, labels = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 2
+
+    def train(output: Path, say: Any = None, stop_after: int | None = None) -> None:
+        def stop(done: int, total: int, words: str) -> None:
+            if stop_after is not None and words.startswith(f"epoch {stop_after + 1}"):
+                raise KeyboardInterrupt
+
+        training.run((inputs, labels), "sphere_mlp", output, epochs=4, batch_size=10, say=say, progress=stop)
+
+    train(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", stop_after=3)
+    last = tmp_path / "run" / "checkpoints" / "epoch=0003.safetensors"
+    last.write_bytes(last.read_bytes()[:-3])
+    said: list[str] = []
+    train(tmp_path / "run", said.append)
+    assert "is damaged" in said[0] and said[1] == "going on after epoch 2 of 4"
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+
+
+def test_other_data_is_refused_in_the_middle(tmp_path: Path) -> None:
+    def stop(done: int, total: int, words: str) -> None:
+        if words.startswith("epoch 2"):
+            raise KeyboardInterrupt
+
+    inputs, labels = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 2
+    with pytest.raises(KeyboardInterrupt):
+        training.run((inputs, labels), "sphere_mlp", tmp_path / "run", epochs=3, progress=stop)
+    with pytest.raises(RunError, match="other inputs: train was"):
+        training.run((inputs, 1 - labels), "sphere_mlp", tmp_path / "run", epochs=3)
+
+
+@pytest.fixture(scope="module")
+def one_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("one")
+    (folder / "nets.py").write_text(NETS)
+    done = subprocess.run([sys.executable, *script(folder, folder / "run")], cwd=folder, env=environment(folder), timeout=300)
+    assert done.returncode == 0
+    return folder / "run"
+
+
+def same_within(one: Path, two: Path, tolerance: float) -> None:
+    """The same ids, each once, and the same numbers, in every dynamics file and in the head."""
+    for path in sorted((one / "dynamics").iterdir()):
+        expected, found = pq.read_table(path).to_pylist(), pq.read_table(two / "dynamics" / path.name).to_pylist()
+        assert [(row["id"], row["split"]) for row in expected] == [(row["id"], row["split"]) for row in found]
+        assert len({(row["id"], row["split"]) for row in found}) == len(found) == 90
+        for a, b in zip(expected, found, strict=True):
+            for name in ("own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "loss"):
+                assert a[name] == pytest.approx(b[name], abs=tolerance), (path.name, a["id"], name)
+    from hardsight.heads_on_disk import load_head
+
+    assert np.abs(load_head(one / "head.safetensors")[0].weight - load_head(two / "head.safetensors")[0].weight).max() < tolerance
+
+
+def test_two_processes_train_as_one(nets: Path, one_process: Path) -> None:
+    """A loss whose centres move by the whole batch; a batch of 15 is shared as 8 and 7."""
+    command = two_processes(nets, script(nets, nets / "run"))
+    done = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("epoch 3/3") == 1  # one of them speaks
+    same_within(one_process, nets / "run", 1e-4)
+
+
+@pytest.mark.slow
+def test_a_killed_process_and_a_restart(nets: Path, one_process: Path) -> None:
+    """One of two is killed in the middle of epoch 3: the launcher ends the other, and the same command goes on."""
+    killing = NETS + (
+        "\nimport os, signal\nfrom hardsight.training import checkpoint, loop\nkept = checkpoint.save_checkpoint\n"
+        "evaluate = loop.Training._evaluate\n"
+        "def dying(self, epoch, *rest, **more):\n"
+        "    if epoch == 3 and os.environ['RANK'] == '1' and not os.path.exists('killed'):\n"
+        "        open('killed', 'w').close(); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return evaluate(self, epoch, *rest, **more)\n"
+        "loop.Training._evaluate = dying\n"
+    )
+    (nets / "nets.py").write_text(killing)
+    command = two_processes(nets, script(nets, nets / "run"))
+    first = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
+    assert first.returncode != 0 and (nets / "killed").exists() and not (nets / "run" / "run.json").exists()
+    again = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert "going on after epoch 2 of 3" in again.stdout and "epoch 2/3" not in again.stdout
+    same_within(one_process, nets / "run", 1e-4)
