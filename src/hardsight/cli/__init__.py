@@ -42,4 +42,4 @@ def main() -> None:
         sys.exit(130)
 
 
-from hardsight.cli import adapt, bench, demo, extract, score, train  # noqa: E402, F401  (each adds its command to `app`)
+from hardsight.cli import adapt, bench, demo, extract, generalize, score, train  # noqa: E402, F401  (each adds its command to `app`)
