@@ -73,7 +73,7 @@ class Student(nn.Module):
         features = self.features(inputs)
         if not len(self.own):
             return torch.softmax(self.common.classes.logits(features), 1)
-        return voted(torch.stack([torch.softmax(head.classes.logits(features), 1) for head in self.own]))  # type: ignore[union-attr, operator]
+        return voted(torch.stack([torch.softmax(head.classes.logits(features), 1) for head in self.own]))
 
     def set_epoch(self, epoch: float) -> None:
         for objective in (self.common, *self.own):

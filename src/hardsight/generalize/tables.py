@@ -53,7 +53,7 @@ def difference_table(results: Results) -> pa.Table:
     for at, loss in enumerate(results.losses):
         for against in results.losses[:at]:
             for domain in (*results.domains, AVERAGE):
-                found = paired_difference(results.reached(loss, domain), results.reached(against, domain))
+                found = paired_difference(results.reached(loss, domain).tolist(), results.reached(against, domain).tolist())
                 rows.append(
                     {"domain": domain, "loss": loss, "against": against, "difference": found.mean, "low": found.low,
                      "high": found.high, "count": found.count, "verdict": found.verdict}
