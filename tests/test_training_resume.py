@@ -41,9 +41,9 @@ def without_batch_norm(num_classes=10):
 KILLED = """
 import os, signal, sys
 os.environ["OMP_NUM_THREADS"] = "1"
+import sklearn.datasets, torch._dynamo  # what each child would load again
 from hardsight import training
 import hardsight.training.running
-from hardsight.extraction import PART_NUMBERS
 
 folder, kills = sys.argv[1], [int(n) for n in sys.argv[2].split(",")]
 replace = os.replace
@@ -92,7 +92,7 @@ def contents(run: Path) -> dict[str, bytes]:
 def killed_and_resumed(folder: Path, kills: list[int]) -> list[str]:
     command = [sys.executable, "-W", "ignore", "-c", KILLED, str(folder), ",".join(map(str, kills))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=folder, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, cwd=folder, env=environment)
     assert done.returncode == 0 and not done.stderr, done.stderr
     return done.stdout.splitlines()
 
@@ -112,7 +112,7 @@ def check_kills(folder: Path, kills: list[int]) -> None:
 
 
 def test_killed_at_some_files(nets: Path) -> None:
-    check_kills(nets, [3, 8, 14])
+    check_kills(nets, [4, 13])
 
 
 @pytest.mark.slow
