@@ -22,7 +22,7 @@ from hardsight.adapt.domains import (
     only,
     open_domain,
 )
-from hardsight.adapt.settings import SOURCE_ONLY, Portions, Settings, read_methods, read_seeds
+from hardsight.adapt.settings import RECIPES, SOURCE_ONLY, Portions, Settings, read_methods, read_seeds
 from hardsight.adapt.tables import Results
 from hardsight.data import ImageData, open_data
 from hardsight.errors import InputError, require
@@ -88,7 +88,6 @@ def run(
     portion: Any = "0.2:0.05:0.5",
     source_portion: Any = 1.0,
     standardize: Any = "domain",
-    components: int | None = None,
     hidden: int = 512,
     balance: bool = True,
     relabel: bool = False,
@@ -96,12 +95,12 @@ def run(
     rule: Any = "classification",
     group_by: Any = "predicted",
     lrent: float = 0.25,
-    mrkld: float = 0.1,
-    optimizer: Any = "adamw",
-    lr: float = 1e-3,
+    mrkld: float = 0.01,
+    optimizer: Any = None,
+    lr: float | None = None,
     source_lr: float | None = None,
     momentum: float = 0.9,
-    weight_decay: float = 5e-4,
+    weight_decay: float | None = None,
     schedule: Any = "constant",
     batch_size: int = 256,
     augment: str = "none",
@@ -126,11 +125,10 @@ def run(
             from.
         images: pictures of a target of features, by id, for the figure of selected samples.
         rounds, epochs: how often samples are selected, and how long is trained on each selection.
-        source_epochs: on the source alone, first; by default 15, and 0 for a model that is trained already.
+        source_epochs: on the source alone, first; by default 8, and 0 for a model that is trained already.
         portion: of each class that is selected, `start:step:stop` over the rounds.
         source_portion: of the source samples in each round, the same way.
         standardize: features by the mean and deviation of their own "domain", of the "source", or "none".
-        components: features turned to so many principal directions of both domains.
         hidden: units of the head on features.
         balance: as many source samples of each class.
         relabel: select again before each epoch, not only each round.
@@ -138,7 +136,8 @@ def run(
         rule, group_by: see `select_pseudo_labels`.
         lrent, mrkld: strength of CRST's regularisers: the temperature of soft labels, and the true weight of the term in
             training. Public code applies its weight twice, so its 0.1 is 0.01 here.
-        optimizer, lr, source_lr, momentum, weight_decay, schedule, batch_size: of the training.
+        optimizer, lr, source_lr, momentum, weight_decay, schedule, batch_size: of the training; what is not given depends on
+            whether it is features or images that are trained on, see `hardsight.adapt.settings.RECIPES`.
         augment: of images, as in `hardsight.training.run`.
         device, workers, limit: where, with how many decoding threads, and on how many samples of each domain.
         progress: called with what is done, what there is in all, and words.
@@ -156,16 +155,19 @@ def run(
         ['source', 'cbst']
     """
     trained_already = isinstance(model, torch.nn.Module) or (isinstance(model, (str, os.PathLike)) and Path(model).is_dir())
+    pairs = _pairs(source, target, limit)
+    first = next(iter(pairs.values()))[0]
+    recipe = RECIPES["features" if isinstance(first, Features) else "images"]
+    rate = recipe["lr"] if lr is None else lr
     settings = Settings(
         methods=read_methods(methods),
         seeds=read_seeds(seeds),
         rounds=rounds,
         epochs=epochs,
-        source_epochs=(0 if trained_already else 15) if source_epochs is None else source_epochs,
+        source_epochs=(0 if trained_already else recipe["source_epochs"]) if source_epochs is None else source_epochs,
         portion=Portions.read(portion, "portion"),
         source_portion=Portions.read(source_portion, "source_portion"),
         standardize=standardize,
-        components=components,
         hidden=hidden,
         balance=balance,
         relabel=relabel,
@@ -174,17 +176,15 @@ def run(
         group_by=group_by,
         lrent=lrent,
         mrkld=mrkld,
-        optimizer=optimizer,
-        lr=lr,
-        source_lr=lr if source_lr is None else source_lr,
+        optimizer=optimizer or recipe["optimizer"],
+        lr=rate,
+        source_lr=rate if source_lr is None else source_lr,
         momentum=momentum,
-        weight_decay=weight_decay,
+        weight_decay=recipe["weight_decay"] if weight_decay is None else weight_decay,
         schedule=schedule,
         batch_size=batch_size,
         augment=augment,
     )
-    pairs = _pairs(source, target, limit)
-    first = next(iter(pairs.values()))[0]
     asked = {
         "model": model,
         "model_options": dict(model_options or {}),
@@ -257,7 +257,7 @@ class _Work:
         if isinstance(source, Features):
             assert isinstance(target, Features)
             s = self.settings
-            ours, theirs = standards(source.values, target.values, s.standardize, s.components)
+            ours, theirs = standards(source.values, target.values, s.standardize)
             inputs = [
                 ArrayInputs(how(data.values), data.labels, data.ids, names) for how, data in ((ours, source), (theirs, target))
             ]
@@ -374,8 +374,6 @@ def _check_model(data: Data, asked: dict[str, Any], settings: Settings) -> None:
             raise InputError(f"{(given or ['pretrained or augment'])[0]} is for images; features get a head of `hidden` units.")
     elif asked["model"] is None:
         raise InputError("images need a model: lenet, mnist_cnn, timm:NAME, or a run that hardsight trained.")
-    elif settings.components is not None:
-        raise InputError("components is for features, not for images.")
 
 
 def _pictures(pairs: dict[str, tuple[Data, Data]], images: Any) -> dict[str, ImageData]:

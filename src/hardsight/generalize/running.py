@@ -279,7 +279,7 @@ class _Work:
         values = self.data.values
         if self.settings.standardize:
             seen = values[np.isin(self.number, left)]
-            values = standards(seen, seen, "source", None)[0](values)
+            values = standards(seen, seen, "source")[0](values)
         return ArrayInputs(values, self.data.labels, self.data.ids)
 
     def _network(self, num_inputs: int) -> Trainable:

@@ -73,11 +73,14 @@ class Student(nn.Module):
         features = self.features(inputs)
         if not len(self.own):
             return torch.softmax(self.common.classes.logits(features), 1)
-        return voted(torch.stack([torch.softmax(head.classes.logits(features), 1) for head in self.own]))
+        return voted(torch.stack([torch.softmax(head.classes.logits(features), 1) for head in self._own()]))
 
     def set_epoch(self, epoch: float) -> None:
-        for objective in (self.common, *self.own):
-            objective.set_epoch(epoch)  # type: ignore[operator]
+        for objective in (self.common, *self._own()):
+            objective.set_epoch(epoch)
+
+    def _own(self) -> list[Objective]:
+        return [head for head in self.own if isinstance(head, Objective)]
 
 
 def voted(probabilities: Tensor, gamma: float = GAMMA) -> Tensor:
