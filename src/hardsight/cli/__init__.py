@@ -90,4 +90,17 @@ def _end(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-from hardsight.cli import bench, correlate, demo, dynamics, explore, extract, report, score, train  # noqa: E402, F401  (each adds its command to `app`)
+# Each adds its command to `app`.
+from hardsight.cli import (  # noqa: E402, F401
+    adapt,
+    bench,
+    correlate,
+    demo,
+    dynamics,
+    explore,
+    extract,
+    generalize,
+    report,
+    score,
+    train,
+)

@@ -116,3 +116,21 @@ def bench_explore(
     from hardsight.bench.timing import report
 
     report(run(tuple(n), rounds), json)
+
+
+@bench.command("adapt")
+def bench_adapt(
+    n: int = typer.Option(1_000_000, "-n", min=100, help="Samples, of 512 dimensions and 12 classes: 2 GB for a million."),
+    rounds: int = typer.Option(3, min=1, help="Interleaved rounds; the best of each counts."),
+    json: Path = typer.Option(None, "--json", help="Also write the table as JSON."),
+) -> None:
+    """Selecting pseudo-labels against the softmax and the angles it needs.
+
+    \b
+    Example:
+        hardsight bench adapt -n 200000 --json bench.json
+    """
+    from hardsight.bench.adapt import run
+    from hardsight.bench.timing import report
+
+    report(run(n, rounds), json)

@@ -26,9 +26,11 @@ from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import load_weights, tensors_only
 
 OWN = {  # module of this package: the networks it lists in NETWORKS
+    "lenet": ("lenet",),
     "mnist_cnn": ("mnist_cnn",),
     "cnn10": ("cnn10",),
     "sphere_mlp": ("sphere_mlp",),
+    "feature_head": ("feature_head",),
     "digits": ("DigitsCNN",),
     "cifar_alexnet": ("cifar_alexnet",),
     "cifar_vgg": ("cifar_vgg11", "cifar_vgg13", "cifar_vgg16", "cifar_vgg19", "lgm_vgg13"),

@@ -1,0 +1,39 @@
+"""Self-training across domains: which pseudo-labels to keep, and the loop that trains on them.
+
+    thresholds.py      one threshold per class, from the confidences of the samples predicted as it
+    selection.py       `select_pseudo_labels`: the published rules, on arrays
+    running.py         `run`: source model, rounds, comparison; loop.py does the work
+    domains.py         features and images with a domain; standard.py brings features to one scale
+    learner.py         the network; objective.py, its loss between two selections
+    measures.py        accuracy and what was selected; comparison.py, differences with intervals; tables.py, report.py
+
+Zou et al., ECCV 2018 (CBST) and ICCV 2019 (CRST); Chen et al., ICML 2020 (CBST+AVH). Names load when first used: the
+pure functions need no torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "Adapted": "hardsight.adapt.running",
+    "METHODS": "hardsight.adapt.selection",
+    "PseudoLabels": "hardsight.adapt.selection",
+    "class_thresholds": "hardsight.adapt.thresholds",
+    "run": "hardsight.adapt.running",
+    "select_pseudo_labels": "hardsight.adapt.selection",
+}
+
+__all__ = ["METHODS", "Adapted", "PseudoLabels", "class_thresholds", "run", "select_pseudo_labels"]
+
+if TYPE_CHECKING:
+    from hardsight.adapt.running import Adapted, run
+    from hardsight.adapt.selection import METHODS, PseudoLabels, select_pseudo_labels
+    from hardsight.adapt.thresholds import class_thresholds
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hardsight.adapt' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

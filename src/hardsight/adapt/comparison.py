@@ -1,0 +1,42 @@
+"""Is one method better than another? Differences of runs that share their source model, with an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean of paired differences, and where it lies with 95 % confidence (Student's t; None for a single pair)."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    count: int
+
+    @property
+    def verdict(self) -> str:
+        """In words, by the interval alone."""
+        if self.low is None or self.high is None:
+            return "one run: no interval"
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "not told apart"
+
+
+def paired_difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Difference:
+    """first - second, run by run.
+
+    Example:
+        >>> found = paired_difference([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
+        >>> round(found.mean, 3), round(found.low, 3), round(found.high, 3), found.verdict
+        (0.2, -0.048, 0.448, 'not told apart')
+    """
+    differences = np.asarray(first, np.float64) - np.asarray(second, np.float64)
+    n, mean = len(differences), float(differences.mean())
+    if n < 2:
+        return Difference(mean, None, None, n)
+    margin = float(stats.t.ppf(0.5 + level / 2, n - 1) * differences.std(ddof=1) / np.sqrt(n))
+    return Difference(mean, mean - margin, mean + margin, n)

@@ -1,0 +1,224 @@
+"""Where labels are known and where they are not: domains of features or of images, opened and counted in the same classes.
+
+    pacs.npz:photo     features (.npz, .parquet or a run) or images (folders, .tar, ...), and of these one domain
+    photos/            all of it is one domain
+
+The domain of a sample is its `domain` column: text, or numbers with `domain_names` beside them (`domains` is read as well).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hardsight.checks import check_labels, to_numpy
+from hardsight.data import ImageData, open_data
+from hardsight.data.dataset import num_classes as count_image_classes
+from hardsight.errors import FileError, InputError
+from hardsight.places import Place, place
+from hardsight.reading import first_line, open_npz
+from hardsight.samples import SampleFiles
+from hardsight.snapshot import ArraySource, Snapshot
+
+COLUMNS = ("domain", "domains")
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """n frozen features with what is known of them.
+
+    Attributes:
+        values: (n, d) float32, finite.
+        labels: (n,) int64, -1 unlabeled.
+        ids: n unique strings.
+        class_names: one per class, if known.
+        domains: (n,) names, if known.
+    """
+
+    values: np.ndarray
+    labels: np.ndarray
+    ids: list[str]
+    class_names: list[str] | None
+    domains: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: np.ndarray) -> Features:
+        return Features(
+            self.values[rows], self.labels[rows], [self.ids[row] for row in rows], self.class_names,
+            None if self.domains is None else self.domains[rows],
+        )  # fmt: skip
+
+
+Data = Features | ImageData
+
+
+def open_domain(spec: Any, *, limit: int | None = None) -> tuple[Data, str]:
+    """Features or images from a path, a Snapshot, an ImageData or arrays; and a name for them."""
+    if isinstance(spec, (Features, ImageData)):
+        return _limited(spec, limit), "data"
+    if isinstance(spec, Snapshot):
+        return _limited(_of_snapshot(spec, None), limit), "data"
+    if isinstance(spec, tuple) and len(spec) in (2, 3):
+        return _limited(
+            _of_snapshot(Snapshot(spec[0], None, spec[1], ids=spec[2] if len(spec) == 3 else None), None), limit
+        ), "data"
+    if not isinstance(spec, (str, os.PathLike)):
+        raise InputError(f"a domain is a path, a Snapshot, an ImageData or (features, labels), got {spec!r:.80}.")
+    text, domain = _split_name(os.fspath(spec))
+    data: Data = _of_snapshot(Snapshot.load(text), place(text)) if _holds_features(text) else _images(text)
+    if domain is not None:
+        data = only(data, domain, text)
+    name = domain or Path(text.rstrip("/")).name.split(".")[0] or "data"
+    return _limited(data, limit), name
+
+
+def domain_names(data: Data) -> list[str]:
+    """The domains of some data, in the order of their first sample."""
+    column = domain_column(data)
+    return [] if column is None else list(dict.fromkeys(str(name) for name in column))
+
+
+def domain_column(data: Data) -> np.ndarray | None:
+    if isinstance(data, Features):
+        return data.domains
+    column = data.columns.get("domain")
+    return None if column is None else np.array([str(value) for value in column], dtype=object)
+
+
+def only(data: Data, domain: str, where: str = "the data") -> Data:
+    """The samples of one domain."""
+    column = domain_column(data)
+    if column is None:
+        raise InputError(f"{where} has no domain column, so no domain {domain!r} can be picked from it.")
+    rows = np.flatnonzero(column == domain)
+    if not len(rows):
+        raise InputError(f"{where} has no domain {domain!r}; it has {', '.join(domain_names(data))}.")
+    return data.take(rows)
+
+
+def labels_of(data: Data) -> np.ndarray:
+    return np.full(len(data), -1) if data.labels is None else data.labels
+
+
+def num_classes(data: Data) -> int:
+    if isinstance(data, ImageData):
+        return count_image_classes(data)
+    return len(data.class_names) if data.class_names is not None else int(data.labels.max(initial=-1)) + 1
+
+
+def in_classes_of(target: Data, source: Data) -> Data:
+    """The target with its labels counted as the source counts them."""
+    if isinstance(target, Features) != isinstance(source, Features):
+        raise InputError("source and target must both be features or both be images.")
+    names, own = source.class_names, target.class_names
+    labels = labels_of(target)
+    if names is not None and own is not None and names != own:
+        unknown = [name for name in own if name not in names]
+        if unknown:
+            raise InputError(f"the target has a class that the source has not: {unknown[0]!r}.")
+        labels = np.array([*(names.index(name) for name in own), -1])[labels]
+    c = num_classes(source)
+    if labels.max(initial=-1) >= c:
+        raise InputError(f"the target has labels up to {labels.max()}, but the source knows classes 0 to {c - 1}.")
+    if isinstance(target, Features):
+        assert isinstance(source, Features)
+        if target.values.shape[1] != source.values.shape[1]:
+            raise InputError(f"source features have {source.values.shape[1]} columns, target features {target.values.shape[1]}.")
+    return replace(target, labels=labels, class_names=names)
+
+
+def labeled_only(data: Data) -> Data:
+    """The samples with a label; without any there is nothing to learn from."""
+    rows = np.flatnonzero(labels_of(data) >= 0)
+    if not len(rows):
+        raise InputError("the source has no labels: self-training starts from labeled samples.")
+    return data if len(rows) == len(data) else data.take(rows)
+
+
+def _split_name(text: str) -> tuple[str, str | None]:
+    """`pacs.npz:photo` -> `pacs.npz`, `photo`; a path that exists as it is stays whole."""
+    if os.path.exists(text) or text.startswith("digits") or "://" in text:
+        return text, None
+    path, colon, domain = text.rpartition(":")
+    if colon and domain and os.path.exists(path):
+        return path, domain
+    return text, None
+
+
+def _holds_features(text: str) -> bool:
+    path = Path(text)
+    if not path.exists():
+        return False  # the reader of images says what is missing
+    if path.is_dir():
+        return (path / "start.json").exists()
+    if path.suffix.lower() == ".npz":
+        return "features" in open_npz(path)
+    if path.suffix.lower() in (".parquet", ".pq"):
+        try:
+            return "features" in pq.read_schema(path).names
+        except (pa.ArrowException, OSError) as error:
+            raise FileError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
+    return False
+
+
+def _images(text: str) -> ImageData:
+    """Images; of data with splits, those to train on."""
+    data = open_data(text)
+    splits = data.columns.get("split")
+    if splits is not None and "train" in splits and set(splits) != {"train"} and not text.startswith("digits:"):
+        data = data.take([row for row, split in enumerate(splits) if split == "train"])
+    return data
+
+
+def _of_snapshot(snapshot: Snapshot, path: Place | None) -> Features:
+    name = snapshot.name or "the snapshot"
+    if snapshot.source.evidence != "features":
+        raise InputError(f"{name} holds {snapshot.source.evidence}; a head is trained on features.")
+    whole = snapshot.in_memory()
+    values = np.ascontiguousarray(to_numpy(whole.values), np.float32)
+    bad = np.flatnonzero(~np.isfinite(values).all(1))
+    if len(bad):
+        raise InputError(
+            f"{name}: features must be finite, but {len(bad)} of {len(values)} rows are not; the first is row {bad[0]}."
+        )
+    ids = [str(one) for one in whole.ids]
+    if len(set(ids)) != len(ids):
+        raise InputError(f"{name}: ids must be unique.")
+    labels = check_labels(whole.labels, len(values), None if snapshot.class_names is None else len(snapshot.class_names))
+    domains = _domains_of(snapshot, path)
+    if domains is not None and len(domains) != len(values):
+        raise InputError(f"{name}: there must be one domain per sample, got {len(domains)} for {len(values)}.")
+    return Features(values, labels, ids, snapshot.class_names, domains)
+
+
+def _domains_of(snapshot: Snapshot, path: Place | None) -> np.ndarray | None:
+    source = snapshot.source
+    if isinstance(source, SampleFiles):
+        found = [name for name in COLUMNS if name in pq.read_schema(source.files[0]).names]
+        if not found:
+            return None
+        parts = [pq.read_table(file, columns=[found[0]]).column(0).to_pylist() for file in source.files]
+        return np.array([str(value) for part in parts for value in part], dtype=object)
+    assert isinstance(source, ArraySource)
+    column = next((np.asarray(source.columns[name]) for name in COLUMNS if name in source.columns), None)
+    if column is None:
+        return None
+    if column.dtype.kind in "iu" and path is not None and "domain_names" in (arrays := open_npz(path)):
+        names = np.asarray(arrays["domain_names"])
+        if column.max(initial=0) >= len(names):
+            raise InputError(f"{path}: domains go up to {column.max()}, but there are {len(names)} domain_names.")
+        column = names[column]
+    return np.array([str(value) for value in column], dtype=object)
+
+
+def _limited(data: Data, limit: int | None) -> Data:
+    """`limit` samples at even distances."""
+    return data if limit is None or limit >= len(data) else data.take(np.arange(limit) * len(data) // limit)

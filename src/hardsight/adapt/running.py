@@ -1,0 +1,407 @@
+"""`run`: adapt a classifier to a domain without labels, by one or several methods from the same source model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hardsight.adapt.domains import (
+    Data,
+    Features,
+    domain_names,
+    in_classes_of,
+    labeled_only,
+    num_classes,
+    only,
+    open_domain,
+)
+from hardsight.adapt.settings import RECIPES, SOURCE_ONLY, Portions, Settings, read_methods, read_seeds
+from hardsight.adapt.tables import Results
+from hardsight.data import ImageData, open_data
+from hardsight.errors import InputError, require
+
+require("torch", extra="torch", purpose="hardsight.adapt.run")
+
+# ruff: noqa: E402
+import torch
+from safetensors.torch import load_file
+
+from hardsight.adapt.learner import Learner
+from hardsight.adapt.loop import SelfTraining, finish, finished
+from hardsight.adapt.report import write_report
+from hardsight.adapt.standard import Standard, standards
+from hardsight.heads_on_disk import save_head
+from hardsight.models.network import Network, torch_device
+from hardsight.models.preprocessing import Preprocessing
+from hardsight.models.trainable import Trainable, open_trainable
+from hardsight.run import Run
+from hardsight.scores.blocks import num_threads
+from hardsight.training.checkpoint import write_tensors
+from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
+from hardsight.writing import write_json
+
+FOUND_BY = 16  # samples the last layer is found with
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A finished self-training.
+
+    Attributes:
+        directory: the run.
+        accuracy: one row per pair of domains and method: the last round's accuracy, mean and spread over seeds, class by class.
+        differences: methods against each other, with intervals.
+        selection: what the first round of each method selected.
+        rounds: one row per pair, method, seed and round.
+    """
+
+    directory: Path
+    accuracy: pa.Table
+    differences: pa.Table
+    selection: pa.Table
+    rounds: pa.Table
+
+
+def run(
+    source: Any,
+    target: Any = None,
+    output: str | os.PathLike[str] = "adapted",
+    *,
+    methods: Any = "cbst+avh",
+    seeds: Any = 1,
+    model: Any = None,
+    model_options: Mapping[str, Any] | None = None,
+    weights: str | os.PathLike[str] | None = None,
+    pretrained: bool = False,
+    size: int | None = None,
+    images: Any = None,
+    rounds: int = 10,
+    epochs: int = 2,
+    source_epochs: int | None = None,
+    portion: Any = "0.2:0.05:0.5",
+    source_portion: Any = 1.0,
+    standardize: Any = "domain",
+    hidden: int = 512,
+    balance: bool = True,
+    relabel: bool = False,
+    ema: float = 0.0,
+    rule: Any = "classification",
+    group_by: Any = "predicted",
+    lrent: float = 0.25,
+    mrkld: float = 0.01,
+    optimizer: Any = None,
+    lr: float | None = None,
+    source_lr: float | None = None,
+    momentum: float = 0.9,
+    weight_decay: float | None = None,
+    schedule: Any = "constant",
+    batch_size: int = 256,
+    augment: str = "none",
+    device: str = "auto",
+    workers: int | None = None,
+    limit: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Adapted:
+    """Train on a source with labels, then on a target without, and compare methods that start from the same source model.
+
+    Labels of the target, where there are any, only report: nothing is selected and no round is stopped at by them.
+
+    Args:
+        source: labeled features or images: a path (`pacs.npz:photo` is one domain of it), a Snapshot, an ImageData, or
+            `(features, labels)`.
+        target: the same, labels not needed. None: every ordered pair of the source's domains.
+        output: run directory; one that was interrupted goes on.
+        methods: names with commas or in a list, `source` for the source model alone; see `select_pseudo_labels`.
+        seeds: how many, or which.
+        model, model_options, weights, pretrained, size: for images, as in `hardsight.training.run`; a trained run is gone on
+            from.
+        images: pictures of a target of features, by id, for the figure of selected samples.
+        rounds, epochs: how often samples are selected, and how long is trained on each selection.
+        source_epochs: on the source alone, first; by default 8, and 0 for a model that is trained already.
+        portion: of each class that is selected, `start:step:stop` over the rounds.
+        source_portion: of the source samples in each round, the same way.
+        standardize: features by the mean and deviation of their own "domain", of the "source", or "none".
+        hidden: units of the head on features.
+        balance: as many source samples of each class.
+        relabel: select again before each epoch, not only each round.
+        ema: decay of a moving average of the model that selects and is measured; 0 for none.
+        rule, group_by: see `select_pseudo_labels`.
+        lrent, mrkld: strength of CRST's regularisers: the temperature of soft labels, and the true weight of the term in
+            training. Public code applies its weight twice, so its 0.1 is 0.01 here.
+        optimizer, lr, source_lr, momentum, weight_decay, schedule, batch_size: of the training; what is not given depends on
+            whether it is features or images that are trained on, see `hardsight.adapt.settings.RECIPES`.
+        augment: of images, as in `hardsight.training.run`.
+        device, workers, limit: where, with how many decoding threads, and on how many samples of each domain.
+        progress: called with what is done, what there is in all, and words.
+        say: called with sentences for the user.
+
+    Example:
+        >>> import tempfile
+        >>> rng = np.random.default_rng(0)
+        >>> labels = np.repeat([0, 1, 2], 30)
+        >>> there = np.eye(3)[labels] * 3 + rng.normal(size=(90, 3))
+        >>> here = there @ np.diag([2, 1, 1]) + 1
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = run((there, labels), (here, labels), folder, methods="source,cbst", rounds=2, hidden=8)
+        >>> done.accuracy.column("method").to_pylist()
+        ['source', 'cbst']
+    """
+    trained_already = isinstance(model, torch.nn.Module) or (isinstance(model, (str, os.PathLike)) and Path(model).is_dir())
+    pairs = _pairs(source, target, limit)
+    first = next(iter(pairs.values()))[0]
+    recipe = RECIPES["features" if isinstance(first, Features) else "images"]
+    rate = recipe["lr"] if lr is None else lr
+    settings = Settings(
+        methods=read_methods(methods),
+        seeds=read_seeds(seeds),
+        rounds=rounds,
+        epochs=epochs,
+        source_epochs=(0 if trained_already else recipe["source_epochs"]) if source_epochs is None else source_epochs,
+        portion=Portions.read(portion, "portion"),
+        source_portion=Portions.read(source_portion, "source_portion"),
+        standardize=standardize,
+        hidden=hidden,
+        balance=balance,
+        relabel=relabel,
+        ema=ema,
+        rule=rule,
+        group_by=group_by,
+        lrent=lrent,
+        mrkld=mrkld,
+        optimizer=optimizer or recipe["optimizer"],
+        lr=rate,
+        source_lr=rate if source_lr is None else source_lr,
+        momentum=momentum,
+        weight_decay=recipe["weight_decay"] if weight_decay is None else weight_decay,
+        schedule=schedule,
+        batch_size=batch_size,
+        augment=augment,
+    )
+    asked = {
+        "model": model,
+        "model_options": dict(model_options or {}),
+        "weights": weights,
+        "pretrained": pretrained,
+        "size": size,
+    }
+    _check_model(first, asked, settings)
+    work = _Work(settings, asked, torch_device(device), workers or num_threads(), say or (lambda sentence: None))
+    jobs = {name: work.prepared(*pair) for name, pair in pairs.items()}
+    arguments = {**settings.as_dict(), "device": work.device.type, "pairs": list(jobs)}
+    arguments |= {"model": None if model is None else str(model)[:200], "model_options": asked["model_options"], "size": size}
+    inputs = {
+        name: {"source": job.source.fingerprint(), "target": job.target.fingerprint(), "model": job.model_fingerprint()}
+        for name, job in jobs.items()
+    }
+    directory = Run(Path(output), "hardsight adapt", arguments, inputs)
+    if directory.complete:
+        work.say(f"{output} is complete already")
+        return _read(Path(output))
+    with directory.only_writer(), torch.random.fork_rng(devices=[]):
+        results = work.all(directory, jobs, progress)
+        shown = _pictures(pairs, images)
+        written = write_report(directory, results, shown, lambda *key: directory.directory / _folder(*key))
+        rounds_written = sorted(directory.directory.rglob("round*.parquet")) + sorted(directory.directory.rglob("rounds.json"))
+        models = sorted(directory.directory.rglob("*.safetensors"))
+        directory.finish(
+            [*rounds_written, *models, *written], {"accuracy": _headline(results), "oracle": _headline(results, best=True)}
+        )
+    return _read(Path(output))
+
+
+@dataclass
+class _Job:
+    """One pair of domains, ready for a network."""
+
+    source: Inputs
+    target: Inputs
+    num_classes: int
+    class_names: list[str]
+    network: Callable[[], Trainable]
+    sample: torch.Tensor
+    standard: Standard | None
+    preprocessing: Preprocessing | None
+
+    def learner(self) -> Learner:
+        return Learner(self.network(), self.sample, self.num_classes)
+
+    def model_fingerprint(self) -> str:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            found = self.network()
+        return Network(found.module, found.factory, device="cpu").fingerprint()["sha256"]
+
+
+@dataclass
+class _Work:
+    settings: Settings
+    asked: dict[str, Any]
+    device: torch.device
+    workers: int
+    say: Callable[[str], None]
+
+    def prepared(self, source: Data, target: Data) -> _Job:
+        """Two domains as a network takes them."""
+        c = num_classes(source)
+        if c < 2:
+            raise InputError(f"self-training needs at least two classes, the source has {c}.")
+        names = list(source.class_names or [str(k) for k in range(c)])
+        if isinstance(source, Features):
+            assert isinstance(target, Features)
+            s = self.settings
+            ours, theirs = standards(source.values, target.values, s.standardize)
+            inputs = [
+                ArrayInputs(how(data.values), data.labels, data.ids, names) for how, data in ((ours, source), (theirs, target))
+            ]
+            options = {"num_inputs": int(inputs[0].inputs.shape[1]), "num_features": s.hidden}
+            sample = torch.from_numpy(inputs[0].inputs[:FOUND_BY])
+            network = lambda: open_trainable("feature_head", c, options=options)
+            return _Job(inputs[0], inputs[1], c, names, network, sample, theirs, None)
+        assert isinstance(target, ImageData)
+        a = self.asked
+
+        def trainable() -> Trainable:
+            weights = None if a["weights"] is None else Path(a["weights"])
+            return open_trainable(a["model"], c, options=a["model_options"], weights=weights, pretrained=a["pretrained"])
+
+        preprocessing = sized(trainable().preprocessing, source, a["size"])
+        ours_, theirs_ = (ImageInputs(data, preprocessing, workers=self.workers) for data in (source, target))
+        batch = next(iter(ours_.batches([np.arange(min(FOUND_BY, len(ours_)))])))
+        if not len(batch.rows):
+            raise InputError(f"none of the first {FOUND_BY} images of the source can be read.")
+        return _Job(ours_, theirs_, c, names, trainable, torch.from_numpy(batch.inputs), None, preprocessing)
+
+    def all(self, run: Run, jobs: dict[str, _Job], progress: Callable[[int, int, str], None] | None) -> Results:
+        """Every pair, seed and method; what is complete already is read."""
+        s = self.settings
+        methods = [method for method in s.methods if method != SOURCE_ONLY]
+        steps = s.source_epochs + len(methods) * s.rounds
+        found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+        at = 0
+        for pair, job in jobs.items():
+            for seed in s.seeds:
+
+                def report(words: str, done: int, _: int, at: int = at, pair: str = pair, seed: int = seed) -> None:
+                    if progress is not None:
+                        before = 0 if words == SOURCE_ONLY else s.source_epochs + methods.index(words) * s.rounds
+                        progress(at + before + done, steps * len(jobs) * len(s.seeds), f"{pair}  seed {seed}  {words}")
+
+                loop = SelfTraining(job.source, job.target, job.num_classes, s, seed, job.learner, self.device, report)
+                found |= self._seed(run, pair, job, seed, loop, methods, keep_models=len(jobs) == 1)
+                at += steps
+        order = {name: number for number, name in enumerate([SOURCE_ONLY, *methods])}
+        sorted_keys = sorted(found, key=lambda key: (list(jobs).index(key[0]), order[key[1]], key[2]))
+        names = next(iter(jobs.values())).class_names
+        return Results({key: found[key] for key in sorted_keys}, names)
+
+    def _seed(
+        self, run: Run, pair: str, job: _Job, seed: int, loop: SelfTraining, methods: list[str], keep_models: bool
+    ) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
+        found = {}
+        folder = run.directory / _folder(pair, SOURCE_ONLY, seed)
+        state = folder / "state.safetensors"
+        done = finished(folder)
+        if done is None:
+            learner, done = loop.train_source(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_tensors(state, learner.state_dict())
+            finish(folder, done)
+        found[pair, SOURCE_ONLY, seed] = done
+        start = load_file(state)
+        for method in methods:
+            folder = run.directory / _folder(pair, method, seed)
+            done = finished(folder)
+            if done is None:
+                learner, done = loop.adapt(folder, method, start)
+                if keep_models:
+                    _write_model(folder, learner, job)
+                finish(folder, done)
+            found[pair, method, seed] = done
+            self.say(_sentence(pair, method, seed, done[-1]))
+        return found
+
+
+def _write_model(folder: Path, learner: Learner, job: _Job) -> None:
+    """The adapted network as any trained one: `hardsight extract FOLDER DATA` opens it. Features go in as they were."""
+    place = folder / "model"
+    place.mkdir(parents=True, exist_ok=True)
+    state, head = learner.whole_network()
+    config: dict[str, Any] = {"factory": learner.source.factory, "arguments": learner.source.arguments, "head": head}
+    if job.standard is not None:
+        weight, bias = job.standard.folded(state["hidden.weight"].numpy(), state["hidden.bias"].numpy())
+        state |= {"hidden.weight": torch.from_numpy(weight), "hidden.bias": torch.from_numpy(bias)}
+        config["arguments"] = {**config["arguments"], "num_inputs": int(weight.shape[1])}
+    if job.preprocessing is not None:
+        config["preprocessing"] = job.preprocessing.as_dict()
+    write_tensors(place / "model.safetensors", state)
+    write_json(place / "config.json", {**config, "class_names": job.class_names})
+    save_head(folder / "head.safetensors", learner.head, job.class_names)
+
+
+def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data, Data]]:
+    """The pairs of domains by name, classes counted alike."""
+    first, name = open_domain(source, limit=limit if target is not None else None)
+    if target is not None:
+        second, other = open_domain(target, limit=limit)
+        found = {f"{name}-to-{other}" if name != other else "source-to-target": (first, second)}
+    else:
+        names = domain_names(first)
+        if len(names) < 2:
+            raise InputError("without a target the data needs a domain column with at least two domains.")
+        parts = {one: open_domain(only(first, one), limit=limit)[0] for one in names}
+        found = {f"{a}-to-{b}": (parts[a], parts[b]) for a in names for b in names if a != b}
+    checked = {}
+    for key, (a, b) in found.items():
+        a = labeled_only(a)
+        if len(b) == 0:
+            raise InputError("the target has no samples.")
+        checked[key] = (a, in_classes_of(b, a))
+    return checked
+
+
+def _check_model(data: Data, asked: dict[str, Any], settings: Settings) -> None:
+    if isinstance(data, Features):
+        given = [name for name in ("model", "weights", "size") if asked[name] is not None]
+        if given or asked["pretrained"] or settings.augment != "none":
+            raise InputError(f"{(given or ['pretrained or augment'])[0]} is for images; features get a head of `hidden` units.")
+    elif asked["model"] is None:
+        raise InputError("images need a model: lenet, mnist_cnn, timm:NAME, or a run that hardsight trained.")
+
+
+def _pictures(pairs: dict[str, tuple[Data, Data]], images: Any) -> dict[str, ImageData]:
+    if images is not None:
+        shown = images if isinstance(images, ImageData) else open_data(images)
+        known = set(shown.ids)
+        if not any(known.intersection(target.ids) for _, target in pairs.values()):
+            raise InputError(f"none of the images has the id of a target sample: theirs look like {shown.ids[0]!r}.")
+        return dict.fromkeys(pairs, shown)
+    return {name: target for name, (_, target) in pairs.items() if isinstance(target, ImageData)}
+
+
+def _folder(pair: str, method: str, seed: int) -> Path:
+    return Path(pair) / f"seed={seed}" / method
+
+
+def _sentence(pair: str, method: str, seed: int, entry: dict[str, Any]) -> str:
+    reached = "labels not known" if entry["accuracy"] is None else f"{100 * entry['accuracy']:.2f} %"
+    return f"{pair}  seed {seed}  {method}  {reached}"
+
+
+def _headline(results: Results, best: bool = False) -> dict[str, dict[str, float]]:
+    """pair -> method -> accuracy, a mean over seeds."""
+    take = results.best if best else results.last
+    known = {pair: [m for m in results.methods if results.last(pair, m)] for pair in results.pairs}
+    return {pair: {method: float(np.mean(take(pair, method))) for method in methods} for pair, methods in known.items()}
+
+
+def _read(directory: Path) -> Adapted:
+    names = ("accuracy", "differences", "selection", "rounds")
+    return Adapted(directory, *(pq.read_table(directory / f"{name}.parquet") for name in names))

@@ -1,0 +1,297 @@
+"""Which target samples to train on next, and with which labels: the published rules of self-training, on arrays.
+
+With p the softmax probabilities, k the class, and lambda_k its threshold (see thresholds.py):
+
+    cbst         label k* = argmax_k p_k / lambda_k, kept if p_k* / lambda_k* > 1
+    crst-mrkld   the same; training adds the regulariser (see objective.py)
+    crst-lrent   soft label softmax((log p - log lambda) / alpha), kept if sum_k (p_k / lambda_k)^(1/alpha) > 1
+    crst         MRKLD + LRENT: soft labels, and the regulariser in training
+    cbst+avh     k* as cbst, kept if AVC_k*(x) > beta_k*, the AVC ranked at the same portion (Chen et al., eq. 4)
+    cbst+NAME    the same with any score of `hardsight.SCORES` in place of AVC
+    avc          AVC in the place of p throughout: label, thresholds, selection
+    threshold    label argmax_k p_k, kept if it is above one threshold for all classes
+
+Probabilities are compared by their logarithms, in float64: a float32 softmax says 1.0 of most samples of a well
+trained network, and a threshold of 1.0 tells none of them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from hardsight.adapt.thresholds import Rule, check_portion, class_thresholds, kept_per_class
+from hardsight.checks import as_matrix, check_same_space, to_numpy
+from hardsight.errors import InputError
+from hardsight.geometry import angles
+from hardsight.head import Head, as_head
+from hardsight.reading import batches_of
+from hardsight.scores import SCORES
+from hardsight.scores.blocks import take
+
+METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold")  # and cbst+NAME
+SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions
+REGULARISED = ("crst", "crst-mrkld")  # whose training has the MRKLD term
+ALPHA = 0.25  # of LRENT, as published
+GroupBy = Literal["predicted", "label"]
+
+WHY = (
+    "kept",
+    "not above its threshold",
+    "class too small",  # the portion of the samples predicted as its class is less than one
+    "portion is 0",
+    "not finite",  # logits, or the score, are not numbers: a feature without a direction has no angles
+)
+_BLOCK = 2**22  # numbers of features whose angles are taken at a time
+OF_A_SNAPSHOT = tuple(name for name, one in SCORES.items() if one.needs != "dynamics")  # a target has no training of its own
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoLabels:
+    """What was selected.
+
+    Attributes:
+        labels: (n,) class, -1 where not kept; or, for LRENT, (n, c) distributions, a row of zeros where not kept.
+        kept: (n,) bool.
+        thresholds: (c,) what a sample had to exceed: lambda, or beta where another score selects.
+        why: (n,) one of WHY.
+        proposed: (n,) the class each sample was considered for, kept or not; -1 where its logits are not finite.
+        predicted: (n,) the class of the largest probability.
+        class_weights: (c,) lambda, by which probabilities were divided before the label was chosen; ones where they
+            were not.
+    """
+
+    labels: np.ndarray
+    kept: np.ndarray
+    thresholds: np.ndarray
+    why: np.ndarray
+    proposed: np.ndarray
+    predicted: np.ndarray
+    class_weights: np.ndarray
+
+    @property
+    def counts(self) -> np.ndarray:
+        """(c,) how many samples of each class were kept."""
+        return np.bincount(self.proposed[self.kept], minlength=len(self.thresholds))
+
+
+def select_pseudo_labels(
+    logits: Any = None,
+    features: Any = None,
+    head: Any = None,
+    portion: float = 0.2,
+    method: str = "cbst+avh",
+    *,
+    rule: Rule = "classification",
+    alpha: float = ALPHA,
+    threshold: float | None = None,
+    group_by: GroupBy = "predicted",
+) -> PseudoLabels:
+    """Choose pseudo-labels for unlabeled samples.
+
+    A class that was never predicted has threshold 1 and is never chosen. With portion 0 nothing is kept, by any method.
+    With portion 1 the classification rule keeps all but the least confident of each class, the segmentation rule all.
+    LRENT keeps what CBST keeps and more, so its number is not bounded by the portion.
+
+    Args:
+        logits: (n, c); made from features and head where not given.
+        features: (n, d), for methods that look at angles or norms.
+        head: a `Head` or a (c, d) weight, for the same.
+        portion: 0 to 1, of the samples predicted as each class.
+        method: see the top of this file.
+        rule: see `class_thresholds`.
+        alpha: of LRENT; towards 0 it becomes CBST.
+        threshold: for the method `threshold` alone: a fixed probability; where it is not given, that of all samples at
+            the portion.
+        group_by: whose scores beta_k is ranked among: samples predicted as k (as in the paper), or labeled k.
+
+    Example:
+        >>> logits = np.log([[0.8, 0.2], [0.7, 0.3], [0.6, 0.4], [0.45, 0.55], [0.3, 0.7]])
+        >>> chosen = select_pseudo_labels(logits, portion=0.5, method="cbst")
+        >>> chosen.thresholds.round(2), chosen.labels
+        (array([0.7, 0.7]), array([ 0, -1, -1, -1, -1]))
+    """
+    name = check_method(method)
+    check_portion(portion)
+    if group_by not in get_args(GroupBy):
+        raise InputError(f"group_by must be one of {', '.join(get_args(GroupBy))}, got {group_by!r}.")
+    if not (isinstance(alpha, (int, float)) and 0 < alpha < np.inf):
+        raise InputError(f"alpha must be a positive number, got {alpha!r}; towards 0 LRENT becomes CBST.")
+    if threshold is not None and name != "threshold":
+        raise InputError(f"threshold goes with the method threshold, not with {name}.")
+    asked = _Asked(logits, features, head, float(portion), rule)
+    if name == "avc":
+        evidence = asked.log_avc()
+        return asked.choose(evidence)
+    evidence = asked.log_probs()
+    if name == "threshold":
+        return asked.above_one_threshold(evidence, threshold)
+    if name in SOFT:
+        return asked.soften(evidence, alpha)
+    chosen = asked.choose(evidence)
+    score = "avc_label" if name == "cbst+avh" else name.partition("+")[2]
+    return asked.rerank(chosen, score, group_by) if score else chosen
+
+
+def check_method(method: str) -> str:
+    """A method by name, as METHODS writes it."""
+    name = str(method).strip().lower()
+    score = name.removeprefix("cbst+")
+    if name in METHODS or (name != score and score in OF_A_SNAPSHOT):
+        return name
+    known = [*METHODS, *(f"cbst+{one}" for one in OF_A_SNAPSHOT)]
+    close = get_close_matches(name, known, n=1)
+    near = f" Did you mean {close[0]}?" if close else ""
+    raise InputError(f"method must be one of {', '.join(METHODS)} or cbst+SCORE, got {method!r}.{near}")
+
+
+class _Asked:
+    """What the caller gave, checked, and the steps the methods share."""
+
+    def __init__(self, logits: Any, features: Any, head: Any, portion: float, rule: Rule) -> None:
+        self.portion, self.rule = portion, rule
+        self.features = None if features is None else as_matrix(features, "features")
+        self.head: Head | None = None if head is None else as_head(head)
+        if self.features is not None and self.head is not None:
+            check_same_space(self.features, self.head.weight)
+        if logits is None:
+            if self.features is None or self.head is None:
+                raise InputError("pseudo-labels need logits, or features and a head.")
+            logits = self.head.logits(self.features)
+        self.logits = to_numpy(as_matrix(logits, "logits"))
+        self.n, self.c = self.logits.shape
+        if self.features is not None and len(self.features) != self.n:
+            raise InputError(f"there must be one row of features per row of logits, got {len(self.features)} and {self.n}.")
+        if self.head is not None and self.head.num_classes != self.c:
+            raise InputError(f"the head has {self.head.num_classes} classes, the logits {self.c} columns.")
+        self.finite = np.isfinite(self.logits).all(1)  # (n,)
+
+    # ---- what speaks for each class: (n, c) logarithms, whose largest is the prediction ----
+
+    def log_probs(self) -> np.ndarray:
+        """log softmax, with all digits where the probability is next to 1."""
+        z = np.where(self.finite[:, None], self.logits, 0.0).astype(np.float64)  # (n, c)
+        top = z.argmax(1, keepdims=True) if self.c else np.zeros((self.n, 1), int)
+        z -= np.take_along_axis(z, top, 1)
+        others = np.exp(z)
+        np.put_along_axis(others, top, 0.0, 1)
+        z -= np.log1p(others.sum(1, keepdims=True))
+        return z
+
+    def log_avc(self) -> np.ndarray:
+        """log of (pi - angle_k) / sum_j (pi - angle_j)."""
+        features, head = self._with_head("avc")
+        if head.kind == "gaussian":
+            raise InputError("a gaussian head has means, not class vectors: it has no angles.")
+        left = np.empty((self.n, self.c))
+        for rows in batches_of(self.n, max(1, _BLOCK // features.shape[1])):
+            left[rows] = np.pi - to_numpy(angles(features[rows], head.weight))
+        directed = np.isfinite(left).all(1) & (left.sum(1) > 0)
+        self.finite &= directed
+        left[~directed] = 1.0
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(left, 0.0)) - np.log(left.sum(1, keepdims=True))
+
+    # ---- the steps ----
+
+    def ratios(self, evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log(p / lambda), in place of log p, and lambda's logarithm."""
+        predicted = np.where(self.finite, evidence.argmax(1), -1)
+        log_lambda = class_thresholds(evidence.max(1), predicted, self.portion, self.rule, num_classes=self.c, empty=0.0)
+        self.predicted, self.counts = predicted, np.bincount(predicted[self.finite], minlength=self.c)
+        return evidence - log_lambda, log_lambda
+
+    def choose(self, evidence: np.ndarray) -> PseudoLabels:
+        """CBST: the class of the largest p / lambda, kept where that is above 1."""
+        ratio, log_lambda = self.ratios(evidence)
+        proposed = np.where(self.finite, ratio.argmax(1), -1)
+        return self._result(proposed, self._above(ratio.max(1), 0.0), np.exp(log_lambda), np.exp(log_lambda))
+
+    def soften(self, evidence: np.ndarray, alpha: float) -> PseudoLabels:
+        """LRENT: the distribution that minimises its cost, kept where that cost is below that of no label."""
+        ratio, log_lambda = self.ratios(evidence)
+        scaled = ratio / alpha  # (n, c) log (p / lambda)^(1/alpha)
+        top = scaled.argmax(1)[:, None]
+        largest = np.take_along_axis(scaled, top, 1)
+        shares = np.exp(scaled - largest)
+        np.put_along_axis(shares, top, 0.0, 1)
+        others = shares.sum(1, keepdims=True)  # beside the largest, which counts for 1
+        np.put_along_axis(shares, top, 1.0, 1)
+        proposed = np.where(self.finite, top[:, 0], -1)
+        kept = self._above((largest + np.log1p(others))[:, 0], 0.0)  # log sum_k (p_k / lambda_k)^(1/alpha)
+        hard = self._result(proposed, kept, np.exp(log_lambda), np.exp(log_lambda))
+        labels = np.where(hard.kept[:, None], shares / (1 + others), 0.0)
+        return PseudoLabels(labels, hard.kept, hard.thresholds, hard.why, proposed, hard.predicted, hard.class_weights)
+
+    def rerank(self, chosen: PseudoLabels, name: str, group_by: GroupBy) -> PseudoLabels:
+        """CBST's labels, kept where another score of theirs is above its own threshold in the class."""
+        score = self._score(name)
+        at_label = score(chosen.proposed)  # (n,) high is easy
+        ranked_by = chosen.proposed
+        ranked = at_label
+        if group_by == "predicted":
+            ranked_by = chosen.predicted
+            moved = np.flatnonzero(chosen.proposed != chosen.predicted)
+            ranked = at_label.copy()
+            if len(moved):
+                ranked[moved] = score(chosen.predicted, moved)
+        beta = class_thresholds(ranked, ranked_by, self.portion, self.rule, num_classes=self.c, empty=np.inf)
+        self.finite &= np.isfinite(at_label)
+        self.counts = np.bincount(ranked_by[ranked_by >= 0], minlength=self.c)
+        kept = self._above(at_label, beta[np.maximum(chosen.proposed, 0)])
+        sign = -1.0 if SCORES[name].hard == "high" else 1.0
+        return self._result(chosen.proposed, kept, sign * beta, chosen.class_weights)
+
+    def above_one_threshold(self, evidence: np.ndarray, fixed: float | None) -> PseudoLabels:
+        """The most probable class, kept above one threshold for all."""
+        proposed = np.where(self.finite, evidence.argmax(1), -1)
+        self.predicted = proposed
+        together = np.where(self.finite, 0, -1)  # all samples as one class
+        self.counts = np.full(self.c, self.finite.sum())
+        if fixed is None:
+            limit = class_thresholds(evidence.max(1), together, self.portion, self.rule, num_classes=1, empty=0.0)[0]
+        else:
+            check_portion(fixed, "threshold")
+            with np.errstate(divide="ignore"):
+                limit = np.log(fixed)
+        kept = self._above(evidence.max(1), limit)
+        return self._result(proposed, kept, np.full(self.c, np.exp(limit)), np.ones(self.c))
+
+    def _above(self, values: np.ndarray, limits: Any) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            above: np.ndarray = values > limits if self.rule == "classification" else values >= limits
+        return above
+
+    def _result(self, proposed: np.ndarray, above: np.ndarray, thresholds: np.ndarray, weights: np.ndarray) -> PseudoLabels:
+        small = kept_per_class(self.counts, self.portion, self.rule) == 0  # (c,)
+        kept = above & self.finite & (self.portion > 0)
+        if self.rule == "segmentation":  # a threshold of 1 would let a probability of 1 through
+            kept &= ~small[np.maximum(proposed, 0)]
+        code = np.where(kept, 0, np.where(small[np.maximum(proposed, 0)], 2, 1))
+        if self.portion == 0:
+            code[:] = 3
+        code[~self.finite] = 4
+        labels = np.where(kept, proposed, -1)
+        return PseudoLabels(labels, kept, thresholds, np.array(WHY, dtype=object)[code], proposed, self.predicted, weights)
+
+    def _score(self, name: str) -> Callable[..., np.ndarray]:
+        """A score as a function of labels (and, if only some are asked for, rows): high where a sample is easy."""
+        score = SCORES[name]
+        sign = -1.0 if score.hard == "high" else 1.0
+        if score.from_logits():
+            logits = self.logits
+            return lambda labels, rows=slice(None): sign * score.function(logits=logits[rows], labels=labels[rows])
+        features, head = self._with_head(name)
+        if score.needs == "dataset":  # it looks at all samples, whichever are asked for
+            more = {"head": head} if score.passes else {}
+            return lambda labels, rows=slice(None): sign * score.function(features, labels=labels, **more)[rows]
+        return lambda labels, rows=slice(None): sign * score.function(take(features, rows), head, labels[rows])
+
+    def _with_head(self, name: str) -> tuple[Any, Head]:
+        if self.features is None or self.head is None:
+            raise InputError(f"{name} looks at features: give features and head beside the logits.")
+        return self.features, self.head

@@ -1,0 +1,44 @@
+"""Frozen features brought to a common scale.
+
+The mean and spread of a feature differ from domain to domain more than its meaning does: standardised by its own mean
+and deviation, each domain looks like the other, and no label is needed for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardsight.adapt.settings import Standardize
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """x -> (x - mean) / deviation: what was done to the features of one domain."""
+
+    mean: np.ndarray  # (d,)
+    deviation: np.ndarray  # (d,)
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray((features - self.mean) / self.deviation, np.float32)
+
+    def folded(self, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A linear layer on standardised features -> the same layer on features as they were."""
+        scaled = weight / self.deviation  # (h, d)
+        return scaled.astype(np.float32), (bias - scaled @ self.mean).astype(np.float32)
+
+
+def standards(source: np.ndarray, target: np.ndarray, how: Standardize) -> tuple[Standard, Standard]:
+    """What is to be done to the source's and to the target's (n, d) features."""
+    if how == "none":
+        nothing = Standard(np.zeros(source.shape[1], np.float32), np.ones(source.shape[1], np.float32))
+        return nothing, nothing
+    first = _standard(source)
+    return first, _standard(target) if how == "domain" else first
+
+
+def _standard(features: np.ndarray) -> Standard:
+    mean, deviation = features.mean(0, dtype=np.float64), features.std(0, dtype=np.float64)
+    deviation = np.where(deviation > 0, deviation, 1.0)  # a feature that never changes becomes 0
+    return Standard(mean.astype(np.float32), deviation.astype(np.float32))

@@ -1,0 +1,140 @@
+"""The results of a run as tables: accuracy (the paper's Table 3), what was selected (Table 4), rounds (Figure 6), differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.adapt.comparison import paired_difference
+from hardsight.adapt.settings import SOURCE_ONLY
+
+STATISTICS = (
+    "selected",
+    "true_positive_rate",
+    "avh",
+    "avc",
+    "confidence",
+    "norm",
+    "not_selected_by_cbst",
+    "only_selected_by_cbst",
+)
+ALL = "all pairs"
+
+
+@dataclass(frozen=True)
+class Results:
+    """The rounds of every pair of domains, method and seed.
+
+    Attributes:
+        rounds: (pair, method, seed) -> one entry per round; that of the source model is round 0.
+        class_names: one per class.
+    """
+
+    rounds: dict[tuple[str, str, int], list[dict[str, Any]]]
+    class_names: Sequence[str]
+
+    @property
+    def pairs(self) -> list[str]:
+        return list(dict.fromkeys(pair for pair, _, _ in self.rounds))
+
+    @property
+    def methods(self) -> list[str]:
+        return list(dict.fromkeys(method for _, method, _ in self.rounds))
+
+    @property
+    def seeds(self) -> list[int]:
+        return list(dict.fromkeys(seed for _, _, seed in self.rounds))
+
+    def last(self, pair: str, method: str) -> list[float]:
+        """The mean class accuracy after the last round, seed by seed; empty where target labels are not known."""
+        found = [self.rounds[pair, method, seed][-1]["accuracy"] for seed in self.seeds]
+        return [] if None in found else found
+
+    def best(self, pair: str, method: str) -> list[float]:
+        """The best round's, which only an oracle would have stopped at."""
+        return [max(entry["accuracy"] for entry in self.rounds[pair, method, seed]) for seed in self.seeds]
+
+
+def accuracy_table(results: Results) -> pa.Table:
+    """One row per pair and method: mean and spread over seeds of the mean class accuracy and of each class, last round."""
+    rows = []
+    for pair in results.pairs:
+        for method in results.methods:
+            last = results.last(pair, method)
+            if not last:
+                continue
+            per_class = [results.rounds[pair, method, seed][-1]["class_accuracy"] for seed in results.seeds]
+            row: dict[str, Any] = {"pair": pair, "method": method, "seeds": len(last), **_spread("accuracy", last)}
+            row |= _spread("oracle_accuracy", results.best(pair, method))
+            for k, name in enumerate(results.class_names):
+                values = [entry[k] for entry in per_class if entry[k] is not None]
+                row |= _spread(f"class {name}", values)
+            rows.append(row)
+    return pa.Table.from_pylist(rows) if rows else pa.table({"pair": [], "method": []})
+
+
+def selection_table(results: Results, round_number: int = 1) -> pa.Table:
+    """One row per pair and method: what its first round selected, as means over seeds."""
+    rows = []
+    for pair in results.pairs:
+        for method in results.methods:
+            if method == SOURCE_ONLY:
+                continue
+            told = [results.rounds[pair, method, seed][round_number - 1]["selection"] for seed in results.seeds]
+            means = {name: _mean([entry[name] for entry in told]) for name in STATISTICS}
+            rows.append({"pair": pair, "method": method, "round": round_number, **means})
+    return pa.Table.from_pylist(rows) if rows else pa.table({"pair": [], "method": []})
+
+
+def rounds_table(results: Results) -> pa.Table:
+    """One row per pair, method, seed and round."""
+    rows = []
+    for (pair, method, seed), rounds in results.rounds.items():
+        for entry in rounds:
+            told = entry.get("selection") or {}
+            row = {"pair": pair, "method": method, "seed": seed, "round": entry["round"], "portion": entry["portion"]}
+            rows.append({**row, "accuracy": entry["accuracy"], **{name: told.get(name) for name in STATISTICS}})
+    return pa.Table.from_pylist(rows)
+
+
+def difference_table(results: Results) -> pa.Table:
+    """Each method against each one before it in the list: paired over seeds, and over pairs of domains where there are several.
+
+    The interval of one pair of domains is over seeds alone. That of all pairs is over the pairs' means.
+    """
+    rows: list[dict[str, Any]] = []
+    methods = results.methods
+    for at, method in enumerate(methods):
+        for against in methods[:at]:
+            means: list[tuple[float, float]] = []
+            for pair in results.pairs:
+                ours, theirs = results.last(pair, method), results.last(pair, against)
+                if ours and theirs:
+                    rows.append(_difference_row(pair, method, against, ours, theirs))
+                    means.append((float(np.mean(ours)), float(np.mean(theirs))))
+            if len(means) > 1:
+                rows.append(_difference_row(ALL, method, against, [one for one, _ in means], [other for _, other in means]))
+    return pa.Table.from_pylist(rows) if rows else pa.table({"pair": [], "method": []})
+
+
+def _difference_row(pair: str, method: str, against: str, ours: list[float], theirs: list[float]) -> dict[str, Any]:
+    found = paired_difference(ours, theirs)
+    return {
+        "pair": pair, "method": method, "against": against, "difference": found.mean, "low": found.low, "high": found.high,
+        "count": found.count, "verdict": found.verdict,
+    }  # fmt: skip
+
+
+def _spread(name: str, values: list[float]) -> dict[str, float | None]:
+    """Mean, and standard deviation where there is more than one."""
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return {name: float(np.mean(values)) if values else None, f"{name} std": deviation}
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

@@ -1,0 +1,27 @@
+"""Generalizing to a domain never seen: train on all domains but one, test on that one, in turn.
+
+    running.py     `run`: losses and methods compared over domains and seeds
+    student.py     a network with a head for all domains, or (DRM) one for each beside it
+    loop.py        one training, watched on held-out samples of the training domains
+    tables.py      Table 5's shape, and differences with intervals
+
+Chen et al., ICML 2020, section 5.2; Zhang et al., KDD 2023 (DRM). Names load when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+_HOME = {"Generalized": "hardsight.generalize.running", "run": "hardsight.generalize.running"}
+
+__all__ = ["Generalized", "run"]
+
+if TYPE_CHECKING:
+    from hardsight.generalize.running import Generalized, run
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hardsight.generalize' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

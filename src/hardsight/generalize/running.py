@@ -1,0 +1,350 @@
+"""`run`: leave each domain out in turn, train on the others with each loss, and compare."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hardsight.adapt.domains import Data, Features, domain_column, domain_names, labels_of, num_classes, open_domain
+from hardsight.adapt.settings import read_seeds
+from hardsight.errors import InputError, require
+from hardsight.generalize.settings import DRM, Selection, Settings, parts_of
+
+require("torch", extra="torch", purpose="hardsight.generalize.run")
+
+# ruff: noqa: E402
+import torch
+
+from hardsight.adapt.standard import standards
+from hardsight.generalize import tables
+from hardsight.generalize.loop import START, Fold, chosen_epoch, folded, train
+from hardsight.generalize.student import Student
+from hardsight.models.network import torch_device
+from hardsight.models.trainable import Trainable, open_trainable
+from hardsight.run import Run
+from hardsight.scores.blocks import num_threads
+from hardsight.table import write_table
+from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
+from hardsight.training.objective import LOSSES, loss_name, options_of, with_defaults
+from hardsight.writing import write_json
+
+FOUND_BY = 16
+
+
+@dataclass(frozen=True)
+class Generalized:
+    """A finished comparison.
+
+    Attributes:
+        directory: the run.
+        accuracy: one row per loss: accuracy on each unseen domain and on average, mean and spread over seeds.
+        differences: losses against each other, with intervals.
+        epochs: one row per loss, unseen domain, seed and epoch.
+    """
+
+    directory: Path
+    accuracy: pa.Table
+    differences: pa.Table
+    epochs: pa.Table
+
+
+def run(
+    data: Any,
+    output: str | os.PathLike[str],
+    *,
+    losses: Any = "softmax",
+    loss_options: Mapping[str, Mapping[str, Any]] | None = None,
+    scales: Sequence[float] = (),
+    seeds: Any = 1,
+    model: Any = None,
+    model_options: Mapping[str, Any] | None = None,
+    weights: str | os.PathLike[str] | None = None,
+    pretrained: bool = False,
+    size: int | None = None,
+    selection: Selection = "validation",
+    held_out: float = 0.2,
+    epochs: int = 10,
+    batch_size: int = 128,
+    standardize: bool = True,
+    hidden: int = 512,
+    lr: float = 0.01,
+    momentum: float = 0.9,
+    weight_decay: float = 5e-4,
+    augment: str = "none",
+    device: str = "auto",
+    workers: int | None = None,
+    limit: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Generalized:
+    """Train on all domains but one and test on that one, for each domain, loss and seed.
+
+    Args:
+        data: features with a domain column, or images in domain/class folders; see `hardsight.adapt.domains`.
+        output: run directory; one that was interrupted goes on.
+        losses: names with commas or in a list: softmax, avh, cosface, lgm, ...; `drm` and `drm+LOSS` have one head per
+            training domain as well.
+        loss_options: by loss, such as {"avh": {"scale": 20}}.
+        scales: for losses with a scale that is not given: which to choose from, by leaving out each training domain in
+            turn. The unseen domain plays no part. Without any, the loss's own default.
+        seeds: how many, or which. All losses share a seed's split, network and order of samples.
+        model, model_options, weights, pretrained, size: for images, as in `hardsight.training.run`.
+        selection: which epoch counts: the best on held-out samples of the training domains ("validation"), the "last",
+            or the best on the unseen domain ("oracle", which nobody has).
+        held_out: share of each training domain that is not trained on.
+        epochs, batch_size, lr, momentum, weight_decay, augment: of the training, by SGD.
+        standardize: features by the mean and deviation of the training domains together.
+        hidden: units of the head on features.
+        device, workers, limit: where, with how many decoding threads, and on how many samples of each domain.
+        progress: called with what is done, what there is in all, and words.
+        say: called with sentences for the user.
+
+    Example:
+        >>> import tempfile
+        >>> from hardsight.adapt.domains import Features
+        >>> rng = np.random.default_rng(0)
+        >>> labels = np.arange(90) % 3
+        >>> features = Features(
+        ...     (np.eye(3)[labels] * 3 + rng.normal(size=(90, 3))).astype(np.float32), labels, [str(i) for i in range(90)],
+        ...     None, np.array(["a", "b", "c"])[np.arange(90) // 30],
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = run(features, folder, losses="softmax,avh", epochs=2, hidden=8)
+        >>> done.accuracy.column("loss").to_pylist()
+        ['softmax', 'avh']
+    """
+    names = _losses(losses)
+    settings = Settings(
+        losses=names,
+        loss_options=_options(names, loss_options or {}, epochs),
+        scales=tuple(float(scale) for scale in scales),
+        seeds=read_seeds(seeds),
+        epochs=epochs,
+        batch_size=batch_size,
+        selection=selection,
+        held_out=held_out,
+        standardize=standardize,
+        hidden=hidden,
+        lr=lr,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        augment=augment,
+    )
+    opened, _ = open_domain(data)
+    domains = _checked_domains(opened)
+    if limit is not None:
+        opened = _limited(opened, domains, limit)
+    asked = {"model": model, "options": dict(model_options or {}), "weights": weights, "pretrained": pretrained}
+    work = _Work(settings, opened, domains, asked, size, torch_device(device), workers or num_threads(), say or _silent)
+    arguments = {**settings.as_dict(), "device": work.device.type, "domains": domains, "size": size}
+    arguments |= {"model": None if model is None else str(model)[:200], "model_options": asked["options"]}
+    directory = Run(Path(output), "hardsight generalize", arguments, {"data": work.fingerprint()})
+    if directory.complete:
+        work.say(f"{output} is complete already")
+        return _read(Path(output))
+    with directory.only_writer(), torch.random.fork_rng(devices=[]):
+        results = work.all(directory.directory, progress)
+        written = []
+        for name, make in (
+            ("accuracy", tables.accuracy_table), ("differences", tables.difference_table), ("epochs", tables.epoch_table)
+        ):  # fmt: skip
+            write_table(make(results), directory.directory / f"{name}.parquet")
+            written.append(directory.directory / f"{name}.parquet")
+        parts = sorted(directory.directory.rglob("epochs.json"))
+        counts = {loss: float(results.reached(loss, tables.AVERAGE).mean()) for loss in results.losses}
+        scales_used = {f"{loss} without {domain}": scale for (loss, domain), scale in results.scales.items()}
+        directory.finish([*parts, *written], {"accuracy": counts, "selection": selection, "scales": scales_used})
+    return _read(Path(output))
+
+
+@dataclass
+class _Work:
+    settings: Settings
+    data: Data
+    domains: list[str]
+    asked: dict[str, Any]
+    size: int | None
+    device: torch.device
+    workers: int
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        column = domain_column(self.data)
+        assert column is not None
+        self.number = np.array([self.domains.index(str(name)) for name in column])  # (n,) domain of each sample
+        self.c = num_classes(self.data)
+        if self.c < 2:
+            raise InputError(f"there must be at least two classes, the data has {self.c}.")
+        if isinstance(self.data, Features):
+            if self.asked["model"] is not None or self.size is not None or self.settings.augment != "none":
+                raise InputError("model, size and augment are for images; features get a head of `hidden` units.")
+            self.images: ImageInputs | None = None
+        else:
+            if self.asked["model"] is None:
+                raise InputError("images need a model: cnn10, timm:NAME, or a run that hardsight trained.")
+            preprocessing = sized(self._network(0).preprocessing, self.data, self.size)
+            self.images = ImageInputs(self.data, preprocessing, workers=self.workers)
+
+    def fingerprint(self) -> dict[str, Any]:
+        if isinstance(self.data, Features):
+            return {**ArrayInputs(self.data.values, self.data.labels, self.data.ids).fingerprint(), "domains": self.domains}
+        return self.data.fingerprint()
+
+    def all(self, folder: Path, progress: Callable[[int, int, str], None] | None) -> tables.Results:
+        s, found, scales, at = self.settings, {}, {}, 0
+        total = len(s.losses) * len(self.domains) * len(s.seeds) * s.epochs
+        for unseen, domain in enumerate(self.domains):
+            left = [i for i in range(len(self.domains)) if i != unseen]
+            inputs = self._inputs(left)
+            for loss in s.losses:
+                if self._scaled(loss):
+                    scales[loss, domain] = self._scale(folder / domain / loss, loss, left, inputs)
+                    self.say(f"{loss} without {domain}: scale {scales[loss, domain]:g}")
+                for seed in s.seeds:
+                    place = folder / domain / loss / f"seed={seed}"
+
+                    def report(epoch: int, at: int = at, loss: str = loss, domain: str = domain, seed: int = seed) -> None:
+                        if progress is not None:
+                            progress(at + epoch, total, f"{loss}  without {domain}  seed {seed}")
+
+                    fold = folded(inputs, self.number, unseen, left, s.held_out, seed)
+                    found[loss, domain, seed] = self._one(place, fold, loss, scales.get((loss, domain)), seed, report)
+                    reached = chosen_epoch(found[loss, domain, seed], s.selection)
+                    self.say(f"{loss} without {domain}  seed {seed}  {100 * reached['test']:.2f} % (epoch {reached['epoch']})")
+                    at += s.epochs
+        return tables.Results(found, scales, list(s.losses), self.domains, list(s.seeds), s.selection)
+
+    def _one(
+        self, place: Path, fold: Fold, loss: str, scale: float | None, seed: int, report: Callable[[int], None]
+    ) -> list[dict[str, Any]]:
+        """One training; read, if it is complete."""
+        done = place / "epochs.json"
+        if done.is_file():
+            return json.loads(done.read_text("utf-8"))
+        history = train(fold, self._student(fold, loss, scale, seed), self.settings, seed, self.device, place, report)
+        place.mkdir(parents=True, exist_ok=True)
+        write_json(done, history)
+        for left in (*place.glob("*.safetensors"), *place.glob("epoch=*.json")):
+            left.unlink()
+        return history
+
+    def _scaled(self, loss: str) -> bool:
+        """Whether a scale is to be chosen for a loss."""
+        name, _ = parts_of(loss)
+        return bool(self.settings.scales) and "scale" in options_of(LOSSES[name][1]) and "scale" not in self._given(loss)
+
+    def _scale(self, place: Path, loss: str, left: list[int], inputs: Inputs) -> float:
+        """The scale that does best on each training domain when trained on the other ones."""
+        done = place / "scale.json"
+        if done.is_file():
+            return float(json.loads(done.read_text("utf-8"))["scale"])
+        seed, means = self.settings.seeds[0], {}
+        for scale in self.settings.scales:
+            reached = []
+            for inner in left:
+                fold = folded(inputs, self.number, inner, [i for i in left if i != inner], self.settings.held_out, seed)
+                history = train(fold, self._student(fold, loss, scale, seed), self.settings, seed, self.device, None, _nothing)
+                reached.append(chosen_epoch(history, "validation")["test"])  # of a training domain
+            means[scale] = float(np.mean(reached))
+        best = max(means, key=lambda scale: means[scale])
+        place.mkdir(parents=True, exist_ok=True)
+        write_json(done, {"scale": best, "accuracy": {str(scale): mean for scale, mean in means.items()}})
+        return best
+
+    def _student(self, fold: Fold, loss: str, scale: float | None, seed: int) -> Student:
+        name, per_domain = parts_of(loss)
+        options = {**self._given(loss), **({} if scale is None else {"scale": scale})}
+        rows = fold.train[np.linspace(0, len(fold.train) - 1, min(FOUND_BY, len(fold.train))).astype(int)]
+        sample = torch.from_numpy(next(iter(fold.inputs.batches([rows]))).inputs)
+        torch.manual_seed(int(np.random.default_rng([seed, START]).integers(2**31)))
+        heads = len(np.unique(fold.domains[fold.train])) if per_domain else 0
+        return Student(self._network(int(sample[0].numel())), sample, name, options, self.c, len(fold.train), heads)
+
+    def _given(self, loss: str) -> dict[str, Any]:
+        return self.settings.loss_options.get(loss, {})
+
+    def _inputs(self, left: list[int]) -> Inputs:
+        """All samples as the network takes them; of features, standardised by the training domains alone."""
+        if self.images is not None:
+            return self.images
+        assert isinstance(self.data, Features)
+        values = self.data.values
+        if self.settings.standardize:
+            seen = values[np.isin(self.number, left)]
+            values = standards(seen, seen, "source")[0](values)
+        return ArrayInputs(values, self.data.labels, self.data.ids)
+
+    def _network(self, num_inputs: int) -> Trainable:
+        if isinstance(self.data, Features):
+            options = {"num_inputs": num_inputs, "num_features": self.settings.hidden}
+            return open_trainable("feature_head", self.c, options=options)
+        weights = None if self.asked["weights"] is None else Path(self.asked["weights"])
+        return open_trainable(
+            self.asked["model"], self.c, options=self.asked["options"], weights=weights, pretrained=self.asked["pretrained"]
+        )
+
+
+def _losses(losses: Any) -> tuple[str, ...]:
+    """Names of losses, with `drm` and `drm+LOSS` for one head per domain."""
+    found = []
+    for text in losses.split(",") if isinstance(losses, str) else losses:
+        name = str(text).strip().lower()
+        if name == DRM:
+            found.append(DRM)
+        elif name.startswith(f"{DRM}+"):
+            found.append(f"{DRM}+{loss_name(name.removeprefix(f'{DRM}+'))}")
+        else:
+            found.append(loss_name(name))
+    return tuple(found)
+
+
+def _options(names: Sequence[str], given: Mapping[str, Mapping[str, Any]], epochs: int) -> dict[str, dict[str, Any]]:
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise InputError(f"options are given for {unknown[0]}, which is not among the losses {', '.join(names)}.")
+    return {name: with_defaults(parts_of(name)[0], given.get(name, {}), epochs) for name in names}
+
+
+def _checked_domains(data: Data) -> list[str]:
+    names = domain_names(data)
+    if len(names) < 3:
+        held = ", ".join(names) or "none"
+        raise InputError(f"leaving a domain out takes three or more, so that two are left; the data's domain column has {held}.")
+    if any("/" in name or name in (".", "..") for name in names):
+        raise InputError("a domain's name becomes a folder: it must not hold a slash.")
+    column, labels = domain_column(data), labels_of(data)
+    assert column is not None
+    for name in names:
+        if not ((column == name) & (labels >= 0)).any():
+            raise InputError(f"the domain {name} has no labeled sample.")
+    return names
+
+
+def _limited(data: Data, domains: list[str], limit: int) -> Data:
+    """At most so many samples of each domain, spread over it."""
+    column = domain_column(data)
+    rows = [np.flatnonzero(column == name) for name in domains]
+    picked = [some if len(some) <= limit else some[np.arange(limit) * len(some) // limit] for some in rows]
+    return data.take(np.concatenate(picked))
+
+
+def _read(directory: Path) -> Generalized:
+    return Generalized(
+        directory, *(pq.read_table(directory / f"{name}.parquet") for name in ("accuracy", "differences", "epochs"))
+    )
+
+
+def _silent(sentence: str) -> None:
+    pass
+
+
+def _nothing(epoch: int) -> None:
+    pass

@@ -1,0 +1,67 @@
+"""The loss of self-training against label smoothing, gradients by formula, and one normaliser."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+
+from hardsight.adapt.objective import self_training_loss  # noqa: E402
+
+
+def batch(b: int = 7, c: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(b, c, generator=generator), torch.randint(0, c, (b,), generator=generator)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0])
+def test_mrkld_is_one_plus_alpha_times_smoothed_cross_entropy(alpha: float) -> None:
+    logits, labels = batch()
+    ours = self_training_loss(logits, F.one_hot(labels, 5).float(), torch.ones(7, dtype=torch.bool), alpha)
+    # torch smooths by epsilon spread over all classes: (1 - e) y + e / c, and alpha / (1 + alpha) is that e
+    smoothed = F.cross_entropy(logits, labels, label_smoothing=alpha / (1 + alpha))
+    assert ours.item() == pytest.approx((1 + alpha) * smoothed.item(), rel=1e-5)
+
+
+def test_the_regulariser_pulls_by_p_minus_one_over_c_and_alpha_counts_once() -> None:
+    logits, labels = batch(1)
+    one_hot, target = F.one_hot(labels, 5).float(), torch.ones(1, dtype=torch.bool)
+    logits.requires_grad_()
+    with_it = torch.autograd.grad(self_training_loss(logits, one_hot, target, 0.1), logits)[0]
+    without = torch.autograd.grad(self_training_loss(logits, one_hot, target, 0.0), logits)[0]
+    expected = 0.1 * (torch.softmax(logits, 1) - 1 / 5)
+    assert torch.allclose(with_it - without, expected, atol=1e-6)
+
+
+def test_source_samples_are_not_regularised() -> None:
+    logits, labels = batch()
+    one_hot = F.one_hot(labels, 5).float()
+    assert self_training_loss(logits, one_hot, torch.zeros(7, dtype=torch.bool), 5.0).item() == pytest.approx(
+        F.cross_entropy(logits, labels).item(), rel=1e-6
+    )
+
+
+def test_samples_without_a_label_neither_count_nor_pull() -> None:
+    logits, labels = batch()
+    one_hot = F.one_hot(labels, 5).float()
+    one_hot[3:] = 0
+    target = torch.tensor([False, True, True, True, True, True, True])
+    logits.requires_grad_()
+    loss = self_training_loss(logits, one_hot, target, 0.1)
+    alone = self_training_loss(logits[:3], one_hot[:3], target[:3], 0.1)
+    assert loss.item() == pytest.approx(alone.item())  # one normaliser: the labeled ones, three
+    gradient = torch.autograd.grad(loss, logits)[0]
+    assert (gradient[3:] == 0).all() and (gradient[:3] != 0).any()
+
+
+def test_nothing_labeled_is_nothing_lost() -> None:
+    logits, _ = batch()
+    assert self_training_loss(logits, torch.zeros(7, 5), torch.ones(7, dtype=torch.bool), 0.1).item() == 0
+
+
+def test_soft_labels_are_cross_entropy_of_distributions() -> None:
+    logits, _ = batch()
+    soft = torch.softmax(torch.randn(7, 5, generator=torch.Generator().manual_seed(1)), 1)
+    ours = self_training_loss(logits, soft, torch.ones(7, dtype=torch.bool))
+    assert ours.item() == pytest.approx(F.cross_entropy(logits, soft).item(), rel=1e-6)

@@ -1,0 +1,301 @@
+"""Self-training end to end on small features and images: what it reaches, writes, refuses, and how it survives a kill."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from hardsight import Snapshot  # noqa: E402
+from hardsight.adapt import loop, run, select_pseudo_labels  # noqa: E402
+from hardsight.adapt.comparison import paired_difference  # noqa: E402
+from hardsight.adapt.domains import domain_names, open_domain  # noqa: E402
+from hardsight.adapt.measures import class_accuracies, mean_accuracy  # noqa: E402
+from hardsight.adapt.settings import Portions  # noqa: E402
+from hardsight.adapt.standard import standards  # noqa: E402
+from hardsight.adapt.tables import Results, difference_table  # noqa: E402
+from hardsight.errors import RunError  # noqa: E402
+
+METHODS = ("source", "cbst", "crst", "cbst+avh")
+
+
+def domains(shift: float = 1.2, n: int = 120, d: int = 8, c: int = 3) -> tuple[Any, Any, np.ndarray]:
+    """Two clouds of features with the same classes; the second is stretched and turned a little."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(n) % c
+    centres = rng.normal(size=(c, d)) * 1.5
+    there = centres[labels] + rng.normal(size=(n, d))
+    turn = np.eye(d) + 0.25 * rng.normal(size=(d, d))
+    here = (centres[labels] + rng.normal(size=(n, d))) @ turn * 2 + shift
+    return there.astype(np.float32), here.astype(np.float32), labels
+
+
+QUICK: dict[str, Any] = {"rounds": 3, "epochs": 1, "source_epochs": 4, "hidden": 16, "batch_size": 32, "lr": 0.05}
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Every file but those that hold times."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("run.json", "start.json", ".lock")
+    }
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    there, here, labels = domains()
+    folder = tmp_path_factory.mktemp("adapt") / "run"
+    return run((there, labels), (here, labels), folder, methods=METHODS, seeds=2, **QUICK), (there, here, labels)
+
+
+def test_a_run_holds_all_tables_and_figures(compared: Any) -> None:
+    done, _ = compared
+    assert done.accuracy.column("method").to_pylist() == list(METHODS)
+    assert {"class 0", "class 0 std", "accuracy", "accuracy std", "oracle_accuracy"} <= set(done.accuracy.column_names)
+    assert len(done.rounds) == 2 * (1 + 3 * 3)
+    assert done.selection.column("method").to_pylist() == ["cbst", "crst", "cbst+avh"]
+    told = done.selection.to_pylist()[0]
+    assert 0 < told["true_positive_rate"] <= 1 and told["avc"] > 1 / 3 > told["avh"]  # sure samples: AVC above, AVH below 1/c
+    pairs = [(row["method"], row["against"]) for row in done.differences.to_pylist()]
+    assert pairs == [(one, other) for i, one in enumerate(METHODS) for other in METHODS[:i]]
+    for name in ("report.html", "figures/accuracy-source-to-target.png", "run.json", "accuracy.parquet"):
+        assert (done.directory / name).is_file(), name
+    page = (done.directory / "report.html").read_text("utf-8")
+    assert "data:image/png;base64" in page and "cbst+avh" in page
+
+
+def test_the_headline_is_the_last_round_and_the_best_is_the_oracle(compared: Any) -> None:
+    done, _ = compared
+    rounds = [row for row in done.rounds.to_pylist() if row["method"] == "cbst"]
+    last = [row["accuracy"] for row in rounds if row["round"] == 3]
+    best = [max(row["accuracy"] for row in rounds if row["seed"] == seed) for seed in (0, 1)]
+    row = next(row for row in done.accuracy.to_pylist() if row["method"] == "cbst")
+    assert row["accuracy"] == pytest.approx(np.mean(last)) and row["accuracy std"] == pytest.approx(np.std(last, ddof=1))
+    assert row["oracle_accuracy"] == pytest.approx(np.mean(best))
+    counts = json.loads((done.directory / "run.json").read_text("utf-8"))["counts"]
+    assert counts["accuracy"]["source-to-target"]["cbst"] == pytest.approx(np.mean(last))
+
+
+def test_pseudo_labels_of_a_round_are_those_of_the_rule(compared: Any) -> None:
+    """Recomputed from the saved source model: the first round's table is what select_pseudo_labels says."""
+    from safetensors.torch import load_file
+
+    done, (there, here, labels) = compared
+    folder = done.directory / "source-to-target" / "seed=1"
+    state = load_file(folder / "source" / "state.safetensors")
+    ours, theirs = standards(there, here, "domain")
+    x = torch.from_numpy(theirs(here))
+    features = torch.relu(x @ state["network.hidden.weight"].T + state["network.hidden.bias"]).numpy()
+    weight, bias = state["last.weight"].numpy(), state["last.bias"].numpy()
+    for method in ("cbst", "cbst+avh"):
+        chosen = select_pseudo_labels(features @ weight.T + bias, features, weight, 0.2, method)
+        table = pq.read_table(folder / method / "round=01.parquet")
+        assert table.column("kept").to_pylist() == chosen.kept.tolist()
+        assert table.column("pseudo_label").to_pylist() == [k if k >= 0 else None for k in chosen.labels.tolist()]
+        assert table.column("why").to_pylist() == chosen.why.tolist()
+
+
+def test_standardising_each_domain_undoes_a_shift_and_the_model_takes_raw_features(compared: Any, tmp_path: Path) -> None:
+    from hardsight.models.opening import open_model
+
+    done, (_, here, labels) = compared
+    row = next(row for row in done.accuracy.to_pylist() if row["method"] == "cbst+avh")
+    assert row["accuracy"] > 0.8
+    folder = done.directory / "source-to-target" / "seed=0" / "cbst+avh"
+    model = open_model(folder)
+    model.check(here[:16])
+    _, logits = model(here)
+    last = json.loads((folder / "rounds.json").read_text("utf-8"))[-1]
+    assert mean_accuracy(class_accuracies(labels, logits.argmax(1), 3)) == pytest.approx(last["accuracy"])
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, here, labels = domains()
+    options = {**QUICK, "methods": ("cbst", "crst"), "ema": 0.9}
+    whole = run((there, labels), (here, labels), tmp_path / "whole", **options)
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    real, calls = loop.SelfTraining._epoch, [0]
+
+    def killed(self: Any, *args: Any) -> None:
+        calls[0] += 1
+        if calls[0] in (3, 8, 9):  # in the source model, in a method's third round, and at once again
+            raise KeyboardInterrupt
+        real(self, *args)
+
+    monkeypatch.setattr(loop.SelfTraining, "_epoch", killed)
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            run((there, labels), (here, labels), tmp_path / "killed", **options)
+    done = run((there, labels), (here, labels), tmp_path / "killed", **options)
+    assert calls[0] == 4 + 2 * 3 + 3  # nothing was trained twice: every kill cost the epoch it fell into
+    assert contents(done.directory) == contents(whole.directory)
+
+
+def test_a_complete_run_is_read_and_another_one_refused(compared: Any) -> None:
+    done, (there, here, labels) = compared
+    said: list[str] = []
+    again = run((there, labels), (here, labels), done.directory, methods=METHODS, seeds=2, say=said.append, **QUICK)
+    assert again.accuracy.equals(done.accuracy) and "complete already" in said[0]
+    with pytest.raises(RunError, match="rounds was 3 and is 4"):
+        run((there, labels), (here, labels), done.directory, methods=METHODS, seeds=2, **{**QUICK, "rounds": 4})
+    with pytest.raises(RunError, match="other inputs"):
+        run((there, labels), (here + 1, labels), done.directory, methods=METHODS, seeds=2, **QUICK)
+
+
+def test_target_labels_change_nothing_but_the_report(compared: Any, tmp_path: Path) -> None:
+    done, (there, here, labels) = compared
+    blind = run((there, labels), (here, np.full(len(here), -1)), tmp_path / "blind", methods=METHODS, seeds=2, **QUICK)
+    for method in METHODS[1:]:
+        path = Path("source-to-target") / "seed=0" / method
+        one, other = (pq.read_table(run_.directory / path / "round=03.parquet") for run_ in (done, blind))
+        assert one.column("pseudo_label").equals(other.column("pseudo_label"))
+        assert (done.directory / path / "head.safetensors").read_bytes() == (
+            blind.directory / path / "head.safetensors"
+        ).read_bytes()
+    assert len(blind.accuracy) == 0
+    assert json.loads((blind.directory / "run.json").read_text("utf-8"))["counts"]["accuracy"] == {"source-to-target": {}}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"relabel": True, "epochs": 2}, {"ema": 0.9}, {"schedule": "cosine"}, {"standardize": "none"},
+        {"standardize": "source"}, {"balance": False, "source_portion": "0.5:0.1:0.8"},
+        {"optimizer": "sgd", "lr": 0.05}, {"methods": "avc"}, {"methods": "threshold"}, {"methods": "cbst+norm"},
+        {"methods": "crst-lrent", "rule": "segmentation"}, {"methods": "crst-mrkld"}, {"group_by": "label"},
+    ],
+)  # fmt: skip
+def test_every_option_runs(options: dict[str, Any], tmp_path: Path) -> None:
+    there, here, labels = domains()
+    done = run((there, labels), (here, labels), tmp_path / "run", **{**QUICK, "rounds": 2, **options})
+    assert done.rounds.column("accuracy").to_pylist()[-1] > 0.4
+
+
+def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    there, here, labels = domains()
+    np.savez(
+        tmp_path / "both.npz", features=np.concatenate([there, here]), labels=np.concatenate([labels, labels]),
+        domains=np.repeat([0, 1], len(labels)), domain_names=["day", "night"], class_names=["a", "b", "c"],
+    )  # fmt: skip
+    data, name = open_domain(str(tmp_path / "both.npz"))
+    assert domain_names(data) == ["day", "night"] and name == "both"
+    words = ("--rounds", 2, "--epochs", 1, "--source-epochs", 2, "--hidden", 8)
+    done = cli("adapt", tmp_path / "both.npz", "-o", tmp_path / "all", "--methods", "source,cbst", *words)
+    assert done.code == 0, done.err
+    assert "day-to-night" in done.out and "all pairs" in done.out and "best (oracle)" in done.out
+    one = cli(
+        "adapt",
+        f"{tmp_path}/both.npz:day",
+        f"{tmp_path}/both.npz:night",
+        "-o",
+        tmp_path / "one",
+        "--methods",
+        "source,cbst",
+        *words,
+    )
+    assert one.code == 0, one.err
+    both = pq.read_table(tmp_path / "all" / "accuracy.parquet").to_pylist()
+    alone = pq.read_table(tmp_path / "one" / "accuracy.parquet").to_pylist()
+    assert both[:2] == alone
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["both.npz:noon", "both.npz:day"], "no domain 'noon'; it has day, night"),
+        (["both.npz:day", "missing.npz"], "missing.npz"),
+        (["both.npz:day", "both.npz:night", "--method", "cbts"], "Did you mean cbst"),
+        (["both.npz:day", "both.npz:night", "--portion", "2"], "portion is written start:step:stop"),
+        (["both.npz:day", "both.npz:night", "--model", "lenet"], "model is for images"),
+        (["both.npz:day", "both.npz:night", "--ema", "1"], "ema must be 0"),
+        (["unlabeled.npz", "both.npz:day"], "the source has no labels"),
+        (["both.npz:day", "narrow.npz"], "source features have 8 columns, target features 2"),
+        (["narrow.npz"], "needs a domain column with at least two domains"),
+        (["digits", "digits", "--method", "cbst"], "images need a model"),
+    ],
+)
+def test_bad_input_is_one_line_and_no_output(
+    words: list[str], message: str, tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    there, _, labels = domains()
+    np.savez("both.npz", features=there, labels=labels, domain=np.array(["day", "night"])[labels % 2])
+    np.savez("unlabeled.npz", features=there)
+    np.savez("narrow.npz", features=there[:, :2], labels=labels)
+    done = cli("adapt", *words, "-o", "out")
+    assert done.code == 2 and message in done.err and done.err.count("\n") == 1
+    assert done.out == "" and not Path("out").exists()
+
+
+def test_classes_are_matched_by_name() -> None:
+    there, here, labels = domains()
+    source = Snapshot(there, None, labels, class_names=["cat", "dog", "owl"])
+    turned = Snapshot(here, None, 2 - labels, class_names=["owl", "dog", "cat"])
+    from hardsight.adapt.domains import in_classes_of
+
+    found = in_classes_of(open_domain(turned)[0], open_domain(source)[0])
+    assert found.labels.tolist() == labels.tolist()  # type: ignore[union-attr]
+
+
+def test_portions_are_used_before_they_grow() -> None:
+    growing = Portions.read("0.2:0.05:0.5", "portion")
+    assert [round(growing.at(number), 2) for number in (1, 2, 7, 8, 20)] == [0.2, 0.25, 0.5, 0.5, 0.5]
+    assert Portions.read(0.3, "portion").at(9) == 0.3
+
+
+def test_standard_is_undone_by_folding() -> None:
+    there, here, _ = domains()
+    rng = np.random.default_rng(1)
+    _, theirs = standards(there, here, "domain")
+    assert theirs(here).mean(0) == pytest.approx(np.zeros(8), abs=1e-5)
+    assert theirs(here).std(0) == pytest.approx(np.ones(8), abs=1e-5)
+    weight, bias = rng.normal(size=(4, 8)), rng.normal(size=4)
+    folded, shifted = theirs.folded(weight, bias)
+    assert here @ folded.T + shifted == pytest.approx(theirs(here) @ weight.T + bias, abs=1e-3)
+
+
+def test_paired_differences_are_those_of_a_t_test() -> None:
+    from scipy import stats
+
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=6), rng.normal(size=6)
+    found = paired_difference(one, other)
+    expected = stats.ttest_rel(one, other).confidence_interval()
+    assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
+    assert paired_difference([0.5], [0.4]).low is None
+
+
+def test_pooled_differences_are_over_pairs() -> None:
+    def entry(accuracy: float) -> list[dict[str, Any]]:
+        return [{"round": 1, "accuracy": accuracy, "class_accuracy": [accuracy]}]
+
+    reached = {("a", "cbst"): [0.6, 0.8], ("b", "cbst"): [0.9, 0.9], ("a", "source"): [0.5, 0.5], ("b", "source"): [0.6, 0.6]}
+    rounds = {
+        (pair, method, seed): entry(reached[pair, method][seed])
+        for pair in "ab"
+        for method in ("source", "cbst")
+        for seed in (0, 1)
+    }
+    table = difference_table(Results(rounds, ["x"])).to_pylist()
+    assert [row["pair"] for row in table] == ["a", "b", "all pairs"]
+    assert table[-1]["difference"] == pytest.approx((0.2 + 0.3) / 2) and table[-1]["count"] == 2
+    assert table[1]["low"] == pytest.approx(0.3)
+
+
+def test_images_with_a_trained_model_and_thumbnails(tmp_path: Path) -> None:
+    done = run(
+        "digits:train", "digits:test", tmp_path / "run", methods="source,cbst+avh", model="hardsight.models.digits:DigitsCNN",
+        rounds=2, epochs=1, source_epochs=12, limit=400, augment="none", lr=2e-3, batch_size=32,
+    )  # fmt: skip
+    reached = dict(zip(done.accuracy.column("method").to_pylist(), done.accuracy.column("accuracy").to_pylist(), strict=True))
+    assert reached["cbst+avh"] > 0.7
+    assert list((done.directory / "figures").glob("only-cbst-avh-*.png"))

@@ -1,0 +1,385 @@
+"""Thresholds and pseudo-labels: cases by hand, the laws of the methods, plain loops, and bad inputs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from hardsight.adapt import METHODS, PseudoLabels, class_thresholds, select_pseudo_labels
+from hardsight.adapt.selection import WHY
+from hardsight.errors import InputError
+from hardsight.geometry import angles
+from hardsight.head import Head
+from hardsight.scores import SCORES
+
+RULES = ("classification", "segmentation")
+EVERY_METHOD = [*METHODS, *(f"cbst+{name}" for name, one in SCORES.items() if one.needs != "dynamics")]
+
+
+def world(seed: int = 0, n: int = 200, c: int = 4, d: int = 6, sharp: float = 2.0) -> tuple[np.ndarray, np.ndarray, Head]:
+    """Random logits, features and head that belong together."""
+    rng = np.random.default_rng(seed)
+    head = Head("linear", rng.normal(size=(c, d)), bias=rng.normal(size=c))
+    features = sharp * rng.normal(size=(n, d))
+    return head.logits(features), features, head
+
+
+def probs(logits: np.ndarray) -> np.ndarray:
+    return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
+
+
+# ---- thresholds ----
+
+
+@pytest.mark.parametrize(
+    ("rule", "n", "portion", "kept"),
+    [
+        ("classification", 10, 0.2, 1), ("segmentation", 10, 0.2, 2),
+        ("classification", 3, 0.2, 0), ("segmentation", 3, 0.2, 0),
+        ("classification", 1, 0.9, 0), ("segmentation", 1, 0.9, 0),
+        ("classification", 1, 1.0, 0), ("segmentation", 1, 1.0, 1),
+        ("classification", 100, 0.5, 49), ("segmentation", 100, 0.5, 50),
+        ("classification", 100, 0.0, 0), ("segmentation", 100, 0.0, 0),
+        ("classification", 101, 0.29, 29), ("segmentation", 100, 0.29, 29),
+        ("classification", 100, 1.0, 99), ("segmentation", 100, 1.0, 100),
+        ("classification", 0, 0.5, 0), ("segmentation", 0, 0.5, 0),
+    ],
+)  # fmt: skip
+def test_how_many_each_rule_keeps(rule: Any, n: int, portion: float, kept: int) -> None:
+    confidence = np.random.default_rng(n).permutation(np.linspace(0.5, 0.99, n))
+    found = class_thresholds(confidence, np.zeros(n, int), portion, rule, num_classes=1)
+    above = confidence > found[0] if rule == "classification" else confidence >= found[0]
+    assert above.sum() == kept
+
+
+def test_thresholds_are_ranked_within_the_predicted_class() -> None:
+    confidence = [0.9, 0.5, 0.8, 0.6, 0.7, 0.95]
+    predicted = [0, 0, 0, 2, 2, 2]  # class 0: .9 .8 .5, class 2: .95 .7 .6; class 1 and 3 never
+    assert class_thresholds(confidence, predicted, 0.5, num_classes=4).tolist() == [0.8, 1.0, 0.7, 1.0]
+    assert class_thresholds(confidence, predicted, 0.7, "segmentation", num_classes=4).tolist() == [0.8, 1.0, 0.7, 1.0]
+    assert class_thresholds(confidence, predicted, 0.5, num_classes=4, empty=np.inf)[1] == np.inf
+
+
+def test_rows_that_say_nothing_are_not_counted() -> None:
+    confidence = [0.9, np.nan, 0.8, 0.99, 0.7]
+    assert class_thresholds(confidence, [0, 0, 0, -1, 0], 0.5).tolist() == [0.8]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3)), max_size=40), st.floats(0, 1), st.sampled_from(RULES))
+def test_thresholds_are_those_of_a_sorted_list(rows: list[tuple[float, int]], portion: float, rule: Any) -> None:
+    found = class_thresholds([row[0] for row in rows], np.array([row[1] for row in rows], int), portion, rule, num_classes=4)
+    for k in range(4):
+        ranked = sorted((value for value, own in rows if own == k), reverse=True)
+        n = len(ranked)
+        at = math.floor((n - 1) * portion + 1e-9) if rule == "classification" else math.floor(n * portion + 1e-9) - 1
+        assert found[k] == (ranked[at] if n and at >= 0 else 1.0)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0, 1), st.floats(0, 1))
+def test_a_larger_portion_never_raises_a_threshold(values: list[float], one: float, other: float) -> None:
+    low, high = sorted([one, other])
+    for rule in RULES:
+        first = class_thresholds(values, np.zeros(len(values), int), low, rule)  # type: ignore[arg-type]
+        assert class_thresholds(values, np.zeros(len(values), int), high, rule) <= first  # type: ignore[arg-type]
+
+
+def test_equal_confidences_at_the_threshold() -> None:
+    ones, zeros = np.ones(10), np.zeros(10, int)
+    assert (ones > class_thresholds(ones, zeros, 0.5)).sum() == 0
+    assert (ones >= class_thresholds(ones, zeros, 0.5, "segmentation")).sum() == 10
+
+
+# ---- CBST ----
+
+
+def plain_cbst(logits: np.ndarray, portion: float) -> tuple[list[int], list[bool]]:
+    """The published rule, one sample at a time."""
+    p = probs(logits)
+    n, c = p.shape
+    limits = []
+    for k in range(c):
+        ranked = sorted((p[i].max() for i in range(n) if p[i].argmax() == k), reverse=True)
+        limits.append(ranked[math.floor((len(ranked) - 1) * portion)] if ranked else 1.0)
+    labels = [int(np.argmax(p[i] / limits)) for i in range(n)]
+    return labels, [bool(p[i][k] / limits[k] > 1) for i, k in enumerate(labels)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cbst_is_the_published_rule(seed: int) -> None:
+    logits, _, _ = world(seed)
+    chosen = select_pseudo_labels(logits, portion=0.3, method="cbst")
+    labels, kept = plain_cbst(logits, 0.3)
+    assert chosen.proposed.tolist() == labels
+    assert chosen.kept.tolist() == kept
+    assert chosen.labels.tolist() == [k if keep else -1 for k, keep in zip(labels, kept, strict=True)]
+
+
+def test_cbst_by_hand_moves_a_sample_to_the_class_with_the_low_threshold() -> None:
+    p = np.array([[0.98, 0.02], [0.90, 0.10], [0.55, 0.45], [0.46, 0.54], [0.60, 0.40], [0.49, 0.51]])
+    chosen = select_pseudo_labels(np.log(p), portion=0.6, method="cbst")
+    # class 0: .98 .90 .60 .55, index floor(3 * .6) = 1 -> .90; class 1: .54 .51, index floor(.6) = 0 -> .54
+    assert chosen.thresholds == pytest.approx([0.90, 0.54])
+    # .45/.54 > .55/.90: sample 2 is predicted 0 and proposed 1
+    assert chosen.proposed.tolist() == [0, 0, 1, 1, 1, 1]
+    assert chosen.predicted.tolist() == [0, 0, 0, 1, 0, 1]
+    assert chosen.labels.tolist() == [0, -1, -1, -1, -1, -1]
+    assert chosen.why.tolist() == ["kept", WHY[1], WHY[2], WHY[2], WHY[2], WHY[2]]
+    assert chosen.counts.tolist() == [1, 0]
+
+
+def test_a_class_never_predicted_is_never_chosen() -> None:
+    logits, _, _ = world(1)
+    logits[:, 2] = logits.min() - 5
+    for method in ("cbst", "crst-mrkld", "crst"):
+        chosen = select_pseudo_labels(logits, portion=0.9, method=method)
+        assert chosen.thresholds[2] == 1
+        assert (chosen.proposed != 2).all()
+
+
+def test_saturated_probabilities_are_still_told_apart() -> None:
+    gaps = np.arange(60.0, 160.0, 10.0)  # every softmax is exactly 1.0, in float64 too
+    logits = np.stack([gaps, np.zeros(10)], axis=1).astype(np.float32)
+    assert (probs(logits.astype(np.float64))[:, 0] == 1).all()
+    chosen = select_pseudo_labels(logits, portion=0.5, method="cbst")
+    assert np.flatnonzero(chosen.kept).tolist() == [6, 7, 8, 9]
+    tied = select_pseudo_labels(np.tile(logits[:1], (10, 1)), portion=0.5, method="cbst")
+    assert not tied.kept.any()
+    tied = select_pseudo_labels(np.tile(logits[:1], (10, 1)), portion=0.5, method="cbst", rule="segmentation")
+    assert tied.kept.all()
+
+
+# ---- CRST ----
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.25, 1.0, 4.0])
+def test_lrent_short_form_is_the_long_form(alpha: float) -> None:
+    logits, _, _ = world(3, sharp=1.0)
+    chosen = select_pseudo_labels(logits, portion=0.3, method="crst-lrent", alpha=alpha)
+    p, limits = probs(logits), chosen.thresholds
+    raw = (p / limits) ** (1 / alpha)
+    soft = raw / raw.sum(1, keepdims=True)
+    cost = (-soft * np.log(p) + alpha * soft * np.log(np.maximum(soft, 1e-300))).sum(1)
+    gain = -(soft * np.log(limits)).sum(1) - cost  # alpha times the log of the short form's sum
+    clear = np.abs(gain) > 1e-9  # at the sample that sets a threshold the two sides are equal but for rounding
+    assert clear.mean() > 0.95
+    assert chosen.kept[clear].tolist() == (gain > 0)[clear].tolist()
+    assert chosen.labels[chosen.kept] == pytest.approx(soft[chosen.kept])
+    assert chosen.labels[chosen.kept].sum(1) == pytest.approx(1)
+    assert (chosen.labels[~chosen.kept] == 0).all()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_lrent_becomes_cbst_as_alpha_vanishes(rule: Any) -> None:
+    logits, _, _ = world(4)
+    hard = select_pseudo_labels(logits, portion=0.4, method="cbst", rule=rule)
+    soft = select_pseudo_labels(logits, portion=0.4, method="crst-lrent", alpha=1e-6, rule=rule)
+    # the samples that set the thresholds have p / lambda = 1 exactly, and the sum is then barely above 1
+    edge = np.isclose(probs(logits)[np.arange(len(logits)), hard.proposed], hard.thresholds[hard.proposed])
+    assert soft.kept[~edge].tolist() == hard.kept[~edge].tolist()
+    both = soft.kept & hard.kept
+    assert soft.labels[both] == pytest.approx(np.eye(4)[hard.labels[both]], abs=1e-6)
+
+
+def test_lrent_with_alpha_one_is_the_reweighted_softmax_and_keeps_more_than_cbst() -> None:
+    logits, _, _ = world(5, sharp=1.0)
+    soft = select_pseudo_labels(logits, portion=0.3, method="crst-lrent", alpha=1.0)
+    raw = probs(logits) / soft.thresholds
+    assert soft.labels[soft.kept] == pytest.approx((raw / raw.sum(1, keepdims=True))[soft.kept])
+    assert soft.kept[select_pseudo_labels(logits, portion=0.3, method="cbst").kept].all()
+
+
+def test_lrent_with_thresholds_of_one_and_alpha_one_is_the_softmax_itself() -> None:
+    logits = np.array([[800.0, 0.0, 0.0], [800.0, 0.0, 0.0], [0.0, 800.0, 0.0], [1.0, 1.0, 800.0]])  # p = 1: thresholds 1
+    soft = select_pseudo_labels(logits, portion=1.0, method="crst-lrent", alpha=1.0, rule="segmentation")
+    assert soft.thresholds.tolist() == [1, 1, 1]
+    assert soft.labels == pytest.approx(probs(logits))
+
+
+def test_mrkld_selects_as_cbst_and_crst_as_lrent() -> None:
+    logits, _, _ = world(6)
+    one, other = (select_pseudo_labels(logits, portion=0.3, method=method) for method in ("cbst", "crst-mrkld"))
+    assert one.labels.tolist() == other.labels.tolist()
+    one, other = (select_pseudo_labels(logits, portion=0.3, method=method) for method in ("crst-lrent", "crst"))
+    assert np.array_equal(one.labels, other.labels)
+
+
+# ---- another score in the place of the probability ----
+
+
+def test_cbst_avh_is_equation_4_one_sample_at_a_time() -> None:
+    logits, features, head = world(7)
+    chosen = select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+avh")
+    labels, _ = plain_cbst(logits, 0.3)
+    left = np.pi - angles(features, head.weight)
+    avc = left / left.sum(1, keepdims=True)
+    p = probs(logits)
+    beta = []
+    for k in range(4):
+        ranked = sorted((avc[i, k] for i in range(len(p)) if p[i].argmax() == k), reverse=True)
+        beta.append(ranked[math.floor((len(ranked) - 1) * 0.3)])
+    assert chosen.thresholds == pytest.approx(beta)
+    assert chosen.proposed.tolist() == labels
+    assert chosen.kept.tolist() == [bool(avc[i, k] > beta[k]) for i, k in enumerate(labels)]
+    assert (chosen.kept != select_pseudo_labels(logits, portion=0.3, method="cbst").kept).any()  # softmax has no say in it
+
+
+def test_cbst_with_confidence_is_cbst() -> None:
+    logits, features, head = world(8)
+    plain = select_pseudo_labels(logits, portion=0.3, method="cbst")
+    assert select_pseudo_labels(logits, portion=0.3, method="cbst+confidence").kept.tolist() == plain.kept.tolist()
+
+
+def test_cbst_avh_reduces_to_cbst_where_avc_orders_as_the_probability() -> None:
+    at = np.deg2rad(np.random.default_rng(0).uniform(1, 89, 100))
+    features = np.stack([np.cos(at), np.sin(at)], axis=1)  # between two classes at right angles: angles sum to 90 degrees
+    head = Head("angular", np.eye(2), scale=7.0)
+    for portion in (0.1, 0.35, 0.8):
+        plain = select_pseudo_labels(None, features, head, portion=portion, method="cbst")
+        avh = select_pseudo_labels(None, features, head, portion=portion, method="cbst+avh")
+        stayed = plain.proposed == plain.predicted  # p / lambda and AVC / beta order alike within the predicted class
+        assert plain.kept[stayed].tolist() == avh.kept[stayed].tolist()
+        assert plain.kept.sum() > 0
+
+
+def test_a_score_that_is_hard_at_its_high_end_is_turned_around() -> None:
+    logits, features, head = world(9)
+    low = select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+loss")
+    high = select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+confidence")
+    assert low.kept.tolist() == high.kept.tolist()
+    assert low.thresholds == pytest.approx(-np.log(high.thresholds))
+
+
+def test_beta_may_be_ranked_among_the_labeled() -> None:
+    logits, features, head = world(10)
+    chosen = select_pseudo_labels(logits, features, head, portion=0.4, method="cbst+avh", group_by="label")
+    left = np.pi - angles(features, head.weight)
+    avc = (left / left.sum(1, keepdims=True))[np.arange(200), chosen.proposed]
+    assert chosen.thresholds == pytest.approx(class_thresholds(avc, chosen.proposed, 0.4))
+    assert (chosen.proposed != chosen.predicted).any()
+
+
+def test_avc_alone_is_cbst_on_angles() -> None:
+    _, features, head = world(11)
+    left = np.pi - angles(features, head.weight)
+    chosen = select_pseudo_labels(None, features, head, portion=0.3, method="avc")
+    same = select_pseudo_labels(np.log(left), portion=0.3, method="cbst")  # softmax of log x is x over its sum
+    assert chosen.labels.tolist() == same.labels.tolist()
+    assert chosen.thresholds == pytest.approx(same.thresholds)
+    assert chosen.predicted.tolist() == angles(features, head.weight).argmin(1).tolist()
+
+
+def test_one_threshold_for_all() -> None:
+    logits, _, _ = world(12)
+    top = probs(logits).max(1)
+    fixed = select_pseudo_labels(logits, portion=0.5, method="threshold", threshold=0.9)
+    assert fixed.kept.tolist() == (top > 0.9).tolist()
+    assert fixed.labels[fixed.kept].tolist() == logits.argmax(1)[fixed.kept].tolist()
+    ranked = select_pseudo_labels(logits, portion=0.25, method="threshold")
+    assert ranked.kept.sum() == math.floor(199 * 0.25)
+    assert top[ranked.kept].min() > top[~ranked.kept].max()
+
+
+# ---- what holds for every method ----
+
+
+def select(method: str, seed: int = 0, **options: Any) -> PseudoLabels:
+    logits, features, head = world(seed)
+    return select_pseudo_labels(logits, features, head, method=method, **options)
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+@pytest.mark.parametrize("rule", RULES)
+def test_every_method(method: str, rule: Any) -> None:
+    chosen = select(method, portion=0.3, rule=rule)
+    hard = chosen.labels if chosen.labels.ndim == 1 else np.where(chosen.kept, chosen.labels.argmax(1), -1)
+    assert (hard >= 0).tolist() == chosen.kept.tolist()
+    assert hard[chosen.kept].tolist() == chosen.proposed[chosen.kept].tolist()
+    assert (chosen.why == "kept").tolist() == chosen.kept.tolist()
+    assert chosen.thresholds.shape == (4,)
+    assert 0 < chosen.kept.sum() < 200
+    assert not select(method, portion=0.0, rule=rule).kept.any()
+    assert set(select(method, portion=0.0, rule=rule).why) == {"portion is 0"}
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+def test_a_broken_row_is_not_kept_and_changes_no_other(method: str) -> None:
+    if "knn" in method or "gm_" in method:
+        pytest.skip("these scores look at the other samples, so a row that is gone changes them")
+    logits, features, head = world(2)
+    broken_logits, broken = logits.copy(), features.copy()
+    broken_logits[5], broken[5] = np.nan, np.nan
+    chosen = select_pseudo_labels(broken_logits, broken, head, portion=0.3, method=method)
+    rest = np.arange(200) != 5
+    alone = select_pseudo_labels(logits[rest], features[rest], head, portion=0.3, method=method)
+    assert chosen.why[5] == "not finite" and not chosen.kept[5]
+    assert chosen.kept[rest].tolist() == alone.kept.tolist()
+
+
+@pytest.mark.parametrize("method", ["cbst", "crst", "cbst+avh", "avc"])
+def test_samples_may_come_in_any_order(method: str) -> None:
+    logits, features, head = world(13)
+    order = np.random.default_rng(1).permutation(200)
+    straight = select_pseudo_labels(logits, features, head, portion=0.3, method=method)
+    mixed = select_pseudo_labels(logits[order], features[order], head, portion=0.3, method=method)
+    assert np.array_equal(mixed.labels, straight.labels[order])
+
+
+def test_logits_may_be_left_to_the_head_and_tensors_go_in() -> None:
+    torch = pytest.importorskip("torch")
+    logits, features, head = world(14)
+    whole = select_pseudo_labels(logits, features, head, portion=0.3)
+    made = select_pseudo_labels(None, features, head, portion=0.3)
+    tensors = select_pseudo_labels(torch.from_numpy(logits), torch.from_numpy(features), head, portion=0.3)
+    assert whole.labels.tolist() == made.labels.tolist() == tensors.labels.tolist()
+
+
+def test_a_feature_without_direction_has_no_angles_but_a_probability() -> None:
+    logits, features, head = world(15)
+    features[3] = 0
+    logits = head.logits(features)
+    assert select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+avh").why[3] == "not finite"
+    assert select_pseudo_labels(logits, features, head, portion=0.3, method="cbst").why[3] != "not finite"
+
+
+def test_no_samples_at_all() -> None:
+    chosen = select_pseudo_labels(np.zeros((0, 3)), portion=0.5, method="cbst")
+    assert chosen.labels.shape == (0,) and chosen.thresholds.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "cbst+ahv"}, "Did you mean cbst\\+avh"),
+        ({"method": "cbst", "portion": 1.5}, "portion must be a number from 0 to 1, got 1.5"),
+        ({"method": "cbst", "portion": float("nan")}, "portion must be"),
+        ({"method": "crst", "alpha": 0}, "alpha must be a positive number"),
+        ({"method": "cbst", "rule": "median"}, "rule must be one of"),
+        ({"method": "cbst", "threshold": 0.9}, "threshold goes with the method threshold"),
+        ({"method": "threshold", "threshold": 9}, "threshold must be a number from 0 to 1"),
+        ({"method": "cbst+avh", "features": None}, "looks at features"),
+        ({"method": "cbst", "logits": None, "features": None}, "need logits, or features and a head"),
+        ({"method": "cbst+avh", "features": np.ones((7, 6))}, "one row of features per row of logits"),
+        ({"method": "cbst+avh", "head": np.ones((5, 6))}, "the head has 5 classes, the logits 4"),
+        ({"method": "cbst+avh", "group_by": "class"}, "group_by must be one of"),
+    ],
+)
+def test_bad_inputs_are_named(options: dict[str, Any], message: str) -> None:
+    logits, features, head = world(0)
+    given = {"logits": logits, "features": features, "head": head, "portion": 0.3, **options}
+    with pytest.raises(InputError, match=message):
+        select_pseudo_labels(**given)
+
+
+def test_bad_thresholds_are_named() -> None:
+    with pytest.raises(InputError, match="one confidence per prediction"):
+        class_thresholds([0.1, 0.2], [0], 0.5)
+    with pytest.raises(InputError, match="class indices"):
+        class_thresholds([0.1], [0.5], 0.5)
+    with pytest.raises(InputError, match="below 2, got 2"):
+        class_thresholds([0.1], [2], 0.5, num_classes=2)

@@ -1,0 +1,203 @@
+"""Leave-one-domain-out: what is trained on, which epoch counts, DRM by hand, the tables, resuming, and bad input."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from hardsight.adapt.domains import Features  # noqa: E402
+from hardsight.errors import RunError  # noqa: E402
+from hardsight.generalize import loop, run, running  # noqa: E402
+from hardsight.generalize.loop import chosen_epoch, folded  # noqa: E402
+from hardsight.generalize.student import Student, voted  # noqa: E402
+from hardsight.models.trainable import open_trainable  # noqa: E402
+from hardsight.training.inputs import ArrayInputs  # noqa: E402
+
+QUICK: dict[str, Any] = {"epochs": 3, "hidden": 16, "batch_size": 32, "lr": 0.05}
+
+
+def features(n: int = 240, d: int = 6, c: int = 3) -> Features:
+    """Three domains, each with its own shift."""
+    rng = np.random.default_rng(0)
+    labels, domain = np.arange(n) % c, np.arange(n) // (n // 3)
+    centres, shifts = 2 * rng.normal(size=(c, d)), 0.5 * rng.normal(size=(3, d))
+    values = centres[labels] + shifts[domain] + rng.normal(size=(n, d))
+    return Features(
+        values.astype(np.float32), labels, [str(i) for i in range(n)], None, np.array(["sun", "rain", "snow"])[domain]
+    )
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("generalize") / "run"
+    return run(features(), folder, losses="softmax,avh,lgm,drm", seeds=2, **QUICK)
+
+
+def test_table_5(compared: Any) -> None:
+    rows = compared.accuracy.to_pylist()
+    assert [row["loss"] for row in rows] == ["softmax", "avh", "lgm", "drm"]
+    for row in rows:
+        assert row["average"] == pytest.approx(np.mean([row["sun"], row["rain"], row["snow"]]))
+        assert row["average"] > 0.6 and row["oracle average"] >= row["average"]
+    assert len(compared.epochs) == 4 * 3 * 2 * 3
+    average = [row for row in compared.differences.to_pylist() if row["domain"] == "average"]
+    assert [(row["loss"], row["against"]) for row in average][:2] == [("avh", "softmax"), ("lgm", "softmax")]
+
+
+def test_the_epoch_is_chosen_without_the_unseen_domain(compared: Any) -> None:
+    rows = [row for row in compared.epochs.to_pylist() if row["loss"] == "avh" and row["domain"] == "rain"]
+    reached = []
+    for seed in (0, 1):
+        epochs = [row for row in rows if row["seed"] == seed]
+        best = max(epochs, key=lambda row: (row["validation"], -row["epoch"]))
+        reached.append(best["test"])
+    row = next(row for row in compared.accuracy.to_pylist() if row["loss"] == "avh")
+    assert row["rain"] == pytest.approx(np.mean(reached)) and row["rain std"] == pytest.approx(np.std(reached, ddof=1))
+
+
+def test_rules_by_hand() -> None:
+    history = [
+        {"epoch": 1, "validation": 0.8, "test": 0.9},
+        {"epoch": 2, "validation": 0.9, "test": 0.5},
+        {"epoch": 3, "validation": 0.9, "test": 0.6},
+    ]
+    assert [chosen_epoch(history, rule)["epoch"] for rule in ("validation", "last", "oracle")] == [2, 3, 1]  # type: ignore[arg-type]
+
+
+def test_a_fold_keeps_the_unseen_domain_out() -> None:
+    data = features()
+    numbers = np.array([["sun", "rain", "snow"].index(name) for name in data.domains])  # type: ignore[union-attr]
+    labels = data.labels.copy()
+    labels[7] = -1
+    fold = folded(ArrayInputs(data.values, labels, data.ids), numbers, 1, [0, 2], 0.25, seed=3)
+    assert set(numbers[fold.train]) == set(numbers[fold.held_out]) == {0, 2} and set(numbers[fold.unseen]) == {1}
+    assert not set(fold.train) & set(fold.held_out) and 7 not in {*fold.train, *fold.held_out}
+    assert len(fold.held_out) == 20 + 20 and len(fold.train) == 159 - 40
+
+
+def test_features_are_standardised_by_the_training_domains_alone() -> None:
+    data = features()
+    settings = running.Settings(("softmax",), {}, (), (0,), 1, 8, "validation", 0.2, True, 4, 0.1, 0.9, 0.0, "none")
+    work = running._Work(settings, data, ["sun", "rain", "snow"], {"model": None}, None, torch.device("cpu"), 1, running._silent)
+    seen = work._inputs([0, 2]).inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
+    assert seen.mean(0) == pytest.approx(np.zeros(6), abs=1e-5) and seen.std(0) == pytest.approx(np.ones(6), abs=1e-5)
+
+
+def test_votes_by_hand() -> None:
+    p = torch.tensor([[[0.5, 0.5]], [[0.9, 0.1]]])
+    entropy = [-2 * 0.5 * np.log(0.5), -(0.9 * np.log(0.9) + 0.1 * np.log(0.1))]
+    votes = np.array([1 / entropy[0], 1 / entropy[1]])
+    expected = (votes[0] * 0.5 + votes[1] * 0.9) / votes.sum()
+    assert voted(p)[0, 0].item() == pytest.approx(expected)
+    assert voted(p, gamma=0)[0, 0].item() == pytest.approx(0.7)
+    assert voted(p, gamma=-1)[0].tolist() == pytest.approx([0.9, 0.1])
+    assert voted(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])).tolist() == [[0.5, 0.5]]  # two heads sure of everything
+
+
+def test_drm_loss_is_the_mean_of_domains_of_half_own_and_half_common() -> None:
+    torch.manual_seed(0)
+    x, y = torch.randn(10, 5), torch.arange(10) % 3
+    student = Student(open_trainable("feature_head", 3, options={"num_inputs": 5, "num_features": 4}), x, "softmax", {}, 3, 10, 2)
+    domains = torch.tensor([0] * 3 + [1] * 7)
+    f = student.features(x)
+    cross_entropy = torch.nn.functional.cross_entropy
+    terms = []
+    for i, here in enumerate((slice(0, 3), slice(3, 10))):
+        own, common = student.own[i].classes, student.common.classes  # type: ignore[union-attr]
+        terms.append(0.5 * (cross_entropy(own.logits(f[here]), y[here]) + cross_entropy(common.logits(f[here]), y[here])))  # type: ignore[operator, union-attr]
+    assert student(x, y, torch.arange(10), domains).item() == pytest.approx(torch.stack(terms).mean().item(), rel=1e-6)
+
+
+def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
+    done = run(features(), tmp_path / "run", losses="softmax,cosface", scales=[0.01, 8], **QUICK)
+    scales = {row["domain"]: row["scale"] for row in done.epochs.to_pylist() if row["loss"] == "cosface"}
+    assert set(scales) == {"sun", "rain", "snow"} and set(scales.values()) <= {0.01, 8.0}
+    told = json.loads((tmp_path / "run" / "sun" / "cosface" / "scale.json").read_text("utf-8"))
+    assert told["scale"] == float(max(told["accuracy"], key=lambda key: told["accuracy"][key]))
+    assert all(row["scale"] is None for row in done.epochs.to_pylist() if row["loss"] == "softmax")
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {**QUICK, "losses": "softmax,lgm"}
+    run(features(), tmp_path / "whole", **options)
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    real, calls = loop._accuracy, [0]
+
+    def killed(*args: Any) -> float:
+        calls[0] += 1
+        if calls[0] in (5, 20):  # in the third epoch of the first training; in the middle of another
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(loop, "_accuracy", killed)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            run(features(), tmp_path / "killed", **options)
+    run(features(), tmp_path / "killed", **options)
+    assert calls[0] == 2 * 3 * 2 * 3 + 2  # epochs that were complete are not trained again
+
+    def contents(folder: Path) -> dict[str, str]:
+        return {
+            path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and path.name not in ("run.json", "start.json", ".lock")
+        }
+
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    with pytest.raises(RunError, match="epochs was 3 and is 4"):
+        run(features(), tmp_path / "whole", **{**options, "epochs": 4})
+
+
+def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    for domain, brightness in (("dark", 60), ("grey", 120), ("light", 180)):
+        for k, name in enumerate(("left", "right")):
+            (tmp_path / "data" / domain / name).mkdir(parents=True)
+            for number in range(12):
+                pixels = np.full((8, 8), brightness, np.uint8)
+                pixels[:, 4 * k : 4 * k + 4] += 50
+                Image.fromarray(pixels + rng.integers(0, 5, (8, 8)).astype(np.uint8)).save(
+                    tmp_path / "data" / domain / name / f"{number}.png"
+                )
+    done = cli(
+        "generalize", tmp_path / "data", "-o", tmp_path / "run", "--losses", "softmax,avh", "--model", "DigitsCNN", "--epochs", 4,
+        "--batch-size", 8, "--lr", 0.05, "--loss-options", "avh:scale=8",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "average (oracle)" in done.out and "dark" in done.out and "avh" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["two.npz"], "takes three or more"),
+        (["none.npz"], "domain column has none"),
+        (["three.npz", "--loss", "sofmax"], "Did you mean softmax"),
+        (["three.npz", "--model", "cnn10"], "model, size and augment are for images"),
+        (["three.npz", "--selection", "best"], "selection must be one of validation, last, oracle"),
+        (["three.npz", "--loss-options", "avh:scale=3"], "not among the losses softmax"),
+        (["three.npz", "--scales", "a"], "--scales must be numbers"),
+        (["missing.npz"], "missing.npz"),
+    ],
+)
+def test_bad_input_is_one_line_and_no_output(
+    words: list[str], message: str, tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = features()
+    np.savez("three.npz", features=data.values, labels=data.labels, domain=data.domains.astype(str))  # type: ignore[union-attr]
+    np.savez("two.npz", features=data.values, labels=data.labels, domain=np.array(["a", "b"])[data.labels % 2])
+    np.savez("none.npz", features=data.values, labels=data.labels)
+    done = cli("generalize", *words, "-o", "out")
+    assert done.code == 2 and message in done.err and done.err.count("\n") == 1
+    assert not Path("out").exists()
