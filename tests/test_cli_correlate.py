@@ -21,7 +21,7 @@ from hardsight.table import write_table
 from test_agreement import COUNTS, FEATURES, FREQUENCY, IDS, LABELS, SNAPSHOT, TABLE, WEIGHT, C, D, degraded
 
 Cli = Callable[..., Any]
-QUICK = ("--replicates", 40, "--permutations", 40)
+QUICK = ("--replicates", 40, "--permutations", 40, "--splits", 5)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_screen_says_it_all(cli: Cli, here: Path) -> None:
     done = cli("correlate", "net.npz", "--human", "counts.npy", *QUICK)
     assert done.code == 0 and done.err == ""
-    found = hardsight.correlate(SNAPSHOT, COUNTS, replicates=40, permutations=40)
+    found = hardsight.correlate(SNAPSHOT, COUNTS, replicates=40, permutations=40, splits=5)
     row = found.of().single("avh")
     assert "net against selection frequency: n = 300, hard where low, accuracy" in done.out
     assert re.search(rf"avh +\+{row['agreement']:.3f} +\[\+{row['bootstrap_low']:.3f}, \+{row['bootstrap_high']:.3f}\]", done.out)

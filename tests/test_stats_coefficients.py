@@ -71,6 +71,12 @@ def test_far_values(scale: float) -> None:
     assert stats.pearson(scale * x, y) == pytest.approx(stats.pearson(x, y))
 
 
+@pytest.mark.parametrize("n", [2**16 - 1, 2**16, 2**16 + 1])
+def test_kendall_of_more_values_than_two_bytes_can_count(n: int) -> None:
+    x, y = np.random.default_rng(n).normal(size=(2, n))
+    assert stats.kendall(x, x + y) == scipy_stats.kendalltau(x, x + y).statistic
+
+
 def test_pearson_interval_is_scipys() -> None:
     x, y = tied(60, 100)
     found = stats.correlate_columns("pearson", x, y, level=0.9)

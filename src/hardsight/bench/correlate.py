@@ -59,7 +59,7 @@ def _kendall(rounds: int) -> list[Measurement]:
             "hardsight: kendall with each sample's influence": lambda x=x: kendall_influence(x, target),  # type: ignore[misc]
         }
         name = f"Kendall, n = {KENDALL_SAMPLES}, {case}"
-        lines += ratios(name, best_times(work, 4 * rounds), "SciPy", {"hardsight: kendall": ALIKE})
+        lines += ratios(name, best_times(work, 15 * rounds), "SciPy", {"hardsight: kendall": ALIKE})
     return lines
 
 

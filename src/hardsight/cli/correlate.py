@@ -32,6 +32,7 @@ def correlate(
     level: float = typer.Option(0.95, help="Level of all intervals."),
     replicates: int = typer.Option(1000, min=20, help="Times the images are drawn again for the paired bootstrap."),
     permutations: int = typer.Option(1000, min=20, help="Times two scores are swapped for the permutation test."),
+    splits: int = typer.Option(100, min=1, help="Times the people are split into halves for the noise ceiling."),
     seed: int = typer.Option(0, help="Same seed, same numbers."),
     limit: int = typer.Option(None, min=1, help="Only the first N samples."),
     allow_missing: bool = typer.Option(False, "--allow-missing", help="Use the ids that both sides have, where one has more."),
@@ -63,7 +64,8 @@ def correlate(
     edges = None if bins is None else _numbers(bins)
     arguments: dict[str, Any] = {
         "human": human, "against": against, "hard": hard, "scores": scores, "bins": edges, "level": level,
-        "replicates": replicates, "permutations": permutations, "seed": seed, "limit": limit, "allow_missing": allow_missing,
+        "replicates": replicates, "permutations": permutations, "splits": splits, "seed": seed,
+        "limit": limit, "allow_missing": allow_missing,
         "class_names": None if class_names is None else read_class_names(class_names),
     }  # fmt: skip
     with progress_bar("drawing images again") as progress:

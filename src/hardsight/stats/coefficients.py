@@ -64,7 +64,26 @@ def kendall(x: Any, y: Any) -> float:
         >>> round(kendall([1, 2, 3], [1, 3, 2]), 4)  # two pairs of three agree
         0.3333
     """
-    return float(scipy_stats.kendalltau(*check_columns(x, y)).statistic)
+    return _kendall(*check_columns(x, y))[0]
+
+
+def _kendall(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """tau-b and its p, by SciPy, which sorts places of two bytes faster than the values themselves."""
+    if len(x) < 2**16:
+        x, y = _places(x), _places(y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a p so small that it underflows
+        both = scipy_stats.kendalltau(x, y)
+    return float(both.statistic), float(both.pvalue)
+
+
+def _places(x: np.ndarray) -> np.ndarray:
+    """(n,) place of each value among the distinct ones, from 0, for fewer than 2^16 values."""
+    order = np.argsort(x)
+    value = x[order]
+    places = np.empty(len(x), dtype=np.uint16)
+    places[order] = np.cumsum(np.concatenate([[False], value[1:] != value[:-1]]))
+    return places
 
 
 COEFFICIENTS: dict[Kind, Callable[[Any, Any], float]] = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
@@ -80,10 +99,7 @@ def correlate_columns(kind: Kind, x: Any, y: Any, level: float = 0.95) -> Coeffi
     if n < FEWEST:
         raise InputError(f"a coefficient with an interval needs at least {FEWEST} samples, got {n}.")
     if kind == "kendall":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a p so small that it underflows
-            both = scipy_stats.kendalltau(x, y)
-        value, p = float(both.statistic), float(both.pvalue)
+        value, p = _kendall(x, y)
     else:
         value = COEFFICIENTS[kind](x, y)
         beside = (1 - value) * (1 + value)
@@ -167,11 +183,12 @@ def check_columns(x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> tuple[
     if len(first) < 2:
         raise InputError(f"a correlation needs at least two samples, got {len(first)}.")
     for array, name in zip(columns, names, strict=True):
-        bad = np.flatnonzero(~np.isfinite(array))
-        if len(bad):
+        low, high = array.min(), array.max()  # NaN if there is one: two passes tell all that must be known
+        if not (math.isfinite(low) and math.isfinite(high)):
+            bad = np.flatnonzero(~np.isfinite(array))
             raise InputError(f"{name} must be finite, but {len(bad)} of {len(array)} values are not; the first is row {bad[0]}.")
-        if array.min() == array.max():
-            raise InputError(f"{name} is constant ({array[0]:g}), and a constant correlates with nothing.")
+        if low == high:
+            raise InputError(f"{name} is constant ({low:g}), and a constant correlates with nothing.")
     return first, second
 
 
