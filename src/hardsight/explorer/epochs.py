@@ -6,6 +6,7 @@ drawing another selection's curves, does not read the files again.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import OrderedDict
 from pathlib import Path
@@ -49,7 +50,7 @@ class Epochs:
     def numbers(self) -> list[int]:
         return [number for number, _ in self.files]
 
-    @property
+    @functools.cached_property
     def measures(self) -> list[str]:
         """The columns that can be drawn over the epochs."""
         there = set(_schema(self.files[-1][1]).names)

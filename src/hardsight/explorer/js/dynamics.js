@@ -84,6 +84,7 @@ export class Dynamics {
 
   // Show the cloud at an epoch, or between two.
   async go(at) {
+    const going = (this.going = {});
     const [x, y] = await this.axes();
     const low = Math.floor(at), share = at - low;
     const of = async (measure) => {
@@ -93,7 +94,9 @@ export class Dynamics {
       for (let i = 0; i < mixed.length; i++) mixed[i] = before[i] + (after[i] - before[i]) * share;
       return mixed;
     };
-    this.page.moved = [await of(x), await of(y)];
+    const moved = [await of(x), await of(y)];
+    if (going !== this.going) return; // another epoch was asked for meanwhile, or none any more
+    this.page.moved = moved;
     this.at = at;
     this.slider.value = Math.round(at);
     this.name(at);
@@ -148,6 +151,7 @@ export class Dynamics {
   }
 
   leave() {
+    this.going = null;
     this.page.moved = null;
     this.at = undefined;
     this.off.hidden = true;

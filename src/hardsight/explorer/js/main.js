@@ -49,9 +49,9 @@ class Page {
     this.view = this.sane(readView(location.hash));
     window.addEventListener("hashchange", () => this.change(this.sane(readView(location.hash)), false));
     if (this.source.live) await this.review.look();
+    this.scatter.resized = () => this.redrawScatter();
     await this.update();
     await this.samplesDrawn;
-    this.scatter.resized = () => this.redrawScatter();
     document.documentElement.dataset.ready = "yes";
   }
 
@@ -109,7 +109,7 @@ class Page {
     byId("sort").append(...numbers.map(option), ...groups.map(option));
     for (const [id, key] of [["axis-x", "x"], ["axis-y", "y"], ["axis-colour", "colour"], ["sort", "sort"]]) {
       byId(id).addEventListener("change", (event) => {
-        if (key === "x" || key === "y") this.dynamics?.slider && (this.moved = null);
+        if ((key === "x" || key === "y") && this.moved) this.dynamics.leave();
         this.change({ [key]: event.target.value, ...(key === "sort" ? { page: 0, order: null } : key === "colour" ? {} : { zoom: null }) });
       });
     }
@@ -240,6 +240,10 @@ class Page {
       this.selection = select(view.filters, columns, this.found);
       this.selectedBy = key;
     }
+    if (this.legendOf !== view.colour + document.documentElement.dataset.theme) {
+      this.legendOf = view.colour + document.documentElement.dataset.theme;
+      drawLegend(byId("legend"), columns, view.colour, (word) => this.addFilter(["in", this.view.colour, [word]]));
+    }
     this.redrawScatter();
     const { size } = this.selection, n = columns.n;
     byId("count").textContent = size === n ? `${count(n)} samples` : `${count(size)} of ${count(n)} samples`;
@@ -247,10 +251,6 @@ class Page {
     byId("unzoom").hidden = !view.zoom;
     for (const [id, value] of [["axis-x", view.x], ["axis-y", view.y], ["axis-colour", view.colour], ["sort", view.sort]]) byId(id).value = value;
     drawChips(byId("filters"), view.filters, (at) => this.change({ filters: view.filters.filter((_, place) => place !== at), page: 0 }));
-    if (this.legendOf !== view.colour + document.documentElement.dataset.theme) {
-      this.legendOf = view.colour + document.documentElement.dataset.theme;
-      drawLegend(byId("legend"), columns, view.colour, (word) => this.addFilter(["in", this.view.colour, [word]]));
-    }
     this.drawTab();
     this.samplesDrawn ??= new Promise((done) => afterPaint(() => {
       this.samplesDrawn = null;
@@ -318,7 +318,7 @@ class Page {
   // An image that is drawn in sharp squares if it is tiny.
   picture(address) {
     if (address === null) return el("span", { class: "nopicture" }, "not in this file");
-    const image = el("img", { alt: "", decoding: "async", draggable: false });
+    const image = el("img", { alt: "", decoding: "async", draggable: false, loading: "lazy", fetchPriority: "low" });
     image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth <= 64 && image.naturalHeight <= 64));
     image.src = address;
     return image;
