@@ -6,6 +6,7 @@ cannot be read becomes a grey one that says why.
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections import OrderedDict
 from pathlib import Path
@@ -53,6 +54,12 @@ class Pictures:
     def any(self) -> bool:
         """Whether there is a place to look for pictures at all."""
         return self.spec is not None or (bool(self.roots) and self.sheet.paths is not None)
+
+    def warm(self) -> None:
+        """Get ready for the first question; whatever is wrong is said when it is asked."""
+        with contextlib.suppress(HardsightError):
+            if self.any and not (self.roots and self.sheet.paths is not None):
+                self._open()
 
     def thumb(self, row: int) -> bytes:
         """A small WebP."""

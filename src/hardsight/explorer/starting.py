@@ -29,6 +29,7 @@ class Started:
     guard: Guard
     socket: socket.socket
     address: str  # with the token
+    pictures: Pictures
     notes: list[str] = field(default_factory=list)
 
     def run(self, browser: bool) -> None:
@@ -36,6 +37,7 @@ class Started:
 
         def ready() -> None:
             print(f"hardsight is at {self.address}\nCtrl-C ends it.", flush=True)
+            Thread(target=self.pictures.warm, daemon=True).start()
             if browser:
                 Thread(target=webbrowser.open, args=(self.address,), daemon=True).start()
 
@@ -70,7 +72,8 @@ def start(
         notes.append("Marks are not saved: only a run directory that can be written keeps a review.")
     file = None if sheet.directory is None else sheet.directory / "review.parquet"
     read_only = read_only or not writable
-    page = Page(sheet, Pictures(sheet, images), Review(file, sheet.class_names), read_only, other)
+    pictures = Pictures(sheet, images)
+    page = Page(sheet, pictures, Review(file, sheet.class_names), read_only, other)
     opened, moved = listen(host, port)
     number = opened.getsockname()[1]
     if not _is_loopback(host):
@@ -80,7 +83,7 @@ def start(
     guard = build(page, number, names)
     shown = "127.0.0.1" if _is_any(host) else f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{number}/?token={guard.token}"
-    return Started(guard, opened, address, [*([moved] if moved else []), *notes])
+    return Started(guard, opened, address, pictures, [*([moved] if moved else []), *notes])
 
 
 def _check_host(host: str, allow_remote: bool) -> None:

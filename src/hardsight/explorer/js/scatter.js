@@ -77,8 +77,8 @@ export class Scatter {
     const [xs, ys] = this.values();
     const plane = { pixels, w, h, xs, ys, x0, y1, sx: w / (x1 - x0), sy: h / (y1 - y0), mask: this.mask };
     const all = this.size === this.columns.n;
-    const radius = this.radius(ratio);
-    if (!all) splat(plane, 0, null, [css("--faint")], stamp(radius * 0.8, 0.5), -1);
+    const radius = radiusOf(this.size) * ratio;
+    if (!all) splat(plane, 0, null, [css("--faint")], stamp(0.8 * radiusOf(this.columns.n - this.size) * ratio, 0.5), -1);
     const strength = this.size > 300000 ? 0.55 : this.size > 20000 ? 0.6 : 0.75;
     const last = this.palette.length === 3 && this.codes; // right and wrong: the rare wrong ones on top
     for (const only of last ? [2, 0, 1] : [-1]) splat(plane, 1, this.codes, this.palette, stamp(radius, strength), only);
@@ -86,13 +86,6 @@ export class Scatter {
     context.fillRect(0, 0, this.cloud.width, this.cloud.height);
     context.putImageData(this.image, Math.round(LEFT * ratio), Math.round(TOP * ratio));
     this.drawOver();
-  }
-
-  // In device pixels: small for many, larger when zoomed in on few.
-  radius(ratio) {
-    const n = this.size || 1;
-    const css = n > 200000 ? 0.5 : n > 50000 ? 0.9 : n > 10000 ? 1.5 : n > 2000 ? 2.4 : 3.4;
-    return css * ratio;
   }
 
   drawOver() {
@@ -338,6 +331,9 @@ export function rampEnds(columns, name) {
   const far = Math.max(Math.abs(low), Math.abs(high));
   return isChange(name) ? [-far, far] : [low, high];
 }
+
+// Of a dot, in CSS pixels: small where there are many.
+const radiusOf = (n) => (n > 200000 ? 0.5 : n > 50000 ? 0.9 : n > 10000 ? 1.5 : n > 2000 ? 2.4 : 3.4);
 
 const packedColour = (hex) => {
   const [r, g, b] = rgb(hex);
