@@ -299,3 +299,25 @@ def test_images_with_a_trained_model_and_thumbnails(tmp_path: Path) -> None:
     reached = dict(zip(done.accuracy.column("method").to_pylist(), done.accuracy.column("accuracy").to_pylist(), strict=True))
     assert reached["cbst+avh"] > 0.7
     assert list((done.directory / "figures").glob("only-cbst-avh-*.png"))
+
+
+def test_images_that_come_up_twice_in_an_epoch_stay_in_their_place() -> None:
+    """Balanced classes repeat samples of a small one: what is decoded ahead must still go to the row it belongs to."""
+    from hardsight.data import open_data
+    from hardsight.models.preprocessing import Preprocessing
+    from hardsight.training.inputs import ImageInputs
+
+    data = open_data("digits", limit=20)
+    how = Preprocessing(size=(8, 8), channels="L", mean=(0.0,), std=(1.0,))
+    once = {
+        int(row): x
+        for batch in ImageInputs(data, how).batches([np.arange(20)])
+        for row, x in zip(batch.rows, batch.inputs, strict=True)
+    }
+    inputs = ImageInputs(data, how, workers=2)
+    asked = [np.array([0, 3, 3, 5]), np.array([3, 0, 7]), np.array([7, 8, 5, 9])]
+    for _ in range(2):  # while they are decoded, and from memory
+        for rows, batch in zip(asked, inputs.batches(asked), strict=True):
+            assert batch.rows.tolist() == rows.tolist()
+            for row, x in zip(rows, batch.inputs, strict=True):
+                assert np.array_equal(x, once[int(row)])

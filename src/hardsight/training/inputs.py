@@ -133,11 +133,12 @@ class ImageInputs:
         }
 
     def batches(self, rows: Sequence[np.ndarray]) -> Iterator[Batch]:
-        order = [int(row) for some in rows for row in some if not self._known[row]]
+        known = self._known.copy()  # as it is now: a row that comes up twice is decoded twice, and both are taken from `decoded`
+        order = [int(row) for some in rows for row in some if not known[row]]
         with ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool:
             decoded = ahead(pool, self._pixels, order, AHEAD)
             for some in rows:
-                found = {int(row): next(decoded) for row in some if not self._known[row]}
+                found = {int(row): next(decoded) for row in some if not known[row]}
                 good = np.array([row for row in some if self._readable(int(row), found)], np.int64)
                 pixels = [found[row] if row in found else self._kept[row] for row in good.tolist()]  # type: ignore[index]
                 self._keep(found)
