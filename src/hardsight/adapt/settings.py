@@ -16,7 +16,7 @@ Standardize = Literal["domain", "source", "none"]
 Schedule = Literal["constant", "cosine"]
 Optimizer = Literal["sgd", "adamw"]
 SOURCE_ONLY = "source"  # the method that does nothing
-RECIPES: dict[str, dict[str, Any]] = {  # what is used where nothing else is asked for; see docs/results.md for how it was chosen
+RECIPES: dict[str, dict[str, Any]] = {  # what is used where nothing else is asked for
     "features": {"optimizer": "sgd", "lr": 0.03, "weight_decay": 0.05, "source_epochs": 8},
     "images": {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 5e-4, "source_epochs": 8},
 }
