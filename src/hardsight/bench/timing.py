@@ -11,7 +11,7 @@ from hardsight.scores.blocks import num_threads
 from hardsight.version import VERSION
 from hardsight.writing import write_json
 
-REST = 0.06  # seconds between timings: thread pools keep a core spinning for a while after a product
+REST = 0.25  # seconds between timings: the threads of a product keep their cores spinning for over a tenth of a second
 
 
 @dataclass(frozen=True)
