@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hardsight.adapt.selection import select_pseudo_labels
-from hardsight.bench.timing import Measurement, best_times, ratios
+from hardsight.bench.timing import Measurement, compared
 from hardsight.head import Head
 from hardsight.scores import avc_predicted
 
@@ -40,4 +40,4 @@ def run(n: int = 1_000_000, rounds: int = 3) -> list[Measurement]:
         "select cbst": lambda: select_pseudo_labels(logits, portion=0.2, method="cbst"),
         "select crst": lambda: select_pseudo_labels(logits, portion=0.2, method="crst"),
     }
-    return ratios(f"selection, {n} x {CLASSES}, d = {FEATURES}", best_times(work, rounds), BASELINE, LIMIT)
+    return compared(f"selection, {n} x {CLASSES}, d = {FEATURES}", work, rounds, BASELINE, LIMIT)

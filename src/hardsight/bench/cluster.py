@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.bench.timing import Measurement, best_times, ratios
+from hardsight.bench.timing import Measurement, compared
 from hardsight.cluster import score_on_cluster
 from hardsight.errors import require
 from hardsight.head import Head
@@ -45,8 +45,7 @@ def run(n: int = N, rounds: int = 2) -> list[Measurement]:
                     Job(Snapshot.load(snapshot)), Path(folder) / "scores.parquet", address
                 ),
             }
-            times = best_times(work, rounds)
-    return ratios(f"{(n, D, C)}", times, "two processes", {"dask, two workers": LIMIT})
+            return compared(f"{(n, D, C)}", work, rounds, "two processes", {"dask, two workers": LIMIT})
 
 
 def _make_run(folder: Path, n: int) -> Path:

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 import numpy as np
 from scipy.stats import kendalltau, spearmanr
 
-from hardsight.bench.timing import Measurement, best_times, extra_memory, ratios
+from hardsight.bench.timing import Measurement, compared, extra_memory
 from hardsight.stats import bootstrap, kendall, kendall_influence
 
 SAMPLES, SCORES, REPLICATES = 30000, 8, 1000
@@ -45,7 +45,7 @@ def run(rounds: int = 3) -> list[Measurement]:
         "hardsight: 20 replicates": lambda: bootstrap(scores, target, replicates=20),
     }
     limits = {"hardsight: 20 replicates": 0.5}
-    lines += ratios(case, best_times(work, rounds), "SciPy: 20 replicates, drawn and ranked again", limits)
+    lines += compared(case, work, rounds, "SciPy: 20 replicates, drawn and ranked again", limits)
     return lines + _kendall(rounds)
 
 
@@ -59,7 +59,7 @@ def _kendall(rounds: int) -> list[Measurement]:
             "hardsight: kendall with each sample's influence": lambda x=x: kendall_influence(x, target),  # type: ignore[misc]
         }
         name = f"Kendall, n = {KENDALL_SAMPLES}, {case}"
-        lines += ratios(name, best_times(work, 15 * rounds), "SciPy", {"hardsight: kendall": ALIKE})
+        lines += compared(name, work, rounds, "SciPy", {"hardsight: kendall": ALIKE})
     return lines
 
 

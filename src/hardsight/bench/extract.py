@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from hardsight.bench.timing import Measurement, best_times, extra_memory, ratios
+from hardsight.bench.timing import Measurement, compared, extra_memory
 from hardsight.data import ImageData, open_data
 from hardsight.errors import require
 from hardsight.extraction import extract
@@ -117,9 +117,8 @@ def _against_a_bare_loop(case: str, model: Model, path: Path, folder: Path, roun
         "extract": lambda: extract(model, path, folder / f"{case} {next(runs)}", batch_size=BATCH),
     }
     bare_loop(model, data, stop=2)  # libraries and caches are warm
-    times = best_times(work, rounds)
-    speeds = [Measurement(case, name, len(data) / seconds, "images/s") for name, seconds in times.items()]
-    return [*ratios(case, times, "bare loop", {"extract": RATIO_LIMIT}), *speeds]
+    times = compared(case, work, rounds, "bare loop", {"extract": RATIO_LIMIT})
+    return [*times, *(Measurement(case, m.what, len(data) / (m.value / 1e3), "images/s") for m in times)]
 
 
 STARTS = {

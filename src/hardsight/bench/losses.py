@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-from hardsight.bench.timing import Measurement, best_times, extra_memory, ratios
+from hardsight.bench.timing import Measurement, compared, extra_memory
 from hardsight.errors import require
 
 BATCH, FEATURES = 256, 512
@@ -25,11 +25,10 @@ def run(rounds: int = 7) -> list[Measurement]:
     require("torch", extra="torch", purpose="hardsight bench losses")
     lines: list[Measurement] = []
     for c in CLASSES:
-        repeat = max(1, rounds * (10 if c <= 1000 else 2 if c <= 10000 else 1))  # short work needs more tries
         work = {name: _step(name, c) for name in _names()}
         for function in work.values():
             function()  # warm
-        lines += ratios(f"time, c = {c}", best_times(work, repeat), BASELINE, TIME_LIMIT)
+        lines += compared(f"time, c = {c}", work, rounds, BASELINE, TIME_LIMIT)
         del work
     return lines + _memory()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.bench.timing import Measurement, best_times, extra_memory, ratios
+from hardsight.bench.timing import Measurement, compared, extra_memory
 from hardsight.head import Head
 from hardsight.scores import avh
 from hardsight.scores.sweep import sweep
@@ -63,7 +63,7 @@ def _against_the_product(backend: str, shape: tuple[int, int, int], index: int, 
     limit = ALL_LIMIT[index]
     if backend == "torch" and limit is not None:
         limits["all row scores"] = limit
-    return ratios(f"{backend} {shape}", best_times(work, rounds), "features @ weight.T", limits)
+    return compared(f"{backend} {shape}", work, rounds, "features @ weight.T", limits)
 
 
 def _growth(rounds: int) -> list[Measurement]:
@@ -74,7 +74,7 @@ def _growth(rounds: int) -> list[Measurement]:
         "avh of n": lambda: avh(features[quarter], head, labels[quarter]),
         "avh of 4 n": lambda: avh(features, head, labels),
     }
-    return ratios("numpy n = 10000, d = 256, c = 200", best_times(work, rounds), "avh of n", {"avh of 4 n": 4.4})
+    return compared("numpy n = 10000, d = 256, c = 200", work, rounds, "avh of n", {"avh of 4 n": 4.4})
 
 
 def _memory() -> list[Measurement]:
@@ -128,7 +128,7 @@ def _peers(rounds: int) -> list[Measurement]:
     with tempfile.TemporaryDirectory() as folder:
         if importlib.util.find_spec("aum") and importlib.util.find_spec("torch"):
             work["aum: update"] = _aum_update(logits, labels, folder)
-        return ratios(f"peers {PEERS_SHAPE}", best_times(work, rounds), "hardsight: avh from features", {})
+        return compared(f"peers {PEERS_SHAPE}", work, rounds, "hardsight: avh from features", {})
 
 
 def _aum_update(logits: np.ndarray, labels: np.ndarray, folder: str) -> Callable[[], object]:

@@ -11,7 +11,8 @@ from hardsight.scores.blocks import num_threads
 from hardsight.version import VERSION
 from hardsight.writing import write_json
 
-REST = 0.25  # seconds between timings: the threads of a product keep their cores spinning for over a tenth of a second
+REST = 0.25  # seconds before each turn: the threads of a product keep their cores spinning for over a tenth of a second
+TURN = 0.1  # seconds that short work may fill with repeats: the first after a rest finds cold caches and sleeping threads
 
 
 @dataclass(frozen=True)
@@ -31,20 +32,31 @@ class Measurement:
         return None if self.limit is None else measured <= self.limit
 
 
-def best_times(work: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Seconds of the fastest of several rounds, in which all take turns."""
+def best_times(work: dict[str, Callable[[], object]], rounds: int, case: str = "timing") -> dict[str, float]:
+    """Seconds of the fastest call over several rounds, in which all take turns."""
+    from hardsight.cli.words import progress_bar
+
     best = dict.fromkeys(work, float("inf"))
-    for _ in range(rounds):
-        for name, function in work.items():
+    with progress_bar(case) as progress:
+        for turn, (name, function) in enumerate(rounds * list(work.items())):
+            progress(turn, rounds * len(work), f"{case}: {name}")
             time.sleep(REST)
-            start = time.perf_counter()
-            function()
-            best[name] = min(best[name], time.perf_counter() - start)
+            begun = time.perf_counter()
+            while True:
+                start = time.perf_counter()
+                function()
+                end = time.perf_counter()
+                best[name] = min(best[name], end - start)
+                if end - begun > TURN:
+                    break
     return best
 
 
-def ratios(case: str, times: dict[str, float], baseline: str, limits: dict[str, float]) -> list[Measurement]:
-    """One measurement per time, the baseline's own ratio being 1."""
+def compared(
+    case: str, work: dict[str, Callable[[], object]], rounds: int, baseline: str, limits: dict[str, float]
+) -> list[Measurement]:
+    """One measurement per piece of work, the baseline's own ratio being 1."""
+    times = best_times(work, rounds, case)
     return [
         Measurement(case, name, seconds * 1e3, "ms", seconds / times[baseline], limits.get(name))
         for name, seconds in times.items()
