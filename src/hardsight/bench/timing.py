@@ -1,7 +1,8 @@
-"""How every benchmark measures and reports: interleaved rounds, the best of each, a ratio to a baseline of the run."""
+"""How every benchmark measures and reports: interleaved rounds, and ratios to a baseline of the same run."""
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -32,35 +33,42 @@ class Measurement:
         return None if self.limit is None else measured <= self.limit
 
 
-def best_times(work: dict[str, Callable[[], object]], rounds: int, case: str = "timing") -> dict[str, float]:
-    """Seconds of the fastest call over several rounds, in which all take turns."""
-    from hardsight.cli.words import progress_bar
-
-    best = dict.fromkeys(work, float("inf"))
-    with progress_bar(case) as progress:
-        for turn, (name, function) in enumerate(rounds * list(work.items())):
-            progress(turn, rounds * len(work), f"{case}: {name}")
-            time.sleep(REST)
-            begun = time.perf_counter()
-            while True:
-                start = time.perf_counter()
-                function()
-                end = time.perf_counter()
-                best[name] = min(best[name], end - start)
-                if end - begun > TURN:
-                    break
-    return best
-
-
 def compared(
     case: str, work: dict[str, Callable[[], object]], rounds: int, baseline: str, limits: dict[str, float]
 ) -> list[Measurement]:
-    """One measurement per piece of work, the baseline's own ratio being 1."""
-    times = best_times(work, rounds, case)
+    """One measurement per piece of work, the baseline's own ratio being 1.
+
+    All take turns in each round, and a ratio is the median of the rounds' own: a machine whose speed wavers from one
+    minute to the next changes both sides of it alike.
+    """
+    from hardsight.cli.words import progress_bar
+
+    times: dict[str, list[float]] = {name: [] for name in work}
+    with progress_bar(case) as progress:
+        for turn, (name, function) in enumerate(rounds * list(work.items())):
+            progress(turn, rounds * len(work), f"{case}: {name}")
+            times[name].append(_one_turn(function))
     return [
-        Measurement(case, name, seconds * 1e3, "ms", seconds / times[baseline], limits.get(name))
+        Measurement(case, name, min(seconds) * 1e3, "ms", _median_ratio(seconds, times[baseline]), limits.get(name))
         for name, seconds in times.items()
     ]
+
+
+def _one_turn(function: Callable[[], object]) -> float:
+    """Seconds of the fastest call."""
+    time.sleep(REST)
+    begun = end = time.perf_counter()
+    best = float("inf")
+    while end - begun < TURN:
+        start = time.perf_counter()
+        function()
+        end = time.perf_counter()
+        best = min(best, end - start)
+    return best
+
+
+def _median_ratio(times: list[float], baseline: list[float]) -> float:
+    return statistics.median(time / base for time, base in zip(times, baseline, strict=True))
 
 
 def extra_memory(function: Callable[[], object]) -> float | None:

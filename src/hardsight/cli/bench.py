@@ -21,7 +21,7 @@ JSON = typer.Option(None, "--json", help="Also write the table as JSON.")
 
 
 def _rounds(default: int) -> Any:
-    return typer.Option(default, min=1, help="Interleaved rounds; the best of each counts.")
+    return typer.Option(default, min=1, help="Interleaved rounds: the median of their ratios counts.")
 
 
 def _report(lines: list[Measurement], json: Path | None) -> None:

@@ -27,7 +27,7 @@ Margin = Callable[[Tensor], Tensor]  # (n,) cosines to the own class -> (n,) wha
 Logit = Literal["cosine", "angular"]
 
 NO_DIRECTION = 1e-12  # a vector this short counts as zero: its gradient, one over its length, would overflow
-BLOCK = 2**17  # entries worked on at a time: a few arrays of them stay in the cache
+BLOCK = 2**18  # entries worked on at a time: a few arrays of them stay in the cache
 
 
 def cosine_cross_entropy(

@@ -61,8 +61,10 @@ class _GaussianLogits(torch.autograd.Function):
         x = features - centre  # (n, d)
         squares = x * x
         logits = x.new_empty(len(x), len(mean))
-        for part, m, v, p in _blocks(mean, centre, log_variance, bounds):
-            pm = p * m  # (b, d)
+        kept = None
+        for block in _blocks(mean, centre, log_variance, bounds):
+            part, m, v, p, pm = block
+            kept = block if len(m) == len(mean) else None  # few classes: the backward pass finds it ready
             constant = 0.5 * torch.linalg.vecdot(pm, m)  # (b,)
             negative = torch.addmm(-constant, x, pm.T)  # (n, b)
             negative = negative.addmm_(squares, p.T, alpha=-0.5) if len(p) == len(m) else negative.sub_(0.5 * squares @ p.T)
@@ -71,41 +73,44 @@ class _GaussianLogits(torch.autograd.Function):
         distance = 0.5 * ((features - mean[labels]) ** 2 * (-own_v).exp()).sum(1)  # (n,)
         energy = distance + 0.5 * own_v.sum(1)
         logits.scatter_(1, labels[:, None], -(energy + alpha * distance)[:, None])
-        ctx.save_for_backward(features, mean, log_variance, labels)
-        ctx.alpha, ctx.bounds = alpha, bounds
+        ctx.save_for_backward(x, squares, centre, mean, log_variance, labels)
+        ctx.alpha, ctx.bounds, ctx.kept = alpha, bounds, kept
         return logits, energy
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_logits: Tensor, by_own: Tensor) -> tuple[Tensor | None, ...]:
-        features, mean, log_variance, labels = ctx.saved_tensors
-        centre = mean.mean(0)
-        x = features - centre
-        squares = x * x
+        x, squares, centre, mean, log_variance, labels = ctx.saved_tensors
         own = labels[:, None]
         at_own = by_logits.gather(1, own)[:, 0]  # (n,)
         by_distance = by_logits.neg().scatter_add_(1, own, (by_own - ctx.alpha * at_own)[:, None])  # (n, c)
         total = by_distance.sum(0)  # (c,)
         by_energy = total.index_add(0, labels, ctx.alpha * at_own)  # (c,) the margin does not reach log|S|
         grad_x, grad_mean = torch.zeros_like(x), torch.empty_like(mean)
-        grad_v = torch.zeros_like(log_variance) if ctx.needs_input_grad[2] else None
-        for part, m, _, p in _blocks(mean, centre, log_variance, ctx.bounds):
+        grad_v = None
+        if ctx.needs_input_grad[2]:
+            grad_v = torch.empty_like(log_variance) if log_variance.ndim == 2 else torch.zeros_like(log_variance)
+        blocks = _blocks(mean, centre, log_variance, ctx.bounds) if ctx.kept is None else [ctx.kept]
+        for part, m, _, p, pm in blocks:
             g, t = by_distance[:, part], total[part, None]
             gx = g.T @ x  # (b, d)
             grad_x.addcmul_(x, g @ p if len(p) == len(m) else g.sum(1, keepdim=True) * p)
-            grad_x.addmm_(g, p * m, alpha=-1)
+            grad_x.addmm_(g, pm, alpha=-1)
             pull = (t * m).sub_(gx)  # (b, d)
             torch.mul(p, pull, out=grad_mean[part])
             if grad_v is None:
                 continue
             spread = pull.sub_(gx).mul_(m)  # t m^2 - 2 m gx
             if log_variance.ndim == 2:
-                spread.addmm_(g.T, squares).mul_(p).neg_().add_(by_energy[part, None])
-                torch.mul(spread, 0.5, out=grad_v[part])
+                spread.addmm_(g.T, squares)
+                torch.addcmul(0.5 * by_energy[part, None], p, spread, value=-0.5, out=grad_v[part])
             else:
                 grad_v += 0.5 * (by_energy[part].sum() - p[0] * (spread.sum(0) + g.sum(1) @ squares))
         low, high = ctx.bounds
-        if grad_v is not None and (log_variance.amin() < low or log_variance.amax() > high):
+        if grad_v is None:
+            return grad_x, grad_mean, None, None, None, None
+        least, most = log_variance.aminmax()
+        if least < low or most > high:
             stray = ((log_variance > high) & (grad_v < 0)) | ((log_variance < low) & (grad_v > 0))
             grad_v.masked_fill_(stray, 0)  # a step along it would lead further out
         return grad_x, grad_mean, grad_v, None, None, None
@@ -113,8 +118,8 @@ class _GaussianLogits(torch.autograd.Function):
 
 def _blocks(
     mean: Tensor, centre: Tensor, log_variance: Tensor | None, bounds: Bounds
-) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
-    """Some classes at a time: which, their centred means, log-variances and precisions, the last two (b, d) or (1, d)."""
+) -> Iterator[tuple[slice, Tensor, Tensor, Tensor, Tensor]]:
+    """Some classes at a time: which, their centred means m, log-variances v, precisions p and p * m; v and p (b, d) or (1, d)."""
     step = max(1, BLOCK // mean.shape[1])
     for start in range(0, len(mean), step):
         part = slice(start, start + step)
@@ -122,7 +127,8 @@ def _blocks(
             v = torch.zeros_like(centre)[None]
         else:
             v = (log_variance[part] if log_variance.ndim == 2 else log_variance[None]).clamp(*bounds)
-        yield part, mean[part] - centre, v, (-v).exp()
+        m, p = mean[part] - centre, v.neg().exp_()
+        yield part, m, v, p, p * m
 
 
 def _rows(log_variance: Tensor | None, labels: Tensor, x: Tensor, bounds: Bounds) -> Tensor:
