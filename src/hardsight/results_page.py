@@ -15,11 +15,11 @@ Cell = str | tuple[str, str]  # text, or text and the name of its style: yes, no
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 STYLE = """
 :root { color-scheme: light dark }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 78rem; margin: 2rem auto; padding: 0 1rem }
 h1 { margin-bottom: .2rem } h2 { margin: 2rem 0 .3rem; font-size: 1.25rem }
 .wide { overflow-x: auto }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .4rem 0 1rem }
-td, th { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; margin: .4rem 0 1rem }
+td, th { padding: .22rem .6rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
 th { font-weight: 600; vertical-align: bottom } .word { text-align: left }
 .last td { border-top: 2px solid #8888; font-weight: 600 }
 .quiet { color: #777 } .yes { color: #0072b2; font-weight: 600 } .no { color: #d55e00; font-weight: 600 }

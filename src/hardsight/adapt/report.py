@@ -88,18 +88,20 @@ def _only_by_score(run: Run, results: Results, pair: str, data: ImageData, folde
     for method in [method for method in results.methods if method.startswith("cbst+") or method == "avc"]:
         table = pq.read_table(folder_of(pair, method, results.seeds[0]) / "round=01.parquet")
         chosen = table.filter(pc.and_(table.column("kept"), pc.invert(table.column("kept_by_cbst"))))
-        pictures, captions, count = _pictures(chosen.sort_by([("avc", "descending")]), data, results.class_names)
+        pictures, captions, wrong = _pictures(chosen.sort_by([("avc", "descending")]), data, results.class_names)
         if pictures:
-            title = f"{_arrow(pair)}: {len(pictures)} of the {count} that {method} selects and softmax does not, round 1"
-            drawn.append(_save(run, f"only-{method.replace('+', '-')}-{pair}.png", thumbnails(pictures, captions, title)))
+            title = f"{_arrow(pair)}: {len(pictures)} of the {len(chosen)} that {method} selects and softmax does not, round 1"
+            figure = thumbnails(pictures, captions, title, wrong)
+            drawn.append(_save(run, f"only-{method.replace('+', '-')}-{pair}.png", figure))
     return drawn
 
 
-def _pictures(chosen: pa.Table, data: ImageData, class_names: Sequence[str]) -> tuple[list[Any], list[str], int]:
-    """Pictures with captions, and how many there are to choose from."""
+def _pictures(chosen: pa.Table, data: ImageData, class_names: Sequence[str]) -> tuple[list[Any], list[str], list[bool]]:
+    """Pictures with captions, and whether the pseudo-label is known to be wrong."""
     row_of = {id: row for row, id in enumerate(data.ids)}
     pictures: list[Any] = []
     captions: list[str] = []
+    wrong: list[bool] = []
     for entry in chosen.to_pylist():
         row = row_of.get(entry["id"])
         if row is None or len(pictures) == SHOWN:
@@ -112,7 +114,8 @@ def _pictures(chosen: pa.Table, data: ImageData, class_names: Sequence[str]) -> 
         captions.append(
             f"{known}taken for {class_names[entry['pseudo_label']]}\np {entry['confidence']:.2f}  AVC {entry['avc']:.3f}"
         )
-    return pictures, captions, len(chosen)
+        wrong.append(entry["label"] not in (None, entry["pseudo_label"]))
+    return pictures, captions, wrong
 
 
 def _save(run: Run, name: str, figure: Any) -> Path:
@@ -162,18 +165,24 @@ def _overview(results: Results, accuracy: pa.Table) -> str:
 def _differences(results: Results, differences: pa.Table) -> str:
     """Pairs by comparisons."""
     found = {(row["pair"], row["method"], row["against"]): row for row in differences.to_pylist()}
-    compared = list(dict.fromkeys((method, against) for _, method, against in found))
+    compared = [
+        (method, against)
+        for method in reversed(results.methods)  # the last method is most often the one that is asked about
+        for against in results.methods
+        if any((pair, method, against) in found for pair in results.pairs)
+    ]
     if not compared:
         return ""
-    pairs = list(dict.fromkeys(pair for pair, _, _ in found if pair != ALL))
-    rows = [[_arrow(pair), *(rp.points(found[pair, *two]) for two in compared)] for pair in pairs]
-    if len(pairs) > 1:
-        rows.append([ALL, *(rp.points(found[ALL, *two]) for two in compared)])
     words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); coloured where 0 is outside."
-    if len(pairs) > 1:
-        words += " The interval of all pairs is over the pairs' means."
+    pairs = list(dict.fromkeys(pair for pair, _, _ in found if pair != ALL))
+    if len(pairs) == 1:
+        rows = [[f"{one} − {other}", rp.points(row := found[pairs[0], one, other]), row["verdict"]] for one, other in compared]
+        return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(("methods", "points", ""), rows)
+    rows = [[_arrow(pair), *(rp.points(found[pair, *two]) for two in compared)] for pair in pairs]
+    rows.append([ALL, *(rp.points(found[ALL, *two]) for two in compared)])
+    words += " The interval of all pairs is over the pairs' means."
     header = ("domains", *(f"{method} − {against}" for method, against in compared))
-    return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(header, rows, last=int(len(pairs) > 1))
+    return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(header, rows, last=1)
 
 
 def _per_class(results: Results, accuracy: pa.Table, pair: str) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # apart for colour-blind eyes
+
+
+def colours() -> Iterator[str]:
+    """A colour for each line, again from the first after the last."""
+    return cycle(COLOURS)
 
 
 def accuracy_per_round(curves: Mapping[str, np.ndarray], start: np.ndarray, title: str) -> Any:
@@ -25,7 +30,7 @@ def accuracy_per_round(curves: Mapping[str, np.ndarray], start: np.ndarray, titl
     figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=120)
     axes = figure.subplots()
     axes.axhline(100 * start.mean(), color="0.5", linestyle="--", linewidth=1, label="source only")
-    for (method, values), colour in zip(curves.items(), cycle(COLOURS), strict=False):
+    for (method, values), colour in zip(curves.items(), colours(), strict=False):
         rounds = np.arange(values.shape[1] + 1)
         values = 100 * np.concatenate([start[:, None], values], axis=1)  # (seeds, rounds + 1)
         mean = values.mean(0)
@@ -87,8 +92,8 @@ def before_and_after(
     return figure
 
 
-def thumbnails(images: Sequence[Any], captions: Sequence[str], title: str) -> Any:
-    """Small pictures in rows of six, a caption under each."""
+def thumbnails(images: Sequence[Any], captions: Sequence[str], title: str, marked: Sequence[bool] = ()) -> Any:
+    """Small pictures in rows of six, a caption under each, in another colour where it is marked."""
     from matplotlib.figure import Figure
 
     rows = max(1, -(-len(images) // 6))
@@ -98,7 +103,7 @@ def thumbnails(images: Sequence[Any], captions: Sequence[str], title: str) -> An
     for axes in grid:
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
-    for axes, image, caption in zip(grid, images, captions, strict=False):
+    for at, (axes, image, caption) in enumerate(zip(grid, images, captions, strict=False)):
         axes.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, vmin=0, vmax=255)  # a faint picture stays faint
-        axes.set_xlabel(caption, fontsize=7)
+        axes.set_xlabel(caption, fontsize=7, color=COLOURS[1] if at < len(marked) and marked[at] else "black")
     return figure
