@@ -138,10 +138,12 @@ def run(
         weight_decay=weight_decay,
         augment=augment,
     )
+    if scales and not any("scale" in options_of(LOSSES[parts_of(name)[0]][1]) for name in names):
+        raise InputError(f"scales are given, but {', '.join(names)} has none to choose.")
     opened, _ = open_domain(data)
-    domains = _checked_domains(opened)
     if limit is not None:
-        opened = _limited(opened, domains, limit)
+        opened = _limited(opened, domain_names(opened), limit)
+    domains = _checked_domains(opened)
     asked = {"model": model, "options": dict(model_options or {}), "weights": weights, "pretrained": pretrained}
     work = _Work(settings, opened, domains, asked, size, torch_device(device), workers or num_threads(), say or _silent)
     arguments = {**settings.as_dict(), "device": work.device.type, "domains": domains, "size": size}
@@ -327,8 +329,9 @@ def _checked_domains(data: Data) -> list[str]:
     column, labels = domain_column(data), labels_of(data)
     assert column is not None
     for name in names:
-        if not ((column == name) & (labels >= 0)).any():
-            raise InputError(f"the domain {name} has no labeled sample.")
+        count = int(((column == name) & (labels >= 0)).sum())
+        if count < 2:  # one is held out, one is trained on
+            raise InputError(f"the domain {name} has {count or 'no'} labeled sample{'s' * (count == 0)}: two or more are needed.")
     return names
 
 
