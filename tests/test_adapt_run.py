@@ -154,6 +154,29 @@ def test_the_report_reads_like_the_papers_tables(compared: Any) -> None:
     assert page.count("data:image/png") == 1 and "http://" not in page and "https://" not in page and "<script" not in page
 
 
+def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> None:
+    from types import SimpleNamespace
+
+    from hardsight.adapt.report import write_report
+
+    names = [f"US${k}<b>" for k in range(30)]
+
+    def entry(number: int, accuracy: float) -> dict[str, Any]:
+        return {"round": number, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * 30}
+
+    results = Results({("a$-to-b$", "source", 0): [entry(0, 0.5)]}, names)
+    start = {"arguments": {"rounds": 1}, "versions": {"hardsight": "0"}}
+    place = SimpleNamespace(directory=tmp_path, start=start, folder=lambda name: tmp_path)
+    (tmp_path / "a$-to-b$").mkdir()
+    write_report(place, results, {}, lambda *_: tmp_path)  # type: ignore[arg-type]
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert page.count("US$29&lt;b&gt;") == 1 and "<details><summary>Accuracy by class" in page and "50.00" in page
+    from hardsight.plots.adaptation import accuracy_per_round, thumbnails
+
+    accuracy_per_round({"cbst": np.array([[0.5, 0.6]])}, np.array([0.4]), "a$x_ to $b").savefig(tmp_path / "one.png")
+    thumbnails([np.zeros((4, 4), np.uint8)], ["is $5_ for $"], "$", [True]).savefig(tmp_path / "two.png")
+
+
 def test_parts_of_a_run_are_listed_once_with_their_checksums(compared: Any) -> None:
     done, _ = compared
     parts = json.loads((done.directory / "run.json").read_text("utf-8"))["parts"]

@@ -21,6 +21,7 @@ from hardsight.table import write_table
 from hardsight.writing import replacing
 
 SHOWN = 18  # thumbnails
+MANY = 20  # classes: more do not fit beside each other
 TOLD = ("avh", "avc", "confidence", "norm", "not_selected_by_cbst", "only_selected_by_cbst")
 TABLES = {
     "accuracy": accuracy_table,
@@ -186,17 +187,26 @@ def _differences(results: Results, differences: pa.Table) -> str:
 
 
 def _per_class(results: Results, accuracy: pa.Table, pair: str) -> str:
-    """Table 3: classes and their mean by methods."""
+    """Table 3: classes and their mean by methods; lying down where there are many classes."""
     found = [row for row in accuracy.to_pylist() if row["pair"] == pair]
     if not found:
         return ""
-    rows = []
-    for row in found:
-        classes = [rp.percent(row[f"class {name}"], row[f"class {name} std"]) for name in results.class_names]
-        best = rp.percent(row["oracle_accuracy"], row["oracle_accuracy std"])
-        rows.append([row["method"], *classes, rp.percent(row["accuracy"], row["accuracy std"]), (best, "quiet")])
-    header = ("method", *results.class_names, "mean", "best round (oracle)")
-    return rp.heading("Accuracy by class") + rp.table(header, rows)
+    columns: list[tuple[str, list[rp.Cell]]] = [("method", [row["method"] for row in found])]
+    columns += [
+        (name, [rp.percent(row[f"class {name}"], row[f"class {name} std"]) for row in found]) for name in results.class_names
+    ]
+    columns.append(("mean", [rp.percent(row["accuracy"], row["accuracy std"]) for row in found]))
+    best = [(rp.percent(row["oracle_accuracy"], row["oracle_accuracy std"]), "quiet") for row in found]
+    columns.append(("best round (oracle)", [*best]))
+    if len(results.class_names) <= MANY:
+        rows = [[cells[at] for _, cells in columns] for at in range(len(found))]
+        return rp.heading("Accuracy by class") + rp.table([name for name, _ in columns], rows)
+    sums = rp.table(
+        ("method", "mean", "best round (oracle)"),
+        [list(row) for row in zip(*(columns[at][1] for at in (0, -2, -1)), strict=True)],
+    )
+    classes = rp.table(("class", *(row["method"] for row in found)), [[name, *cells] for name, cells in columns[1:-2]])
+    return rp.heading("Accuracy") + sums + rp.folded("Accuracy by class", classes)
 
 
 def _selected(selection: pa.Table, pair: str) -> str:

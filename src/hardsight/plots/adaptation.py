@@ -16,6 +16,11 @@ def colours() -> Iterator[str]:
     return cycle(COLOURS)
 
 
+def plain(text: str) -> str:
+    """A name that may hold a dollar, which would begin a formula."""
+    return text.replace("$", r"\$")
+
+
 def accuracy_per_round(curves: Mapping[str, np.ndarray], start: np.ndarray, title: str) -> Any:
     """Accuracy against the round, one line per method, with the spread over seeds. Round 0 is the source model.
 
@@ -38,7 +43,7 @@ def accuracy_per_round(curves: Mapping[str, np.ndarray], start: np.ndarray, titl
         if len(values) > 1:
             spread = values.std(0, ddof=1)
             axes.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
-    axes.set(xlabel="round", ylabel="mean class accuracy (%)", title=title)
+    axes.set(xlabel="round", ylabel="mean class accuracy (%)", title=plain(title))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     axes.spines[["top", "right"]].set_visible(False)
@@ -98,12 +103,12 @@ def thumbnails(images: Sequence[Any], captions: Sequence[str], title: str, marke
 
     rows = max(1, -(-len(images) // 6))
     figure = Figure(figsize=(9, 1.9 * rows + 0.4), layout="constrained", dpi=120)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(plain(title), fontsize=11)
     grid = np.atleast_1d(figure.subplots(rows, 6)).ravel()
     for axes in grid:
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
     for at, (axes, image, caption) in enumerate(zip(grid, images, captions, strict=False)):
         axes.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, vmin=0, vmax=255)  # a faint picture stays faint
-        axes.set_xlabel(caption, fontsize=7, color=COLOURS[1] if at < len(marked) and marked[at] else "black")
+        axes.set_xlabel(plain(caption), fontsize=7, color=COLOURS[1] if at < len(marked) and marked[at] else "black")
     return figure

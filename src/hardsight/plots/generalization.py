@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.plots.adaptation import colours
+from hardsight.plots.adaptation import colours, plain
 
 
 def accuracy_per_domain(reached: Mapping[str, np.ndarray], domains: Sequence[str], title: str) -> Any:
@@ -27,7 +27,7 @@ def accuracy_per_domain(reached: Mapping[str, np.ndarray], domains: Sequence[str
         spread = 100 * values.std(0, ddof=1) if len(values) > 1 else None
         axes.errorbar(at, 100 * values.mean(0), yerr=spread, fmt="o", markersize=5, capsize=3, color=colour, label=loss)
     axes.set(ylabel="accuracy (%)", title=title, xticks=np.arange(len(domains)))
-    axes.set_xticklabels(domains)
+    axes.set_xticklabels([plain(name) for name in domains])
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -49,7 +49,7 @@ def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: st
     for axes, (domain, losses) in zip(panels, curves.items(), strict=True):
         for (loss, values), colour in zip(losses.items(), colours(), strict=False):
             axes.plot(np.arange(1, len(values) + 1), 100 * values, marker="o", markersize=2.5, color=colour, label=loss)
-        axes.set(xlabel="epoch", title=domain)
+        axes.set(xlabel="epoch", title=plain(domain))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("accuracy (%)")
