@@ -65,3 +65,15 @@ def test_soft_labels_are_cross_entropy_of_distributions() -> None:
     soft = torch.softmax(torch.randn(7, 5, generator=torch.Generator().manual_seed(1)), 1)
     ours = self_training_loss(logits, soft, torch.ones(7, dtype=torch.bool))
     assert ours.item() == pytest.approx(F.cross_entropy(logits, soft).item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.5, 3.0])
+def test_mrkld_is_smallest_at_the_smoothed_label(alpha: float) -> None:
+    _, labels = batch()
+    one_hot = F.one_hot(labels, 5).double()
+    best = (
+        ((one_hot + alpha / 5) / (1 + alpha)).log().float().requires_grad_()
+    )  # logits whose softmax is (y + alpha / c) / (1 + alpha)
+    target = torch.ones(7, dtype=torch.bool)
+    gradient = torch.autograd.grad(self_training_loss(best, one_hot.float(), target, alpha), best)[0]
+    assert gradient.abs().max() < 1e-6

@@ -104,6 +104,173 @@ def test_pseudo_labels_of_a_round_are_those_of_the_rule(compared: Any) -> None:
         assert table.column("why").to_pylist() == chosen.why.tolist()
 
 
+def test_disagreement_with_softmax_is_counted(compared: Any) -> None:
+    done, _ = compared
+    for method in ("crst", "cbst+avh"):
+        tables = [
+            pq.read_table(done.directory / "source-to-target" / f"seed={seed}" / method / "round=01.parquet").to_pandas()
+            for seed in (0, 1)
+        ]
+        row = next(row for row in done.selection.to_pylist() if row["method"] == method)
+        assert row["not_selected_by_cbst"] == np.mean([(table.kept & ~table.kept_by_cbst).sum() for table in tables])
+        assert row["only_selected_by_cbst"] == np.mean([(~table.kept & table.kept_by_cbst).sum() for table in tables])
+        kept = [table[table.kept] for table in tables]
+        for name in ("avh", "avc", "confidence", "norm"):  # Table 4
+            assert row[name] == pytest.approx(np.mean([table[name].mean() for table in kept]), rel=1e-5)
+        assert row["true_positive_rate"] == pytest.approx(np.mean([(one.pseudo_label == one.label).mean() for one in kept]))
+
+
+def test_predictions_pseudo_labels_and_scores_lie_beside_the_rounds(compared: Any) -> None:
+    from hardsight.explorer.opening import open_sheet
+    from hardsight.explorer.rounds import rounds
+
+    done, _ = compared
+    pair = done.directory / "source-to-target"
+    for method in METHODS:
+        table = pq.read_table(pair / "seed=1" / method / "predictions.parquet").to_pandas()
+        last = json.loads((pair / "seed=1" / method / "rounds.json").read_text("utf-8"))[-1]
+        hits = (table.predicted == table.label).groupby(table.label).mean()
+        assert hits.tolist() == pytest.approx(last["class_accuracy"]) and table.confidence.between(1 / 3, 1).all()
+    told = pq.read_table(pair / "pseudo_labels.parquet").to_pandas()
+    assert len(told) == 3 * 3 * 120
+    own = pq.read_table(pair / "seed=0" / "cbst" / "round=02.parquet").to_pandas()
+    mine = told[(told.method == "cbst") & (told["round"] == 2)]
+    assert mine.kept.tolist() == own.kept.tolist() and mine.label.dropna().tolist() == own.pseudo_label.dropna().tolist()
+    lines = rounds(open_sheet(pair))  # what `hardsight explore run/PAIR` shows
+    assert [(line["method"], line["round"]) for line in lines][:3] == [("cbst", 1), ("cbst", 2), ("cbst", 3)]
+    assert lines[1]["kept"] == own.kept.sum() and lines[1]["avh"] == pytest.approx(own.avh[own.kept].mean(), rel=1e-5)
+
+
+def test_the_report_reads_like_the_papers_tables(compared: Any) -> None:
+    done, _ = compared
+    page = (done.directory / "report.html").read_text("utf-8")
+    row = next(row for row in done.accuracy.to_pylist() if row["method"] == "cbst+avh")
+    assert f"{100 * row['accuracy']:.2f} ± {100 * row['accuracy std']:.2f}" in page
+    assert f"{100 * row['class 2']:.2f} ± {100 * row['class 2 std']:.2f}" in page
+    difference = next(row for row in done.differences.to_pylist() if (row["method"], row["against"]) == ("cbst+avh", "source"))
+    assert f"{100 * difference['difference']:+.2f} [{100 * difference['low']:+.2f}, {100 * difference['high']:+.2f}]" in page
+    for words in ("best round (oracle)", "The last round is the result", "rightly (%)", "cbst+avh − cbst", "How it was made"):
+        assert words in page, words
+    assert page.count("data:image/png") == 1 and "http://" not in page and "https://" not in page and "<script" not in page
+
+
+def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> None:
+    from types import SimpleNamespace
+
+    from hardsight.adapt.report import write_report
+
+    names = [f"US${k}<b>" for k in range(30)]
+
+    def entry(number: int, accuracy: float) -> dict[str, Any]:
+        return {"round": number, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * 30}
+
+    results = Results({("a$-to-b$", "source", 0): [entry(0, 0.5)]}, names)
+    start = {"arguments": {"rounds": 1}, "versions": {"hardsight": "0"}}
+    place = SimpleNamespace(directory=tmp_path, start=start, folder=lambda name: tmp_path)
+    (tmp_path / "a$-to-b$").mkdir()
+    write_report(place, results, {}, lambda *_: tmp_path)  # type: ignore[arg-type]
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert page.count("US$29&lt;b&gt;") == 1 and "<details><summary>Accuracy by class" in page and "50.00" in page
+    from hardsight.plots.adaptation import accuracy_per_round, thumbnails
+
+    accuracy_per_round({"cbst": np.array([[0.5, 0.6]])}, np.array([0.4]), "a$x_ to $b").savefig(tmp_path / "one.png")
+    thumbnails([np.zeros((4, 4), np.uint8)], ["is $5_ for $"], "$", [True]).savefig(tmp_path / "two.png")
+
+
+def test_parts_of_a_run_are_listed_once_with_their_checksums(compared: Any) -> None:
+    done, _ = compared
+    parts = json.loads((done.directory / "run.json").read_text("utf-8"))["parts"]
+    names = [part["name"] for part in parts]
+    assert len(set(names)) == len(names)
+    on_disk = {p.relative_to(done.directory).as_posix() for p in done.directory.rglob("*") if p.is_file()}
+    assert set(names) == on_disk - {"start.json", "run.json", ".lock"}
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_samples_not_selected_pass_only_through_batch_normalisation(batch_norm: bool) -> None:
+    from types import SimpleNamespace
+
+    logits = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.4, 0.6], [0.3, 0.7]])
+    chosen = select_pseudo_labels(logits, portion=0.5, method="cbst")
+    assert chosen.kept.tolist() == [True, False, False, False, False]
+    rows, labels = loop.SelfTraining._target(SimpleNamespace(num_classes=2), SimpleNamespace(batch_norm=batch_norm), chosen)  # type: ignore[arg-type]
+    assert rows.tolist() == ([0, 1, 2, 3, 4] if batch_norm else [0])
+    assert labels.tolist() == [[1, 0], [0, 0], [0, 0], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        (slice(0, 1), {}),  # one sample, of one class
+        (slice(0, 120, 3), {}),  # one class alone
+        (slice(0, 120), {"portion": 0}),
+        (slice(0, 120), {"portion": 1, "methods": "crst"}),
+    ],
+)  # fmt: skip
+def test_small_and_one_sided_targets(target: slice, options: dict[str, Any], tmp_path: Path) -> None:
+    there, here, labels = domains()
+    given = {**QUICK, "rounds": 2, **options}
+    done = run((there, labels), (here[target], labels[target]), tmp_path / "run", **given)
+    told = done.rounds.to_pylist()[-1]
+    assert told["accuracy"] is not None and told["round"] == 2
+    if options.get("portion") == 0:
+        assert told["selected"] == 0 and told["true_positive_rate"] is None
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("all", slice(0, 0), "at least one sample|no samples"),
+        ("one class", slice(0, 120), "at least two classes"),
+        ("not finite", slice(0, 120), "must be finite, but 1 of 120 rows are not; the first is row 7"),
+    ],
+)
+def test_domains_that_cannot_be_adapted_are_refused(source: str, target: slice, message: str, tmp_path: Path) -> None:
+    from hardsight.errors import InputError
+
+    there, here, labels = domains()
+    if source == "not finite":
+        there[7, 0] = np.nan
+    known = np.zeros(120, int) if source == "one class" else labels
+    with pytest.raises(InputError, match=message):
+        run((there, known), (here[target], known[target]), tmp_path / "run", **QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from hardsight.adapt import loop, run
+loop.CHECKPOINT_SECONDS = 0.0
+replace, steps = os.replace, 0
+
+def dying(source, target):
+    global steps
+    steps += 1
+    if steps == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(source, target)
+
+os.replace = dying
+data = np.load(sys.argv[1])
+run((data["there"], data["labels"]), (data["here"], data["labels"]), sys.argv[3], methods="source,cbst+avh", rounds=3, epochs=1,
+    source_epochs=4, hidden=16, batch_size=32, lr=0.05)
+"""
+
+
+def test_sigkill_in_the_middle_of_a_write_changes_no_byte(tmp_path: Path, fresh_python: Callable[..., Any]) -> None:
+    there, here, labels = domains()
+    np.savez(tmp_path / "both.npz", there=there, here=here, labels=labels)
+    options = {**QUICK, "methods": "source,cbst+avh"}
+    whole = run((there, labels), (here, labels), tmp_path / "whole", **options)
+    died = fresh_python(KILLED, tmp_path / "both.npz", 14, tmp_path / "killed")
+    assert died.code == -9, died.err
+    assert not (tmp_path / "killed" / "run.json").exists()
+    assert list((tmp_path / "killed").rglob("checkpoints"))  # it fell into a training
+    done = run((there, labels), (here, labels), tmp_path / "killed", **options)
+    assert contents(done.directory) == contents(whole.directory)
+
+
 def test_standardising_each_domain_undoes_a_shift_and_the_model_takes_raw_features(compared: Any, tmp_path: Path) -> None:
     from hardsight.models.opening import open_model
 
@@ -299,6 +466,11 @@ def test_images_with_a_trained_model_and_thumbnails(tmp_path: Path) -> None:
     reached = dict(zip(done.accuracy.column("method").to_pylist(), done.accuracy.column("accuracy").to_pylist(), strict=True))
     assert reached["cbst+avh"] > 0.7
     assert list((done.directory / "figures").glob("only-cbst-avh-*.png"))
+    folder = done.directory / "digits-train-to-digits-test" / "seed=0" / "cbst+avh"
+    again = run(
+        "digits:train", "digits:test", tmp_path / "again", methods="source,cbst", model=folder, rounds=1, epochs=1, limit=400
+    )
+    assert again.accuracy.to_pylist()[0]["accuracy"] == pytest.approx(reached["cbst+avh"])  # a trained model is where it starts
 
 
 def test_images_that_come_up_twice_in_an_epoch_stay_in_their_place() -> None:

@@ -347,9 +347,87 @@ def test_a_feature_without_direction_has_no_angles_but_a_probability() -> None:
     assert select_pseudo_labels(logits, features, head, portion=0.3, method="cbst").why[3] != "not finite"
 
 
-def test_no_samples_at_all() -> None:
-    chosen = select_pseudo_labels(np.zeros((0, 3)), portion=0.5, method="cbst")
-    assert chosen.labels.shape == (0,) and chosen.thresholds.tolist() == [1, 1, 1]
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("method", EVERY_METHOD)
+def test_no_samples_at_all_and_none_that_can_be_used(method: str, rule: Any) -> None:
+    logits, features, head = world(16, n=6)
+    chosen = select_pseudo_labels(logits[:0], features[:0], head, portion=0.5, method=method, rule=rule)
+    assert chosen.kept.shape == (0,) and chosen.why.shape == (0,) and chosen.thresholds.shape == (4,)
+    broken = select_pseudo_labels(logits * np.nan, features * np.nan, head, portion=0.5, method=method, rule=rule)
+    assert set(broken.why) == {"not finite"} and (broken.proposed == -1).all() and not broken.kept.any()
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+def test_a_single_sample(method: str) -> None:
+    logits, features, head = world(17, n=1)
+    if method == "cbst+knn_agreement":  # a sample without neighbours has no agreement with them
+        assert select_pseudo_labels(logits, features, head, 1.0, method, rule="segmentation").why.tolist() == ["not finite"]
+        return
+    kept = {
+        (rule, portion): bool(select_pseudo_labels(logits, features, head, portion, method, rule=rule).kept[0])  # type: ignore[arg-type]
+        for rule in RULES
+        for portion in (0.5, 1.0)
+    }
+    lrent = method in ("crst", "crst-lrent")  # its sum is above 1 by the other classes
+    assert kept == {
+        ("classification", 0.5): lrent,
+        ("classification", 1.0): lrent,
+        ("segmentation", 0.5): False,
+        ("segmentation", 1.0): True,
+    }
+    if not lrent:
+        assert select_pseudo_labels(logits, features, head, 0.5, method).why.tolist() == ["class too small"]
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+def test_samples_that_are_all_alike(method: str) -> None:
+    logits, features, head = world(18, n=1)
+    logits, features = np.repeat(logits, 10, axis=0), np.repeat(features, 10, axis=0)
+    chosen = select_pseudo_labels(logits, features, head, portion=0.5, method=method)
+    assert chosen.kept.sum() == (10 if method in ("crst", "crst-lrent") else 0)
+    assert select_pseudo_labels(logits, features, head, portion=0.5, method=method, rule="segmentation").kept.all()
+
+
+def test_portion_one() -> None:
+    logits, features, head = world(19)
+    for method in ("cbst", "crst-mrkld", "cbst+avh", "avc", "cbst+norm"):
+        strict = select_pseudo_labels(logits, features, head, portion=1.0, method=method)
+        assert strict.kept.sum() >= 200 - 4, method  # at most the least sure of each class is left out
+    for method in ("cbst", "crst", "avc", "threshold"):
+        assert select_pseudo_labels(logits, features, head, portion=1.0, method=method, rule="segmentation").kept.all(), method
+    assert select_pseudo_labels(logits, portion=1.0, method="threshold").kept.sum() == 199
+
+
+@pytest.mark.parametrize("method", ["cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold"])
+def test_a_single_class_is_all_ties(method: str) -> None:
+    logits, features, head = world(20, n=8, c=1)
+    chosen = select_pseudo_labels(logits, features, head, portion=0.5, method=method)
+    assert not chosen.kept.any() and (chosen.proposed == 0).all()
+    assert select_pseudo_labels(logits, features, head, portion=0.5, method=method, rule="segmentation").kept.all()
+
+
+def test_a_class_never_predicted_has_no_threshold_that_a_score_could_exceed() -> None:
+    logits, features, head = world(1)
+    logits[:, 2] = logits.min() - 5
+    for method, empty in (("cbst+avh", np.inf), ("cbst+norm", np.inf), ("cbst+loss", -np.inf)):
+        for rule in RULES:
+            chosen = select_pseudo_labels(logits, features, head, portion=0.9, method=method, rule=rule)  # type: ignore[arg-type]
+            assert chosen.thresholds[2] == empty and chosen.counts[2] == 0 and chosen.counts.sum() > 100
+
+
+def test_infinite_logits_are_not_finite() -> None:
+    logits, _, _ = world(21, n=20)
+    logits[3, 1], logits[4, 0] = np.inf, -np.inf
+    chosen = select_pseudo_labels(logits, portion=0.9, method="cbst")
+    assert (chosen.why == "not finite").nonzero()[0].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_fixed_threshold_asks_for_no_portion(rule: Any) -> None:
+    logits = np.log([[0.95, 0.05], [0.6, 0.4], [0.1, 0.9]])  # 3 samples: a fifth of them is none
+    chosen = select_pseudo_labels(logits, portion=0.2, method="threshold", threshold=0.8, rule=rule)
+    assert chosen.labels.tolist() == [0, -1, 1] and chosen.why.tolist() == ["kept", "not above its threshold", "kept"]
+    assert not select_pseudo_labels(logits, portion=0.0, method="threshold", threshold=0.8, rule=rule).kept.any()
 
 
 @pytest.mark.parametrize(
@@ -367,6 +445,8 @@ def test_no_samples_at_all() -> None:
         ({"method": "cbst+avh", "features": np.ones((7, 6))}, "one row of features per row of logits"),
         ({"method": "cbst+avh", "head": np.ones((5, 6))}, "the head has 5 classes, the logits 4"),
         ({"method": "cbst+avh", "group_by": "class"}, "group_by must be one of"),
+        ({"method": "cbst", "logits": np.zeros((3, 0)), "features": None, "head": None}, "a column for each class"),
+        ({"method": "cbst", "logits": np.zeros(3)}, "logits must be two-dimensional"),
     ],
 )
 def test_bad_inputs_are_named(options: dict[str, Any], message: str) -> None:
@@ -381,5 +461,12 @@ def test_bad_thresholds_are_named() -> None:
         class_thresholds([0.1, 0.2], [0], 0.5)
     with pytest.raises(InputError, match="class indices"):
         class_thresholds([0.1], [0.5], 0.5)
+    with pytest.raises(InputError, match="or -1 for none, got -5"):
+        class_thresholds([0.1], [-5], 0.5)
+    with pytest.raises(InputError, match="num_classes"):
+        class_thresholds([0.1], [0], 0.5, num_classes=-1)
+    with pytest.raises(InputError, match="portion must be"):
+        class_thresholds([0.1], [0], True)
+    assert class_thresholds([], [], 0.5).shape == (0,) and class_thresholds([], [], 0.5, num_classes=2).tolist() == [1, 1]
     with pytest.raises(InputError, match="below 2, got 2"):
         class_thresholds([0.1], [2], 0.5, num_classes=2)

@@ -17,16 +17,16 @@ from scipy.stats import spearmanr
 pytest.importorskip("torch")
 
 from hardsight import RunError, Snapshot, score  # noqa: E402
-from hardsight.demo import against_degradation, run_demo  # noqa: E402
+from hardsight.demo import against_degradation, before_and_after, run_demo  # noqa: E402
 from hardsight.heads_on_disk import load_head  # noqa: E402
 from hardsight.run import sha256  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
-    directory, start = tmp_path_factory.mktemp("demo") / "run", time.perf_counter()
+    directory, start = tmp_path_factory.mktemp("demo") / "run", time.process_time()
     run_demo(directory)
-    return directory, time.perf_counter() - start
+    return directory, time.process_time() - start  # of ours: the machine may be busy with others
 
 
 def test_it_takes_less_than_a_minute(demo: tuple[Path, float]) -> None:
@@ -36,7 +36,7 @@ def test_it_takes_less_than_a_minute(demo: tuple[Path, float]) -> None:
 def test_the_directory_is_as_the_plan_says(demo: tuple[Path, float]) -> None:
     directory = demo[0]
     names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
-    assert {name for name in names if not name.startswith(("images/", "."))} == {
+    assert {name for name in names if not name.startswith(("images/", "adapt/", "."))} == {
         "start.json",
         "run.json",
         "head.safetensors",
@@ -48,6 +48,8 @@ def test_the_directory_is_as_the_plan_says(demo: tuple[Path, float]) -> None:
         "figures/overview.png",
         "figures/contrast.png",
         "figures/noise.png",
+        "figures/adaptation.png",
+        "pseudo_labels.parquet",
         "report.html",
     }
     samples = pq.read_table(directory / "samples" / "part-00000.parquet")
@@ -73,6 +75,29 @@ def test_scores_follow_the_level_of_degradation(demo: tuple[Path, float], cli: C
     assert done.code == 0 and "demo" not in done.err
 
 
+def test_self_training_helps_on_faint_digits(demo: tuple[Path, float]) -> None:
+    before, after = before_and_after(demo[0])
+    faint = pq.read_table(demo[0] / "degraded.parquet").to_pandas().query("degradation == 'contrast' and level == 0.2")
+    hits = (faint.label == faint.predicted).groupby(faint.label).mean()
+    assert before == pytest.approx(hits.mean())  # adapting begins with the network that was scored, on the same images
+    assert after > before + 0.05
+    folder = demo[0] / "adapt" / "source-to-target" / "seed=0"
+    told = pq.read_table(folder / "cbst+avh" / "predictions.parquet").to_pandas()
+    assert (told.label == told.predicted).groupby(told.label).mean().mean() == pytest.approx(after)
+    assert (demo[0] / "adapt" / "report.html").is_file()
+
+
+def test_the_report_shows_before_and_after(demo: tuple[Path, float]) -> None:
+    page = (demo[0] / "report.html").read_text("utf-8")
+    data = json.loads(page.split('id="data">', 1)[1].split("</script>", 1)[0])
+    titles = [figure["title"] for figure in data["about"]["report"]["figures"]]
+    assert {"adaptation", "contrast", "noise"} <= set(titles)
+    kept = [line for line in data["about"]["rounds"] if line["method"] == "cbst+avh"]
+    assert [line["round"] for line in kept] == [1, 2, 3, 4, 5] and kept[-1]["kept"] > kept[0]["kept"] > 100
+    table = pq.read_table(demo[0] / "pseudo_labels.parquet").to_pandas().query("round == 1 and kept")
+    assert kept[0]["avh"] == pytest.approx(table.avh.mean())  # of the faint images, not of the clean ones in the scores
+
+
 def test_run_json_is_right_about_its_parts(demo: tuple[Path, float], cli: Callable[..., Any]) -> None:
     directory = demo[0]
     run = json.loads((directory / "run.json").read_text())
@@ -90,12 +115,33 @@ def test_the_snapshot_in_it_gives_the_scores_in_it(demo: tuple[Path, float]) -> 
     assert score(snapshot).equals(pq.read_table(directory / "scores.parquet"))
 
 
-def test_the_same_seed_gives_the_same_numbers(demo: tuple[Path, float], tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_a_killed_demo_goes_on_and_the_same_seed_gives_the_same_numbers(
+    demo: tuple[Path, float], tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hardsight.adapt.running.write_report", killed)  # the rounds are done, the run is not
+        with pytest.raises(KeyboardInterrupt):
+            run_demo(tmp_path / "again")
+    assert not (tmp_path / "again" / "run.json").exists()
+    rounds = tmp_path / "again" / "adapt" / "source-to-target" / "seed=0" / "cbst+avh" / "rounds.json"
+    before = rounds.stat().st_mtime_ns
     done = cli("demo", "-o", tmp_path / "again")
+    assert rounds.stat().st_mtime_ns == before  # what was done is not done again
     assert done.code == 0 and "n = 600   c = 10   accuracy = 9" in done.out and "hardest 10 by avh" in done.out
     assert "positive where more degraded is harder" in done.out and "contrast level" in done.out
+    assert "at a fifth of the contrast: 8" in done.out and "after self-training without labels" in done.out
     assert done.out.strip().splitlines()[-1].split()[1] == str(tmp_path / "again" / "report.html")
-    for name in ("scores.parquet", "degraded.parquet", "samples/part-00000.parquet", "figures/overview.png", "figures/noise.png"):
+    for name in (
+        "scores.parquet",
+        "degraded.parquet",
+        "samples/part-00000.parquet",
+        "figures/overview.png",
+        "figures/noise.png",
+        "adapt/rounds.parquet",
+    ):
         assert sha256(tmp_path / "again" / name) == sha256(demo[0] / name), name
     heads = [load_head(directory / "head.safetensors") for directory in (demo[0], tmp_path / "again")]
     np.testing.assert_array_equal(heads[0][0].weight, heads[1][0].weight)

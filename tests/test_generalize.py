@@ -125,6 +125,50 @@ def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
     assert all(row["scale"] is None for row in done.epochs.to_pylist() if row["loss"] == "softmax")
 
 
+def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int, str]] = []
+    options = {**QUICK, "losses": "cosface", "scales": [4, 8]}
+    whole = run(features(), tmp_path / "whole", **options, progress=lambda *words: told.append(words))
+    assert {total for _, total, _ in told} == {3 * (2 * 2 + 1) * 3}  # domains x (scales x training domains + a seed) x epochs
+    assert [done for done, _, _ in told] == list(range(3 * 5 * 3)) and "choosing its scale" in told[0][2]
+    assert "Scale" in (tmp_path / "whole" / "report.html").read_text("utf-8")
+    real, calls = loop._accuracy, [0]
+
+    def killed(*args: Any) -> float:
+        calls[0] += 1
+        if calls[0] == 16:  # in the third of the trainings that try scales
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(loop, "_accuracy", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(features(), tmp_path / "killed", **options)
+    again = run(features(), tmp_path / "killed", **options)
+    assert calls[0] == 2 * 3 * 5 * 3 + 4  # two a training's epoch; of the killed training, two epochs and a half are lost
+    assert again.epochs.equals(whole.epochs)
+
+
+def test_the_rule_is_stated_in_the_report(compared: Any, tmp_path: Path) -> None:
+    page = (compared.directory / "report.html").read_text("utf-8")
+    assert "best on held-out samples of the training domains" in page and "average (oracle)" in page
+    row = next(row for row in compared.accuracy.to_pylist() if row["loss"] == "avh")
+    assert f"{100 * row['snow']:.2f} ± {100 * row['snow std']:.2f}" in page and "drm − softmax" in page
+    assert page.count("data:image/png") == 2 and "http://" not in page and "https://" not in page
+    parts = {part["name"] for part in json.loads((compared.directory / "run.json").read_text("utf-8"))["parts"]}
+    assert {"report.html", "figures/accuracy.png", "accuracy.parquet", "sun/avh/seed=0/epochs.json"} <= parts
+    done = run(features(), tmp_path / "run", selection="oracle", **{**QUICK, "epochs": 2})
+    assert "no honest result" in (done.directory / "report.html").read_text("utf-8")
+
+
+def test_a_domain_needs_a_sample_to_train_on_and_one_to_hold_out(tmp_path: Path) -> None:
+    from hardsight.errors import InputError
+
+    with pytest.raises(InputError, match="the domain sun has 1 labeled sample: two or more"):
+        run(features(), tmp_path / "run", limit=1, **QUICK)
+    done = run(features(), tmp_path / "run", limit=2, losses="softmax,drm", **{**QUICK, "epochs": 1})
+    assert len(done.accuracy) == 2
+
+
 def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {**QUICK, "losses": "softmax,lgm"}
     run(features(), tmp_path / "whole", **options)
@@ -187,6 +231,7 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
         (["three.npz", "--selection", "best"], "selection must be one of validation, last, oracle"),
         (["three.npz", "--loss-options", "avh:scale=3"], "not among the losses softmax"),
         (["three.npz", "--scales", "a"], "--scales must be numbers"),
+        (["three.npz", "--scales", "5,10"], "softmax has none to choose"),
         (["missing.npz"], "missing.npz"),
     ],
 )

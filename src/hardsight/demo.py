@@ -1,7 +1,8 @@
 """`hardsight demo`: the main job on data that is already there, in a few seconds.
 
 A small CNN learns scikit-learn's digits (1,797 real 8 x 8 scans); every held-out image is scored, as it is and with
-less contrast and more noise, and the scores are correlated with the level of that. What is left is a run directory.
+less contrast and more noise, and the scores are correlated with the level of that. Then the network teaches itself the
+same images at a fifth of their contrast, without labels. What is left is a run directory.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
 from hardsight.data.degradation import Degradation, degrade, degraded_id, parse_degradations
@@ -34,6 +36,7 @@ NAMES = [str(digit) for digit in range(10)]
 HELD_OUT = 600
 EPOCHS, BATCH, RATE = 30, 32, 2e-3
 DEGRADATIONS = ("contrast=0.1,0.2,0.3,0.6,1.0", "noise=0.4,0.3,0.2,0.1,0.0")  # the levels of the AVH paper's appendix B
+FAINT = Degradation("contrast", 0.2)  # what the network adapts to
 COMPARED = ("avh", "angular_gap", "confidence", "norm")
 
 
@@ -59,8 +62,11 @@ def load_digits(seed: int) -> Digits:
     return Digits(images[train], data.target[train], images[test], data.target[test], [f"digit-{row:04d}" for row in test])
 
 
-def run_demo(directory: str | Path, *, seed: int = 0, progress: Callable[[int, int], None] | None = None) -> Summary:
-    """Train, score and write a run directory; one that is complete already is only summed up."""
+def run_demo(directory: str | Path, *, seed: int = 0, progress: Callable[..., None] | None = None) -> Summary:
+    """Train, score, adapt and write a run directory; one that is complete already is only summed up.
+
+    `progress` is called with what is done, what there is in all and, while it adapts, with words.
+    """
     directory = place_on_disk(directory)
     if check_count(seed, "seed") >= 2**63:
         raise InputError(f"seed must be below 2^63, got {seed}.")
@@ -86,7 +92,7 @@ def against_degradation(directory: Path) -> Correlations:
     return correlate({"demo": directory / "degraded.parquet"}, against="level", scores=COMPARED, replicates=300, permutations=20)
 
 
-def _fill(run: Run, seed: int, progress: Callable[[int, int], None] | None) -> None:
+def _fill(run: Run, seed: int, progress: Callable[..., None] | None) -> None:
     digits = load_digits(seed)
     model = train(digits, seed, progress)
     features, head = features_and_head(model, digits.test_images)
@@ -107,10 +113,41 @@ def _fill(run: Run, seed: int, progress: Callable[[int, int], None] | None) -> N
     for one in found.agreements:
         with replacing(run.directory / "figures" / f"{one.target.key}.png") as temporary:
             found.draw(one).savefig(temporary, format="png", metadata={"Software": None})
+    _adapt(run, digits, model, seed, progress)
     summary = Summary(num_classes=10)
     summary.add(table)
     written = [part, run.directory / "head.safetensors", run.directory / "model" / "model.safetensors"]
     run.finish(written, summary.as_dict(), rows={part.name: HELD_OUT})
+
+
+def before_and_after(directory: Path) -> tuple[float, float]:
+    """Mean class accuracy on the faint digits, before self-training and after it."""
+    before, after = read_scores(directory / "adapt" / "accuracy.parquet").column("accuracy").to_pylist()
+    return before, after
+
+
+def _adapt(run: Run, digits: Digits, model: DigitsCNN, seed: int, progress: Callable[..., None] | None) -> None:
+    """From clean digits to faint ones: adapt/, which is a run of its own, and for this run's report a figure and a table."""
+    from hardsight.adapt.demonstration import adapt_to_faint, image_data
+    from hardsight.plots.adaptation import before_and_after as draw
+
+    faint = np.stack([_degraded(*one, FAINT) for one in zip(digits.test_images, digits.test_ids, strict=True)])
+    train_ids = [f"train-{row:04d}" for row in range(len(digits.train_labels))]
+    source = image_data(_pixels(digits.train_images), digits.train_labels, train_ids, NAMES)
+    target = image_data(_pixels(faint), digits.test_labels, digits.test_ids, NAMES)
+    found = adapt_to_faint(run.directory / "adapt", model, source, target, seed=seed, progress=progress)
+    right, wrong = found.after == digits.test_labels, found.before != digits.test_labels
+    learned = np.flatnonzero(right & wrong)
+    shown = learned[np.arange(min(12, len(learned))) * len(learned) // max(1, min(12, len(learned)))]
+    captions = [f"read as {found.before[row]},\nthen {found.after[row]}" for row in shown]
+    title = (
+        f"Faint digits, self-training without labels: {100 * found.accuracy[0]:.1f} % → {100 * found.accuracy[-1]:.1f} %; "
+        f"{len(learned)} of {len(right)} put right, {(~right & ~wrong).sum()} put wrong"
+    )
+    figure = draw(list(faint[shown]), captions, found.accuracy, found.class_accuracy, NAMES, title)
+    with replacing(run.directory / "figures" / "adaptation.png") as temporary:
+        figure.savefig(temporary, format="png", metadata={"Software": None})
+    write_table(pq.read_table(found.pseudo_labels), run.directory / "pseudo_labels.parquet")
 
 
 def _degraded_scores(model: DigitsCNN, head: Head, digits: Digits) -> pa.Table:
@@ -130,11 +167,14 @@ def _degraded_scores(model: DigitsCNN, head: Head, digits: Digits) -> pa.Table:
 def _degraded(image: np.ndarray, id: str, degradation: Degradation) -> np.ndarray:
     from PIL import Image
 
-    grey = Image.fromarray(np.rint(255 * image).astype(np.uint8))
-    return np.asarray(degrade(grey, degradation, id), dtype=np.float32) / 255
+    return np.asarray(degrade(Image.fromarray(_pixels(image)), degradation, id), dtype=np.float32) / 255
 
 
-def train(digits: Digits, seed: int, progress: Callable[[int, int], None] | None = None) -> DigitsCNN:
+def _pixels(images: np.ndarray) -> np.ndarray:
+    return np.rint(255 * images).astype(np.uint8)
+
+
+def train(digits: Digits, seed: int, progress: Callable[..., None] | None = None) -> DigitsCNN:
     """The CNN, trained with Adam from the seed alone: the same numbers every time on the same machine."""
     import torch
 

@@ -47,7 +47,7 @@ class Run:
     ) -> None:
         self.directory = place_on_disk(directory)
         self.started = time.time()
-        self.start = {
+        self.start: dict[str, Any] = {
             "schema": 1,
             "command": command,
             "arguments": arguments,

@@ -76,7 +76,7 @@ def open_domain(spec: Any, *, limit: int | None = None) -> tuple[Data, str]:
     data: Data = _of_snapshot(Snapshot.load(text), place(text)) if _holds_features(text) else _images(text)
     if domain is not None:
         data = only(data, domain, text)
-    name = domain or Path(text.rstrip("/")).name.split(".")[0] or "data"
+    name = domain or Path(text.rstrip("/")).name.split(".")[0].replace(":", "-") or "data"  # it becomes a folder
     return _limited(data, limit), name
 
 

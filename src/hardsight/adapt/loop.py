@@ -26,6 +26,8 @@ from hardsight.adapt.objective import self_training_loss
 from hardsight.adapt.selection import REGULARISED, PseudoLabels, select_pseudo_labels
 from hardsight.adapt.settings import Settings
 from hardsight.errors import TrainingError
+from hardsight.scoring import score
+from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 from hardsight.training.augmentation import Augmentation, parse_augmentation, sample_keys
 from hardsight.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, save_checkpoint
@@ -249,6 +251,32 @@ class SelfTraining:
         predicted = np.where(np.isfinite(logits).all(1), logits.argmax(1), -1)
         accuracies = class_accuracies(self.target.labels, predicted, self.num_classes)
         return {"accuracy": mean_accuracy(accuracies), "class_accuracy": accuracies}
+
+    def write_predictions(self, learner: Learner, folder: Path) -> None:
+        """predictions.parquet: what a model makes of the target."""
+        log_p = self._log_softmax(learner)  # (n, c)
+        finite = np.isfinite(log_p).all(1)
+        predicted, labels = log_p.argmax(1), self.target.labels
+        table = {
+            "id": pa.array(self.target.ids, pa.string()),
+            "label": pa.array(labels, mask=labels < 0),
+            "predicted": pa.array(predicted, mask=~finite),
+            "confidence": pa.array(np.exp(log_p.max(1)), mask=~finite),
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        write_table(pa.table(table), folder / "predictions.parquet")
+
+    def write_scores(self, learner: Learner, path: Path) -> None:
+        """The scores table of the target, for the explorer."""
+        snapshot = Snapshot(self.features(learner, self.target), learner.head, self.target.labels, ids=self.target.ids)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_table(score(snapshot), path)
+
+    def _log_softmax(self, learner: Learner) -> np.ndarray:
+        logits = learner.head.logits(self.features(learner, self.target)).astype(np.float64)
+        top = logits.max(1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            return logits - top - np.log(np.exp(logits - top).sum(1, keepdims=True))
 
     # ---- checkpoints ----
 

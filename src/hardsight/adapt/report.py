@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hardsight import results_page as rp
 from hardsight.adapt.settings import SOURCE_ONLY
-from hardsight.adapt.tables import Results, accuracy_table, difference_table, rounds_table, selection_table
+from hardsight.adapt.tables import ALL, Results, accuracy_table, difference_table, rounds_table, selection_table
 from hardsight.data import BrokenImage, ImageData
 from hardsight.plots.adaptation import accuracy_per_round, thumbnails
 from hardsight.run import Run
@@ -22,70 +21,88 @@ from hardsight.table import write_table
 from hardsight.writing import replacing
 
 SHOWN = 18  # thumbnails
+MANY = 20  # classes: more do not fit beside each other
+TOLD = ("avh", "avc", "confidence", "norm", "not_selected_by_cbst", "only_selected_by_cbst")
 TABLES = {
-    "accuracy": ("Accuracy on the target after the last round", accuracy_table),
-    "differences": ("Differences between methods, run by run, with 95 % intervals", difference_table),
-    "selection": ("What the first round selected", selection_table),
-    "rounds": ("Round by round", rounds_table),
+    "accuracy": accuracy_table,
+    "differences": difference_table,
+    "selection": selection_table,
+    "rounds": rounds_table,
 }
 
+FolderOf = Callable[[str, str, int], Path]  # pair, method, seed -> where its rounds are
 
-def write_report(run: Run, results: Results, images: dict[str, ImageData], folder_of: Any) -> list[Path]:
-    """accuracy, differences, selection and rounds as Parquet, figures/, and report.html.
 
-    Args:
-        images: pair -> pictures of its target, where there are any.
-        folder_of: (pair, method, seed) -> where its rounds are.
+def write_report(run: Run, results: Results, images: dict[str, ImageData], folder_of: FolderOf) -> list[Path]:
+    """accuracy, differences, selection and rounds as Parquet, each pair's pseudo-labels, figures/, and report.html.
+
+    `images` has the pictures of a pair's target, where there are any.
     """
-    written, tables = [], {}
-    for name, (_, make) in TABLES.items():
-        tables[name] = make(results)
-        write_table(tables[name], run.directory / f"{name}.parquet")
+    tables = {name: make(results) for name, make in TABLES.items()}
+    written = []
+    for name, table in tables.items():
+        write_table(table, run.directory / f"{name}.parquet")
         written.append(run.directory / f"{name}.parquet")
-    figures = [*_curves(run, results), *_only_by_score(run, results, images, folder_of)]
+    figures: dict[str, list[Path]] = {}
+    for pair in results.pairs:
+        write_table(pseudo_label_table(results, pair, folder_of), run.directory / pair / "pseudo_labels.parquet")
+        figures[pair] = _curves(run, results, pair)
+        if pair in images:
+            figures[pair] += _only_by_score(run, results, pair, images[pair], folder_of)
+        written += figures[pair]
     page = run.directory / "report.html"
     with replacing(page) as temporary:
-        temporary.write_text(_page(tables, figures), encoding="utf-8")
-    return [*written, *figures, page]
+        temporary.write_text(_page(run, results, tables, figures), encoding="utf-8")
+    return [*written, page]
 
 
-def _curves(run: Run, results: Results) -> list[Path]:
-    """Figure 6 of the AVH paper, for each pair whose target labels are known."""
-    drawn = []
-    for pair in results.pairs:
-        methods = [method for method in results.methods if method != SOURCE_ONLY]
-        start = results.last(pair, SOURCE_ONLY)
-        if not methods or not start:
-            continue
-        curves = {
-            method: np.array([[entry["accuracy"] for entry in results.rounds[pair, method, seed]] for seed in results.seeds])
-            for method in methods
-        }
-        figure = accuracy_per_round(curves, float(np.mean(start)), pair)
-        drawn.append(_save(run, f"accuracy-{pair}.png", figure))
-    return drawn
+def pseudo_label_table(results: Results, pair: str, folder_of: FolderOf) -> pa.Table:
+    """One row per method, round and sample of the first seed, as the explorer reads it; `label` is the pseudo-label."""
+    parts = []
+    seed = results.seeds[0]
+    for method in results.methods:
+        for entry in results.rounds[pair, method, seed] if method != SOURCE_ONLY else ():
+            table = pq.read_table(folder_of(pair, method, seed) / f"round={entry['round']:02d}.parquet")
+            table = table.select(["id", "pseudo_label", "kept", "why", "confidence", "avc", "avh", "norm"])
+            table = table.rename_columns({"pseudo_label": "label"})
+            table = table.add_column(0, "round", pa.array([entry["round"]] * len(table)))
+            parts.append(table.add_column(0, "method", pa.array([method] * len(table))))
+    return pa.concat_tables(parts) if parts else pa.table({"method": [], "round": [], "id": [], "label": [], "kept": []})
 
 
-def _only_by_score(run: Run, results: Results, images: dict[str, ImageData], folder_of: Any) -> list[Path]:
+def _curves(run: Run, results: Results, pair: str) -> list[Path]:
+    """Figure 6 of the AVH paper, where target labels are known."""
+    methods = [method for method in results.methods if method != SOURCE_ONLY]
+    start = results.last(pair, SOURCE_ONLY)
+    if not methods or not start:
+        return []
+    curves = {
+        method: np.array([[entry["accuracy"] for entry in results.rounds[pair, method, seed]] for seed in results.seeds])
+        for method in methods
+    }
+    return [_save(run, f"accuracy-{pair}.png", accuracy_per_round(curves, np.array(start), _arrow(pair)))]
+
+
+def _only_by_score(run: Run, results: Results, pair: str, data: ImageData, folder_of: FolderOf) -> list[Path]:
     """Figure 21 of the AVH paper: samples that a score selects in the first round and softmax does not, surest first."""
     drawn = []
-    scored = [method for method in results.methods if method.startswith("cbst+")]
-    for pair, data in images.items():
-        for method in scored:
-            table = pq.read_table(folder_of(pair, method, results.seeds[0]) / "round=01.parquet")
-            chosen = table.filter(pc.and_(table.column("kept"), pc.invert(table.column("kept_by_cbst"))))
-            chosen = chosen.sort_by([("avc", "descending")])
-            pictures, captions = _pictures(chosen, data, results.class_names)
-            if pictures:
-                title = f"{pair}: selected by {method} and not by cbst, round 1"
-                drawn.append(_save(run, f"only-{method.replace('+', '-')}-{pair}.png", thumbnails(pictures, captions, title)))
+    for method in [method for method in results.methods if method.startswith("cbst+") or method == "avc"]:
+        table = pq.read_table(folder_of(pair, method, results.seeds[0]) / "round=01.parquet")
+        chosen = table.filter(pc.and_(table.column("kept"), pc.invert(table.column("kept_by_cbst"))))
+        pictures, captions, wrong = _pictures(chosen.sort_by([("avc", "descending")]), data, results.class_names)
+        if pictures:
+            title = f"{_arrow(pair)}: {len(pictures)} of the {len(chosen)} that {method} selects and softmax does not, round 1"
+            figure = thumbnails(pictures, captions, title, wrong)
+            drawn.append(_save(run, f"only-{method.replace('+', '-')}-{pair}.png", figure))
     return drawn
 
 
-def _pictures(chosen: pa.Table, data: ImageData, class_names: Sequence[str]) -> tuple[list[Any], list[str]]:
+def _pictures(chosen: pa.Table, data: ImageData, class_names: Sequence[str]) -> tuple[list[Any], list[str], list[bool]]:
+    """Pictures with captions, and whether the pseudo-label is known to be wrong."""
     row_of = {id: row for row, id in enumerate(data.ids)}
     pictures: list[Any] = []
     captions: list[str] = []
+    wrong: list[bool] = []
     for entry in chosen.to_pylist():
         row = row_of.get(entry["id"])
         if row is None or len(pictures) == SHOWN:
@@ -98,7 +115,8 @@ def _pictures(chosen: pa.Table, data: ImageData, class_names: Sequence[str]) -> 
         captions.append(
             f"{known}taken for {class_names[entry['pseudo_label']]}\np {entry['confidence']:.2f}  AVC {entry['avc']:.3f}"
         )
-    return pictures, captions
+        wrong.append(entry["label"] not in (None, entry["pseudo_label"]))
+    return pictures, captions, wrong
 
 
 def _save(run: Run, name: str, figure: Any) -> Path:
@@ -108,33 +126,105 @@ def _save(run: Run, name: str, figure: Any) -> Path:
     return path
 
 
-STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse;display:block;overflow-x:auto}td,th{padding:.2rem .6rem;text-align:right;"
-    "border-bottom:1px solid #ddd}td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}"
-    "img{max-width:100%}"
-)
-
-
-def _page(tables: dict[str, pa.Table], figures: Sequence[Path]) -> str:
+def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: dict[str, list[Path]]) -> str:
     """One HTML file with everything in it."""
-    parts = [f"<!doctype html><html lang=en><meta charset=utf-8><title>Self-training</title><style>{STYLE}</style>"]
-    parts.append("<h1>Self-training</h1><p>The last round is the result. <code>oracle</code> columns hold the best round, ")
-    parts.append("which only target labels could choose. Accuracies are means over classes.</p>")
-    for name in ("accuracy", "differences", "selection"):
-        parts.append(f"<h2>{TABLES[name][0]}</h2>{_html_table(tables[name])}")
-    parts.append("<h2>Figures</h2>")
-    for path in figures:
-        data = base64.b64encode(path.read_bytes()).decode()
-        parts.append(f'<figure><img alt="{html.escape(path.stem)}" src="data:image/png;base64,{data}"></figure>')
-    return "\n".join(parts) + "\n"
+    several = len(results.pairs) > 1
+    title = "Self-training" if several else f"Self-training: {_arrow(results.pairs[0])}"
+    seeds = f"over {len(results.seeds)} seeds (± is the standard deviation)" if len(results.seeds) > 1 else "of one seed"
+    sentence = (
+        f"Mean class accuracy on the target in percent, after the last round, {seeds}. "
+        "The last round is the result; the best round is called oracle, because only labels of the target could choose it, "
+        "and those are used for this report alone. All methods of a seed start from the same source model."
+    )
+    if not len(tables["accuracy"]):
+        sentence = "The labels of the target are not known, so there is no accuracy to report; the pseudo-labels are in the run."
+    differences = _differences(results, tables["differences"])
+    parts = [_overview(results, tables["accuracy"]), differences] if several else []
+    for pair in results.pairs:
+        classes, selected = _per_class(results, tables["accuracy"], pair), _selected(tables["selection"], pair)
+        curves = [path for path in figures[pair] if path.name.startswith("accuracy-")]
+        drawn = rp.figures(curves) + rp.figures([path for path in figures[pair] if path not in curves], wide=True)
+        parts += [rp.folded(_arrow(pair), classes, selected, drawn)] if several else [classes, differences, selected, drawn]
+    return rp.page(title, sentence, *parts, rp.settings(run.start["arguments"], run.start["versions"]))
 
 
-def _html_table(table: pa.Table) -> str:
-    head = "".join(f"<th>{html.escape(name)}" for name in table.column_names)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(_cell(value))}" for value in row.values()) for row in table.to_pylist())
-    return f"<table><tr>{head}{body}</table>"
+def _overview(results: Results, accuracy: pa.Table) -> str:
+    """Pairs by methods, and their mean."""
+    found = {(row["pair"], row["method"]): row for row in accuracy.to_pylist()}
+    if not found:
+        return ""
+    rows = [
+        [_arrow(pair), *(rp.percent(found[pair, m]["accuracy"], found[pair, m]["accuracy std"]) for m in results.methods)]
+        for pair in results.pairs
+        if (pair, results.methods[0]) in found
+    ]
+    known = [pair for pair in results.pairs if (pair, results.methods[0]) in found]
+    rows.append(["mean", *(rp.percent(float(np.mean([found[pair, m]["accuracy"] for pair in known]))) for m in results.methods)])
+    return rp.heading("Every pair of domains") + rp.table(("domains", *results.methods), rows, last=1)
 
 
-def _cell(value: Any) -> str:
-    return "–" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
+def _differences(results: Results, differences: pa.Table) -> str:
+    """Pairs by comparisons."""
+    found = {(row["pair"], row["method"], row["against"]): row for row in differences.to_pylist()}
+    compared = [
+        (method, against)
+        for method in reversed(results.methods)  # the last method is most often the one that is asked about
+        for against in results.methods
+        if any((pair, method, against) in found for pair in results.pairs)
+    ]
+    if not compared:
+        return ""
+    words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); coloured where 0 is outside."
+    pairs = list(dict.fromkeys(pair for pair, _, _ in found if pair != ALL))
+    if len(pairs) == 1:
+        rows = [[f"{one} − {other}", rp.points(row := found[pairs[0], one, other]), row["verdict"]] for one, other in compared]
+        return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(("methods", "points", ""), rows)
+    rows = [[_arrow(pair), *(rp.points(found[pair, *two]) for two in compared)] for pair in pairs]
+    rows.append([ALL, *(rp.points(found[ALL, *two]) for two in compared)])
+    words += " The interval of all pairs is over the pairs' means."
+    header = ("domains", *(f"{method} − {against}" for method, against in compared))
+    return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(header, rows, last=1)
+
+
+def _per_class(results: Results, accuracy: pa.Table, pair: str) -> str:
+    """Table 3: classes and their mean by methods; lying down where there are many classes."""
+    found = [row for row in accuracy.to_pylist() if row["pair"] == pair]
+    if not found:
+        return ""
+    columns: list[tuple[str, list[rp.Cell]]] = [("method", [row["method"] for row in found])]
+    columns += [
+        (name, [rp.percent(row[f"class {name}"], row[f"class {name} std"]) for row in found]) for name in results.class_names
+    ]
+    columns.append(("mean", [rp.percent(row["accuracy"], row["accuracy std"]) for row in found]))
+    best = [(rp.percent(row["oracle_accuracy"], row["oracle_accuracy std"]), "quiet") for row in found]
+    columns.append(("best round (oracle)", [*best]))
+    if len(results.class_names) <= MANY:
+        rows = [[cells[at] for _, cells in columns] for at in range(len(found))]
+        return rp.heading("Accuracy by class") + rp.table([name for name, _ in columns], rows)
+    sums = rp.table(
+        ("method", "mean", "best round (oracle)"),
+        [list(row) for row in zip(*(columns[at][1] for at in (0, -2, -1)), strict=True)],
+    )
+    classes = rp.table(("class", *(row["method"] for row in found)), [[name, *cells] for name, cells in columns[1:-2]])
+    return rp.heading("Accuracy") + sums + rp.folded("Accuracy by class", classes)
+
+
+def _selected(selection: pa.Table, pair: str) -> str:
+    """Table 4."""
+    rows = []
+    for row in selection.to_pylist():
+        if row["pair"] == pair:
+            cells = [
+                rp.percent(row["true_positive_rate"]),
+                *(f"{row[name]:.4g}" if row[name] is not None else "–" for name in TOLD),
+            ]
+            rows.append([row["method"], f"{row['selected']:.4g}", *cells])
+    if not rows:
+        return ""
+    words = "Means over the samples that the first round selected, and over seeds. AVC is above 1/c for a sure sample, AVH below."
+    header = ("method", "selected", "rightly (%)", "AVH", "AVC", "confidence", "norm", "not selected by cbst", "only by cbst")
+    return rp.heading("What the first round selected") + rp.paragraph(words, "quiet") + rp.table(header, rows)
+
+
+def _arrow(pair: str) -> str:
+    return pair.replace("-to-", " → ")

@@ -209,11 +209,8 @@ def run(
         results = work.all(directory, jobs, progress)
         shown = _pictures(pairs, images)
         written = write_report(directory, results, shown, lambda *key: directory.directory / _folder(*key))
-        rounds_written = sorted(directory.directory.rglob("round*.parquet")) + sorted(directory.directory.rglob("rounds.json"))
-        models = sorted(directory.directory.rglob("*.safetensors"))
-        directory.finish(
-            [*rounds_written, *models, *written], {"accuracy": _headline(results), "oracle": _headline(results, best=True)}
-        )
+        parts = sorted(path for pair in jobs for path in (directory.directory / pair).rglob("*") if path.is_file())
+        directory.finish([*parts, *written], {"accuracy": _headline(results), "oracle": _headline(results, best=True)})
     return _read(Path(output))
 
 
@@ -313,6 +310,9 @@ class _Work:
             learner, done = loop.train_source(folder)
             folder.mkdir(parents=True, exist_ok=True)
             write_tensors(state, learner.state_dict())
+            loop.write_predictions(learner, folder)
+            if seed == self.settings.seeds[0]:
+                loop.write_scores(learner, run.directory / pair / "scores.parquet")
             finish(folder, done)
         found[pair, SOURCE_ONLY, seed] = done
         start = load_file(state)
@@ -323,6 +323,7 @@ class _Work:
                 learner, done = loop.adapt(folder, method, start)
                 if keep_models:
                     _write_model(folder, learner, job)
+                loop.write_predictions(learner, folder)
                 finish(folder, done)
             found[pair, method, seed] = done
             self.say(_sentence(pair, method, seed, done[-1]))

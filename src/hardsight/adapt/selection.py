@@ -93,9 +93,12 @@ def select_pseudo_labels(
 ) -> PseudoLabels:
     """Choose pseudo-labels for unlabeled samples.
 
-    A class that was never predicted has threshold 1 and is never chosen. With portion 0 nothing is kept, by any method.
-    With portion 1 the classification rule keeps all but the least confident of each class, the segmentation rule all.
-    LRENT keeps what CBST keeps and more, so its number is not bounded by the portion.
+    A class that was never predicted has threshold 1 (infinity where a score selects) and is never chosen. With portion 0
+    nothing is kept, by any method. With portion 1 CBST keeps, by the classification rule, all but the least confident of
+    each class, by the segmentation rule all. LRENT keeps what CBST keeps and more, so its number is not bounded by the
+    portion: it also keeps the sample that sets a threshold, and so a class's only one. With a single class every
+    probability is 1: all are ties. Rows whose logits or score are not finite are not kept and change no other row; no
+    rows in, no rows out.
 
     Args:
         logits: (n, c); made from features and head where not given.
@@ -105,8 +108,8 @@ def select_pseudo_labels(
         method: see the top of this file.
         rule: see `class_thresholds`.
         alpha: of LRENT; towards 0 it becomes CBST.
-        threshold: for the method `threshold` alone: a fixed probability; where it is not given, that of all samples at
-            the portion.
+        threshold: for the method `threshold` alone: a fixed probability, whatever the portion above 0; where it is not
+            given, that of all samples at the portion.
         group_by: whose scores beta_k is ranked among: samples predicted as k (as in the paper), or labeled k.
 
     Example:
@@ -154,6 +157,7 @@ class _Asked:
 
     def __init__(self, logits: Any, features: Any, head: Any, portion: float, rule: Rule) -> None:
         self.portion, self.rule = portion, rule
+        self.ranked = True  # whether the threshold was found at the portion
         self.features = None if features is None else as_matrix(features, "features")
         self.head: Head | None = None if head is None else as_head(head)
         if self.features is not None and self.head is not None:
@@ -164,6 +168,8 @@ class _Asked:
             logits = self.head.logits(self.features)
         self.logits = to_numpy(as_matrix(logits, "logits"))
         self.n, self.c = self.logits.shape
+        if self.c == 0:
+            raise InputError(f"logits must have a column for each class, got shape {self.logits.shape}.")
         if self.features is not None and len(self.features) != self.n:
             raise InputError(f"there must be one row of features per row of logits, got {len(self.features)} and {self.n}.")
         if self.head is not None and self.head.num_classes != self.c:
@@ -175,7 +181,7 @@ class _Asked:
     def log_probs(self) -> np.ndarray:
         """log softmax, with all digits where the probability is next to 1."""
         z = np.where(self.finite[:, None], self.logits, 0.0).astype(np.float64)  # (n, c)
-        top = z.argmax(1, keepdims=True) if self.c else np.zeros((self.n, 1), int)
+        top = z.argmax(1, keepdims=True)
         z -= np.take_along_axis(z, top, 1)
         others = np.exp(z)
         np.put_along_axis(others, top, 0.0, 1)
@@ -256,6 +262,7 @@ class _Asked:
             limit = class_thresholds(evidence.max(1), together, self.portion, self.rule, num_classes=1, empty=0.0)[0]
         else:
             check_portion(fixed, "threshold")
+            self.ranked = False
             with np.errstate(divide="ignore"):
                 limit = np.log(fixed)
         kept = self._above(evidence.max(1), limit)
@@ -267,7 +274,7 @@ class _Asked:
         return above
 
     def _result(self, proposed: np.ndarray, above: np.ndarray, thresholds: np.ndarray, weights: np.ndarray) -> PseudoLabels:
-        small = kept_per_class(self.counts, self.portion, self.rule) == 0  # (c,)
+        small = (kept_per_class(self.counts, self.portion, self.rule) == 0) & self.ranked  # (c,)
         kept = above & self.finite & (self.portion > 0)
         if self.rule == "segmentation":  # a threshold of 1 would let a probability of 1 through
             kept &= ~small[np.maximum(proposed, 0)]

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hardsight.checks import is_tensor, to_numpy
+from hardsight.checks import check_count, is_tensor, to_numpy
 from hardsight.errors import InputError
 
 Rule = Literal["classification", "segmentation"]
@@ -61,7 +61,9 @@ def class_thresholds(
         raise InputError(f"there must be one confidence per prediction, got {len(values)} and {len(classes)}.")
     if classes.dtype.kind not in "iu":
         raise InputError(f"predicted must be class indices, got {classes.dtype}.")
-    c = int(classes.max(initial=-1)) + 1 if num_classes is None else int(num_classes)
+    if classes.min(initial=0) < -1:
+        raise InputError(f"predicted must be class indices, or -1 for none, got {classes.min()}.")
+    c = int(classes.max(initial=-1)) + 1 if num_classes is None else check_count(num_classes, "num_classes")
     if classes.max(initial=-1) >= c:
         raise InputError(f"predicted must be below {c}, got {classes.max()}.")
     usable = (classes >= 0) & ~np.isnan(values)

@@ -40,6 +40,9 @@ def adapt(
     relabel: bool = typer.Option(False, "--relabel", help="Select before each epoch, not only before each round."),
     ema: float = typer.Option(0.0, help="Decay of a moving average of the model, which then selects and is measured."),
     rule: str = typer.Option("classification", help="How a class's threshold is ranked: classification or segmentation."),
+    group_by: str = typer.Option(
+        "predicted", help="Whom a score's threshold is ranked among: predicted, or label (as proposed)."
+    ),
     lrent: float = typer.Option(0.25, help="Temperature of CRST's soft labels."),
     mrkld: float = typer.Option(0.01, help="True weight of CRST's regulariser."),
     optimizer: str = typer.Option(None, help="sgd or adamw. Default: sgd on features, adamw on images."),
@@ -94,6 +97,7 @@ def adapt(
             relabel=relabel,
             ema=ema,
             rule=rule,
+            group_by=group_by,
             lrent=lrent,
             mrkld=mrkld,
             optimizer=optimizer,

@@ -14,14 +14,14 @@ def demo(
     output: str = typer.Option("hardsight-demo", "-o", "--output", help="Run directory to write."),
     seed: int = typer.Option(0, help="Same seed, same numbers."),
 ) -> None:
-    """Train a small CNN on built-in digits, score every held-out image, correlate with degradation and write a report.
+    """Train a small CNN on built-in digits, score held-out images, correlate with degradation, adapt to faint ones, report.
 
     \b
     Example:
         hardsight demo -o hardsight-demo
     """
     from hardsight.cli.words import print_summary, print_table, progress_bar
-    from hardsight.demo import NAMES, against_degradation, run_demo
+    from hardsight.demo import NAMES, against_degradation, before_and_after, run_demo
 
     with progress_bar("training") as progress:
         summary = run_demo(output, seed=seed, progress=progress)
@@ -34,8 +34,11 @@ def demo(
             rows.append((one.target.words, name, f"{row['agreement']:+.3f}", interval))
     title = "Spearman: positive where more degraded is harder"
     print_table(("against", "score", "agreement", "95 %"), rows, title=title, words=2)
+    before, after = before_and_after(Path(output))
+    print(f"at a fifth of the contrast: {100 * before:.1f} % right; {100 * after:.1f} % after self-training without labels")
     print(f"run:     {output}")
     print(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
-    print(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png and noise.png beside it")
+    print(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png, noise.png and adaptation.png beside it")
+    print(f"adapt:   {Path(output, 'adapt', 'report.html')}   (the self-training, round by round)")
     print(f"next:    hardsight explore {output}")
     print(f"report:  {Path(output, 'report.html')}   (one file: open it in a browser, or send it)")

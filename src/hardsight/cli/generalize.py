@@ -98,6 +98,7 @@ def generalize(
             (row["loss"], row["against"], f"{100 * row['difference']:+.2f}", _interval(row), row["verdict"]) for row in compared
         ]
         print_table(("loss", "against", "points", "95 %", ""), lines, title="differences of the average, seed by seed", words=2)
+    print(f"report: {output / 'report.html'}")
 
 
 def _by_loss(texts: list[str]) -> dict[str, dict[str, object]]:

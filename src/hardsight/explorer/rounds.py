@@ -1,6 +1,7 @@
 """What self-training kept, by method and round, from the run's `pseudo_labels.parquet`.
 
-Columns: id, round, kept (bool), label (the pseudo-label); `method` where several were compared.
+Columns: id, round, kept (bool), label (the pseudo-label); `method` where several were compared; avh, confidence and norm
+as the round's model saw them, where they are known: those of the sheet are another model's.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ def rounds(sheet: Sheet) -> list[dict[str, Any]]:
                 known = mine & (truth[at] >= 0)
                 line["right"] = float((pseudo[known] == truth[at[known]]).mean())
             for column in MEANS:
-                if column in sheet.columns and mine.any():
-                    value = float(np.nanmean(sheet.columns[column].values[at[mine]]))
+                if (column in table.column_names or column in sheet.columns) and mine.any():
+                    own = table.column(column).to_numpy()[mine] if column in table.column_names else None
+                    value = float(np.nanmean(sheet.columns[column].values[at[mine]] if own is None else own))
                     line[column] = value if np.isfinite(value) else None
             lines.append(line)
         last = kept & (method == name) & (number == number[method == name].max())

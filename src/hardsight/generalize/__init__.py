@@ -3,7 +3,7 @@
     running.py     `run`: losses and methods compared over domains and seeds
     student.py     a network with a head for all domains, or (DRM) one for each beside it
     loop.py        one training, watched on held-out samples of the training domains
-    tables.py      Table 5's shape, and differences with intervals
+    tables.py      Table 5's shape, and differences with intervals; report.py, the page with both
 
 Chen et al., ICML 2020, section 5.2; Zhang et al., KDD 2023 (DRM). Names load when first used.
 """

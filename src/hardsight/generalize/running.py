@@ -26,12 +26,12 @@ import torch
 from hardsight.adapt.standard import standards
 from hardsight.generalize import tables
 from hardsight.generalize.loop import START, Fold, chosen_epoch, folded, train
+from hardsight.generalize.report import write_report
 from hardsight.generalize.student import Student
 from hardsight.models.network import torch_device
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.run import Run
 from hardsight.scores.blocks import num_threads
-from hardsight.table import write_table
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
 from hardsight.training.objective import LOSSES, loss_name, options_of, with_defaults
 from hardsight.writing import write_json
@@ -138,10 +138,12 @@ def run(
         weight_decay=weight_decay,
         augment=augment,
     )
+    if scales and not any("scale" in options_of(LOSSES[parts_of(name)[0]][1]) for name in names):
+        raise InputError(f"scales are given, but {', '.join(names)} has none to choose.")
     opened, _ = open_domain(data)
-    domains = _checked_domains(opened)
     if limit is not None:
-        opened = _limited(opened, domains, limit)
+        opened = _limited(opened, domain_names(opened), limit)
+    domains = _checked_domains(opened)
     asked = {"model": model, "options": dict(model_options or {}), "weights": weights, "pretrained": pretrained}
     work = _Work(settings, opened, domains, asked, size, torch_device(device), workers or num_threads(), say or _silent)
     arguments = {**settings.as_dict(), "device": work.device.type, "domains": domains, "size": size}
@@ -152,13 +154,8 @@ def run(
         return _read(Path(output))
     with directory.only_writer(), torch.random.fork_rng(devices=[]):
         results = work.all(directory.directory, progress)
-        written = []
-        for name, make in (
-            ("accuracy", tables.accuracy_table), ("differences", tables.difference_table), ("epochs", tables.epoch_table)
-        ):  # fmt: skip
-            write_table(make(results), directory.directory / f"{name}.parquet")
-            written.append(directory.directory / f"{name}.parquet")
-        parts = sorted(directory.directory.rglob("epochs.json"))
+        written = write_report(directory, results)
+        parts = sorted([*directory.directory.rglob("epochs.json"), *directory.directory.rglob("scale.json")])
         counts = {loss: float(results.reached(loss, tables.AVERAGE).mean()) for loss in results.losses}
         scales_used = {f"{loss} without {domain}": scale for (loss, domain), scale in results.scales.items()}
         directory.finish([*parts, *written], {"accuracy": counts, "selection": selection, "scales": scales_used})
@@ -199,24 +196,30 @@ class _Work:
         return self.data.fingerprint()
 
     def all(self, folder: Path, progress: Callable[[int, int, str], None] | None) -> tables.Results:
+        """Every unseen domain, loss and seed; what is complete already is read."""
         s, found, scales, at = self.settings, {}, {}, 0
-        total = len(s.losses) * len(self.domains) * len(s.seeds) * s.epochs
+        tried = len(s.scales) * (len(self.domains) - 1)  # trainings to choose a scale by
+        trainings = sum(len(s.seeds) + tried * self._scaled(loss) for loss in s.losses)
+        total = len(self.domains) * trainings * s.epochs
+
+        def report(words: str) -> Callable[[int], None]:
+            return lambda epoch, at=at: None if progress is None else progress(at + epoch, total, words)  # type: ignore[misc]
+
         for unseen, domain in enumerate(self.domains):
             left = [i for i in range(len(self.domains)) if i != unseen]
             inputs = self._inputs(left)
             for loss in s.losses:
                 if self._scaled(loss):
-                    scales[loss, domain] = self._scale(folder / domain / loss, loss, left, inputs)
+                    scales[loss, domain] = self._scale(
+                        folder / domain / loss, loss, left, inputs, report(f"{loss}  without {domain}  choosing its scale")
+                    )
                     self.say(f"{loss} without {domain}: scale {scales[loss, domain]:g}")
+                    at += tried * s.epochs
                 for seed in s.seeds:
-                    place = folder / domain / loss / f"seed={seed}"
-
-                    def report(epoch: int, at: int = at, loss: str = loss, domain: str = domain, seed: int = seed) -> None:
-                        if progress is not None:
-                            progress(at + epoch, total, f"{loss}  without {domain}  seed {seed}")
-
                     fold = folded(inputs, self.number, unseen, left, s.held_out, seed)
-                    found[loss, domain, seed] = self._one(place, fold, loss, scales.get((loss, domain)), seed, report)
+                    words = report(f"{loss}  without {domain}  seed {seed}")
+                    place = folder / domain / loss / f"seed={seed}"
+                    found[loss, domain, seed] = self._one(place, fold, loss, scales.get((loss, domain)), seed, words)
                     reached = chosen_epoch(found[loss, domain, seed], s.selection)
                     self.say(f"{loss} without {domain}  seed {seed}  {100 * reached['test']:.2f} % (epoch {reached['epoch']})")
                     at += s.epochs
@@ -241,18 +244,21 @@ class _Work:
         name, _ = parts_of(loss)
         return bool(self.settings.scales) and "scale" in options_of(LOSSES[name][1]) and "scale" not in self._given(loss)
 
-    def _scale(self, place: Path, loss: str, left: list[int], inputs: Inputs) -> float:
+    def _scale(self, place: Path, loss: str, left: list[int], inputs: Inputs, report: Callable[[int], None]) -> float:
         """The scale that does best on each training domain when trained on the other ones."""
-        done = place / "scale.json"
+        s, done = self.settings, place / "scale.json"
         if done.is_file():
             return float(json.loads(done.read_text("utf-8"))["scale"])
-        seed, means = self.settings.seeds[0], {}
-        for scale in self.settings.scales:
+        rule: Selection = "validation" if s.selection == "oracle" else s.selection
+        seed, means, at = s.seeds[0], {}, 0
+        for scale in s.scales:
             reached = []
             for inner in left:
-                fold = folded(inputs, self.number, inner, [i for i in left if i != inner], self.settings.held_out, seed)
-                history = train(fold, self._student(fold, loss, scale, seed), self.settings, seed, self.device, None, _nothing)
-                reached.append(chosen_epoch(history, "validation")["test"])  # of a training domain
+                fold = folded(inputs, self.number, inner, [i for i in left if i != inner], s.held_out, seed)
+                here = place / f"scale={scale:g}" / self.domains[inner]
+                history = self._one(here, fold, loss, scale, seed, lambda epoch, at=at: report(at + epoch))  # type: ignore[misc]
+                reached.append(chosen_epoch(history, rule)["test"])  # of a training domain
+                at += s.epochs
             means[scale] = float(np.mean(reached))
         best = max(means, key=lambda scale: means[scale])
         place.mkdir(parents=True, exist_ok=True)
@@ -323,8 +329,9 @@ def _checked_domains(data: Data) -> list[str]:
     column, labels = domain_column(data), labels_of(data)
     assert column is not None
     for name in names:
-        if not ((column == name) & (labels >= 0)).any():
-            raise InputError(f"the domain {name} has no labeled sample.")
+        count = int(((column == name) & (labels >= 0)).sum())
+        if count < 2:  # one is held out, one is trained on
+            raise InputError(f"the domain {name} has {count or 'no'} labeled sample{'s' * (count == 0)}: two or more are needed.")
     return names
 
 
@@ -343,8 +350,4 @@ def _read(directory: Path) -> Generalized:
 
 
 def _silent(sentence: str) -> None:
-    pass
-
-
-def _nothing(epoch: int) -> None:
     pass

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # apart for colour-blind eyes
 
-def accuracy_per_round(curves: Mapping[str, np.ndarray], start: float, title: str) -> Any:
-    """Accuracy against the round, one line per method, with the spread over seeds.
+
+def colours() -> Iterator[str]:
+    """A colour for each line, again from the first after the last."""
+    return cycle(COLOURS)
+
+
+def plain(text: str) -> str:
+    """A name that may hold a dollar, which would begin a formula."""
+    return text.replace("$", r"\$")
+
+
+def accuracy_per_round(curves: Mapping[str, np.ndarray], start: np.ndarray, title: str) -> Any:
+    """Accuracy against the round, one line per method, with the spread over seeds. Round 0 is the source model.
 
     Args:
         curves: method -> (seeds, rounds) mean class accuracy after each round.
-        start: accuracy of the source model, a dashed line.
+        start: (seeds,) that of the source model, also a dashed line.
         title: one line on top.
     """
     from matplotlib.figure import Figure
@@ -21,33 +34,81 @@ def accuracy_per_round(curves: Mapping[str, np.ndarray], start: float, title: st
 
     figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=120)
     axes = figure.subplots()
-    axes.axhline(100 * start, color="0.5", linestyle="--", linewidth=1, label="source only")
-    for method, values in curves.items():
-        rounds = np.arange(1, values.shape[1] + 1)
-        mean = 100 * values.mean(0)
-        (line,) = axes.plot(rounds, mean, marker="o", markersize=3, label=method)
+    axes.axhline(100 * start.mean(), color="0.5", linestyle="--", linewidth=1, label="source only")
+    for (method, values), colour in zip(curves.items(), colours(), strict=False):
+        rounds = np.arange(values.shape[1] + 1)
+        values = 100 * np.concatenate([start[:, None], values], axis=1)  # (seeds, rounds + 1)
+        mean = values.mean(0)
+        axes.plot(rounds, mean, marker="o", markersize=3, color=colour, label=method)
         if len(values) > 1:
-            spread = 100 * values.std(0, ddof=1)
-            axes.fill_between(rounds, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)
-    axes.set(xlabel="round", ylabel="mean class accuracy (%)", title=title)
+            spread = values.std(0, ddof=1)
+            axes.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+    axes.set(xlabel="round", ylabel="mean class accuracy (%)", title=plain(title))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
-def thumbnails(images: Sequence[Any], captions: Sequence[str], title: str) -> Any:
-    """Small pictures in rows of six, a caption under each."""
+def before_and_after(
+    images: Sequence[Any],
+    captions: Sequence[str],
+    accuracy: Sequence[float],
+    classes: np.ndarray,
+    names: Sequence[str],
+    title: str,
+) -> Any:
+    """Pictures that are read rightly only after self-training, above accuracy by round and by class.
+
+    Args:
+        images: (h, w) in [0, 1], at most twelve.
+        captions: one under each.
+        accuracy: (rounds + 1,) mean class accuracy, that of the source model first.
+        classes: (2, c) accuracy by class, before and after.
+        names: of the classes.
+        title: one line on top.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(10, 5.2), layout="constrained", dpi=120)
+    parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.9])
+    top, bottom = parts
+    top.suptitle(title, fontsize=11)
+    for axes in np.atleast_1d(top.subplots(1, 12)):
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    for axes, image, caption in zip(top.axes, images, captions, strict=False):
+        axes.imshow(image, cmap="gray_r", vmin=0, vmax=1)
+        axes.set_xlabel(caption, fontsize=8)
+    left, right = bottom.subplots(1, 2)
+    left.plot(np.arange(len(accuracy)), 100 * np.asarray(accuracy), marker="o", color=COLOURS[0])
+    left.set(xlabel="round of self-training (0: the model that learned clean images)", ylabel="mean class accuracy (%)")
+    left.xaxis.set_major_locator(MaxNLocator(integer=True))
+    at, (before, after) = np.arange(len(names)), 100 * classes
+    right.vlines(at, before, after, color="0.7", linewidth=2)
+    right.plot(at, before, "o", color=COLOURS[1], label="before")
+    right.plot(at, after, "o", color=COLOURS[0], label="after")
+    right.set(xticks=at, xlabel="class", ylabel="accuracy (%)")
+    right.set_xticklabels(names)
+    right.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def thumbnails(images: Sequence[Any], captions: Sequence[str], title: str, marked: Sequence[bool] = ()) -> Any:
+    """Small pictures in rows of six, a caption under each, in another colour where it is marked."""
     from matplotlib.figure import Figure
 
     rows = max(1, -(-len(images) // 6))
     figure = Figure(figsize=(9, 1.9 * rows + 0.4), layout="constrained", dpi=120)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(plain(title), fontsize=11)
     grid = np.atleast_1d(figure.subplots(rows, 6)).ravel()
     for axes in grid:
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
-    for axes, image, caption in zip(grid, images, captions, strict=False):
-        axes.imshow(image, cmap="gray" if np.ndim(image) == 2 else None)
-        axes.set_xlabel(caption, fontsize=7)
+    for at, (axes, image, caption) in enumerate(zip(grid, images, captions, strict=False)):
+        axes.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, vmin=0, vmax=255)  # a faint picture stays faint
+        axes.set_xlabel(plain(caption), fontsize=7, color=COLOURS[1] if at < len(marked) and marked[at] else "black")
     return figure

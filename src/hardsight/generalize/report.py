@@ -1,0 +1,102 @@
+"""What a comparison on unseen domains leaves for people: tables, figures, and one page with both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight import results_page as rp
+from hardsight.generalize.tables import AVERAGE, Results, accuracy_table, difference_table, epoch_table
+from hardsight.plots.generalization import accuracy_per_domain, accuracy_per_epoch
+from hardsight.run import Run
+from hardsight.table import write_table
+from hardsight.writing import replacing
+
+RULES = {
+    "validation": "The epoch that counts is the best on held-out samples of the training domains: the unseen domain has no say.",
+    "last": "The last epoch counts.",
+    "oracle": "ORACLE: the epoch that counts was chosen by the unseen domain's own labels. Nobody has them; no honest result.",
+}
+
+
+def write_report(run: Run, results: Results) -> list[Path]:
+    """accuracy, differences and epochs as Parquet, figures/, and report.html."""
+    tables = {"accuracy": accuracy_table(results), "differences": difference_table(results), "epochs": epoch_table(results)}
+    written = []
+    for name, table in tables.items():
+        write_table(table, run.directory / f"{name}.parquet")
+        written.append(run.directory / f"{name}.parquet")
+    places = [*results.domains, AVERAGE]
+    reached = {loss: np.stack([results.reached(loss, place) for place in places], axis=1) for loss in results.losses}
+    by_epoch = {
+        domain: {
+            loss: np.mean([[entry["test"] for entry in results.epochs[loss, domain, seed]] for seed in results.seeds], axis=0)
+            for loss in results.losses
+        }
+        for domain in results.domains
+    }
+    figures = [
+        _save(run, "accuracy.png", accuracy_per_domain(reached, places, "Accuracy on the domain that was left out")),
+        _save(run, "epochs.png", accuracy_per_epoch(by_epoch, "Accuracy on the domain that was left out, epoch by epoch")),
+    ]
+    page = run.directory / "report.html"
+    with replacing(page) as temporary:
+        temporary.write_text(_page(run, results, tables, figures), encoding="utf-8")
+    return [*written, *figures, page]
+
+
+def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: list[Path]) -> str:
+    seeds = f"over {len(results.seeds)} seeds (± is the standard deviation)" if len(results.seeds) > 1 else "of one seed"
+    sentence = (
+        f"Each domain in turn was left out and the others trained on. Accuracy on the domain left out, in percent, {seeds}. "
+        f"{RULES[results.selection]} All losses of a seed share the split, the network's start and the order of samples."
+    )
+    parts = [_accuracy(results, tables["accuracy"]), _differences(results, tables["differences"]), _scales(results)]
+    parts += [rp.figures(figures, wide=True), rp.settings(run.start["arguments"], run.start["versions"])]
+    return rp.page("Generalizing to a domain never seen", sentence, *parts)
+
+
+def _accuracy(results: Results, accuracy: pa.Table) -> str:
+    """Table 5: unseen domains and their average by losses."""
+    places = (*results.domains, AVERAGE)
+    rows: list[list[rp.Cell]] = [
+        [
+            row["loss"],
+            *(rp.percent(row[place], row[f"{place} std"]) for place in places),
+            (rp.percent(row["oracle average"]), "quiet"),
+        ]
+        for row in accuracy.to_pylist()
+    ]
+    return rp.heading("Accuracy by unseen domain") + rp.table(("loss", *places, "average (oracle)"), rows)
+
+
+def _differences(results: Results, differences: pa.Table) -> str:
+    found = {(row["loss"], row["against"], row["domain"]): row for row in differences.to_pylist()}
+    compared = [
+        (loss, against) for loss in reversed(results.losses) for against in results.losses if (loss, against, AVERAGE) in found
+    ]
+    if not compared:
+        return ""
+    places = (*results.domains, AVERAGE)
+    rows: list[list[rp.Cell]] = [[f"{a} − {b}", *(rp.points(found[a, b, place]) for place in places)] for a, b in compared]
+    words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); coloured where 0 is outside."
+    return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(("losses", *places), rows)
+
+
+def _scales(results: Results) -> str:
+    losses = list(dict.fromkeys(loss for loss, _ in results.scales))
+    if not losses:
+        return ""
+    rows = [[loss, *(f"{results.scales[loss, domain]:g}" for domain in results.domains)] for loss in losses]
+    words = "Chosen without the unseen domain: the one that does best on each training domain when trained on the others."
+    return rp.heading("Scale") + rp.paragraph(words, "quiet") + rp.table(("loss", *results.domains), rows)
+
+
+def _save(run: Run, name: str, figure: Any) -> Path:
+    path = run.folder("figures") / name
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", metadata={"Software": None})
+    return path

@@ -1,0 +1,115 @@
+"""Results for people: headings, tables and figures in one HTML file that asks nobody for anything.
+
+Pieces are strings of HTML; what comes from data is escaped here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Cell = str | tuple[str, str]  # text, or text and the name of its style: yes, no, quiet
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+STYLE = """
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 78rem; margin: 2rem auto; padding: 0 1rem }
+h1 { margin-bottom: .2rem } h2 { margin: 2rem 0 .3rem; font-size: 1.25rem }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; margin: .4rem 0 1rem }
+td, th { padding: .22rem .6rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
+th { font-weight: 600; vertical-align: bottom } .word { text-align: left }
+.last td { border-top: 2px solid #8888; font-weight: 600 }
+.quiet { color: #777 } .yes { color: #0072b2; font-weight: 600 } .no { color: #d55e00; font-weight: 600 }
+figure { margin: .5rem 0; display: inline-block; max-width: 100% }
+figure img { max-width: 100%; background: #fff; border-radius: 4px }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(28rem, 1fr)); gap: 1rem }
+details { border: 1px solid #8884; border-radius: 6px; padding: .4rem 1rem; margin: .6rem 0 }
+summary { cursor: pointer; font-weight: 600 }
+"""
+
+
+def page(title: str, sentence: str, *parts: str) -> str:
+    """The whole file."""
+    head = (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<link rel="icon" href="data:,">\n<title>{escaped(title)}</title>\n<style>{STYLE}</style>\n</head>\n'
+    )
+    body = "\n".join([f"<h1>{escaped(title)}</h1>", paragraph(sentence), *(part for part in parts if part)])
+    return f"{head}<body>\n{body}\n</body>\n</html>\n"
+
+
+def heading(text: str) -> str:
+    return f"<h2>{escaped(text)}</h2>"
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    return f'<p class="{kind}">{escaped(text)}</p>' if kind else f"<p>{escaped(text)}</p>"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, words: int = 1, last: int = 0) -> str:
+    """The first columns hold words; the `last` rows sum up the others."""
+    lines = ["<tr>" + "".join(_cell("th", name, at < words) for at, name in enumerate(header))]
+    for number, row in enumerate(rows):
+        start = '<tr class="last">' if number >= len(rows) - last else "<tr>"
+        lines.append(start + "".join(_cell("td", cell, at < words) for at, cell in enumerate(row)))
+    return '<div class="wide"><table>\n' + "\n".join(lines) + "\n</table></div>"
+
+
+def _cell(tag: str, cell: Cell, is_word: bool) -> str:
+    text, kind = (cell, "word" if is_word else "") if isinstance(cell, str) else cell
+    return f'<{tag} class="{kind}">{escaped(text)}' if kind else f"<{tag}>{escaped(text)}"
+
+
+def figures(paths: Sequence[Path], *, wide: bool = False) -> str:
+    """PNG files, put into the page: side by side where there is room, or each on its own line."""
+    shown = [_figure(path) for path in paths]
+    return f'<div class="{"" if wide else "figures"}">{"".join(shown)}</div>' if shown else ""
+
+
+def _figure(path: Path) -> str:
+    data = base64.b64encode(path.read_bytes()).decode()
+    return f'<figure><img alt="{escaped(path.stem)}" src="data:image/png;base64,{data}"></figure>'
+
+
+def folded(summary: str, *parts: str) -> str:
+    """Something to open by a click."""
+    return "\n".join([f"<details><summary>{escaped(summary)}</summary>", *parts, "</details>"])
+
+
+def settings(told: Mapping[str, Any], versions: Mapping[str, str]) -> str:
+    """How it was made: what decides the result, and with which versions."""
+    rows = [(name.replace("_", " "), words(value)) for name, value in told.items()]
+    libraries = ", ".join(f"{name} {number}" for name, number in versions.items())
+    return folded("How it was made", table(("setting", "value"), rows, words=2), paragraph(libraries, "quiet"))
+
+
+def words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {words(one)}" for name, one in value.items() if one not in ({}, None)) or "–"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(words(one) for one in value) or "–"
+    return "–" if value is None else ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def percent(mean: float | None, deviation: float | None = None) -> str:
+    """72.31 ± 0.28 of 0.7231 and 0.0028; a dash where it is not known."""
+    if mean is None:
+        return "–"
+    return f"{100 * mean:.2f}" if deviation is None else f"{100 * mean:.2f} ± {100 * deviation:.2f}"
+
+
+def points(row: Mapping[str, Any]) -> Cell:
+    """+2.45 [+1.10, +3.80] of a difference with its interval, marked where that leaves 0 out."""
+    if row["low"] is None:
+        return f"{100 * row['difference']:+.2f}"
+    text = f"{100 * row['difference']:+.2f} [{100 * row['low']:+.2f}, {100 * row['high']:+.2f}]"
+    return text, "yes" if row["low"] > 0 else "no" if row["high"] < 0 else ""
+
+
+def escaped(text: str) -> str:
+    return html.escape(str(text))
