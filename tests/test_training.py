@@ -20,7 +20,7 @@ pytest.importorskip("accelerate")
 import hardsight  # noqa: E402
 from hardsight import training  # noqa: E402
 from hardsight.data import open_data  # noqa: E402
-from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError  # noqa: E402
+from hardsight.errors import FileError, InputError, RunError, TrainingError  # noqa: E402
 from hardsight.models import open_model  # noqa: E402
 
 
@@ -361,23 +361,6 @@ def test_a_network_that_does_not_fit_the_images_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the data has no splits"):
         training.run(str(tmp_path / "some.npz"), "DigitsCNN", tmp_path / "run", split="val")
     assert not (tmp_path / "run").exists()
-
-
-def test_a_tracker_gets_the_numbers(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboardX")
-    on_points(tmp_path / "run", tracker="tensorboard", snapshot=False)
-    (events,) = [path for path in (tmp_path / "run" / "tracker" / "hardsight").glob("events*")]
-    content = events.read_bytes()
-    assert all(tag in content for tag in (b"train/avh", b"test/accuracy", b"train/objective"))
-    assert not (tmp_path / "run" / "samples").exists()
-
-
-@pytest.mark.parametrize("name", ["wandb", "mlflow"])
-def test_a_tracker_that_is_not_there_says_how_to_get_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda module, *a: None if module == name else found(module, *a))
-    with pytest.raises(MissingExtra, match=f"pip install {name}"):
-        on_points(tmp_path / "run", tracker=name)
 
 
 # The command

@@ -66,7 +66,7 @@ class Training:
         with run.only_writer() if run is not None else contextlib.nullcontext():
             self._resume(output, trainee, optimizer)
             self.accelerator.wait_for_everyone()
-            with self._tracked(arguments):
+            with self._tracked(arguments, output):
                 self._epochs(output, trainee, optimizer)
             written = self._snapshot(output, trainee)
             if run is not None:
@@ -263,10 +263,14 @@ class Training:
         return {**self.done.broken, **{row["id"]: [row["reason"], row["message"]] for row in found}}
 
     @contextlib.contextmanager
-    def _tracked(self, arguments: dict[str, Any]) -> Iterator[None]:
+    def _tracked(self, arguments: dict[str, Any], output: Path) -> Iterator[None]:
         """Accelerate's trackers, told the settings first and closed at the end."""
         plain = {key: value if isinstance(value, (int, float, str)) else str(value) for key, value in arguments.items()}
-        self.accelerator.init_trackers("hardsight", config=plain)
+        name = output.resolve().name
+        try:
+            self.accelerator.init_trackers("hardsight", plain, {"wandb": {"name": name}, "mlflow": {"run_name": name}})
+        except Exception as error:  # of a service: nobody logged in, no network, a folder that is not ours to write
+            raise TrainingError(f"the tracker did not start: {type(error).__name__}: {error}") from error
         try:
             yield
         finally:

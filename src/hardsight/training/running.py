@@ -206,8 +206,14 @@ def _check_tracker(tracker: str | None) -> None:
         return
     if tracker not in TRACKERS:
         raise InputError(f"tracker must be one of {', '.join(TRACKERS)}, got {tracker!r}.")
-    if not any(importlib.util.find_spec(module) for module in TRACKERS[tracker]):
+    if not any(_installed(module) for module in TRACKERS[tracker]):
         raise MissingExtra(f"the tracker {tracker} needs {tracker}: pip install {tracker}")
+
+
+def _installed(module: str) -> bool:
+    """Whether there is a package of this name; a folder such as ./wandb, which wandb leaves behind, is none."""
+    found = importlib.util.find_spec(module)
+    return found is not None and found.origin is not None
 
 
 def _finished(output: Path, is_main_process: bool) -> Trained:
