@@ -70,6 +70,12 @@ def human_targets(model: Model, people: People, allow_missing: bool) -> list[Tar
 
 def _match(model: Model, people: People, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the model and of the people; degraded copies belong to the image they were made of."""
+    splits = dict.fromkeys(str(one) for one in model.table.column("split").to_pylist()) if model.has("split") else {}
+    if people.ids is None and len(people) != len(model.table) and len(splits) > 1 and not model.has("base_id"):
+        raise InputError(
+            f"{people.name}: {len(people)} rows without ids for {len(model.table)} samples of {model.name}, which are of the "
+            f"splits {', '.join(splits)}: choose one with split."
+        )
     if not model.has("base_id"):
         return match(people, model.ids, allow_missing)
     base = np.array(model.table.column("base_id").to_pylist(), dtype=object)

@@ -34,6 +34,7 @@ def correlate(
     permutations: int = typer.Option(1000, min=20, help="Times two scores are swapped for the permutation test."),
     splits: int = typer.Option(100, min=1, help="Times the people are split into halves for the noise ceiling."),
     seed: int = typer.Option(0, help="Same seed, same numbers."),
+    split: str = typer.Option(None, help="Only the samples of one split, such as test of a run of hardsight train."),
     limit: int = typer.Option(None, min=1, help="Only the first N samples."),
     allow_missing: bool = typer.Option(False, "--allow-missing", help="Use the ids that both sides have, where one has more."),
     class_names: Path = typer.Option(None, help="A text file with one class name per line, or a JSON list."),
@@ -65,7 +66,7 @@ def correlate(
     arguments: dict[str, Any] = {
         "human": human, "against": against, "hard": hard, "scores": scores, "bins": edges, "level": level,
         "replicates": replicates, "permutations": permutations, "splits": splits, "seed": seed,
-        "limit": limit, "allow_missing": allow_missing,
+        "split": split, "limit": limit, "allow_missing": allow_missing,
         "class_names": None if class_names is None else read_class_names(class_names),
     }  # fmt: skip
     with progress_bar("drawing images again") as progress:
@@ -100,9 +101,9 @@ def _dynamics(runs: list[Path]) -> dict[str, Any]:
     from hardsight.errors import InputError
     from hardsight.table import read_scores
 
-    files = [(run, file) for run in runs for file in sorted((run / "dynamics").glob("*.parquet"))]
+    files = [(run, file) for run in runs for file in sorted((run / "dynamics").glob("epoch=*.parquet"))]
     if not files:
-        raise InputError(f"--epochs: {runs[0]} has no dynamics/*.parquet; train with per-sample dynamics first.")
+        raise InputError(f"--epochs: {runs[0]} has no dynamics/epoch=*.parquet; train with per-sample dynamics first.")
     return {f"{run.name} {file.stem}" if len(runs) > 1 else file.stem.partition("=")[2]: read_scores(file) for run, file in files}
 
 
