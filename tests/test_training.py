@@ -261,7 +261,7 @@ def test_held_out_samples_are_seen_as_in_use(tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
     def net() -> Any:
-        some = torch.nn.Linear(3, 6), torch.nn.BatchNorm1d(6), torch.nn.ReLU(), torch.nn.Dropout(0.5)
+        some = torch.nn.Linear(3, 6), torch.nn.BatchNorm1d(6), torch.nn.Tanh(), torch.nn.Dropout(0.5)
         return torch.nn.Sequential(*some, torch.nn.Linear(6, 3))
 
     inputs, labels = points(30, seed=1)

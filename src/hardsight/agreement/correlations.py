@@ -337,6 +337,11 @@ def _notes(agreements: Sequence[Agreement]) -> list[str]:
                 f"{one.model}: rows are copies of the same images. The bootstrap and the jackknife draw whole images; "
                 "p values and Fisher's intervals of single coefficients take the rows as independent, which they are not."
             )
+        if one.target.key == "frequency" and one.n >= 20 and (half := float((one.values < 0.5).mean())) > 0.5:
+            notes.append(
+                f"{one.model}: in {100 * half:.0f} % of samples most people chose another class than the given one. "
+                "Are rows, labels and classes in the same order on both sides?"
+            )
         share = np.unique(one.values, return_counts=True)[1].max() / one.n
         if share > 0.25 and one.target.measure is not None:
             notes.append(f"{100 * share:.0f} % of samples share one value of {one.target.words}; ties weaken rank correlations.")

@@ -22,6 +22,7 @@ from hardsight.samples import LIST_COLUMNS
 from hardsight.scores import SCORES, norm_in_class
 from hardsight.scoring import score
 from hardsight.snapshot import Snapshot
+from hardsight.stories import moments, read_moment, rows_named
 from hardsight.table import read_scores
 
 DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")
@@ -31,12 +32,19 @@ EXTRA_HARD = {"passes_entropy": "high", "passes_information": "high", "passes_va
 
 @dataclass(frozen=True)
 class Model:
-    """A name and a scores table with further columns; the snapshot behind it, if there is one."""
+    """A name and a scores table with further columns; the snapshot behind it and its run, where there are such."""
 
     name: str
     table: pa.Table
     snapshot: Snapshot | None = None
     class_names: list[str] | None = None
+    directory: Path | None = None
+    ordered: bool = True  # whether rows are in the order of the data
+
+    @property
+    def splits(self) -> list[str]:
+        held = self.table.column("split").to_pylist() if self.has("split") else []
+        return list(dict.fromkeys(str(one) for one in held if one is not None))
 
     @property
     def ids(self) -> np.ndarray:
@@ -86,9 +94,7 @@ def open_models(source: Any, scores: Sequence[str] | None = None, split: str | N
         raise InputError("there is no model: give a run, a snapshot or a scores table.")
     names = [model.name for model in models]
     if len(set(names)) < len(names):  # runs of the same name in other directories
-        models = [
-            Model(f"{model.name} ({at})", model.table, model.snapshot, model.class_names) for at, model in enumerate(models)
-        ]
+        models = [replace(model, name=f"{model.name} ({at})") for at, model in enumerate(models)]
     return [checked(_of_split(model, split), scores) for model in models]
 
 
@@ -96,15 +102,35 @@ def _of_split(model: Model, split: str | None) -> Model:
     """The model of one split's samples, its snapshot in memory."""
     if split is None:
         return model
+    if model.directory is not None and split not in model.splits:
+        watched = _last_epoch(model.directory, split)
+        if watched is not None:
+            return replace(_in_order(model.name, watched), class_names=model.class_names)
     if not model.has("split"):
         raise InputError(f"{model.name} has no column 'split' to choose {split!r} from.")
     held = model.table.column("split").to_pylist()
     rows = np.flatnonzero([one == split for one in held])
     if len(rows) == 0:
-        there = ", ".join(dict.fromkeys(str(one) for one in held if one is not None)) or "none"
-        raise InputError(f"{model.name} has no sample of the split {split!r}; its splits are {there}.")
+        raise InputError(
+            f"{model.name} has no sample of the split {split!r}; its splits are {', '.join(model.splits) or 'none'}."
+        )
     snapshot = None if model.snapshot is None else _taken(model.snapshot, rows)
     return replace(model, table=model.table.take(rows), snapshot=snapshot)
+
+
+def _last_epoch(run: Path, split: str) -> pa.Table | None:
+    """What a training last saw of a watched set whose features it did not keep; None if it saw nothing of that name."""
+    files = moments(run) if (run / "dynamics").is_dir() else []
+    table = read_moment(files[-1][1], split=split) if files else None
+    return table if table is not None and len(table) else None
+
+
+def _in_order(name: str, table: pa.Table) -> Model:
+    """Dynamics are sorted by the text of their ids: in the order of the data again, where ids are numbers from 0 on."""
+    rows = rows_named(table.column("id").combine_chunks())
+    if rows is None or not np.array_equal(np.sort(rows), np.arange(len(rows))):
+        return Model(name, table, ordered=False)
+    return Model(name, table.take(np.argsort(rows)))
 
 
 def _taken(snapshot: Snapshot, rows: np.ndarray) -> Snapshot:
@@ -123,6 +149,7 @@ def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Model:
         return source
     if isinstance(source, (str, os.PathLike)):
         opened = _open_path(Path(source), scores)
+        opened = replace(opened, directory=Path(source)) if Path(source).is_dir() else opened
         return opened if name is None else replace(opened, name=name)
     if isinstance(source, Snapshot):
         return _scored(source, scores, name or source.name or "model")
