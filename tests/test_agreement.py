@@ -22,6 +22,7 @@ from hardsight.agreement import read_people
 from hardsight.agreement.granularity import coarse_people, read_superclasses
 from hardsight.agreement.latex import escaped, pairs, table1
 from hardsight.errors import FileError
+from hardsight.stories import COLUMNS
 
 FEW: dict[str, Any] = {"replicates": 40, "permutations": 40, "splits": 5}
 N, C, D = 300, 4, 8
@@ -533,6 +534,71 @@ def test_epochs(found: hardsight.Correlations) -> None:
     assert "over 4 models and epochs" in d5["note"]
 
 
+def test_one_split_of_a_run_is_as_if_there_were_no_other(found: hardsight.Correlations) -> None:
+    """Training samples beside the ones that people saw, in the run and in its epochs, some with the same ids."""
+    ids = np.concatenate([[f"train-{i}" for i in range(50)], IDS])
+    splits = np.array(["train"] * 50 + ["test"] * N)
+    both = Snapshot(
+        np.concatenate([3 * FEATURES[:50], FEATURES]), WEIGHT, np.concatenate([LABELS[:50], LABELS]), ids=ids,
+        class_names=SNAPSHOT.class_names, columns={"split": splits},
+    )  # fmt: skip
+    epoch = pa.table({name: TABLE.column(name) for name in ("id", "label", "avh", "norm")})
+    epoch = pa.concat_tables([epoch.append_column("split", pa.array([name] * N)) for name in ("train", "test")])
+    told = correlate(both, COUNTS, split="test", epochs={"1": epoch}, **FEW)
+    assert told.table1().drop_columns(["model"]).equals(found.table1().drop_columns(["model"]))
+    assert told.pairs().drop_columns(["model"]).equals(found.pairs().drop_columns(["model"]))
+    assert told.calibration().temperature == pytest.approx(found.calibration().temperature)
+    rows = {row["score"]: row for row in told.checkpoints().to_pylist()}
+    assert rows["norm_in_class"]["agreement"] == pytest.approx(single(found, "norm_in_class")["agreement"])
+    with pytest.raises(InputError, match=r"300 rows without ids for 350 samples of .*splits train, test: choose one with split"):
+        correlate(both, COUNTS, **FEW)
+    with pytest.raises(InputError, match="no sample of the split 'val'; its splits are train, test"):
+        correlate(both, COUNTS, split="val", **FEW)
+    with pytest.raises(InputError, match="has no column 'split'"):
+        correlate(SNAPSHOT, COUNTS, split="test", **FEW)
+
+
+def test_a_watched_set_that_only_the_dynamics_know(tmp_path: Path) -> None:
+    """Its rows are sorted by the text of their ids, 0, 1, 10, ...: people's answers still find theirs."""
+    (tmp_path / "run" / "dynamics").mkdir(parents=True)
+    pq.write_table(TABLE, tmp_path / "run" / "scores.parquet")
+    rng = np.random.default_rng(0)
+    expected = correlate(TABLE, COUNTS, scores="avh,norm", **FEW)
+    for epoch in (1, 2):
+        columns = {name: np.zeros(N, np.float32) for name in COLUMNS} | {"label": LABELS, "split": ["test"] * N}
+        names = np.array([f"test/{row}" for row in range(N)])
+        columns |= {"id": names, "avh": TABLE.column("avh").to_numpy(), "norm": TABLE.column("norm").to_numpy()}
+        if epoch == 1:
+            columns["avh"] = rng.normal(size=N)
+        table = pa.table(columns).take(np.argsort(names))
+        pq.write_table(table, tmp_path / "run" / "dynamics" / f"epoch={epoch:04d}.parquet")
+    found = correlate(tmp_path / "run", COUNTS, split="test", scores="avh,norm", **FEW)
+    for name in ("avh", "norm"):
+        assert found.of().single(name)["agreement"] == pytest.approx(expected.of().single(name)["agreement"], abs=1e-6)
+    pq.write_table(table.slice(1), tmp_path / "run" / "dynamics" / "epoch=0003.parquet")  # a number is missing
+    with pytest.raises(InputError, match="have no order to go by; give human data with ids"):
+        correlate(tmp_path / "run", COUNTS[1:], split="test", scores="avh", **FEW)
+    joined = pa.table({"id": names, "counts": COUNTS.tolist()})
+    assert correlate(tmp_path / "run", joined, split="test", scores="avh", allow_missing=True, **FEW).of().n == N - 1
+
+
+def test_answers_in_another_order_are_noticed(found: hardsight.Correlations) -> None:
+    assert not any("Are rows, labels and classes" in note for note in found.notes)
+    mixed = correlate(SNAPSHOT, COUNTS[np.random.default_rng(0).permutation(N)], **FEW)
+    assert any("most people chose another class" in note for note in mixed.notes)
+
+
+def test_an_image_that_is_no_copy_is_its_own_base(found: hardsight.Correlations) -> None:
+    """`hardsight train` writes a column of nulls where nothing is degraded."""
+    nothing = TABLE.append_column("base_id", pa.nulls(N, pa.string()))
+    told = correlate(nothing, COUNTS, **FEW)
+    assert told.table1().drop_columns(["model"]).equals(found.table1().drop_columns(["model"])) and not told.of().clustered
+    copies = TABLE.slice(0, 5).set_column(0, "id", pa.array([f"{one}#noise=1" for one in IDS[:5]]))
+    copies = copies.append_column("base_id", pa.array(IDS[:5]))
+    some = correlate(pa.concat_tables([nothing, copies]), pa.table({"id": IDS, "counts": COUNTS.tolist()}), **FEW).of()
+    assert some.n == N + 5 and some.clustered
+
+
 # ---- coarser classes, disagreement, calibration, unseen classes ----
 
 
@@ -672,3 +738,12 @@ def test_correlate_needs_no_torch_and_says_what_is_done(fresh_python: Callable[.
         "print('torch' in sys.modules, 'matplotlib' in sys.modules, steps[-1])"
     )
     assert done.out == "False False (40, 40)\n", done.err
+
+
+def test_nobody_and_nothing_to_go_by_is_said() -> None:
+    with pytest.raises(InputError, match="has no labels: with counts, the given class of each sample must be known"):
+        correlate(Snapshot(FEATURES, WEIGHT, ids=IDS), COUNTS, **FEW)
+    with pytest.raises(InputError, match="no sample has selection frequency and all of avh.*: 300 without selection frequency.$"):
+        correlate(SNAPSHOT, 0 * COUNTS, **FEW)
+    with pytest.raises(InputError, match=r"\(--allow-missing\) to use the 299 both have"):
+        correlate(SNAPSHOT, pa.table({"id": IDS[1:], "frequency": FREQUENCY[1:]}), **FEW)

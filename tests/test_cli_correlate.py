@@ -79,7 +79,7 @@ def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> N
     assert cli(*words, "-o", "out").code == 0  # the same command writes the same bytes
     assert {name: (here / "out" / name).read_bytes() for name in before} == before
     other = cli(*words, "--seed", 1, "-o", "out")
-    assert other.code == 2 and "seed was 0 and is 1" in other.err
+    assert other.code == 2 and "seed was 0 and is 1" in other.err and other.out == ""  # before any work
 
 
 def test_everything_at_once(cli: Cli, here: Path) -> None:
@@ -134,7 +134,8 @@ def test_epochs_of_a_run(cli: Cli, here: Path) -> None:
         columns = TABLE.select(["id", "label", "avh", "norm", "confidence"])
         pq.write_table(columns, run / "dynamics" / f"epoch={epoch:04d}.parquet")
     done = cli("correlate", "run", "--human", "counts.npy", *QUICK, "--epochs", "-o", "out")
-    assert done.code == 0 and "Epochs (Observation 3)" in done.out and "0010" in done.out, done.err
+    assert done.code == 0 and "Epochs (Observation 3)" in done.out, done.err
+    assert re.search(r"^ 10 +300 +\+0\.\d{3} \[", done.out, re.MULTILINE)  # a row per epoch
     assert (here / "out" / "figures" / "epochs.png").is_file() and (here / "out" / "checkpoints.csv").is_file()
     assert "no dynamics" in cli("correlate", "net.npz", "--human", "counts.npy", "--epochs").err
 

@@ -47,6 +47,33 @@ PAIR_LOSSES: dict[str, Callable[..., Any]] = {
 }
 
 
+# Losses that take more than features or logits: what learns and labels -> the loss, the rest being held.
+OTHERS: dict[str, Callable[..., Tensor]] = {
+    "aldr": lambda z, y: losses.ALDRLoss(len(y)).to(z.dtype)(z, y, torch.arange(len(y))),
+    "aldr_eval": lambda z, y: losses.ALDRLoss(len(y)).eval()(z, y, torch.arange(len(y))),
+    "ens": lambda z, y: losses.EnsLoss(generator=torch.Generator().manual_seed(0))(z[:, :2], y % 2),
+    "binary_kl": lambda z, y: losses.binary_kl_loss(z, torch.linspace(-3, 3, z.numel(), dtype=z.dtype).reshape(z.shape)),
+    "dual_head": lambda x, y: _taught(x, y),
+    "smooth_adversarial": lambda weight, y: _smooth(weight, y),
+}
+
+
+def _taught(x: Tensor, y: Tensor) -> Tensor:
+    """Two heads and a teacher that is sure of itself."""
+    torch.manual_seed(1)
+    c = max(2, int(y.max()) + 1)
+    loss = losses.DualHeadLoss(x.shape[1], c, hidden=3).to(x.dtype)
+    return loss(x, y, 50 * torch.eye(c, dtype=x.dtype)[y.flip(0)])
+
+
+def _smooth(weight: Tensor, y: Tensor) -> Tensor:
+    """Of a network of one layer, whose weight is what learns; the noise that the search starts from is the same each time."""
+    torch.manual_seed(1)
+    inputs = torch.randn(len(y), len(weight)).to(weight.dtype)
+    loss = losses.SmoothAdversarialCompSumLoss(nu=0.5, radius=0.1, step=0.05, steps=2, low=None, high=None)
+    return loss(lambda x: x @ weight, inputs, y)
+
+
 def batch(n: int = 12, d: int = 7, c: int = 5, dtype: Any = None, seed: int = 0) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     features = torch.randn(n, d, generator=generator, dtype=torch.float64)
@@ -137,11 +164,16 @@ def test_head_with_many_classes(name: str) -> None:
 
 @pytest.mark.parametrize("name", HEADS)
 def test_evaluation_knows_no_margin(name: str) -> None:
-    """logits() takes no label, so a margin cannot leak into predictions; a loss at margin 0 is its cross-entropy."""
-    x, _ = batch()
+    """Public ports evaluate with the margin on: here logits() is the same however large the margin, and the loss is not."""
+    x, y = batch()
     loss = made(name)
     assert loss.logits(x).shape == (12, 5)
     assert torch.equal(loss.logits(x).argmax(1), torch.as_tensor(loss.head.logits(x)).argmax(1))
+    margins = {"cosface": "margin", "arcface": "margin", "lgm": "alpha", "lgm_shared": "alpha", "lgm_per_class": "alpha"}
+    if name in margins:
+        wide, none = made(name, **{margins[name]: 0.9}), made(name, **{margins[name]: 0.0})
+        torch.testing.assert_close(wide.logits(x), none.logits(x))
+        assert wide(x, y) > none(x, y) + 0.01
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -239,13 +271,48 @@ def test_pair_loss_of_one_class_alone(name: str) -> None:
     assert value.isfinite() and x.grad is not None and x.grad.isfinite().all()
 
 
+# Others
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_gradients_are_those_of_the_value(name: str) -> None:
+    """What is drawn or adapted on the way is no part of the gradient: there, a step along it must lower the value."""
+    x, y = batch(d=5)
+    moves = {"aldr": "temperatures", "ens": "slopes"}
+    if name not in moves:
+        assert torch.autograd.gradcheck(lambda x: OTHERS[name](x, y), (x.requires_grad_(),), atol=1e-6)
+        return
+    (gradient,) = torch.autograd.grad(OTHERS[name](x.requires_grad_(), y), x)
+    with torch.no_grad():  # a step against the gradient, small enough to be straight
+        step = 1e-4 * gradient / gradient.norm()
+        assert OTHERS[name](x - step, y) < OTHERS[name](x, y), moves[name]
+
+
+@pytest.mark.parametrize("c", [2, 5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_is_finite_at_the_ends(name: str, dtype: Any, c: int) -> None:
+    x = torch.zeros(6, c, dtype=dtype)
+    x[1, 0], x[2, 0], x[3], x[4, 1], x[5] = 200, -200, 1e4, 1e-20, -1
+    x.requires_grad_()
+    for labels in (torch.zeros(6, dtype=torch.int64), torch.arange(6) % c):
+        value = OTHERS[name](x, labels)
+        value.backward()
+        assert value.isfinite() and x.grad is not None and x.grad.isfinite().all() and x.grad.dtype == dtype
+
+
 # All of them
 
 
-def test_every_public_loss_is_in_a_family_test_or_has_its_own() -> None:
+def test_every_public_loss_is_in_a_family_test() -> None:
     assert sorted(losses.__all__) == losses.__all__
     for name in losses.__all__:
         assert getattr(losses, name).__doc__, name
+    tested = {type(make(7, 5)) for make in HEADS.values()}
+    tested |= {type(make()) for make in (*LOGIT_LOSSES.values(), *PAIR_LOSSES.values())}
+    tested |= {losses.ALDRLoss, losses.EnsLoss, losses.SmoothAdversarialCompSumLoss}  # of OTHERS
+    public = {getattr(losses, name) for name in losses.__all__ if name.endswith("Loss") and name != "HeadLoss"}
+    assert public == tested
 
 
 def test_autocast_does_not_touch_the_angles() -> None:

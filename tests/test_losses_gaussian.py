@@ -132,6 +132,20 @@ def test_far_off_features_keep_their_digits(covariance: str) -> None:
     torch.testing.assert_close(got.double() + log_det, exact + log_det, rtol=1e-3, atol=0)
 
 
+def test_determinants_and_densities_that_underflow() -> None:
+    """A public port multiplies variances up and takes e^-d: with 512 features both are 0, and their logarithm is not finite."""
+    torch.manual_seed(0)
+    x, mean = torch.randn(4, 512) * 10, torch.randn(3, 512)
+    log_variance = torch.full((3, 512), -4.0)
+    assert float(log_variance.exp().prod()) == 0.0 and float(torch.exp(-0.5 * (x**2).sum())) == 0.0
+    for t in (x, mean, log_variance):
+        t.requires_grad_()
+    value = lgm_loss(x, mean, log_variance, torch.tensor([0, 1, 2, 0]), alpha=0.3, likelihood=0.1)
+    value.backward()
+    assert value.isfinite() and all(t.grad is not None and t.grad.isfinite().all() for t in (x, mean, log_variance))
+    assert all(t.grad.abs().sum() > 0 for t in (x, mean, log_variance))  # type: ignore[union-attr]
+
+
 def test_tight_clusters_keep_their_own_distance() -> None:
     """Samples a thousandth from their means: multiplied out, the own distance would be rounding noise."""
     x, mean, _, y = case("identity")

@@ -20,7 +20,7 @@ pytest.importorskip("accelerate")
 import hardsight  # noqa: E402
 from hardsight import training  # noqa: E402
 from hardsight.data import open_data  # noqa: E402
-from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError  # noqa: E402
+from hardsight.errors import FileError, InputError, RunError, TrainingError  # noqa: E402
 from hardsight.models import open_model  # noqa: E402
 
 
@@ -166,6 +166,27 @@ def test_a_trained_model_predicts_as_its_head_does(loss: str, tmp_path: Path) ->
     assert all(np.isfinite(entry["test"]["avh"]) for entry in done.history)
 
 
+def test_the_untrained_network_is_epoch_0(tmp_path: Path) -> None:
+    """Held-out samples alone, by the weights that training starts from; the training itself is the same."""
+    from hardsight.losses import SoftmaxLoss
+    from hardsight.models.sphere_mlp import sphere_mlp
+
+    with_start, without = (on_points(tmp_path / name, at_start=name == "with") for name in ("with", "without"))
+    assert np.array_equal(with_start.head.weight, without.head.weight) and with_start.history == without.history
+    assert not (tmp_path / "without" / "dynamics" / "epoch=0000.parquet").exists()
+    rows = pq.read_table(tmp_path / "with" / "dynamics" / "epoch=0000.parquet").to_pylist()
+    assert len(rows) == 30 and {row["split"] for row in rows} == {"test"}
+    inputs, labels = points(30, seed=1)
+    torch.manual_seed(0)
+    hidden = sphere_mlp(num_classes=3).hidden
+    torch.manual_seed(0)
+    loss = SoftmaxLoss(2, 3, reduction="none")
+    expected = loss(hidden(torch.from_numpy(inputs)), torch.from_numpy(labels)).tolist()
+    told = {row["id"]: row["loss"] for row in rows}
+    assert [told[f"test/{row}"] for row in range(30)] == pytest.approx(expected, abs=1e-5)
+    assert [moment.epoch for moment, _ in hardsight.Dynamics.read(tmp_path / "with", split="test")] == [0, 1, 2]
+
+
 def test_training_learns(tmp_path: Path) -> None:
     done = on_points(tmp_path / "run", epochs=15, lr=0.2)
     assert done.history[-1]["test"]["accuracy"] > 0.95
@@ -233,6 +254,24 @@ def test_a_module_of_ones_own(tmp_path: Path) -> None:
     assert done.head.num_features == 6 and torch.equal(net[0].weight, before)
     with pytest.raises(InputError, match="name it yourself: torch.nn.modules.container:Sequential --weights"):
         open_model(tmp_path / "run")
+
+
+def test_held_out_samples_are_seen_as_in_use(tmp_path: Path) -> None:
+    """Without dropout and with running statistics, which a public port leaves in training mode: the saved network agrees."""
+    from safetensors.torch import load_file
+
+    def net() -> Any:
+        some = torch.nn.Linear(3, 6), torch.nn.BatchNorm1d(6), torch.nn.Tanh(), torch.nn.Dropout(0.5)
+        return torch.nn.Sequential(*some, torch.nn.Linear(6, 3))
+
+    inputs, labels = points(30, seed=1)
+    training.run(points(), net(), tmp_path / "run", epochs=2, batch_size=16, lr=0.1, watch={"test": (inputs, labels)})
+    trained = net().eval()
+    trained.load_state_dict(load_file(tmp_path / "run" / "model" / "model.safetensors"))
+    losses = torch.nn.functional.cross_entropy(trained(torch.from_numpy(inputs)), torch.from_numpy(labels), reduction="none")
+    rows = pq.read_table(tmp_path / "run" / "dynamics" / "epoch=0002.parquet").to_pylist()
+    told = {row["id"]: row["loss"] for row in rows if row["split"] == "test"}
+    assert [told[f"test/{row}"] for row in range(30)] == pytest.approx(losses.tolist(), abs=1e-5)
 
 
 def test_timm_networks_train_and_are_read_back(tmp_path: Path) -> None:
@@ -361,23 +400,6 @@ def test_a_network_that_does_not_fit_the_images_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the data has no splits"):
         training.run(str(tmp_path / "some.npz"), "DigitsCNN", tmp_path / "run", split="val")
     assert not (tmp_path / "run").exists()
-
-
-def test_a_tracker_gets_the_numbers(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboardX")
-    on_points(tmp_path / "run", tracker="tensorboard", snapshot=False)
-    (events,) = [path for path in (tmp_path / "run" / "tracker" / "hardsight").glob("events*")]
-    content = events.read_bytes()
-    assert all(tag in content for tag in (b"train/avh", b"test/accuracy", b"train/objective"))
-    assert not (tmp_path / "run" / "samples").exists()
-
-
-@pytest.mark.parametrize("name", ["wandb", "mlflow"])
-def test_a_tracker_that_is_not_there_says_how_to_get_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda module, *a: None if module == name else found(module, *a))
-    with pytest.raises(MissingExtra, match=f"pip install {name}"):
-        on_points(tmp_path / "run", tracker=name)
 
 
 # The command

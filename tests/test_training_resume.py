@@ -243,19 +243,38 @@ def test_two_processes_train_as_one(nets: Path, one_process: Path) -> None:
     same_within(one_process, nets / "run", 1e-4)
 
 
+# The second of two processes kills itself in the middle of epoch 3, once.
+KILLING = """
+import os, signal
+from hardsight.training import loop
+
+evaluate = loop.Training._evaluate
+
+def dying(self, epoch, *rest, **more):
+    if epoch == 3 and os.environ["RANK"] == "1" and not os.path.exists("killed"):
+        open("killed", "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return evaluate(self, epoch, *rest, **more)
+
+loop.Training._evaluate = dying
+"""
+
+
+def test_accelerate_launch_restarts_a_killed_process(nets: Path, one_process: Path) -> None:
+    """One command: a process is killed, the launcher starts both again, and they end as one process does."""
+    (nets / "nets.py").write_text(NETS + KILLING)
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--max_restarts", "1"]
+    command = [*launch, "--monitor_interval", "0.1", *script(nets, nets / "run")]
+    done = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and (nets / "killed").exists(), done.stderr[-3000:]
+    assert "going on after epoch 2 of 3" in done.stdout and done.stdout.count("epoch 3/3") == 1
+    same_within(one_process, nets / "run", 1e-4)
+
+
 @pytest.mark.slow
 def test_a_killed_process_and_a_restart(nets: Path, one_process: Path) -> None:
     """One of two is killed in the middle of epoch 3: the launcher ends the other, and the same command goes on."""
-    killing = NETS + (
-        "\nimport os, signal\nfrom hardsight.training import checkpoint, loop\nkept = checkpoint.save_checkpoint\n"
-        "evaluate = loop.Training._evaluate\n"
-        "def dying(self, epoch, *rest, **more):\n"
-        "    if epoch == 3 and os.environ['RANK'] == '1' and not os.path.exists('killed'):\n"
-        "        open('killed', 'w').close(); os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return evaluate(self, epoch, *rest, **more)\n"
-        "loop.Training._evaluate = dying\n"
-    )
-    (nets / "nets.py").write_text(killing)
+    (nets / "nets.py").write_text(NETS + KILLING)
     command = two_processes(nets, script(nets, nets / "run"))
     first = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
     assert first.returncode != 0 and (nets / "killed").exists() and not (nets / "run" / "run.json").exists()

@@ -78,6 +78,14 @@ def number_column(table: pa.Table, name: str) -> np.ndarray:
     return np.asarray(table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
 
 
+def rows_named(ids: pa.Array) -> np.ndarray | None:
+    """(n,) the row of the data that each id names: 42, "42", "test/42" or "42#contrast=0.3"; None if some name no row."""
+    if pa.types.is_integer(ids.type):
+        return ids.to_numpy(zero_copy_only=False).astype(np.int64)
+    found = [re.fullmatch(r"(?:[^#]*/)?(\d{1,18})(?:#.*)?", one) for one in ids.to_pylist()]
+    return None if any(one is None for one in found) else np.array([int(one[1]) for one in found if one is not None], np.int64)
+
+
 class KnownIds:
     """Ids in the order in which they first came, and where each of them stands."""
 

@@ -99,8 +99,9 @@ def agree(
             keep &= np.isfinite(column)
     left_out = {why: count for why, count in left_out.items() if count}
     if not keep.any():
+        said = ", ".join(f"{count} {why}" for why, count in left_out.items())
         raise InputError(
-            f"{model.name}: no sample has {target.words} and all of {', '.join(n for n in names if n not in empty)}: {left_out}."
+            f"{model.name}: no sample has {target.words} and all of {', '.join(n for n in names if n not in empty)}: {said}."
         )
     rows = np.flatnonzero(keep)
     scores = {name: column[rows] for name, column in columns.items() if name not in empty}

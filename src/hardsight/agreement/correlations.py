@@ -200,6 +200,7 @@ def correlate(
     permutations: int = 1000,
     splits: int = 100,
     seed: int = 0,
+    split: str | None = None,
     limit: int | None = None,
     allow_missing: bool = False,
     class_names: Sequence[str] | None = None,
@@ -223,6 +224,7 @@ def correlate(
         replicates, permutations: of the paired bootstrap and the permutation test.
         splits: of the people into halves, for the noise ceiling.
         seed: same seed, same numbers.
+        split: only the samples of one split, such as "test" of a run of `hardsight train`.
         limit: only the first samples of each model.
         allow_missing: use the samples that both sides have, where one has more.
         class_names: for human data with names of classes.
@@ -246,7 +248,7 @@ def correlate(
     if hard not in (None, "low", "high"):
         raise InputError(f"hard must be low or high, got {hard!r}.")
     wanted = [one.strip() for one in scores.split(",")] if isinstance(scores, str) else scores
-    models = open_models(table, wanted)
+    models = open_models(table, wanted, split)
     names = class_names or next((model.class_names for model in models if model.class_names), None)
     people = None if human is None else read_people(human, names)
     together = ensemble(models) if passes is None and superclasses is None and scores is None else None
@@ -279,7 +281,7 @@ def correlate(
             done += replicates
     if epochs and people is not None and people.ids is None:  # in the order of the model; a table of an epoch has its own
         people = replace(people, ids=models[0].ids)
-    rows = _over_epochs(epochs, people, against, hard, wanted, options, allow_missing) if epochs else []
+    rows = _over_epochs(epochs, people, against, hard, wanted, options, split) if epochs else []
     return Correlations(tuple(agreements), options, tuple(models), tuple(rows), tuple(_notes(agreements)))
 
 
@@ -297,12 +299,18 @@ def _chosen(model: Model, wanted: Sequence[str] | None) -> list[str]:
 
 
 def _over_epochs(
-    epochs: Any, people: Any, against: str | None, hard: str | None, wanted: Sequence[str] | None, options: Options, allow: bool
+    epochs: Any,
+    people: Any,
+    against: str | None,
+    hard: str | None,
+    wanted: Sequence[str] | None,
+    options: Options,
+    split: str | None,
 ) -> list[Row]:
     """Spearman of each score in each epoch; a table of dynamics also has samples that people have not seen."""
     found: list[Row] = []
     for key, table in epochs.items():
-        (model,) = open_models({str(key): table}, None)
+        (model,) = open_models({str(key): table}, None, split)
         targets = human_targets(model, people, True) if people is not None else list(column_targets(model, against or "", hard))
         names = [name for name in wanted or DEFAULT_SCORES if model.has(name)]
         few = Options((), options.level, 20, 20, 1, options.seed)
@@ -328,6 +336,11 @@ def _notes(agreements: Sequence[Agreement]) -> list[str]:
             notes.append(
                 f"{one.model}: rows are copies of the same images. The bootstrap and the jackknife draw whole images; "
                 "p values and Fisher's intervals of single coefficients take the rows as independent, which they are not."
+            )
+        if one.target.key == "frequency" and one.n >= 20 and (half := float((one.values < 0.5).mean())) > 0.5:
+            notes.append(
+                f"{one.model}: in {100 * half:.0f} % of samples most people chose another class than the given one. "
+                "Are rows, labels and classes in the same order on both sides?"
             )
         share = np.unique(one.values, return_counts=True)[1].max() / one.n
         if share > 0.25 and one.target.measure is not None:

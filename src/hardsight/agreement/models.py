@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_ids
+from hardsight.checks import check_ids, to_numpy
 from hardsight.data.sheets import read_columns
 from hardsight.errors import FileError, InputError
 from hardsight.reading import first_line
@@ -21,6 +22,7 @@ from hardsight.samples import LIST_COLUMNS
 from hardsight.scores import SCORES, norm_in_class
 from hardsight.scoring import score
 from hardsight.snapshot import Snapshot
+from hardsight.stories import moments, read_moment, rows_named
 from hardsight.table import read_scores
 
 DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")
@@ -30,12 +32,19 @@ EXTRA_HARD = {"passes_entropy": "high", "passes_information": "high", "passes_va
 
 @dataclass(frozen=True)
 class Model:
-    """A name and a scores table with further columns; the snapshot behind it, if there is one."""
+    """A name and a scores table with further columns; the snapshot behind it and its run, where there are such."""
 
     name: str
     table: pa.Table
     snapshot: Snapshot | None = None
     class_names: list[str] | None = None
+    directory: Path | None = None
+    ordered: bool = True  # whether rows are in the order of the data
+
+    @property
+    def splits(self) -> list[str]:
+        held = self.table.column("split").to_pylist() if self.has("split") else []
+        return list(dict.fromkeys(str(one) for one in held if one is not None))
 
     @property
     def ids(self) -> np.ndarray:
@@ -71,8 +80,8 @@ def hard_end(name: str) -> str:
     return SCORES[name].hard if name in SCORES else EXTRA_HARD.get(name, "high")
 
 
-def open_models(source: Any, scores: Sequence[str] | None = None) -> list[Model]:
-    """Models from tables, snapshots, paths, a list of those, or a dict of them by name."""
+def open_models(source: Any, scores: Sequence[str] | None = None, split: str | None = None) -> list[Model]:
+    """Models from tables, snapshots, paths, a list of those, or a dict of them by name; of all samples, or of one split."""
     if isinstance(source, Mapping):
         models = [_open(one, scores, str(name)) for name, one in source.items()]
     elif isinstance(source, (list, tuple)):
@@ -85,10 +94,54 @@ def open_models(source: Any, scores: Sequence[str] | None = None) -> list[Model]
         raise InputError("there is no model: give a run, a snapshot or a scores table.")
     names = [model.name for model in models]
     if len(set(names)) < len(names):  # runs of the same name in other directories
-        models = [
-            Model(f"{model.name} ({at})", model.table, model.snapshot, model.class_names) for at, model in enumerate(models)
-        ]
-    return [checked(model, scores) for model in models]
+        models = [replace(model, name=f"{model.name} ({at})") for at, model in enumerate(models)]
+    return [checked(_of_split(model, split), scores) for model in models]
+
+
+def _of_split(model: Model, split: str | None) -> Model:
+    """The model of one split's samples, its snapshot in memory."""
+    if split is None:
+        return model
+    if model.directory is not None and split not in model.splits:
+        watched = _last_epoch(model.directory, split)
+        if watched is not None:
+            return replace(_in_order(model.name, watched), class_names=model.class_names)
+    if not model.has("split"):
+        raise InputError(f"{model.name} has no column 'split' to choose {split!r} from.")
+    held = model.table.column("split").to_pylist()
+    rows = np.flatnonzero([one == split for one in held])
+    if len(rows) == 0:
+        raise InputError(
+            f"{model.name} has no sample of the split {split!r}; its splits are {', '.join(model.splits) or 'none'}."
+        )
+    snapshot = None if model.snapshot is None else _taken(model.snapshot, rows)
+    return replace(model, table=model.table.take(rows), snapshot=snapshot)
+
+
+def _last_epoch(run: Path, split: str) -> pa.Table | None:
+    """What a training last saw of a watched set whose features it did not keep; None if it saw nothing of that name."""
+    files = moments(run) if (run / "dynamics").is_dir() else []
+    table = read_moment(files[-1][1], split=split) if files else None
+    return table if table is not None and len(table) else None
+
+
+def _in_order(name: str, table: pa.Table) -> Model:
+    """Dynamics are sorted by the text of their ids: in the order of the data again, where ids are numbers from 0 on."""
+    rows = rows_named(table.column("id").combine_chunks())
+    if rows is None or not np.array_equal(np.sort(rows), np.arange(len(rows))):
+        return Model(name, table, ordered=False)
+    return Model(name, table.take(np.argsort(rows)))
+
+
+def _taken(snapshot: Snapshot, rows: np.ndarray) -> Snapshot:
+    whole = snapshot.in_memory()
+    values = to_numpy(whole.values)[rows]
+    if whole.missing is not None and whole.missing[rows].any():
+        values = np.where(whole.missing[rows, None], np.nan, values)
+    held = {snapshot.source.evidence: values, "labels": whole.labels[rows], "ids": np.asarray(whole.ids)[rows]}
+    taken = Snapshot(**held, head=snapshot.head, class_names=snapshot.class_names)
+    taken.name = snapshot.name
+    return taken
 
 
 def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Model:
@@ -96,6 +149,7 @@ def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Model:
         return source
     if isinstance(source, (str, os.PathLike)):
         opened = _open_path(Path(source), scores)
+        opened = replace(opened, directory=Path(source)) if Path(source).is_dir() else opened
         return opened if name is None else replace(opened, name=name)
     if isinstance(source, Snapshot):
         return _scored(source, scores, name or source.name or "model")
@@ -186,14 +240,25 @@ def checked(model: Model, scores: Sequence[str] | None) -> Model:
     for row, one in enumerate(ids.tolist()):
         if seen.setdefault(one, row) != row:
             raise InputError(f"{model.name}: ids must be unique, but {one!r} is at rows {seen[one]} and {row}.")
-    model = replace(model, table=table)
+    model = replace(model, table=_with_base_ids(table))
     if not model.has("norm_in_class") and model.has("norm") and model.has("label"):
-        table = table.append_column("norm_in_class", pa.array(norm_in_class(model.column("norm")[:, None], model.labels)))
-        model = replace(model, table=table)
+        column = pa.array(norm_in_class(model.column("norm")[:, None], model.labels))
+        model = replace(model, table=model.table.append_column("norm_in_class", column))
     for one in scores or ():
         if not model.has(one):
             raise InputError(f"{model.name} has no score {one!r}; it has {', '.join(score_names(model))}.")
     return model
+
+
+def _with_base_ids(table: pa.Table) -> pa.Table:
+    """An image that is no degraded copy is its own base; where there are no copies, there is nothing to say."""
+    if "base_id" not in table.column_names:
+        return table
+    base = table.column("base_id")
+    if base.null_count == len(base):
+        return table.drop_columns(["base_id"])
+    place = table.column_names.index("base_id")
+    return table.set_column(place, "base_id", pc.coalesce(base.cast(pa.string()), table.column("id").cast(pa.string())))
 
 
 def score_names(model: Model) -> list[str]:

@@ -242,7 +242,9 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
             said.append(f"{len(absent)} of {n} samples have no human data (the first: {absent[0]!r})")
         if unknown:
             said.append(f"{len(unknown)} of {len(known)} human ids are not among the samples (the first: {unknown[0]!r})")
-        raise InputError(f"{people.name}: {' and '.join(said)}. Allow missing ids to use the {(found >= 0).sum()} both have.")
+        raise InputError(
+            f"{people.name}: {' and '.join(said)}. Allow missing ids (--allow-missing) to use the {(found >= 0).sum()} both have."
+        )
     if not (found >= 0).any():
         raise InputError(
             f"{people.name}: no human id is among the samples; its ids look like {known[0]!r}, the samples' like {ids[0]!r}."

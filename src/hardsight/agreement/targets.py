@@ -53,6 +53,8 @@ def human_targets(model: Model, people: People, allow_missing: bool) -> list[Tar
     if not model.has("label"):
         raise InputError(f"{model.name} has no label column: with counts, the given class must be known.")
     labels, counts = model.labels[rows], people.counts
+    if len(labels) and labels.max() < 0:
+        raise InputError(f"{model.name} has no labels: with counts, the given class of each sample must be known.")
     if labels.max(initial=-1) >= counts.shape[1]:
         if people.ids is None:
             raise InputError(
@@ -70,6 +72,14 @@ def human_targets(model: Model, people: People, allow_missing: bool) -> list[Tar
 
 def _match(model: Model, people: People, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the model and of the people; degraded copies belong to the image they were made of."""
+    if people.ids is None and not model.ordered:
+        raise InputError(f"{people.name}: the samples of {model.name} have no order to go by; give human data with ids.")
+    splits = model.splits
+    if people.ids is None and len(people) != len(model.table) and len(splits) > 1 and not model.has("base_id"):
+        raise InputError(
+            f"{people.name}: {len(people)} rows without ids for {len(model.table)} samples of {model.name}, which are of the "
+            f"splits {', '.join(splits)}: choose one with split."
+        )
     if not model.has("base_id"):
         return match(people, model.ids, allow_missing)
     base = np.array(model.table.column("base_id").to_pylist(), dtype=object)

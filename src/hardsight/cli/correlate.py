@@ -34,6 +34,7 @@ def correlate(
     permutations: int = typer.Option(1000, min=20, help="Times two scores are swapped for the permutation test."),
     splits: int = typer.Option(100, min=1, help="Times the people are split into halves for the noise ceiling."),
     seed: int = typer.Option(0, help="Same seed, same numbers."),
+    split: str = typer.Option(None, help="Only the samples of one split, such as test of a run of hardsight train."),
     limit: int = typer.Option(None, min=1, help="Only the first N samples."),
     allow_missing: bool = typer.Option(False, "--allow-missing", help="Use the ids that both sides have, where one has more."),
     class_names: Path = typer.Option(None, help="A text file with one class name per line, or a JSON list."),
@@ -65,9 +66,19 @@ def correlate(
     arguments: dict[str, Any] = {
         "human": human, "against": against, "hard": hard, "scores": scores, "bins": edges, "level": level,
         "replicates": replicates, "permutations": permutations, "splits": splits, "seed": seed,
-        "limit": limit, "allow_missing": allow_missing,
+        "split": split, "limit": limit, "allow_missing": allow_missing,
         "class_names": None if class_names is None else read_class_names(class_names),
     }  # fmt: skip
+
+    def begun() -> Run:
+        told = {key: str(value) if isinstance(value, Path) else value for key, value in arguments.items()}
+        told |= {"runs": [str(one) for one in runs], "by": by, "top": top, "epochs": epochs, "images": images}
+        told |= {"superclasses": str(superclasses), "passes": [str(one) for one in passes], "unseen": str(unseen)}
+        inputs = {str(path): sha256(path) for path in (human, superclasses) if path is not None and path.is_file()}
+        return Run(output, "hardsight correlate", told, inputs)
+
+    if output is not None and output.exists() and (not output.is_dir() or any(output.iterdir())):
+        begun()  # what would be refused at the end is refused now
     with progress_bar("drawing images again") as progress:
         found = run_correlate(
             list(runs), **arguments, passes=list(passes) or None, epochs=_dynamics(runs) if epochs else None, progress=progress
@@ -76,11 +87,7 @@ def correlate(
     beside = _beside(found, coarse, unseen, by, images, top)
     _show(found, beside, top)
     if output is not None:
-        told = {key: str(value) if isinstance(value, Path) else value for key, value in arguments.items()}
-        told |= {"runs": [str(one) for one in runs], "by": by, "top": top, "epochs": epochs, "images": images}
-        told |= {"superclasses": str(superclasses), "passes": [str(one) for one in passes], "unseen": str(unseen)}
-        inputs = {str(path): sha256(path) for path in (human, superclasses) if path is not None}
-        run = Run(output, "hardsight correlate", told, inputs)
+        run = begun()
         with run.only_writer():
             save(run, found, beside)
         print(f"wrote {printable(str(output))}: correlations.json, table1 and pairs as .csv and .tex, figures/")
@@ -100,10 +107,14 @@ def _dynamics(runs: list[Path]) -> dict[str, Any]:
     from hardsight.errors import InputError
     from hardsight.table import read_scores
 
-    files = [(run, file) for run in runs for file in sorted((run / "dynamics").glob("*.parquet"))]
+    files = [(run, file) for run in runs for file in sorted((run / "dynamics").glob("epoch=*.parquet"))]
     if not files:
-        raise InputError(f"--epochs: {runs[0]} has no dynamics/*.parquet; train with per-sample dynamics first.")
-    return {f"{run.name} {file.stem}" if len(runs) > 1 else file.stem.partition("=")[2]: read_scores(file) for run, file in files}
+        raise InputError(f"--epochs: {runs[0]} has no dynamics/epoch=*.parquet; train with per-sample dynamics first.")
+    found = {}
+    for run, file in files:
+        epoch = str(int(file.stem.partition("=")[2]))
+        found[f"{run.name} {epoch}" if len(runs) > 1 else epoch] = read_scores(file)
+    return found
 
 
 def _beside(
@@ -259,19 +270,20 @@ def _show_models(found: Correlations) -> None:
         header = ("model", "accuracy", "mean AVH", "AVH", "confidence", "norm in class", "variance over models")
         print_table(header, body, title="Models side by side (Observation 4): Spearman of each score")
     if found.epochs:
+        of = {(row["model"], row["score"]): row for row in found.epochs}
+        names = [name for name in ("avh", "confidence", "norm_in_class", "norm") if any(score == name for _, score in of)]
         body = [
-            (
-                row["model"],
-                row["score"],
-                row["reason"] or "",
-                number(row["n"]),
-                _signed(row["agreement"]),
-                _interval(row, "low", "high"),
-            )
-            for row in found.epochs
-            if row["score"] in ("avh", "confidence", "norm", "norm_in_class")
+            (epoch, number(next(row["n"] for (at, _), row in of.items() if at == epoch)))
+            + tuple(_with_interval(of.get((epoch, name))) for name in names)
+            for epoch in dict.fromkeys(row["model"] for row in found.epochs)
         ]
-        print_table(("epoch", "score", "", "n", "Spearman", "interval"), body, title="Epochs (Observation 3)", words=3)
+        print_table(("epoch", "n", *names), body, title="Epochs (Observation 3): Spearman of each score and its interval")
+
+
+def _with_interval(row: dict[str, Any] | None) -> str:
+    if row is None or row["agreement"] is None:
+        return "–" if row is None else str(row["reason"])
+    return f"{_signed(row['agreement'])} {_interval(row, 'low', 'high')}"
 
 
 def _show_beside(found: Correlations, beside: Beside) -> None:

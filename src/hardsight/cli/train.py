@@ -29,6 +29,7 @@ def train(
     ),
     degrade: list[str] = typer.Option([], help="Watched images also at contrast=0.1,0.3 or noise=0.2; repeatable."),
     every: int = typer.Option(None, min=1, help="Evaluate the watched sets also every K training steps."),
+    at_start: bool = typer.Option(False, "--at-start", help="Evaluate the watched sets also before training, as epoch 0."),
     epochs: int = typer.Option(10, min=1, help="Passes over the training data."),
     batch_size: int = typer.Option(128, min=1, help="Samples per step, over all processes."),
     optimizer: str = typer.Option("sgd", help="sgd or adamw."),
@@ -53,6 +54,7 @@ def train(
     no_snapshot: bool = typer.Option(False, "--no-snapshot", help="Leave out the features of every sample at the end."),
     strict: bool = typer.Option(False, "--strict", help="Stop at an image that cannot be read instead of listing it."),
     tracker: str = typer.Option(None, help="tensorboard, wandb or mlflow."),
+    teacher: str = typer.Option(None, metavar="MODEL", help="For --loss dual_head: a run, or a model as for extract."),
 ) -> None:
     """Train MODEL on DATA with any loss, and keep the angles, norm and confidence of every sample in every epoch.
 
@@ -90,6 +92,7 @@ def train(
             watch=_watched(watch),
             degradations=degrade,
             every=every,
+            at_start=at_start,
             epochs=epochs,
             batch_size=batch_size,
             optimizer=optimizer,
@@ -114,6 +117,7 @@ def train(
             snapshot=not no_snapshot,
             strict=strict,
             tracker=tracker,
+            teacher=teacher,
             progress=progress,
             say=lambda sentence: print(printable(sentence), flush=True),
         )

@@ -6,7 +6,6 @@ groups a sample may come from another file, another run, or an array in the orde
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.heads_on_disk import load_head
 from hardsight.reading import first_line, open_npy
 from hardsight.scores import SCORES
-from hardsight.stories import NUMBERS, KnownIds, Stories, moments, number_column, read_moment
+from hardsight.stories import NUMBERS, KnownIds, Stories, moments, number_column, read_moment, rows_named
 
 BINS = 5
 FEW = 12  # distinct numbers up to which each is a group of its own
@@ -188,14 +187,10 @@ def _last_seen(run: str | Path, split: str | None = None) -> tuple[pa.Array, np.
 
 
 def _rows_by_number(ids: pa.Array, count: int) -> np.ndarray | None:
-    """The row that an id names: 42, "42", "test/42" or "42#contrast=0.3"; None if some name no row."""
-    if pa.types.is_integer(ids.type):
-        rows = ids.to_numpy(zero_copy_only=False).astype(np.int64)
-    else:
-        found = [re.fullmatch(r"(?:[^#]*/)?(\d{1,18})(?:#.*)?", one) for one in ids.to_pylist()]
-        if any(one is None for one in found):
-            return None
-        rows = np.array([int(one[1]) for one in found if one is not None], np.int64)
+    """The row that each id names; None if some name no row."""
+    rows = rows_named(ids)
+    if rows is None:
+        return None
     beyond = np.flatnonzero((rows < 0) | (rows >= count))
     if len(beyond):
         raise InputError(f"human has {count} rows, and there is no row for {len(beyond)} ids such as {ids[int(beyond[0])]}.")

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from hardsight.errors import FileError, InputError, RunError, TrainingError
 from hardsight.extraction import ERRORS
+from hardsight.models.model import Model
 from hardsight.models.network import Network
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
@@ -32,6 +33,7 @@ from hardsight.training.inputs import Inputs
 from hardsight.training.schedule import rate_factor
 from hardsight.training.sets import Said, Sets
 from hardsight.training.settings import Settings
+from hardsight.training.teacher import check_teacher, taught_logits
 from hardsight.training.trainee import Trainee, make_optimizer
 
 SUMS = ("n", "correct", "avh", "norm", "loss")
@@ -50,6 +52,7 @@ class Training:
     preprocessing: Preprocessing | None
     say: Said
     report: Report | None
+    teacher: Model | None = None
     done: Progress = field(default_factory=Progress)
     fingerprints: dict[str, Any] = field(default_factory=dict)
 
@@ -66,7 +69,7 @@ class Training:
         with run.only_writer() if run is not None else contextlib.nullcontext():
             self._resume(output, trainee, optimizer)
             self.accelerator.wait_for_everyone()
-            with self._tracked(arguments):
+            with self._tracked(arguments, output):
                 self._epochs(output, trainee, optimizer)
             written = self._snapshot(output, trainee)
             if run is not None:
@@ -86,7 +89,8 @@ class Training:
 
     def _fingerprints(self) -> dict[str, Any]:
         model = Network(self.source.module, self.source.factory, device="cpu").fingerprint()
-        return {"model": model, **{name: one.fingerprint() for name, one in self.inputs.items()}}
+        teacher = {} if self.teacher is None else {"teacher": self.teacher.fingerprint()}
+        return {"model": model, **teacher, **{name: one.fingerprint() for name, one in self.inputs.items()}}
 
     def _build(self) -> tuple[Trainee, torch.optim.Optimizer]:
         set_seed(self.settings.seed)
@@ -94,7 +98,10 @@ class Training:
         first = next((batch for batch in train.batches([np.arange(min(FOUND_BY, len(train)))]) if len(batch.rows)), None)
         if first is None:
             raise FileError(f"none of the first {FOUND_BY} samples can be read.")
-        trainee = Trainee(self.source, torch.from_numpy(first.inputs), self.settings, self.sets.num_classes, len(train))
+        c, sample = self.sets.num_classes, torch.from_numpy(first.inputs)
+        trainee = Trainee(self.source, sample, self.settings, c, len(train), self.preprocessing)
+        if self.teacher is not None:
+            check_teacher(self.teacher, first.inputs, c)
         if len(train) < self.accelerator.num_processes:
             raise InputError(f"{len(train)} samples cannot be shared by {self.accelerator.num_processes} processes.")
         trainee.to(self.accelerator.device)
@@ -123,6 +130,9 @@ class Training:
             scaler.load_state_dict(self.done.scaler)
         dynamics = Dynamics(output)
         keys = sample_keys(self.inputs["train"].ids)
+        if self.settings.at_start and self.done.epoch == 0:
+            self._evaluate(0, trainee, dynamics)
+            self._write_dynamics(dynamics, 0)
         for epoch in range(self.done.epoch + 1, self.settings.epochs + 1):
             started = time.monotonic()
             entry: dict[str, Any] = {"epoch": epoch, "lr": self._rate(self.done.step)}
@@ -161,7 +171,9 @@ class Training:
                 continue
             images = settings.augment(batch.inputs, keys[batch.rows], settings.seed, epoch)
             labels = torch.from_numpy(train.labels[batch.rows]).to(self.accelerator.device)
-            loss, features = model(self._tensor(images), labels, torch.from_numpy(batch.rows).to(self.accelerator.device))
+            taught = [] if self.teacher is None else [self._tensor(taught_logits(self.teacher, images))]
+            rows = torch.from_numpy(batch.rows).to(self.accelerator.device)
+            loss, features = model(self._tensor(images), labels, rows, *taught)
             value = float(loss.detach())
             self._check_loss(value, features, epoch)
             head = trainee.objective.classes  # as it was in this forward pass
@@ -263,10 +275,14 @@ class Training:
         return {**self.done.broken, **{row["id"]: [row["reason"], row["message"]] for row in found}}
 
     @contextlib.contextmanager
-    def _tracked(self, arguments: dict[str, Any]) -> Iterator[None]:
+    def _tracked(self, arguments: dict[str, Any], output: Path) -> Iterator[None]:
         """Accelerate's trackers, told the settings first and closed at the end."""
         plain = {key: value if isinstance(value, (int, float, str)) else str(value) for key, value in arguments.items()}
-        self.accelerator.init_trackers("hardsight", config=plain)
+        name = output.resolve().name
+        try:
+            self.accelerator.init_trackers("hardsight", plain, {"wandb": {"name": name}, "mlflow": {"run_name": name}})
+        except Exception as error:  # of a service: nobody logged in, no network, a folder that is not ours to write
+            raise TrainingError(f"the tracker did not start: {type(error).__name__}: {error}") from error
         try:
             yield
         finally:

@@ -1,13 +1,14 @@
 """The losses by name, each as one module that a training can minimise: from features and labels to a number.
 
-Heads are used as they are. Logit losses get a linear layer of their own. Pair losses are added, with a weight, to
-softmax cross-entropy, which alone learns class vectors.
+Heads are used as they are; dual_head also takes a teacher's logits. Logit losses get a linear layer of their own, and so
+does smooth_adversarial, which asks the network itself. Pair losses are added, with a weight, to softmax cross-entropy,
+which alone learns class vectors.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.losses.contract import HeadLoss, check_not_negative
 
-Family = Literal["head", "logits", "pairs"]
+Family = Literal["head", "logits", "pairs", "inputs"]
 
 LOSSES: dict[str, tuple[Family, type[nn.Module]]] = {
     "softmax": ("head", losses.SoftmaxLoss),
@@ -32,6 +33,7 @@ LOSSES: dict[str, tuple[Family, type[nn.Module]]] = {
     "normalized_softmax": ("head", losses.NormalizedSoftmaxLoss),
     "cosface": ("head", losses.CosFaceLoss),
     "arcface": ("head", losses.ArcFaceLoss),
+    "dual_head": ("head", losses.DualHeadLoss),
     "comp_sum": ("logits", losses.CompSumLoss),
     "truncated_gce": ("logits", losses.TruncatedGCELoss),
     "znorm": ("logits", losses.ZNormLoss),
@@ -42,6 +44,7 @@ LOSSES: dict[str, tuple[Family, type[nn.Module]]] = {
     "triplet": ("pairs", losses.TripletLoss),
     "proto_triplet": ("pairs", losses.ProtoTripletLoss),
     "icnn": ("pairs", losses.ICNNLoss),
+    "smooth_adversarial": ("inputs", losses.SmoothAdversarialCompSumLoss),
 }
 PAIR_WEIGHT = 0.1  # of a pair loss beside cross-entropy
 NOT_OPTIONS = (
@@ -78,12 +81,14 @@ class Objective(nn.Module):
             self.extra: nn.Module | None = None
         else:
             classes = losses.SoftmaxLoss(num_features, num_classes)
-            self.extra = kind(num_samples, **options) if kind is losses.ALDRLoss else kind(**options)
+            self.extra = _extra(kind, num_samples, options)
         assert isinstance(classes, HeadLoss)
         self.classes = classes
 
-    def forward(self, features: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
+    def forward(self, features: Tensor, labels: Tensor, rows: Tensor, teacher_logits: Tensor | None = None) -> Tensor:
         """(n, d) features, (n,) labels and which training samples these are -> the mean loss."""
+        if isinstance(self.classes, losses.DualHeadLoss):
+            return self.classes(features, labels, teacher_logits)
         if self.extra is None:
             return self.classes(features, labels)
         if self.family == "pairs":
@@ -92,6 +97,11 @@ class Objective(nn.Module):
         if isinstance(self.extra, losses.ALDRLoss):
             return self.extra(logits, labels, rows)
         return self.extra(logits, labels)
+
+    def of_inputs(self, features_of: Callable[[Tensor], Tensor], inputs: Tensor, labels: Tensor) -> Tensor:
+        """For the family "inputs": a network up to its features, what goes into it, and labels -> (n,) losses."""
+        assert self.extra is not None
+        return self.extra(lambda moved: self.classes.logits(features_of(moved)), inputs, labels)
 
     def set_epoch(self, epoch: float) -> None:
         """Tell the epoch, from 0 on, to losses that warm up."""
@@ -103,6 +113,12 @@ class Objective(nn.Module):
     def head(self) -> Head:
         """What the trained network predicts with."""
         return self.classes.head
+
+
+def _extra(kind: type[nn.Module], num_samples: int, options: dict[str, Any]) -> nn.Module:
+    if kind is losses.ALDRLoss:
+        return kind(num_samples, **options)
+    return kind(**options, reduction="none") if kind is losses.SmoothAdversarialCompSumLoss else kind(**options)
 
 
 def loss_name(text: str) -> str:

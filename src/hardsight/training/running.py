@@ -37,6 +37,7 @@ from hardsight.training.objective import loss_name, with_defaults
 from hardsight.training.schedule import Schedule
 from hardsight.training.sets import Said, open_sets
 from hardsight.training.settings import PRECISIONS, RATES, Settings
+from hardsight.training.teacher import open_teacher
 
 TRACKERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",), "mlflow": ("mlflow",)}
 
@@ -72,6 +73,7 @@ def run(
     watch: Mapping[str, Any] | None = None,
     degradations: Sequence[str] = (),
     every: int | None = None,
+    at_start: bool = False,
     epochs: int = 10,
     batch_size: int = 128,
     optimizer: str = "sgd",
@@ -96,6 +98,7 @@ def run(
     snapshot: bool = True,
     strict: bool = False,
     tracker: str | None = None,
+    teacher: Any = None,
     progress: Report | None = None,
     say: Said | None = None,
 ) -> Trained:
@@ -114,6 +117,7 @@ def run(
         watch: held-out sets by name, evaluated after each epoch; by default the data's own other splits; {} for none.
         degradations: such as "contrast=0.3,0.6": watched images once more at each level.
         every: evaluate the watched sets also every so many training steps.
+        at_start: evaluate them also before the first step, as epoch 0.
         epochs, batch_size: how long, and how many samples per step over all processes. Batches of an epoch differ in
             size by one at most, so that none is too small for batch normalisation.
         optimizer: "sgd" or "adamw"; lr is 0.01 or 0.001 where none is given.
@@ -131,6 +135,7 @@ def run(
         snapshot: keep the features of every sample at the end.
         strict: stop at the first image that cannot be read.
         tracker: "tensorboard", "wandb" or "mlflow".
+        teacher: for the loss dual_head: a run, or any other model that `open_model` opens, with the same classes.
         progress: called with steps done, steps in all, and the epoch's numbers so far in words.
         say: called with sentences for the user.
 
@@ -168,6 +173,7 @@ def run(
         snapshot=snapshot,
         strict=strict,
         degradations=tuple(str(one) for one in parse_degradations(degradations)),
+        at_start=at_start,
     )
     _check_tracker(tracker)
     accelerator = _accelerator(settings, device, tracker, Path(output))
@@ -182,7 +188,9 @@ def run(
         pretrained=pretrained,
     )
     inputs, preprocessing = sets.prepared(source, size, workers or num_threads(), settings)
-    Training(accelerator, settings, source, inputs, sets, preprocessing, say, progress).arrange_and_run(Path(output))
+    taught_by = open_teacher(teacher, name, preprocessing, sets.class_names, str(accelerator.device))
+    loop = Training(accelerator, settings, source, inputs, sets, preprocessing, say, progress, taught_by)
+    loop.arrange_and_run(Path(output))
     return _finished(Path(output), accelerator.is_main_process)
 
 
@@ -206,8 +214,14 @@ def _check_tracker(tracker: str | None) -> None:
         return
     if tracker not in TRACKERS:
         raise InputError(f"tracker must be one of {', '.join(TRACKERS)}, got {tracker!r}.")
-    if not any(importlib.util.find_spec(module) for module in TRACKERS[tracker]):
+    if not any(_installed(module) for module in TRACKERS[tracker]):
         raise MissingExtra(f"the tracker {tracker} needs {tracker}: pip install {tracker}")
+
+
+def _installed(module: str) -> bool:
+    """Whether there is a package of this name; a folder such as ./wandb, which wandb leaves behind, is none."""
+    found = importlib.util.find_spec(module)
+    return found is not None and found.origin is not None
 
 
 def _finished(output: Path, is_main_process: bool) -> Trained:

@@ -58,8 +58,10 @@ def open_sets(
         if watched and watch is None:
             say(f"watching {' and '.join(f'{name} ({len(one)} images)' for name, one in watched.items())} of the same data")
     for name, spec in (watch or {}).items():
-        if name in watched or name == "train" or not name.replace("-", "").replace("_", "").isalnum():
-            raise InputError(f"a watched set needs a name of its own, of letters and digits and not train, got {name!r}.")
+        if name in watched or name in ("train", "model", "teacher") or not name.replace("-", "").replace("_", "").isalnum():
+            raise InputError(
+                f"a watched set needs a name of its own, of letters and digits and not train, model or teacher, got {name!r}."
+            )
         watched[name] = _watched(name, spec, limit)
     for one in (train, *watched.values()):
         for note in getattr(one, "notes", ()):

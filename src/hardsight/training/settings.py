@@ -41,6 +41,7 @@ class Settings:
     snapshot: bool
     strict: bool
     degradations: tuple[str, ...] = field(default=())
+    at_start: bool = False
 
     def __post_init__(self) -> None:
         _one_of("optimizer", self.optimizer, OPTIMIZERS)

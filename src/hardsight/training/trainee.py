@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.models.head_layer import HeadLayer, shape_of
+from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, cut_off
 from hardsight.training.objective import Objective
 from hardsight.training.processes import gathered
@@ -27,14 +28,29 @@ class Trainee(nn.Module):
         sample: (b, ...) a few inputs, to find that layer by.
         settings: for the loss and its options.
         num_classes, num_samples: of the training data.
+        preprocessing: of images, for a loss that moves their pixels.
     """
 
-    def __init__(self, source: Trainable, sample: Tensor, settings: Settings, num_classes: int, num_samples: int) -> None:
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self,
+        source: Trainable,
+        sample: Tensor,
+        settings: Settings,
+        num_classes: int,
+        num_samples: int,
+        preprocessing: Preprocessing | None = None,
+    ) -> None:
         super().__init__()
         self.source, self.network = source, source.module
         last, self.cut, layer = cut_off(self.network, sample)
         self.layer = last.tap.layer
-        self.objective = Objective(settings.loss, last.head.num_features, num_classes, num_samples, settings.loss_options)
+        options = settings.loss_options
+        if settings.loss == "smooth_adversarial":
+            options = self._know_pixels(preprocessing) | options
+        self.objective = Objective(settings.loss, last.head.num_features, num_classes, num_samples, options)
         if source.learned:
             self._keep_class_vectors(layer, last.head)
 
@@ -50,6 +66,14 @@ class Trainee(nn.Module):
             if bias is not None and before.bias is not None:
                 bias.copy_(torch.as_tensor(before.bias))
 
+    def _know_pixels(self, preprocessing: Preprocessing | None) -> dict[str, Any]:
+        """How inputs come from pixels of 0..1; where they are no images, the range of an input is not known."""
+        mean, std = ((0.0,), (1.0,)) if preprocessing is None else (preprocessing.mean, preprocessing.std)
+        for name, values in (("mean", mean), ("std", std)):
+            per_channel = torch.tensor(values) if preprocessing is None else torch.tensor(values)[:, None, None]
+            self.register_buffer(name, per_channel, persistent=False)
+        return {"low": None, "high": None} if preprocessing is None else {}
+
     def features(self, images: Tensor) -> Tensor:
         """(b, ...) inputs -> (b, d) features."""
         self.network(images)
@@ -57,11 +81,31 @@ class Trainee(nn.Module):
         assert features is not None
         return features
 
-    def forward(self, images: Tensor, labels: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of all processes' samples together, and the (b, d) features of this one's, detached."""
+    def forward(self, images: Tensor, labels: Tensor, rows: Tensor, *taught: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss of all processes' samples together, and the (b, d) features of this one's, detached.
+
+        Args:
+            images, labels, rows: of this process; rows say which training samples these are.
+            taught: (b, c) logits of a teacher, if there is one.
+        """
+        if self.objective.family == "inputs":
+            return self._moving_pixels(images, labels)
         features = self.features(images)
-        loss = self.objective(*gathered(features, labels, rows))
+        loss = self.objective(*gathered(features, labels, rows, *taught))
         return loss, features.detach()
+
+    def _moving_pixels(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """A loss that asks the network again and again; each process asks for its own samples."""
+        first: list[Tensor] = []  # features of the images as they are
+
+        def features_of(pixels: Tensor) -> Tensor:
+            features = self.features((pixels - self.mean) / self.std)
+            if not first:
+                first.append(features.detach())
+            return features
+
+        each = self.objective.of_inputs(features_of, images * self.std + self.mean, labels)  # (b,)
+        return gathered(each[:, None])[0].mean(), first[0]
 
     @property
     def head(self) -> Head:
