@@ -137,22 +137,6 @@ def test_two_runs_side_by_side(watched: Watched, tmp_path: Path) -> None:
         watched.page.goto("about:blank")
 
 
-def test_rounds_are_shown_where_there_are_any(watched: Watched, tmp_path: Path) -> None:
-    run = digits_run(tmp_path / "run", n=60)
-    lines = [
-        {"id": str(row), "method": "cbst", "round": turn, "kept": row < 10 * turn, "label": 0}
-        for turn in (1, 2)
-        for row in range(60)
-    ]
-    write_table(pa.Table.from_pylist(lines), run / "pseudo_labels.parquet")
-    with served(run) as address:
-        page = watched.open(address, "tab=adaptation")
-        assert page.locator("#view-adaptation tbody tr").count() == 2
-        page.locator("#view-adaptation .pick").last.click()
-        settled(page, "^20 of 60")
-        watched.page.goto("about:blank")
-
-
 def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_path: Path) -> None:
     run = digits_run(tmp_path / "run", n=300, human=True, dynamics=True)
     file = report(run)

@@ -27,7 +27,6 @@ from hardsight.explorer.exporting import selection_table, written
 from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
-from hardsight.explorer.rounds import rounds
 from hardsight.explorer.server import groups_of
 from hardsight.scoring import score
 from hardsight.snapshot import Snapshot
@@ -274,29 +273,3 @@ def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
     assert written(table, "txt", ["/data"]).decode().splitlines() == ["/data/=a0.png", "/data/=a3.png", "/data/=a10.png"]
     with pytest.raises(InputError, match="line breaks"):
         written(pa.table({"path": ["a\nb"]}), "txt", [])
-
-
-# Adaptation
-
-
-def test_rounds_of_self_training(tmp_path: Path) -> None:
-    directory = digits_run(tmp_path / "run", n=40)
-    labels = pq.read_table(directory / "scores.parquet").column("label").to_pylist()
-    lines = []
-    for method in ("cbst", "cbst+avh"):
-        for turn in (1, 2):
-            for row in range(40):
-                kept = row < 10 * turn
-                lines.append(
-                    {"id": str(row), "method": method, "round": turn, "kept": kept, "label": labels[row] if row % 2 else 0}
-                )
-    write_table(pa.Table.from_pylist(lines), directory / "pseudo_labels.parquet")
-    sheet = open_sheet(directory)
-    found = rounds(sheet)
-    assert [(line["method"], line["round"], line["kept"]) for line in found] == [
-        ("cbst", 1, 10), ("cbst", 2, 20), ("cbst+avh", 1, 10), ("cbst+avh", 2, 20),
-    ]  # fmt: skip
-    right = [row % 2 == 1 or labels[row] == 0 for row in range(20)]
-    assert found[1]["right"] == pytest.approx(np.mean(right))
-    assert found[1]["avh"] == pytest.approx(sheet.columns["avh"].values[:20].mean(), rel=1e-5)
-    assert signed(sheet.columns["kept by cbst"]).sum() == 20

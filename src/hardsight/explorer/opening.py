@@ -1,7 +1,7 @@
 """What the page shows, gathered from wherever it is: one `Sheet`, one row per sample.
 
-A run directory brings its scores, the columns of its samples, its head and its dynamics. A scores table or a snapshot
-alone will do; what has no scores yet is scored first.
+A run directory brings its scores, the columns of its samples, its head and its dynamics; a run of `hardsight adapt` its
+target samples and what was kept of them. A scores table or a snapshot alone will do; what has no scores yet is scored first.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, HardsightError, InputError
-from hardsight.explorer.columns import Column, codes, from_arrow, numbers, signed
+from hardsight.explorer.columns import Column, codes, from_arrow, numbers, replaced, signed
 from hardsight.explorer.epochs import Epochs
+from hardsight.explorer.rounds import ABOUT, Rounds
 from hardsight.heads_on_disk import load_head
 from hardsight.names import read_class_names
 from hardsight.reading import first_line, open_npy
@@ -51,6 +52,7 @@ class Sheet:
     snapshot_rows: np.ndarray | None = None  # (n,) where each sample stands in it, -1 for not at all; None: in its own place
     start: dict[str, Any] = field(default_factory=dict)  # start.json or run.json
     epochs: Epochs | None = None
+    rounds: Rounds | None = None  # of self-training
     notes: list[str] = field(default_factory=list)  # what a person should know, one sentence each
 
     def __len__(self) -> int:
@@ -100,10 +102,14 @@ def open_sheet(
         raise FileError(f"{where} does not exist.")
     snapshot = _snapshot(where)
     epochs = Epochs.of(where)
-    table = _table(where, snapshot, epochs, keep, progress)
-    names = _class_names(where, snapshot, class_names)
+    told = snapshot is not None or epochs is not None or (where / "scores.parquet").is_file()
+    rounds = None if told else Rounds.of(where)
+    table = _table(where, snapshot, epochs, rounds, keep, progress)
+    names = _class_names(where, snapshot, rounds, class_names)
     sheet = _sheet(where, table, names)
     sheet.snapshot, sheet.epochs = snapshot, epochs
+    if rounds is not None:
+        _add_rounds(sheet, rounds)
     if snapshot is not None:
         _add_samples(sheet, snapshot)
     if human is not None:
@@ -128,7 +134,14 @@ def _snapshot(where: Path) -> Snapshot | None:
     return None
 
 
-def _table(where: Path, snapshot: Snapshot | None, epochs: Epochs | None, keep: bool, progress: Progress | None) -> pa.Table:
+def _table(
+    where: Path,
+    snapshot: Snapshot | None,
+    epochs: Epochs | None,
+    rounds: Rounds | None,
+    keep: bool,
+    progress: Progress | None,
+) -> pa.Table:
     """The scores: read, or computed, or what the last epoch saw."""
     if where.is_dir() and (where / "scores.parquet").is_file():
         return read_scores(where)
@@ -139,8 +152,12 @@ def _table(where: Path, snapshot: Snapshot | None, epochs: Epochs | None, keep: 
         return table
     if epochs is not None:
         return epochs.last()
+    if rounds is not None:
+        return rounds.table()
     if where.is_dir():
-        raise FileError(f"{where}: nothing to show: there are no scores.parquet, no complete samples and no dynamics in it.")
+        raise FileError(
+            f"{where}: nothing to show: there are no scores.parquet, no complete samples, no dynamics and no rounds in it."
+        )
     if where.suffix.lower() in (".parquet", ".pq"):
         return read_scores(where)
     if where.suffix.lower() == ".csv":
@@ -151,14 +168,29 @@ def _table(where: Path, snapshot: Snapshot | None, epochs: Epochs | None, keep: 
     raise FileError(f"{where}: give a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet).")
 
 
-def _class_names(where: Path, snapshot: Snapshot | None, file: Path | None) -> list[str] | None:
+def _class_names(where: Path, snapshot: Snapshot | None, rounds: Rounds | None, file: Path | None) -> list[str] | None:
     if file is not None:
         return read_class_names(file)
     if snapshot is not None and snapshot.class_names is not None:
         return snapshot.class_names
     if where.is_dir() and (where / "head.safetensors").is_file():
         return load_head(where / "head.safetensors")[1]
-    return None
+    return None if rounds is None else rounds.class_names()
+
+
+def _add_rounds(sheet: Sheet, rounds: Rounds) -> None:
+    """What each method kept, and what the columns of a round mean."""
+    sheet.rounds = rounds
+    sheet.start = sheet.start or _start(rounds.root)
+    for name, words in ABOUT.items():
+        if name in sheet.columns:
+            column = sheet.columns[name]
+            sheet.add(replaced(column, hard="low" if name == "avc" else column.hard, about=words))
+    for column in rounds.columns():
+        sheet.add(column)
+    if len(rounds.seeds) > 1:
+        others = ", ".join(map(str, rounds.seeds[1:]))
+        sheet.notes.append(f"These are the rounds of seed {rounds.seed}; open PAIR/seed=N for those of {others}.")
 
 
 def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:

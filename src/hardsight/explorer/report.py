@@ -52,17 +52,24 @@ def report(
 
     Args:
         run: a run directory, a scores table or a snapshot, as for `hardsight explore`.
-        output: the file; report.html in the run directory, or beside the file, when not given.
+        output: the file; when not given, report.html in the run directory or beside the file, or samples.html where the
+            run has a report.html of its own.
         images, class_names, human: see `hardsight explore`.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
     sheet = open_sheet(run, class_names=class_names, human=human, progress=progress)
-    where = Path(output) if output is not None else (sheet.directory or sheet.place.parent) / "report.html"
+    where = Path(output) if output is not None else (sheet.directory or sheet.place.parent) / _file_name(sheet)
     page = Page(sheet, Pictures(sheet, images), Review(None, sheet.class_names), read_only=True)
     content = _page(_data(page)).encode()
     with replacing(where) as temporary:
         temporary.write_bytes(content)
     return where
+
+
+def _file_name(sheet: Sheet) -> str:
+    """A run that came with a report keeps it."""
+    parts = {part["name"] for part in sheet.start.get("parts") or []}
+    return "samples.html" if "report.html" in parts else "report.html"
 
 
 def _data(page: Page) -> dict[str, Any]:
@@ -72,7 +79,7 @@ def _data(page: Page) -> dict[str, Any]:
     rows = _kept(len(sheet), hardest)
     about = page.about()
     about |= {"n": len(rows), "place": sheet.name, "write_token": "", "report": _headline(page), "marks": []}
-    about["columns"], columns = _columns(sheet, rows, about["columns"])
+    about["columns"], columns = _columns(sheet.columns | page.hidden, rows, about["columns"])
     place = {int(row): at for at, row in enumerate(rows)}
     thumbs = {place[row]: _base64(page.pictures.small(row, SIDE)) for row in hardest} if page.pictures.any else {}
     classes = {place[row]: told for row, told in closeups.nearest_classes(sheet, hardest).items()}
@@ -87,6 +94,7 @@ def _data(page: Page) -> dict[str, Any]:
         "cosines": None if cosines is None else _packed(cosines.astype("<f4").tobytes()),
     }
     data["curves"], about["groupings"], about["measures"] = _curves(sheet)
+    data["rounds"] = [] if sheet.rounds is None else sheet.rounds.told(np.ones(len(sheet), bool))
     data["agreement"] = _agreements(sheet, [column["name"] for column in about["columns"]])
     return data
 
@@ -108,13 +116,15 @@ def _kept(n: int, hardest: list[int]) -> np.ndarray:
     return np.union1d(even, hardest)
 
 
-def _columns(sheet: Sheet, rows: np.ndarray, told: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _columns(
+    there: dict[str, Column], rows: np.ndarray, told: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Descriptions and packed values of the columns, the important ones first, as many as fit."""
     packed: dict[str, Any] = {}
     size = 0
-    names = sorted(sheet.columns, key=lambda name: (sheet.columns[name].names is None and name not in FIRST, name not in FIRST))
+    names = sorted(there, key=lambda name: (there[name].names is None and name not in FIRST, name not in FIRST))
     for name in names:
-        one = _column(sheet.columns[name], rows)
+        one = _column(there[name], rows)
         size += len(one["packed"])
         if size > MOST_BYTES and name not in FIRST:
             size -= len(one["packed"])
@@ -172,7 +182,11 @@ def _headline(page: Page) -> dict[str, Any]:
     judged = (labels >= 0) & (predicted >= 0)
     if judged.any():
         wrong = int((labels != predicted)[judged].sum())
-        facts += [["accuracy", f"{100 * (1 - wrong / judged.sum()):.2f} %"], ["wrong", f"{wrong:,}"]]
+        of = "accuracy" if sheet.rounds is None else "accuracy of the source model"
+        facts += [[of, f"{100 * (1 - wrong / judged.sum()):.2f} %"], ["wrong", f"{wrong:,}"]]
+    if sheet.rounds is not None:
+        reached = [(name, value) for name, value in sheet.rounds.reached().items() if name != "source"]
+        facts += [[f"class accuracy after {name}", f"{100 * value:.2f} %"] for name, value in reached]
     for name in ("avh", "avh_relative", "confidence", "norm"):
         column = sheet.columns.get(name)
         if column is not None and np.isfinite(column.values).any():

@@ -7,7 +7,6 @@ the same run lose each other's marks; and a tab undoes its own marks only.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError
+from hardsight.locking import lock
 from hardsight.reading import first_line
 from hardsight.writing import replacing
 
@@ -171,14 +171,9 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 @contextlib.contextmanager
 def _file_lock(path: Path | None) -> Iterator[None]:
     """Wait for other processes that write the same review."""
-    if path is None or os.name == "nt":
+    if path is None:
         yield
         return
-    import fcntl
-
-    with path.with_name(".review.lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
-        except OSError:  # a file system without locks
-            pass
+    with path.with_name(".review.lock").open("a+") as file:
+        lock(file.fileno(), wait=True)
         yield

@@ -11,7 +11,7 @@ import functools
 import json
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.opening import Sheet, default_axes
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import MARKS, Mark, Review
-from hardsight.explorer.rounds import rounds
 from hardsight.explorer.security import Guard
 from hardsight.version import VERSION
 
@@ -52,11 +51,10 @@ class Page:
     read_only: bool = False
     second: Sheet | None = None  # the run it is compared with
     write_token: str = ""
-    rounds: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.rounds = rounds(self.sheet)
-        self.names = list(self.sheet.columns)
+        rounds = self.sheet.rounds
+        self.hidden = {} if rounds is None else rounds.hidden()  # columns that filters name and menus do not
 
     def about(self) -> dict[str, Any]:
         """What the page must know before its first drawing."""
@@ -69,7 +67,8 @@ class Page:
             "second": None if self.second is None else self.second.name,
             "n": len(sheet),
             "classes": sheet.class_names,
-            "columns": [column.described() for column in sheet.columns.values()],
+            "columns": [column.described() for column in sheet.columns.values()]
+            + [column.described() | {"hidden": True} for column in self.hidden.values()],
             "axes": {"x": x, "y": y, "colour": colour},
             "by": sheet.by,
             "pictures": self.pictures.any,
@@ -78,7 +77,8 @@ class Page:
             "epochs": [] if sheet.epochs is None else sheet.epochs.numbers,
             "measures": [] if sheet.epochs is None else sheet.epochs.measures,
             "human": HUMAN if HUMAN in sheet.columns else None,
-            "rounds": self.rounds,
+            "reached": {} if sheet.rounds is None else sheet.rounds.reached(),
+            "methods": {} if sheet.rounds is None else sheet.rounds.methods,
             "marks": list(MARKS),
             "read_only": self.read_only,
             "write_token": self.write_token,
@@ -312,6 +312,13 @@ def _agreement(page: Page, request: Request, body: bytes) -> Response:
     return _json(agreement(page.sheet.columns[HUMAN].values[chosen], score.floats()[chosen]))
 
 
+def _rounds(page: Page, request: Request, body: bytes) -> Response:
+    """What each method of self-training kept of the selection, round by round."""
+    if page.sheet.rounds is None:
+        raise _NotThere("there was no self-training")
+    return _json(page.sheet.rounds.told(_mask(page, body)))
+
+
 def _mark(page: Page, request: Request, body: bytes) -> Response:
     """One mark: {"tab", "row", "mark", "suggestion"}; a mark of null takes it away."""
     if page.read_only:
@@ -364,6 +371,7 @@ GETS: dict[str, Callable[[Page, Request], Response]] = {
 POSTS: dict[str, Callable[[Page, Request, bytes], Response]] = {
     "/api/curves": _curves,
     "/api/agreement": _agreement,
+    "/api/rounds": _rounds,
     "/api/mark": _mark,
     "/api/undo": _undo,
     "/api/export": _export,
@@ -377,9 +385,10 @@ def _row(page: Page, text: str) -> int:
 
 
 def _named(page: Page, name: str) -> Column:
-    if name not in page.sheet.columns:
+    column = page.sheet.columns.get(name) or page.hidden.get(name)
+    if column is None:
         raise _NotThere("there is no such column")
-    return page.sheet.columns[name]
+    return column
 
 
 def _mask(page: Page, body: bytes) -> np.ndarray:

@@ -12,7 +12,7 @@ export class Dynamics {
     this.page = page;
     const { about, columns } = page, place = document.getElementById("view-dynamics");
     this.measure = el("select", { "aria-label": "Measure" }, ...about.measures.map((one) => el("option", { value: one }, said(one))));
-    const groups = columns.list.filter((meta) => (about.groupings ? about.groupings.includes(meta.name) : meta.names || meta.low !== meta.high));
+    const groups = columns.shown().filter((meta) => (about.groupings ? about.groupings.includes(meta.name) : meta.names || meta.low !== meta.high));
     this.by = el("select", { "aria-label": "Groups" }, el("option", { value: "" }, "the selection as one"),
       ...groups.map((meta) => el("option", { value: meta.name }, said(meta.name))));
     this.measure.addEventListener("change", () => page.change({ measure: this.measure.value }));

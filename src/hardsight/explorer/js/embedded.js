@@ -45,6 +45,7 @@ class Embedded {
   async sample(row) {
     const values = {};
     for (const meta of this.data.about.columns) {
+      if (meta.hidden) continue;
       const column = await this.column(meta);
       values[meta.name] = meta.names ? meta.names[column[row]] ?? null : Number.isNaN(column[row]) ? null : column[row];
     }
@@ -57,6 +58,10 @@ class Embedded {
 
   async curves(measure, by) {
     return this.data.curves[measure][by] ?? this.data.curves[measure][""];
+  }
+
+  async rounds() {
+    return this.data.rounds;
   }
 
   async agreement(score) {

@@ -76,7 +76,7 @@ class Page {
       const agreement = new Agreement(this);
       add("agreement", "Agreement", () => agreement.draw());
     }
-    if (about.rounds.length) {
+    if (Object.keys(about.methods).length) {
       const adaptation = new Adaptation(this);
       add("adaptation", "Adaptation", () => adaptation.draw());
     }

@@ -64,6 +64,10 @@ export class Server {
     return this.post("api/agreement?score=" + encodeURIComponent(score), mask).then((r) => r.json());
   }
 
+  rounds(mask) {
+    return this.post("api/rounds", mask).then((r) => r.json());
+  }
+
   marks(since) {
     return this.json("api/review?since=" + since);
   }
