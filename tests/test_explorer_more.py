@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import spearmanr
 
 from explorer_browser import Watched, browser, counted, downloads, drag, needed, served, settled
 from explorer_runs import digits_run
 from hardsight.bench.explore import make_table
+from hardsight.explorer.agreement import agreement
 from hardsight.explorer.report import report
 from hardsight.table import write_table
 
@@ -162,11 +164,30 @@ def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_p
     ):
         page.get_by_role("tab", name=tab).click()
         page.locator(place).wait_for()
-    settled(page, "n = 300", "#view-agreement .headline")
+    human = pq.read_table(run / "samples" / "part-00000.parquet", columns=["human"]).to_pandas().human
+    settled(page, f"n = {counted(page)}$", "#view-agreement .headline")  # of the selection
+    said = page.locator("#view-agreement .headline").inner_text().replace("[", " ").replace(",", " ").replace("]", " ").split()
+    told = agreement(human[inside].to_numpy(), table.avh[inside].to_numpy())
+    assert [float(one) for one in said[2:5]] == pytest.approx([told["spearman"], told["low"], told["high"]], abs=0.01)
+    page.locator("#view-agreement").get_by_role("combobox", name="Groups").select_option("correct")
+    row = page.locator("#view-agreement tbody tr", has_text="right").inner_text().split("\t")
+    mine = inside & (table.label == table.predicted)
+    assert abs(int(row[1]) - mine.sum()) <= 2
+    assert float(row[2]) == pytest.approx(spearmanr(human[mine], table.avh[mine]).statistic, abs=0.02)
+    page.get_by_role("tab", name="Dynamics").click()
+    page.locator("#view-dynamics .key .entry").nth(1).wait_for()
+    page.locator("#view-dynamics").get_by_role("combobox", name="Measure").select_option("norm")
+    page.locator("#view-dynamics canvas").hover(position={"x": 60, "y": 60})
+    first = pq.read_table(run / "dynamics" / "epoch=0001.parquet").to_pandas().norm
+    settled(page, f"epoch 1: right {first[mine].mean():.2g}", "#view-dynamics .said")
+    page.get_by_role("button", name="Play").click()
+    settled(page, "epoch 5", "#epoch-name")
+    page.get_by_role("button", name="Back to the scores").click()
     page.keyboard.press("Escape")
     settled(page, "^300 samples$")
     page.locator("#grid .tile").first.click()
     page.locator("#detail .bars li").first.wait_for()
+    page.get_by_role("img", name="This sample over the epochs").wait_for()
 
 
 def test_a_report_of_50_000_samples_is_under_5_mb(watched: Watched, tmp_path: Path) -> None:

@@ -80,6 +80,11 @@ def numbers(name: str, values: Any) -> Column:
     return Column(name, array, hard=hard, about="" if score is None else f"{score.summary} Formula: {score.formula}")
 
 
+def said(name: str) -> str:
+    """A column's name as people say it."""
+    return {"avh": "AVH", "avh_relative": "AVH × classes", "el2n": "EL2N", "aum": "AUM"}.get(name, name.replace("_", " "))
+
+
 def replaced(column: Column, *, hard: str, about: str) -> Column:
     """The same values, told otherwise."""
     return Column(column.name, column.values, column.names, hard, about)
@@ -89,6 +94,13 @@ def signed(column: Column) -> np.ndarray:
     """(n,) codes with -1 for none."""
     values = column.values.astype(np.int64)
     return np.where(values == none_code(column.values.dtype), -1, values)
+
+
+def words(column: Column) -> pa.Array:
+    """(n,) the words that codes stand for, null for none."""
+    assert column.names is not None
+    indices = pa.array(column.values.astype(np.int64), mask=column.values >= len(column.names))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(column.names, pa.string())).cast(pa.string())
 
 
 def codes(name: str, values: np.ndarray, names: list[str], about: str = "") -> Column:

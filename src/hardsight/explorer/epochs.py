@@ -29,7 +29,8 @@ class Epochs:
     def __init__(self, files: list[tuple[int, Path]]) -> None:
         self.files = files
         self.ids: pa.Array | None = None
-        self._places: tuple[pa.Array, np.ndarray] | None = None  # the last file's ids, and their rows in the sheet
+        self.split: pa.Array | None = None
+        self._places: tuple[pa.Array, pa.Array, np.ndarray] | None = None  # the last file's ids and splits, and their rows
         self._kept = Keeping(KEPT)
 
     @classmethod
@@ -50,15 +51,19 @@ class Epochs:
         there = set(_schema(self.files[-1][1]).names)
         return [name for name in NUMBERS if name in there]
 
-    def last(self) -> pa.Table:
-        """The last epoch as a table of samples, each id once."""
-        table = read_moment(self.files[-1][1], _schema(self.files[-1][1]).names)
+    def last(self, split: str | None = None) -> pa.Table:
+        """The last epoch as a table of samples, each id once; of one split or of all."""
+        path = self.files[-1][1]
+        table = read_moment(path, _schema(path).names, split)
+        if split is not None and not len(table):
+            there = read_moment(path, ["split"]).column("split").unique().to_pylist()
+            raise InputError(f"{path}: there is no split {split!r}; there are {', '.join(map(str, there))}.")
         codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
         return table.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))  # an id may be in several splits
 
-    def match(self, ids: pa.Array) -> None:
-        """From now on rows mean these ids."""
-        self.ids = ids
+    def match(self, ids: pa.Array, split: pa.Array | None = None) -> None:
+        """From now on rows mean these ids, of these splits: the same id may be another sample in another split."""
+        self.ids, self.split = ids, split
 
     def values(self, at: int, measure: str) -> np.ndarray:
         """(n,) float32 of the epoch at place `at`; NaN for samples that it does not have."""
@@ -70,16 +75,24 @@ class Epochs:
 
     def _read(self, at: int, measure: str) -> np.ndarray:
         assert self.ids is not None, "match() comes first"
-        table = read_moment(self.files[at][1], ["id", measure])
-        ids = table.column("id").cast(pa.string()).combine_chunks()
-        if self._places is None or not ids.equals(self._places[0]):
-            rows = pc.fill_null(pc.index_in(ids, value_set=self.ids), -1).to_numpy(zero_copy_only=False)
-            self._places = ids, rows
-        rows = self._places[1]
+        table = read_moment(self.files[at][1], ["id", "split", measure])
+        ids, split = (table.column(name).cast(pa.string()).combine_chunks() for name in ("id", "split"))
+        if self._places is None or not (ids.equals(self._places[0]) and split.equals(self._places[1])):
+            self._places = ids, split, self._rows(ids, split)
+        rows = self._places[2]
         values = np.full(len(self.ids), np.nan, np.float32)
         found = number_column(table, measure).astype(np.float32)
         values[rows[rows >= 0][::-1]] = found[rows >= 0][::-1]  # the first of an id that comes twice stays
         return values
+
+    def _rows(self, ids: pa.Array, split: pa.Array) -> np.ndarray:
+        """Where the rows of a file stand in the sheet, -1 for nowhere."""
+        known = self.ids
+        if self.split is not None and len(pc.unique(ids)) < len(ids):
+            ids, known = (
+                pc.binary_join_element_wise(pc.fill_null(s, ""), i, "\0") for i, s in ((ids, split), (known, self.split))
+            )
+        return pc.fill_null(pc.index_in(ids, value_set=known), -1).to_numpy(zero_copy_only=False)
 
     def curves(self, measure: str, groups: np.ndarray, num_groups: int) -> dict[str, Any]:
         """(g, e) mean, standard deviation and count of each group; `groups` (n,) holds codes, -1 for none."""

@@ -6,6 +6,7 @@ target samples and what was kept of them. A scores table or a snapshot alone wil
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,12 +20,12 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, HardsightError, InputError
-from hardsight.explorer.columns import Column, codes, from_arrow, numbers, replaced, signed
+from hardsight.explorer.columns import Column, codes, from_arrow, numbers, replaced, signed, words
 from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.rounds import ABOUT, Rounds
 from hardsight.heads_on_disk import load_head
 from hardsight.names import read_class_names
-from hardsight.reading import first_line, open_npy
+from hardsight.reading import first_line
 from hardsight.samples import LIST_COLUMNS, SampleFiles
 from hardsight.scores import SCORES
 from hardsight.scoring import score
@@ -88,11 +89,13 @@ def open_sheet(
     *,
     class_names: Path | None = None,
     human: Path | None = None,
+    split: str | None = None,
     keep: bool = True,
     progress: Progress | None = None,
 ) -> Sheet:
     """A run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet) as a sheet.
 
+    `split` takes, of a run with dynamics, the samples of one split as the last epoch saw them, such as a watched test set.
     `keep` writes the scores that had to be computed into the run, so that they are there the next time.
     """
     if "://" in str(path):
@@ -100,11 +103,13 @@ def open_sheet(
     where = Path(path)
     if not where.exists():
         raise FileError(f"{where} does not exist.")
-    snapshot = _snapshot(where)
     epochs = Epochs.of(where)
-    told = snapshot is not None or epochs is not None or (where / "scores.parquet").is_file()
+    if split is not None and epochs is None:
+        raise InputError(f"{where}: a split is for a run with dynamics, and there are none here.")
+    snapshot = _snapshot(where) if split is None else None
+    told = split is not None or snapshot is not None or epochs is not None or (where / "scores.parquet").is_file()
     rounds = None if told else Rounds.of(where)
-    table = _table(where, snapshot, epochs, rounds, keep, progress)
+    table = _table(where, snapshot, epochs, rounds, keep, progress) if split is None else epochs.last(split)
     names = _class_names(where, snapshot, rounds, class_names)
     sheet = _sheet(where, table, names)
     sheet.snapshot, sheet.epochs = snapshot, epochs
@@ -113,9 +118,12 @@ def open_sheet(
     if snapshot is not None:
         _add_samples(sheet, snapshot)
     if human is not None:
-        sheet.add(numbers("human", human_frequency(human, sheet)))
+        _add_human(sheet, human)
+    elif "human" in sheet.columns:
+        sheet.add(replaced(sheet.columns["human"], hard="low", about="How often people chose the given class."))
     if epochs is not None:
-        epochs.match(sheet.ids)
+        split = sheet.columns.get("split")
+        epochs.match(sheet.ids, None if split is None else words(split))
     return sheet
 
 
@@ -182,10 +190,10 @@ def _add_rounds(sheet: Sheet, rounds: Rounds) -> None:
     """What each method kept, and what the columns of a round mean."""
     sheet.rounds = rounds
     sheet.start = sheet.start or _start(rounds.root)
-    for name, words in ABOUT.items():
+    for name, about in ABOUT.items():
         if name in sheet.columns:
             column = sheet.columns[name]
-            sheet.add(replaced(column, hard="low" if name == "avc" else column.hard, about=words))
+            sheet.add(replaced(column, hard="low" if name == "avc" else column.hard, about=about))
     for column in rounds.columns():
         sheet.add(column)
     if len(rounds.seeds) > 1:
@@ -297,18 +305,33 @@ def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
     sheet.base_ids = sheet.base_ids if sheet.base_ids is not None else _text(table, "base_id")
 
 
-def human_frequency(file: Path, sheet: Sheet) -> np.ndarray:
-    """(n,) how often people chose the given class, from (n,) frequencies or (n, c) counts in the order of the rows."""
-    given = np.asarray(open_npy(file), dtype=np.float64)
-    n, c = len(sheet), len(sheet.class_names)
-    if given.shape not in ((n,), (n, c)):
-        raise InputError(f"{file}: human data must be ({n},) frequencies or ({n}, {c}) counts, got shape {given.shape}.")
-    if given.ndim == 1:
-        return given
-    labels = sheet.labels()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        chosen = given[np.arange(n), np.maximum(labels, 0)] / given.sum(1)
-    return np.where(labels < 0, np.nan, chosen)
+def _add_human(sheet: Sheet, file: Path) -> None:
+    """How often people chose the given class, from any file that `hardsight correlate --human` reads, matched by id."""
+    from hardsight.agreement.people import match_bases, read_people
+    from hardsight.stats.answers import selection_frequency
+
+    people = read_people(file, sheet.class_names)
+    bases = (sheet.ids if sheet.base_ids is None else pc.coalesce(sheet.base_ids, sheet.ids)).to_pylist()
+    if people.ids is None and all(one.isdecimal() and int(one) < len(people) for one in bases):
+        people = dataclasses.replace(people, ids=np.arange(len(people)))  # ids that count the images are their places
+    rows, of_people = match_bases(people, bases, allow_missing=True)
+    people = people.take(of_people)
+    if people.counts is None:
+        assert people.frequency is not None
+        frequency = people.frequency
+    else:
+        labels = sheet.labels()[rows]
+        classes = max(people.counts.shape[1], int(labels.max(initial=-1)) + 1)
+        if people.ids is None and people.counts.shape[1] != len(sheet.class_names):
+            raise InputError(f"{file}: counts have {people.counts.shape[1]} classes, the run has {len(sheet.class_names)}.")
+        counts = np.pad(people.counts, ((0, 0), (0, classes - people.counts.shape[1])))  # classes nobody answered
+        frequency = selection_frequency(counts, labels)
+    values = np.full(len(sheet), np.nan)
+    values[rows] = frequency
+    about = "How often people chose the given class."
+    sheet.add(replaced(numbers("human", values), hard="low", about=about))
+    if len(rows) < len(sheet):
+        sheet.notes.append(f"{len(sheet) - len(rows)} of {len(sheet)} samples have no human data.")
 
 
 def default_axes(sheet: Sheet) -> tuple[str, str, str | None]:

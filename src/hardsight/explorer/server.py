@@ -26,7 +26,7 @@ from starlette.routing import Route
 
 from hardsight.errors import HardsightError
 from hardsight.explorer import closeups, exporting
-from hardsight.explorer.agreement import HUMAN, agreement
+from hardsight.explorer.agreement import HUMAN, agreement, within
 from hardsight.explorer.columns import Column, signed
 from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.opening import Sheet, default_axes
@@ -36,7 +36,7 @@ from hardsight.explorer.security import Guard
 from hardsight.version import VERSION
 
 MOST_ROWS = 500  # asked for by number in one request
-MOST_CURVES = 12  # groups drawn at once
+MOST_CURVES, MOST_GROUPS = 12, 200  # groups drawn at once, and in a table
 STORY = ("avh", "confidence", "own_angle", "norm", "loss")  # a sample's own curves, where there are any
 HEADER_PATIENCE = 15.0  # seconds for the head of a request to arrive
 
@@ -76,6 +76,7 @@ class Page:
             "cosines": sheet.snapshot is not None and sheet.snapshot.head is not None,
             "epochs": [] if sheet.epochs is None else sheet.epochs.numbers,
             "measures": [] if sheet.epochs is None else sheet.epochs.measures,
+            "moving": [] if sheet.epochs is None else sheet.epochs.measures,  # those with each sample's own values
             "human": HUMAN if HUMAN in sheet.columns else None,
             "reached": {} if sheet.rounds is None else sheet.rounds.reached(),
             "methods": {} if sheet.rounds is None else sheet.rounds.methods,
@@ -284,12 +285,15 @@ def listed(epochs: Epochs, measure: str, names: list[str], groups: np.ndarray) -
     return {"epochs": epochs.numbers, "groups": told}
 
 
-def groups_of(column: Column, chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Names and (n,) codes, -1 for none: the column's own largest groups, or five of equal size for numbers."""
+def groups_of(column: Column, chosen: np.ndarray, most: int = MOST_CURVES) -> tuple[list[str], np.ndarray]:
+    """Names and (n,) codes, -1 for none: the column's own largest groups, or five of equal size for numbers.
+
+    Human frequencies lie so near to 1 that they are cut at fifths instead.
+    """
     if column.names is not None:
         code = np.where(chosen, signed(column), -1)
         counts = np.bincount(code[code >= 0], minlength=len(column.names))
-        largest = np.sort(np.argsort(-counts, kind="stable")[:MOST_CURVES])
+        largest = np.sort(np.argsort(-counts, kind="stable")[:most])
         place = np.full(len(column.names) + 1, -1)
         place[largest] = np.arange(len(largest))
         return [column.names[at] for at in largest], place[code]
@@ -297,7 +301,8 @@ def groups_of(column: Column, chosen: np.ndarray) -> tuple[list[str], np.ndarray
     values = column.values[there]
     if not len(values):
         return ["selection"], np.full(len(chosen), -1)
-    cuts = np.unique(np.quantile(values, [0.2, 0.4, 0.6, 0.8]))
+    fifths = np.array([0.2, 0.4, 0.6, 0.8])
+    cuts = fifths if column.name == HUMAN else np.unique(np.quantile(values, fifths))  # the paper's bins of human frequency
     code = np.where(there, np.searchsorted(cuts, column.values, side="right"), -1)
     ends = [float(values.min()), *cuts.tolist(), float(values.max())]
     return [f"{low:.3g} to {high:.3g}" for low, high in zip(ends[:-1], ends[1:], strict=True)], code
@@ -309,7 +314,12 @@ def _agreement(page: Page, request: Request, body: bytes) -> Response:
         raise _NotThere("there are no human data")
     chosen = _mask(page, body)
     score = _named(page, request.query_params.get("score", ""))
-    return _json(agreement(page.sheet.columns[HUMAN].values[chosen], score.floats()[chosen]))
+    human, by = page.sheet.columns[HUMAN].values, request.query_params.get("by", "")
+    found = agreement(human[chosen], score.floats()[chosen])
+    if by:
+        names, groups = groups_of(_named(page, by), chosen, MOST_GROUPS)
+        found["groups"] = within(human, score.floats(), names, groups)
+    return _json(found)
 
 
 def _rounds(page: Page, request: Request, body: bytes) -> Response:

@@ -90,7 +90,7 @@ export class Curves {
       for (const [x, y, s] of points) context.lineTo(px(x), py(y + s));
       for (const [x, y, s] of [...points].reverse()) context.lineTo(px(x), py(y - s));
       context.closePath();
-      context.fillStyle = `rgba(${rgb(line.colour).join(",")},0.14)`;
+      context.fillStyle = `rgba(${rgb(line.colour).join(",")},${Math.min(0.14, 0.5 / this.lines.length)})`; // many bands would hide each other
       context.fill();
     }
     context.beginPath();
