@@ -20,7 +20,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, HardsightError, InputError
-from hardsight.explorer.columns import Column, codes, from_arrow, numbers, replaced, signed, words
+from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, replaced, signed, words
 from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.rounds import ABOUT, Rounds
 from hardsight.heads_on_disk import load_head
@@ -30,7 +30,7 @@ from hardsight.samples import LIST_COLUMNS, SampleFiles
 from hardsight.scores import SCORES
 from hardsight.scoring import score
 from hardsight.snapshot import ArraySource, Snapshot
-from hardsight.table import read_scores, write_table
+from hardsight.table import read_parquet, read_scores, write_table
 
 OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
 RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there sorts the samples
@@ -223,7 +223,7 @@ def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
         right = np.where((classes["label"] < 0) | (classes["predicted"] < 0), -1, classes["label"] != classes["predicted"])
         sheet.add(codes("correct", right, ["right", "wrong"], "Whether the prediction is the given class."))
     elif "correct" in table.column_names:
-        right = pc.fill_null(table.column("correct").cast(pa.int8()), 2).to_numpy(zero_copy_only=False)
+        right = integers(table.column("correct"))  # 1, 0, or -1 for not known
         sheet.add(codes("correct", np.array([1, 0, -1])[right], ["right", "wrong"], "Whether the prediction is the given class."))
     for name in table.column_names:
         if name in OWN or name in sheet.columns:
@@ -231,7 +231,7 @@ def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
         column = from_arrow(name, table.column(name))
         if column is not None:
             sheet.add(column)
-    if "status" in table.column_names and pc.any(pc.not_equal(table.column("status"), "ok")).as_py():
+    if "status" in table.column_names and pc.unique(table.column("status")).to_pylist() != ["ok"]:
         status = from_arrow("status", table.column("status"))
         if status is not None:
             sheet.add(status)
@@ -246,10 +246,10 @@ def _named_classes(names: list[str] | None, count: int) -> list[str]:
 def _integers(where: Path, table: pa.Table, name: str) -> np.ndarray:
     """A column of classes, -1 for none."""
     try:
-        values = pc.fill_null(table.column(name).cast(pa.int64()), -1)
+        values = integers(table.column(name))
     except pa.ArrowException as error:
         raise InputError(f"{where}: the column {name} must hold class indices 0..c-1: {first_line(error)}") from error
-    return np.maximum(values.to_numpy(), -1)
+    return np.maximum(values, -1)
 
 
 def _text(table: pa.Table, name: str) -> Any:
@@ -284,7 +284,7 @@ def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
         return
     wanted = [name for name in pq.read_schema(source.files[0]).names if name not in (*LIST_COLUMNS, "label")]
     try:
-        parts = [pq.read_table(file, columns=wanted, page_checksum_verification=True) for file in source.files]
+        parts = [read_parquet(file, wanted) for file in source.files]
         table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise FileError(f"{sheet.place}: samples are damaged or not readable: {first_line(error)}") from error
@@ -311,6 +311,8 @@ def _add_human(sheet: Sheet, file: Path) -> None:
     from hardsight.stats.answers import selection_frequency
 
     people = read_people(file, sheet.class_names)
+    if people.ids is None and people.counts is not None and people.counts.shape[1] != len(sheet.class_names):
+        raise InputError(f"{file}: counts have {people.counts.shape[1]} classes, the run has {len(sheet.class_names)}.")
     bases = (sheet.ids if sheet.base_ids is None else pc.coalesce(sheet.base_ids, sheet.ids)).to_pylist()
     if people.ids is None and all(one.isdecimal() and int(one) < len(people) for one in bases):
         people = dataclasses.replace(people, ids=np.arange(len(people)))  # ids that count the images are their places
@@ -322,8 +324,6 @@ def _add_human(sheet: Sheet, file: Path) -> None:
     else:
         labels = sheet.labels()[rows]
         classes = max(people.counts.shape[1], int(labels.max(initial=-1)) + 1)
-        if people.ids is None and people.counts.shape[1] != len(sheet.class_names):
-            raise InputError(f"{file}: counts have {people.counts.shape[1]} classes, the run has {len(sheet.class_names)}.")
         counts = np.pad(people.counts, ((0, 0), (0, classes - people.counts.shape[1])))  # classes nobody answered
         frequency = selection_frequency(counts, labels)
     values = np.full(len(sheet), np.nan)

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from hardsight.errors import FileError, InputError
 from hardsight.locking import lock
 from hardsight.reading import first_line
+from hardsight.table import read_parquet
 from hardsight.writing import replacing
 
 MARKS = ("fine", "wrong label", "ambiguous", "drop")
@@ -148,9 +149,9 @@ class Review:
         if stamp == self._seen:
             return
         try:
-            rows = pq.read_table(self.path, page_checksum_verification=True).select(["id", "mark", "suggestion", "marked_at"])
+            rows = read_parquet(self.path, _READ.names)
             found = {row["id"]: _mark(row) for row in rows.cast(_READ).to_pylist()}
-        except (pa.ArrowException, OSError, KeyError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise FileError(f"{self.path}: not a readable review: {first_line(error)}") from error
         self.marks, self._seen = found, stamp
         self.version += 1
