@@ -104,12 +104,10 @@ def open_sheet(
     if not where.exists():
         raise FileError(f"{where} does not exist.")
     epochs = Epochs.of(where)
-    if split is not None and epochs is None:
-        raise InputError(f"{where}: a split is for a run with dynamics, and there are none here.")
     snapshot = _snapshot(where) if split is None else None
     told = split is not None or snapshot is not None or epochs is not None or (where / "scores.parquet").is_file()
     rounds = None if told else Rounds.of(where)
-    table = _table(where, snapshot, epochs, rounds, keep, progress) if split is None else epochs.last(split)
+    table = _table(where, snapshot, epochs, rounds, keep, progress) if split is None else _split(where, epochs, split)
     names = _class_names(where, snapshot, rounds, class_names)
     sheet = _sheet(where, table, names)
     sheet.snapshot, sheet.epochs = snapshot, epochs
@@ -122,8 +120,8 @@ def open_sheet(
     elif "human" in sheet.columns:
         sheet.add(replaced(sheet.columns["human"], hard="low", about="How often people chose the given class."))
     if epochs is not None:
-        split = sheet.columns.get("split")
-        epochs.match(sheet.ids, None if split is None else words(split))
+        column = sheet.columns.get("split")
+        epochs.match(sheet.ids, None if column is None else words(column))
     return sheet
 
 
@@ -174,6 +172,12 @@ def _table(
         except (pa.ArrowException, OSError) as error:
             raise FileError(f"{where}: not a readable CSV file: {first_line(error)}") from error
     raise FileError(f"{where}: give a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet).")
+
+
+def _split(where: Path, epochs: Epochs | None, split: str) -> pa.Table:
+    if epochs is None:
+        raise InputError(f"{where}: a split is for a run with dynamics, and there are none here.")
+    return epochs.last(split)
 
 
 def _class_names(where: Path, snapshot: Snapshot | None, rounds: Rounds | None, file: Path | None) -> list[str] | None:

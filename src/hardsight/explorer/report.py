@@ -87,7 +87,7 @@ def _data(page: Page) -> dict[str, Any]:
     classes = {place[row]: told for row, told in closeups.nearest_classes(sheet, hardest).items()}
     cosines = closeups.cosines(sheet)
     about |= {"cosines": cosines is not None, "closeups": False, "pictures": bool(thumbs)}
-    data = {
+    data: dict[str, Any] = {
         "about": about,
         "ids": _packed(json.dumps(sheet.ids.take(pa.array(rows)).to_pylist()).encode()),
         "columns": columns,

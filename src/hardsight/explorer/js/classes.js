@@ -49,26 +49,19 @@ export class Classes {
     const names = columns.meta(this.key).names, c = names.length, mask = selection.mask;
     const labels = columns.get(this.key), judged = this.judged ? columns.get("correct") : null;
     const size = new Uint32Array(c), right = new Uint32Array(c);
-    const sums = this.means.map(() => new Float64Array(c)), counts = this.means.map(() => new Uint32Array(c));
-    const values = this.means.map((one) => columns.get(one));
     for (let i = 0; i < mask.length; i++) {
       const label = labels[i];
-      if (!mask[i] || label >= c) continue;
-      size[label]++;
-      if (judged !== null && judged[i] === 0) right[label]++;
-      for (let k = 0; k < values.length; k++) {
-        const value = values[k][i];
-        if (value === value) {
-          sums[k][label] += value;
-          counts[k][label]++;
-        }
+      if (mask[i] && label < c) {
+        size[label]++;
+        if (judged !== null && judged[i] === 0) right[label]++;
       }
     }
+    const means = this.means.map((one) => meanOf(columns.get(one), labels, mask, c));
     const rows = [];
     for (let label = 0; label < c; label++) {
       if (!size[label]) continue;
       const row = { name: names[label], count: size[label], accuracy: right[label] / size[label] };
-      this.means.forEach((one, k) => (row[one] = counts[k][label] ? sums[k][label] / counts[k][label] : NaN));
+      this.means.forEach((one, k) => (row[one] = means[k][label]));
       rows.push(row);
     }
     this.table.show(rows);
@@ -96,4 +89,17 @@ export class Classes {
     else map.forEach((count, pair) => add(pair, count));
     this.pairs.show(rows);
   }
+}
+
+// The mean of each class's selected values, NaN for none: a loop of its own per column is what the browser makes fast.
+function meanOf(values, labels, mask, c) {
+  const sums = new Float64Array(c), counts = new Uint32Array(c);
+  for (let i = 0; i < mask.length; i++) {
+    const label = labels[i], value = values[i];
+    if (mask[i] && label < c && value === value) {
+      sums[label] += value;
+      counts[label]++;
+    }
+  }
+  return sums.map((sum, label) => sum / counts[label]);
 }

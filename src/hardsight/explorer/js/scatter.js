@@ -77,10 +77,11 @@ export class Scatter {
     const plane = { pixels, w, h, mask: this.mask, places: this.placed(xs, ys, w, h) };
     const all = this.size === this.columns.n;
     const radius = radiusOf(this.size) * ratio;
-    if (!all) splat(plane, 0, null, [css("--faint")], stamp(0.8 * radiusOf(this.columns.n - this.size) * ratio, 0.5), -1);
+    if (!all) splat(plane, 0, null, [css("--faint")], stamp(0.8 * radiusOf(this.columns.n - this.size) * ratio, 0.5), -1, false);
     const strength = this.size > 300000 ? 0.55 : this.size > 20000 ? 0.6 : 0.75;
-    const last = this.palette.length === 3 && this.codes; // right and wrong: the rare wrong ones on top
-    for (const only of last ? [2, 0, 1] : [-1]) splat(plane, 1, this.codes, this.palette, stamp(radius, strength), only);
+    const dot = stamp(radius, strength), onTop = this.palette.length === 3 && this.codes ? 1 : -1; // wrong ones, which are rare
+    splat(plane, 1, this.codes, this.palette, dot, onTop, false);
+    if (onTop >= 0) splat(plane, 1, this.codes, this.palette, dot, onTop, true);
     context.fillStyle = css("--panel");
     context.fillRect(0, 0, this.cloud.width, this.cloud.height);
     context.putImageData(this.image, Math.round(LEFT * ratio), Math.round(TOP * ratio));
@@ -366,8 +367,8 @@ function stamp(radius, strength) {
   return dots;
 }
 
-// Paint the rows whose mask is `wanted`, and whose code is `only` unless that is -1.
-function splat(plane, wanted, codes, palette, dots, only) {
+// Paint the rows whose mask is `wanted`: those with the code `special`, or all others.
+function splat(plane, wanted, codes, palette, dots, special, isSpecial) {
   const { pixels, w, h, places, mask } = plane;
   const colours = Uint32Array.from(palette, packedColour), lastCode = palette.length - 1, n = places.length;
   const reach = dots.reduce((most, dot) => Math.max(most, dot.dx, dot.dy), 0);
@@ -377,7 +378,7 @@ function splat(plane, wanted, codes, palette, dots, only) {
     const at = places[i];
     if (at < 0) continue;
     const code = codes === null ? 0 : codes[i] > lastCode ? lastCode : codes[i];
-    if (only >= 0 && code !== only) continue;
+    if ((code === special) !== isSpecial) continue;
     if (reach === 0) {
       pixels[at] = mixed(pixels[at], colours[code], weights[0]);
       continue;
