@@ -24,13 +24,13 @@ export class Adaptation {
     const place = document.getElementById("view-adaptation");
     this.drawn = el("select", { "aria-label": "What is drawn over the rounds" });
     this.drawn.addEventListener("change", () => this.curve());
-    const reached = Object.entries(page.about.reached).map(([method, value]) => el("div", {}, el("span", { class: "quiet" }, name(method, 24)), el("strong", {}, percent(value))));
-    if (reached.length) place.append(el("div", { class: "facts" }, el("p", { class: "quiet" }, "Mean class accuracy on all of the target after the last round"), ...reached));
     this.words = el("span", { class: "quiet" });
     place.append(el("div", { class: "bar" }, el("label", {}, "draw ", this.drawn), this.words));
     this.curves = new Curves(place, "Rounds of self-training, one line per method");
     this.tablePlace = el("div", {});
     const also = page.source.live ? "Everything here is of the selection." : "In this file of all samples, whatever is selected.";
+    const reached = Object.entries(page.about.reached).flatMap(([method, value], at) => [at ? ", " : "", name(method, 24), ` ${percent(value)}`]);
+    if (reached.length) place.append(el("p", { class: "reached" }, "Mean class accuracy on the whole target at the end: ", ...reached, "."));
     place.append(this.tablePlace, el("p", { class: "quiet" }, `A click selects what the method kept in that round. ${also}`));
   }
 
