@@ -120,10 +120,7 @@ def test_disagreement_with_softmax_is_counted(compared: Any) -> None:
         assert row["true_positive_rate"] == pytest.approx(np.mean([(one.pseudo_label == one.label).mean() for one in kept]))
 
 
-def test_predictions_pseudo_labels_and_scores_lie_beside_the_rounds(compared: Any) -> None:
-    from hardsight.explorer.opening import open_sheet
-    from hardsight.explorer.rounds import rounds
-
+def test_predictions_lie_beside_the_rounds(compared: Any) -> None:
     done, _ = compared
     pair = done.directory / "source-to-target"
     for method in METHODS:
@@ -131,14 +128,6 @@ def test_predictions_pseudo_labels_and_scores_lie_beside_the_rounds(compared: An
         last = json.loads((pair / "seed=1" / method / "rounds.json").read_text("utf-8"))[-1]
         hits = (table.predicted == table.label).groupby(table.label).mean()
         assert hits.tolist() == pytest.approx(last["class_accuracy"]) and table.confidence.between(1 / 3, 1).all()
-    told = pq.read_table(pair / "pseudo_labels.parquet").to_pandas()
-    assert len(told) == 3 * 3 * 120
-    own = pq.read_table(pair / "seed=0" / "cbst" / "round=02.parquet").to_pandas()
-    mine = told[(told.method == "cbst") & (told["round"] == 2)]
-    assert mine.kept.tolist() == own.kept.tolist() and mine.label.dropna().tolist() == own.pseudo_label.dropna().tolist()
-    lines = rounds(open_sheet(pair))  # what `hardsight explore run/PAIR` shows
-    assert [(line["method"], line["round"]) for line in lines][:3] == [("cbst", 1), ("cbst", 2), ("cbst", 3)]
-    assert lines[1]["kept"] == own.kept.sum() and lines[1]["avh"] == pytest.approx(own.avh[own.kept].mean(), rel=1e-5)
 
 
 def test_the_report_reads_like_the_papers_tables(compared: Any) -> None:

@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import spearmanr
 
 from explorer_browser import Watched, browser, counted, downloads, drag, needed, served, settled
 from explorer_runs import digits_run
 from hardsight.bench.explore import make_table
+from hardsight.explorer.agreement import agreement
 from hardsight.explorer.report import report
 from hardsight.table import write_table
 
@@ -137,22 +139,6 @@ def test_two_runs_side_by_side(watched: Watched, tmp_path: Path) -> None:
         watched.page.goto("about:blank")
 
 
-def test_rounds_are_shown_where_there_are_any(watched: Watched, tmp_path: Path) -> None:
-    run = digits_run(tmp_path / "run", n=60)
-    lines = [
-        {"id": str(row), "method": "cbst", "round": turn, "kept": row < 10 * turn, "label": 0}
-        for turn in (1, 2)
-        for row in range(60)
-    ]
-    write_table(pa.Table.from_pylist(lines), run / "pseudo_labels.parquet")
-    with served(run) as address:
-        page = watched.open(address, "tab=adaptation")
-        assert page.locator("#view-adaptation tbody tr").count() == 2
-        page.locator("#view-adaptation .pick").last.click()
-        settled(page, "^20 of 60")
-        watched.page.goto("about:blank")
-
-
 def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_path: Path) -> None:
     run = digits_run(tmp_path / "run", n=300, human=True, dynamics=True)
     file = report(run)
@@ -178,11 +164,32 @@ def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_p
     ):
         page.get_by_role("tab", name=tab).click()
         page.locator(place).wait_for()
-    settled(page, "n = 300", "#view-agreement .headline")
+    human = pq.read_table(run / "samples" / "part-00000.parquet", columns=["human"]).to_pandas().human
+    settled(page, f"n = {counted(page)}$", "#view-agreement .headline")  # of the selection
+    said = page.locator("#view-agreement .headline").inner_text().replace("[", " ").replace(",", " ").replace("]", " ").split()
+    told = agreement(human[inside].to_numpy(), table.avh[inside].to_numpy())
+    assert [float(one) for one in said[2:5]] == pytest.approx([told["spearman"], told["low"], told["high"]], abs=0.01)
+    page.locator("#view-agreement").get_by_role("combobox", name="Groups").select_option("correct")
+    row = page.locator("#view-agreement tbody tr", has_text="right").inner_text().split("\t")
+    mine = inside & (table.label == table.predicted)
+    assert abs(int(row[1]) - mine.sum()) <= 2
+    assert float(row[2]) == pytest.approx(spearmanr(human[mine], table.avh[mine]).statistic, abs=0.02)
+    page.get_by_role("tab", name="Dynamics").click()
+    page.locator("#view-dynamics .key .entry").nth(1).wait_for()
+    page.locator("#view-dynamics").get_by_role("combobox", name="Measure").select_option("norm")
+    page.locator("#view-dynamics canvas").hover(position={"x": 60, "y": 60})
+    first = pq.read_table(run / "dynamics" / "epoch=0001.parquet").to_pandas().norm
+    settled(page, "epoch 1: right ", "#view-dynamics .said")
+    shown = float(page.locator("#view-dynamics .said").inner_text().split("right ")[1].split()[0])
+    assert shown == pytest.approx(first[mine].mean(), rel=0.01)
+    page.get_by_role("button", name="Play").click()
+    settled(page, "epoch 5", "#epoch-name")
+    page.get_by_role("button", name="Back to the scores").click()
     page.keyboard.press("Escape")
     settled(page, "^300 samples$")
     page.locator("#grid .tile").first.click()
     page.locator("#detail .bars li").first.wait_for()
+    page.get_by_role("img", name="This sample over the epochs").wait_for()
 
 
 def test_a_report_of_50_000_samples_is_under_5_mb(watched: Watched, tmp_path: Path) -> None:

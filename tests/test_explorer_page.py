@@ -252,6 +252,13 @@ def test_agreement_follows_the_selection(watched: Watched, address: str, run: Pa
     chosen = scores.label.isin([1, 8])
     expected = spearmanr(human[chosen], scores.avh[chosen]).statistic
     assert f"ρ = {expected:.3f}" in page.locator("#view-agreement .headline").inner_text()
+    page.locator("#view-agreement").get_by_role("combobox", name="Groups").select_option("label")
+    settled(page, "digit 8", "#view-agreement tbody tr")
+    row = page.locator("#view-agreement tbody tr", has_text="digit 8").inner_text().split("\t")
+    mine = scores.label == 8
+    assert row[1:3] == [str(mine.sum()), f"{spearmanr(human[mine], scores.avh[mine]).statistic:.3f}"]
+    page.locator("#view-agreement .pick", has_text="digit 8").click()
+    settled(page, f"^{mine.sum()} of 400")
 
 
 def test_keyboard_alone_and_names_for_everything(watched: Watched, address: str) -> None:

@@ -16,18 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from explorer_runs import EPOCHS, digits_run
+from explorer_runs import EPOCHS, NAMES, digits_run
 from hardsight.data import open_data
 from hardsight.errors import FileError, InputError
 from hardsight.explorer import closeups
-from hardsight.explorer.agreement import agreement, interval
+from hardsight.explorer.agreement import agreement, interval, within
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
 from hardsight.explorer.comparing import compare
 from hardsight.explorer.exporting import selection_table, written
 from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
-from hardsight.explorer.rounds import rounds
 from hardsight.explorer.server import groups_of
 from hardsight.scoring import score
 from hardsight.snapshot import Snapshot
@@ -158,18 +157,51 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path, cli: Callable[..., Any]) -
     assert done.code == 2 and "copy the run here" in done.err
 
 
-def test_human_counts_become_the_frequency_of_the_given_class(tmp_path: Path, run: Path) -> None:
-    counts = np.random.default_rng(0).integers(0, 9, (200, 10)).astype(np.float64)
+def test_human_counts_become_the_frequency_of_the_given_class(tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=60)
+    counts = np.random.default_rng(0).integers(0, 9, (60, 10))
     counts[0] = 0  # nobody was asked
+    labels = open_sheet(run).labels()
+    with np.errstate(invalid="ignore"):
+        by_hand = counts[np.arange(60), labels] / counts.sum(1)
+    order = np.random.default_rng(1).permutation(60)[:50]
+    named = {"id": [str(row) for row in order]}
     np.save(tmp_path / "counts.npy", counts)
-    sheet = open_sheet(run, human=tmp_path / "counts.npy")
-    labels = sheet.labels()
-    by_hand = [counts[row, labels[row]] / counts[row].sum() for row in range(1, 200)]
-    np.testing.assert_allclose(sheet.columns["human"].values[1:], by_hand, rtol=1e-6)
-    assert np.isnan(sheet.columns["human"].values[0])
+    np.save(tmp_path / "frequency.npy", by_hand)
+    write_table(pa.table({**named, "counts": [counts[row].tolist() for row in order]}), tmp_path / "counts.parquet")
+    write_table(
+        pa.table({**named, **{f"digit {k}": counts[order, k] for k in range(10)}}).rename_columns(["id", *NAMES]),
+        tmp_path / "classes.csv",
+    )
+    answers = [(str(row), who, k) for row in order for who, k in enumerate(np.repeat(np.arange(10), counts[row]).tolist())]
+    columns = dict(zip(("id", "annotator", "answer"), map(list, zip(*answers, strict=True)), strict=True))
+    write_table(pa.table(columns), tmp_path / "answers.parquet")
+    for name in ("counts.npy", "frequency.npy", "counts.parquet", "classes.csv", "answers.parquet"):
+        sheet = open_sheet(run, human=tmp_path / name)
+        found, expected = sheet.columns["human"], by_hand.copy()
+        if not name.endswith(".npy"):
+            expected[np.setdiff1d(np.arange(60), order)] = np.nan
+            assert any("of 60 samples have no human data" in note for note in sheet.notes)
+        np.testing.assert_allclose(found.values, expected, rtol=1e-6, err_msg=name)
+        assert found.hard == "low"
+
+
+def test_human_data_that_do_not_fit_are_refused(tmp_path: Path, run: Path) -> None:
     np.save(tmp_path / "short.npy", np.ones(3))
-    with pytest.raises(InputError, match="human data must be"):
-        open_sheet(run, human=tmp_path / "short.npy")
+    np.save(tmp_path / "classes.npy", np.ones((200, 4)))
+    np.save(tmp_path / "high.npy", np.full(200, 7.0))
+    for name, words in {"short": "one row per sample", "classes": "4 classes", "high": "between 0 and 1"}.items():
+        with pytest.raises(InputError, match=words):
+            open_sheet(run, human=tmp_path / f"{name}.npy")
+
+
+def test_human_data_go_by_the_number_of_the_image_where_ids_are_numbers(tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=40)
+    table = pq.read_table(run / "scores.parquet").take(pa.array([30, 2, 11]))  # some of them, in another order
+    write_table(table, tmp_path / "some.parquet")
+    np.save(tmp_path / "frequency.npy", np.arange(40) / 40)
+    sheet = open_sheet(tmp_path / "some.parquet", human=tmp_path / "frequency.npy")
+    np.testing.assert_allclose(sheet.columns["human"].values, [0.75, 0.05, 0.275], rtol=1e-6)
 
 
 # Pictures
@@ -217,6 +249,42 @@ def test_an_epoch_with_other_rows_leaves_gaps(tmp_path: Path, run: Path) -> None
     assert np.flatnonzero(np.isfinite(values)).tolist() == [3, 5]
     assert sheet.epochs.story(5, "norm") == [pytest.approx(table.column("norm")[0].as_py(), rel=1e-6)]
     assert sheet.epochs.story(4, "norm") == [None]
+
+
+def test_the_same_id_in_another_split_is_another_sample(tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=30, dynamics=True)
+    for path in sorted((run / "dynamics").iterdir()):
+        table = pq.read_table(path)
+        other = table.set_column(1, "split", pa.array(["watched"] * 30)).set_column(6, "norm", pa.array(np.full(30, -1.0)))
+        assert table.column_names[6] == "norm"
+        write_table(pa.concat_tables([other, table]), path)
+    sheet = open_sheet(run)
+    expected = pq.read_table(run / "scores.parquet").column("norm").to_numpy()
+    assert sheet.epochs is not None
+    np.testing.assert_allclose(sheet.epochs.values(EPOCHS - 1, "norm"), expected, rtol=1e-6)
+    watched = open_sheet(run, split="watched")
+    assert len(watched) == 30 and watched.snapshot is None and watched.class_names == NAMES and watched.epochs is not None
+    assert (watched.columns["norm"].values == -1).all() and (watched.epochs.values(0, "norm") == -1).all()
+    with pytest.raises(InputError, match="no split 'val'; there are watched, "):
+        open_sheet(run, split="val")
+    write_table(pq.read_table(run / "scores.parquet"), tmp_path / "scores.parquet")
+    with pytest.raises(InputError, match="run with dynamics"):
+        open_sheet(tmp_path / "scores.parquet", split="test")
+
+
+def test_human_frequencies_are_grouped_by_fifths() -> None:
+    names, groups = groups_of(numbers("human", [0.1, 0.95, 1, 1, 1, 0.2, np.nan]), np.ones(7, bool))
+    assert groups.tolist() == [0, 4, 4, 4, 4, 1, -1] and names[4] == "0.8 to 1"
+
+
+def test_agreement_within_groups(run: Path) -> None:
+    rng = np.random.default_rng(2)
+    human, values, groups = rng.random(90), rng.random(90), np.arange(90) % 4 - 1  # -1 is no group
+    found = within(human, values, ["a", "b", "none of them", "c"], np.where(groups == 2, 3, groups))
+    assert [one["name"] for one in found] == ["a", "b", "c"]
+    for one, code in zip(found, (0, 1, 2), strict=True):
+        mine = groups == code
+        assert one["n"] == mine.sum() and one["spearman"] == pytest.approx(spearmanr(human[mine], values[mine]).statistic)
 
 
 def test_agreement_is_scipys_and_its_interval_covers(run: Path) -> None:
@@ -274,29 +342,3 @@ def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
     assert written(table, "txt", ["/data"]).decode().splitlines() == ["/data/=a0.png", "/data/=a3.png", "/data/=a10.png"]
     with pytest.raises(InputError, match="line breaks"):
         written(pa.table({"path": ["a\nb"]}), "txt", [])
-
-
-# Adaptation
-
-
-def test_rounds_of_self_training(tmp_path: Path) -> None:
-    directory = digits_run(tmp_path / "run", n=40)
-    labels = pq.read_table(directory / "scores.parquet").column("label").to_pylist()
-    lines = []
-    for method in ("cbst", "cbst+avh"):
-        for turn in (1, 2):
-            for row in range(40):
-                kept = row < 10 * turn
-                lines.append(
-                    {"id": str(row), "method": method, "round": turn, "kept": kept, "label": labels[row] if row % 2 else 0}
-                )
-    write_table(pa.Table.from_pylist(lines), directory / "pseudo_labels.parquet")
-    sheet = open_sheet(directory)
-    found = rounds(sheet)
-    assert [(line["method"], line["round"], line["kept"]) for line in found] == [
-        ("cbst", 1, 10), ("cbst", 2, 20), ("cbst+avh", 1, 10), ("cbst+avh", 2, 20),
-    ]  # fmt: skip
-    right = [row % 2 == 1 or labels[row] == 0 for row in range(20)]
-    assert found[1]["right"] == pytest.approx(np.mean(right))
-    assert found[1]["avh"] == pytest.approx(sheet.columns["avh"].values[:20].mean(), rel=1e-5)
-    assert signed(sheet.columns["kept by cbst"]).sum() == 20

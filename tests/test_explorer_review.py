@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -14,6 +16,7 @@ from explorer_browser import Watched, browser, downloads, needed, served, settle
 from explorer_runs import digits_run
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.review import Review
+from hardsight.locking import lock
 
 NAMES = ["cat", "dog"]
 
@@ -71,6 +74,21 @@ def test_two_processes_at_the_same_time(tmp_path: Path) -> None:
     for process in processes:
         process.join(60)
     assert len(rows(file)) == 30
+
+
+def test_on_windows_the_first_byte_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[tuple[int, int]] = []
+
+    def locking(descriptor: int, mode: int, count: int) -> None:
+        tried.append((mode, count))
+        if len(tried) < 3:
+            raise OSError(13, "Permission denied")  # another process has it
+
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # there is none
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+    with (tmp_path / "file").open("a+") as file:
+        assert not lock(file.fileno(), wait=False) and len(tried) == 1
+        assert lock(file.fileno(), wait=True) and tried == [(2, 1)] * 3
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
 from hardsight.data.degradation import Degradation, degrade, degraded_id, parse_degradations
@@ -127,7 +126,7 @@ def before_and_after(directory: Path) -> tuple[float, float]:
 
 
 def _adapt(run: Run, digits: Digits, model: DigitsCNN, seed: int, progress: Callable[..., None] | None) -> None:
-    """From clean digits to faint ones: adapt/, which is a run of its own, and for this run's report a figure and a table."""
+    """From clean digits to faint ones: adapt/, which is a run of its own, and a figure for this run's report."""
     from hardsight.adapt.demonstration import adapt_to_faint, image_data
     from hardsight.plots.adaptation import before_and_after as draw
 
@@ -147,7 +146,6 @@ def _adapt(run: Run, digits: Digits, model: DigitsCNN, seed: int, progress: Call
     figure = draw(list(faint[shown]), captions, found.accuracy, found.class_accuracy, NAMES, title)
     with replacing(run.directory / "figures" / "adaptation.png") as temporary:
         figure.savefig(temporary, format="png", metadata={"Software": None})
-    write_table(pq.read_table(found.pseudo_labels), run.directory / "pseudo_labels.parquet")
 
 
 def _degraded_scores(model: DigitsCNN, head: Head, digits: Digits) -> pa.Table:

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import importlib.metadata
 import json
-import os
 import platform
 import sys
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import RunError
+from hardsight.locking import lock
 from hardsight.places import place_on_disk
 from hardsight.version import VERSION
 from hardsight.writing import why, write_json
@@ -89,11 +89,11 @@ class Run:
         The system lets go of the lock when the process ends, however it ends.
         """
         try:
-            lock = (self.directory / ".lock").open("a+")
+            file = (self.directory / ".lock").open("a+")
         except OSError as error:
             raise RunError(f"{self.directory} could not be written: {why(error)}") from error
-        with lock:
-            if not _locked(lock.fileno()):
+        with file:
+            if not lock(file.fileno(), wait=False):
                 raise RunError(f"{self.directory} is being written by another process; wait for it, or give another -o.")
             for left in self.directory.rglob(".*.tmp"):
                 left.unlink(missing_ok=True)
@@ -143,21 +143,6 @@ def _difference(before: Any, now: Any) -> str:
         keys = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
         return ", ".join(f"{key} was {before.get(key)!r} and is {now.get(key)!r}" for key in keys[:3])
     return f"was {before!r} and is {now!r}"
-
-
-def _locked(descriptor: int) -> bool:
-    """Take the lock on an open file, if nobody has it."""
-    if os.name == "nt":
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
 
 
 def _installed() -> dict[str, str]:

@@ -29,14 +29,12 @@ class Adapted:
         accuracy: (rounds + 1,) mean class accuracy: of the source model, then after each round.
         class_accuracy: (2, c) before the first round and after the last.
         before, after: (n,) predictions, in the order of the samples.
-        pseudo_labels: the table of what each round kept.
     """
 
     accuracy: list[float]
     class_accuracy: np.ndarray
     before: np.ndarray
     after: np.ndarray
-    pseudo_labels: Path
 
 
 def adapt_to_faint(
@@ -65,7 +63,6 @@ def adapt_to_faint(
         class_accuracy=np.array([[row[name] for name in names] for row in rows]),
         before=pq.read_table(folder / SOURCE_ONLY / "predictions.parquet").column("predicted").to_numpy(),
         after=pq.read_table(folder / METHOD / "predictions.parquet").column("predicted").to_numpy(),
-        pseudo_labels=directory / rows[0]["pair"] / "pseudo_labels.parquet",
     )
 
 

@@ -26,8 +26,6 @@ from hardsight.adapt.objective import self_training_loss
 from hardsight.adapt.selection import REGULARISED, PseudoLabels, select_pseudo_labels
 from hardsight.adapt.settings import Settings
 from hardsight.errors import TrainingError
-from hardsight.scoring import score
-from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 from hardsight.training.augmentation import Augmentation, parse_augmentation, sample_keys
 from hardsight.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, save_checkpoint
@@ -265,12 +263,6 @@ class SelfTraining:
         }
         folder.mkdir(parents=True, exist_ok=True)
         write_table(pa.table(table), folder / "predictions.parquet")
-
-    def write_scores(self, learner: Learner, path: Path) -> None:
-        """The scores table of the target, for the explorer."""
-        snapshot = Snapshot(self.features(learner, self.target), learner.head, self.target.labels, ids=self.target.ids)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_table(score(snapshot), path)
 
     def _log_softmax(self, learner: Learner) -> np.ndarray:
         logits = learner.head.logits(self.features(learner, self.target)).astype(np.float64)

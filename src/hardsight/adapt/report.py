@@ -34,7 +34,7 @@ FolderOf = Callable[[str, str, int], Path]  # pair, method, seed -> where its ro
 
 
 def write_report(run: Run, results: Results, images: dict[str, ImageData], folder_of: FolderOf) -> list[Path]:
-    """accuracy, differences, selection and rounds as Parquet, each pair's pseudo-labels, figures/, and report.html.
+    """accuracy, differences, selection and rounds as Parquet, figures/, and report.html.
 
     `images` has the pictures of a pair's target, where there are any.
     """
@@ -45,7 +45,6 @@ def write_report(run: Run, results: Results, images: dict[str, ImageData], folde
         written.append(run.directory / f"{name}.parquet")
     figures: dict[str, list[Path]] = {}
     for pair in results.pairs:
-        write_table(pseudo_label_table(results, pair, folder_of), run.directory / pair / "pseudo_labels.parquet")
         figures[pair] = _curves(run, results, pair)
         if pair in images:
             figures[pair] += _only_by_score(run, results, pair, images[pair], folder_of)
@@ -54,20 +53,6 @@ def write_report(run: Run, results: Results, images: dict[str, ImageData], folde
     with replacing(page) as temporary:
         temporary.write_text(_page(run, results, tables, figures), encoding="utf-8")
     return [*written, page]
-
-
-def pseudo_label_table(results: Results, pair: str, folder_of: FolderOf) -> pa.Table:
-    """One row per method, round and sample of the first seed, as the explorer reads it; `label` is the pseudo-label."""
-    parts = []
-    seed = results.seeds[0]
-    for method in results.methods:
-        for entry in results.rounds[pair, method, seed] if method != SOURCE_ONLY else ():
-            table = pq.read_table(folder_of(pair, method, seed) / f"round={entry['round']:02d}.parquet")
-            table = table.select(["id", "pseudo_label", "kept", "why", "confidence", "avc", "avh", "norm"])
-            table = table.rename_columns({"pseudo_label": "label"})
-            table = table.add_column(0, "round", pa.array([entry["round"]] * len(table)))
-            parts.append(table.add_column(0, "method", pa.array([method] * len(table))))
-    return pa.concat_tables(parts) if parts else pa.table({"method": [], "round": [], "id": [], "label": [], "kept": []})
 
 
 def _curves(run: Run, results: Results, pair: str) -> list[Path]:

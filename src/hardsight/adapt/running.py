@@ -311,8 +311,6 @@ class _Work:
             folder.mkdir(parents=True, exist_ok=True)
             write_tensors(state, learner.state_dict())
             loop.write_predictions(learner, folder)
-            if seed == self.settings.seeds[0]:
-                loop.write_scores(learner, run.directory / pair / "scores.parquet")
             finish(folder, done)
         found[pair, SOURCE_ONLY, seed] = done
         start = load_file(state)

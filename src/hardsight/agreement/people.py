@@ -252,6 +252,17 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
     return np.flatnonzero(found >= 0), found[found >= 0]
 
 
+def match_bases(people: People, base_ids: Sequence[Any], allow_missing: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The same by the image each sample was made of: degraded copies share what people said of it."""
+    first: dict[Any, int] = {}
+    for one in base_ids:
+        first.setdefault(one, len(first))
+    known, of_people = match(people, np.array(list(first), dtype=object), allow_missing)
+    place = dict(zip(known.tolist(), of_people.tolist(), strict=True))
+    found = np.array([place.get(first[one], -1) for one in base_ids])
+    return np.flatnonzero(found >= 0), found[found >= 0]
+
+
 def _same_kind(people: People, ids: np.ndarray) -> list[Any]:
     """The human ids as the samples write theirs: a CSV has no integers."""
     assert people.ids is not None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hardsight.agreement.models import Model
-from hardsight.agreement.people import People, match
+from hardsight.agreement.people import People, match, match_bases
 from hardsight.errors import InputError
 from hardsight.stats.answers import Measure, answer_entropy, selection_frequency
 
@@ -82,14 +82,7 @@ def _match(model: Model, people: People, allow_missing: bool) -> tuple[np.ndarra
         )
     if not model.has("base_id"):
         return match(people, model.ids, allow_missing)
-    base = np.array(model.table.column("base_id").to_pylist(), dtype=object)
-    first: dict[object, int] = {}
-    for one in base.tolist():
-        first.setdefault(one, len(first))
-    known, of_people = match(people, np.array(list(first), dtype=object), allow_missing)
-    place = dict(zip(known.tolist(), of_people.tolist(), strict=True))
-    found = np.array([place.get(first[one], -1) for one in base.tolist()])
-    return np.flatnonzero(found >= 0), found[found >= 0]
+    return match_bases(people, model.table.column("base_id").to_pylist(), allow_missing)
 
 
 def _counts_from_frequency(people: People) -> tuple[np.ndarray | None, str]:

@@ -40,5 +40,5 @@ def demo(
     print(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
     print(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png, noise.png and adaptation.png beside it")
     print(f"adapt:   {Path(output, 'adapt', 'report.html')}   (the self-training, round by round)")
-    print(f"next:    hardsight explore {output}")
+    print(f"next:    hardsight explore {output}, or {Path(output, 'adapt')}")
     print(f"report:  {Path(output, 'report.html')}   (one file: open it in a browser, or send it)")

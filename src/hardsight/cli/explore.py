@@ -21,7 +21,10 @@ def explore(
     ),
     class_names: Path = typer.Option(None, help="A text file with one class name per line, or a JSON list."),
     human: Path = typer.Option(
-        None, metavar="FILE", help="Human answers in the order of the rows, as .npy: (n,) frequencies or (n, c) counts."
+        None, metavar="FILE", help="What people said: counts or frequencies as .npy, or a .csv, .parquet or .json table by id."
+    ),
+    split: str = typer.Option(
+        None, help="Of a run with dynamics: the samples of one split as the last epoch saw them, such as a watched test set."
     ),
     host: str = typer.Option("127.0.0.1", help="Address to listen at; other machines only with --allow-remote."),
     allow_remote: bool = typer.Option(
@@ -53,6 +56,7 @@ def explore(
             images=images,
             class_names=class_names,
             human=human,
+            split=split,
             host=host,
             allow_remote=allow_remote,
             allowed_hosts=allowed_host,

@@ -15,7 +15,10 @@ def report(
     output: Path = typer.Option(None, "-o", "--output", help="The file to write. Default: report.html in the run directory."),
     images: str = typer.Option(None, metavar="DATA", help="Where the images are, if the run does not say."),
     class_names: Path = typer.Option(None, help="A text file with one class name per line, or a JSON list."),
-    human: Path = typer.Option(None, metavar="FILE", help="Human answers in the order of the rows, as .npy."),
+    human: Path = typer.Option(None, metavar="FILE", help="What people said, as for `hardsight correlate`."),
+    split: str = typer.Option(
+        None, help="Of a run with dynamics: the samples of one split as the last epoch saw them, such as a watched test set."
+    ),
 ) -> None:
     """Write a run as one HTML file that opens from disk: numbers, figures, hardest samples, scatter.
 
@@ -27,5 +30,5 @@ def report(
     from hardsight.explorer.report import report as write_report
 
     with progress_bar("scoring") as progress:
-        path = write_report(run, output, images=images, class_names=class_names, human=human, progress=progress)
+        path = write_report(run, output, images=images, class_names=class_names, human=human, split=split, progress=progress)
     print(f"wrote {printable(str(path))} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -42,6 +42,16 @@ def agreement(human: np.ndarray, values: np.ndarray, level: float = 0.95) -> dic
     return found
 
 
+def within(human: np.ndarray, values: np.ndarray, names: list[str], groups: np.ndarray) -> list[dict[str, Any]]:
+    """The coefficient within each group, where it says anything; `groups` (n,) holds codes, -1 for none."""
+    found = []
+    for code, name in enumerate(names):
+        one = agreement(human[groups == code], values[groups == code])
+        if one["n"]:
+            found.append({"name": name, **{key: one[key] for key in ("n", "spearman", "low", "high")}})
+    return found
+
+
 def interval(r: float, n: int, level: float) -> dict[str, float]:
     """Bonett and Wright (2000): Fisher's z with the variance (1 + r^2 / 2) / (n - 3)."""
     if abs(r) >= 1:

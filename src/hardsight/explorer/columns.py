@@ -80,6 +80,11 @@ def numbers(name: str, values: Any) -> Column:
     return Column(name, array, hard=hard, about="" if score is None else f"{score.summary} Formula: {score.formula}")
 
 
+def said(name: str) -> str:
+    """A column's name as people say it."""
+    return {"avh": "AVH", "avh_relative": "AVH × classes", "el2n": "EL2N", "aum": "AUM"}.get(name, name.replace("_", " "))
+
+
 def replaced(column: Column, *, hard: str, about: str) -> Column:
     """The same values, told otherwise."""
     return Column(column.name, column.values, column.names, hard, about)
@@ -89,6 +94,35 @@ def signed(column: Column) -> np.ndarray:
     """(n,) codes with -1 for none."""
     values = column.values.astype(np.int64)
     return np.where(values == none_code(column.values.dtype), -1, values)
+
+
+def integers(column: Any) -> np.ndarray:
+    """(n,) an Arrow column of integers or booleans, -1 for null."""
+    values, there = plain(column.cast(pa.int64()))
+    return np.where(there, values, -1)
+
+
+def plain(column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) numbers of an Arrow column as they lie in memory, and (n,) bool: which of them are there.
+
+    Arrow's own to_numpy imports pandas, which takes longer than reading the file.
+    """
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    n, start = len(array), array.offset
+    if n == 0:
+        return np.zeros(0, array.type.to_pandas_dtype()), np.zeros(0, bool)
+    bits, values = array.buffers()
+    found = np.frombuffer(values, array.type.to_pandas_dtype(), count=start + n)[start:]
+    if array.null_count == 0 or bits is None:
+        return found, np.ones(n, bool)
+    return found, np.unpackbits(np.frombuffer(bits, np.uint8), count=start + n, bitorder="little")[start:].astype(bool)
+
+
+def words(column: Column) -> pa.Array:
+    """(n,) the words that codes stand for, null for none."""
+    assert column.names is not None
+    indices = pa.array(column.values.astype(np.int64), mask=column.values >= len(column.names))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(column.names, pa.string())).cast(pa.string())
 
 
 def codes(name: str, values: np.ndarray, names: list[str], about: str = "") -> Column:
@@ -103,9 +137,10 @@ def from_arrow(name: str, column: Any) -> Column | None:
     if column.null_count == len(column):
         return None
     if pa.types.is_boolean(kind):
-        return codes(name, pc.fill_null(column.cast(pa.int8()), -1).to_numpy(zero_copy_only=False), ["false", "true"])
+        return codes(name, integers(column), ["false", "true"])
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return numbers(name, column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        values, there = plain(column.cast(pa.float64(), safe=False))
+        return numbers(name, np.where(there, values, np.nan))
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -123,5 +158,4 @@ def _words(name: str, column: Any) -> Column | None:
     order = sorted(range(len(found)), key=found.__getitem__)
     place = np.empty(len(found) + 1, np.int64)
     place[order], place[-1] = np.arange(len(found)), -1
-    raw = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes(name, place[raw], [found[at] for at in order])
+    return codes(name, place[integers(encoded.indices)], [found[at] for at in order])

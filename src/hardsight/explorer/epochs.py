@@ -7,10 +7,7 @@ drawing another selection's curves, does not read the files again.
 from __future__ import annotations
 
 import functools
-import re
-from collections import OrderedDict
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,10 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError
+from hardsight.explorer.keeping import Keeping
 from hardsight.reading import first_line
+from hardsight.stories import NUMBERS, moments, number_column, read_moment
 
-MEASURES = ("own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "correct", "loss")
-FILE_NAME = re.compile(r"epoch=(\d+)\.parquet")
 KEPT = 200 * 2**20
 
 
@@ -32,19 +29,17 @@ class Epochs:
     def __init__(self, files: list[tuple[int, Path]]) -> None:
         self.files = files
         self.ids: pa.Array | None = None
-        self._places: tuple[pa.Array, np.ndarray] | None = None  # the last file's ids, and their rows in the sheet
-        self._kept: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
-        self._lock = Lock()
+        self.split: pa.Array | None = None
+        self._places: tuple[pa.Array, pa.Array, np.ndarray] | None = None  # the last file's ids and splits, and their rows
+        self._kept = Keeping(KEPT)
 
     @classmethod
     def of(cls, where: Path) -> Epochs | None:
         """Those of a run directory, if it has any."""
-        found = []
-        for path in (where / "dynamics").glob("epoch=*.parquet") if where.is_dir() else ():
-            name = FILE_NAME.fullmatch(path.name)
-            if name:
-                found.append((int(name[1]), path))
-        return cls(sorted(found)) if found else None
+        if not (where / "dynamics").is_dir():
+            return None
+        found = [(moment.epoch, path) for moment, path in moments(where)]
+        return cls(found) if found else None
 
     @property
     def numbers(self) -> list[int]:
@@ -54,17 +49,21 @@ class Epochs:
     def measures(self) -> list[str]:
         """The columns that can be drawn over the epochs."""
         there = set(_schema(self.files[-1][1]).names)
-        return [name for name in MEASURES if name in there]
+        return [name for name in NUMBERS if name in there]
 
-    def last(self) -> pa.Table:
-        """The last epoch as a table of samples, each id once."""
-        table = _read(self.files[-1][1], None)
+    def last(self, split: str | None = None) -> pa.Table:
+        """The last epoch as a table of samples, each id once; of one split or of all."""
+        path = self.files[-1][1]
+        table = read_moment(path, _schema(path).names, split)
+        if split is not None and not len(table):
+            there = read_moment(path, ["split"]).column("split").unique().to_pylist()
+            raise InputError(f"{path}: there is no split {split!r}; there are {', '.join(map(str, there))}.")
         codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
         return table.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))  # an id may be in several splits
 
-    def match(self, ids: pa.Array) -> None:
-        """From now on rows mean these ids."""
-        self.ids = ids
+    def match(self, ids: pa.Array, split: pa.Array | None = None) -> None:
+        """From now on rows mean these ids, of these splits: the same id may be another sample in another split."""
+        self.ids, self.split = ids, split
 
     def values(self, at: int, measure: str) -> np.ndarray:
         """(n,) float32 of the epoch at place `at`; NaN for samples that it does not have."""
@@ -72,27 +71,28 @@ class Epochs:
             raise InputError(f"there is no dynamics column {measure!r}; there are {', '.join(self.measures)}.")
         if not 0 <= at < len(self.files):
             raise InputError(f"there are {len(self.files)} epochs, got place {at}.")
-        with self._lock:
-            key = (at, measure)
-            if key not in self._kept:
-                self._kept[key] = self._read(at, measure)
-                while sum(one.nbytes for one in self._kept.values()) > KEPT and len(self._kept) > 1:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(key)
-            return self._kept[key]
+        return self._kept((at, measure), lambda: self._read(at, measure))
 
     def _read(self, at: int, measure: str) -> np.ndarray:
         assert self.ids is not None, "match() comes first"
-        table = _read(self.files[at][1], ["id", measure])
-        ids = table.column("id").cast(pa.string()).combine_chunks()
-        if self._places is None or not ids.equals(self._places[0]):
-            rows = pc.fill_null(pc.index_in(ids, value_set=self.ids), -1).to_numpy(zero_copy_only=False)
-            self._places = ids, rows
-        rows = self._places[1]
+        table = read_moment(self.files[at][1], ["id", "split", measure])
+        ids, split = (table.column(name).cast(pa.string()).combine_chunks() for name in ("id", "split"))
+        if self._places is None or not (ids.equals(self._places[0]) and split.equals(self._places[1])):
+            self._places = ids, split, self._rows(ids, split)
+        rows = self._places[2]
         values = np.full(len(self.ids), np.nan, np.float32)
-        found = table.column(measure).cast(pa.float64()).to_numpy().astype(np.float32)
+        found = number_column(table, measure).astype(np.float32)
         values[rows[rows >= 0][::-1]] = found[rows >= 0][::-1]  # the first of an id that comes twice stays
         return values
+
+    def _rows(self, ids: pa.Array, split: pa.Array) -> np.ndarray:
+        """Where the rows of a file stand in the sheet, -1 for nowhere."""
+        known = self.ids
+        if self.split is not None and len(pc.unique(ids)) < len(ids):
+            ids, known = (
+                pc.binary_join_element_wise(pc.fill_null(s, ""), i, "\0") for i, s in ((ids, split), (known, self.split))
+            )
+        return pc.fill_null(pc.index_in(ids, value_set=known), -1).to_numpy(zero_copy_only=False)
 
     def curves(self, measure: str, groups: np.ndarray, num_groups: int) -> dict[str, Any]:
         """(g, e) mean, standard deviation and count of each group; `groups` (n,) holds codes, -1 for none."""
@@ -122,13 +122,3 @@ def _schema(path: Path) -> Any:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:
         raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error
-
-
-def _read(path: Path, columns: list[str] | None) -> pa.Table:
-    try:
-        table = pq.read_table(path, columns=columns, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error
-    if "id" not in table.column_names:
-        raise FileError(f"{path}: not a dynamics file: it has no column 'id'.")
-    return table

@@ -11,6 +11,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.errors import InputError
+from hardsight.explorer.columns import words
 from hardsight.explorer.opening import Sheet
 from hardsight.explorer.review import Review
 from hardsight.table import without_formulas
@@ -30,20 +31,15 @@ def selection_table(sheet: Sheet, rows: np.ndarray, review: Review) -> pa.Table:
             columns[name] = pa.array(values, from_pandas=True)
         elif name in ("label", "predicted"):
             columns[name] = pa.array(values.astype(np.int64), mask=values >= len(column.names))
-            columns[f"{name}_name"] = _words(values, column.names)
+            columns[f"{name}_name"] = words(column).take(at)
         else:
-            columns[name] = _words(values, column.names)
+            columns[name] = words(column).take(at)
     _, marks = review.current()
     if marks:
         mine = [marks.get(one) for one in columns["id"].to_pylist()]
         columns["mark"] = pa.array([None if one is None else one.mark for one in mine], pa.string())
         columns["suggestion"] = pa.array([None if one is None else one.suggestion for one in mine], pa.int64())
     return pa.table(columns)
-
-
-def _words(codes: np.ndarray, names: list[str]) -> pa.Array:
-    indices = pa.array(codes.astype(np.int64), mask=codes >= len(names))
-    return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string())).cast(pa.string())
 
 
 def review_table(sheet: Sheet, review: Review) -> pa.Table:

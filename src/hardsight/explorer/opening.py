@@ -1,11 +1,12 @@
 """What the page shows, gathered from wherever it is: one `Sheet`, one row per sample.
 
-A run directory brings its scores, the columns of its samples, its head and its dynamics. A scores table or a snapshot
-alone will do; what has no scores yet is scored first.
+A run directory brings its scores, the columns of its samples, its head and its dynamics; a run of `hardsight adapt` its
+target samples and what was kept of them. A scores table or a snapshot alone will do; what has no scores yet is scored first.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,16 +20,17 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, HardsightError, InputError
-from hardsight.explorer.columns import Column, codes, from_arrow, numbers, signed
+from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, replaced, signed, words
 from hardsight.explorer.epochs import Epochs
+from hardsight.explorer.rounds import ABOUT, Rounds
 from hardsight.heads_on_disk import load_head
 from hardsight.names import read_class_names
-from hardsight.reading import first_line, open_npy
+from hardsight.reading import first_line
 from hardsight.samples import LIST_COLUMNS, SampleFiles
 from hardsight.scores import SCORES
 from hardsight.scoring import score
 from hardsight.snapshot import ArraySource, Snapshot
-from hardsight.table import read_scores, write_table
+from hardsight.table import read_parquet, read_scores, write_table
 
 OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
 RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there sorts the samples
@@ -51,6 +53,7 @@ class Sheet:
     snapshot_rows: np.ndarray | None = None  # (n,) where each sample stands in it, -1 for not at all; None: in its own place
     start: dict[str, Any] = field(default_factory=dict)  # start.json or run.json
     epochs: Epochs | None = None
+    rounds: Rounds | None = None  # of self-training
     notes: list[str] = field(default_factory=list)  # what a person should know, one sentence each
 
     def __len__(self) -> int:
@@ -86,11 +89,13 @@ def open_sheet(
     *,
     class_names: Path | None = None,
     human: Path | None = None,
+    split: str | None = None,
     keep: bool = True,
     progress: Progress | None = None,
 ) -> Sheet:
     """A run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet) as a sheet.
 
+    `split` takes, of a run with dynamics, the samples of one split as the last epoch saw them, such as a watched test set.
     `keep` writes the scores that had to be computed into the run, so that they are there the next time.
     """
     if "://" in str(path):
@@ -98,18 +103,25 @@ def open_sheet(
     where = Path(path)
     if not where.exists():
         raise FileError(f"{where} does not exist.")
-    snapshot = _snapshot(where)
     epochs = Epochs.of(where)
-    table = _table(where, snapshot, epochs, keep, progress)
-    names = _class_names(where, snapshot, class_names)
+    snapshot = _snapshot(where) if split is None else None
+    told = split is not None or snapshot is not None or epochs is not None or (where / "scores.parquet").is_file()
+    rounds = None if told else Rounds.of(where)
+    table = _table(where, snapshot, epochs, rounds, keep, progress) if split is None else _split(where, epochs, split)
+    names = _class_names(where, snapshot, rounds, class_names)
     sheet = _sheet(where, table, names)
     sheet.snapshot, sheet.epochs = snapshot, epochs
+    if rounds is not None:
+        _add_rounds(sheet, rounds)
     if snapshot is not None:
         _add_samples(sheet, snapshot)
     if human is not None:
-        sheet.add(numbers("human", human_frequency(human, sheet)))
+        _add_human(sheet, human)
+    elif "human" in sheet.columns:
+        sheet.add(replaced(sheet.columns["human"], hard="low", about="How often people chose the given class."))
     if epochs is not None:
-        epochs.match(sheet.ids)
+        column = sheet.columns.get("split")
+        epochs.match(sheet.ids, None if column is None else words(column))
     return sheet
 
 
@@ -128,7 +140,14 @@ def _snapshot(where: Path) -> Snapshot | None:
     return None
 
 
-def _table(where: Path, snapshot: Snapshot | None, epochs: Epochs | None, keep: bool, progress: Progress | None) -> pa.Table:
+def _table(
+    where: Path,
+    snapshot: Snapshot | None,
+    epochs: Epochs | None,
+    rounds: Rounds | None,
+    keep: bool,
+    progress: Progress | None,
+) -> pa.Table:
     """The scores: read, or computed, or what the last epoch saw."""
     if where.is_dir() and (where / "scores.parquet").is_file():
         return read_scores(where)
@@ -139,8 +158,12 @@ def _table(where: Path, snapshot: Snapshot | None, epochs: Epochs | None, keep: 
         return table
     if epochs is not None:
         return epochs.last()
+    if rounds is not None:
+        return rounds.table()
     if where.is_dir():
-        raise FileError(f"{where}: nothing to show: there are no scores.parquet, no complete samples and no dynamics in it.")
+        raise FileError(
+            f"{where}: nothing to show: there are no scores.parquet, no complete samples, no dynamics and no rounds in it."
+        )
     if where.suffix.lower() in (".parquet", ".pq"):
         return read_scores(where)
     if where.suffix.lower() == ".csv":
@@ -151,14 +174,35 @@ def _table(where: Path, snapshot: Snapshot | None, epochs: Epochs | None, keep: 
     raise FileError(f"{where}: give a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet).")
 
 
-def _class_names(where: Path, snapshot: Snapshot | None, file: Path | None) -> list[str] | None:
+def _split(where: Path, epochs: Epochs | None, split: str) -> pa.Table:
+    if epochs is None:
+        raise InputError(f"{where}: a split is for a run with dynamics, and there are none here.")
+    return epochs.last(split)
+
+
+def _class_names(where: Path, snapshot: Snapshot | None, rounds: Rounds | None, file: Path | None) -> list[str] | None:
     if file is not None:
         return read_class_names(file)
     if snapshot is not None and snapshot.class_names is not None:
         return snapshot.class_names
     if where.is_dir() and (where / "head.safetensors").is_file():
         return load_head(where / "head.safetensors")[1]
-    return None
+    return None if rounds is None else rounds.class_names()
+
+
+def _add_rounds(sheet: Sheet, rounds: Rounds) -> None:
+    """What each method kept, and what the columns of a round mean."""
+    sheet.rounds = rounds
+    sheet.start = sheet.start or _start(rounds.root)
+    for name, about in ABOUT.items():
+        if name in sheet.columns:
+            column = sheet.columns[name]
+            sheet.add(replaced(column, hard="low" if name == "avc" else column.hard, about=about))
+    for column in rounds.columns():
+        sheet.add(column)
+    if len(rounds.seeds) > 1:
+        others = ", ".join(map(str, rounds.seeds[1:]))
+        sheet.notes.append(f"These are the rounds of seed {rounds.seed}; open PAIR/seed=N for those of {others}.")
 
 
 def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
@@ -183,7 +227,7 @@ def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
         right = np.where((classes["label"] < 0) | (classes["predicted"] < 0), -1, classes["label"] != classes["predicted"])
         sheet.add(codes("correct", right, ["right", "wrong"], "Whether the prediction is the given class."))
     elif "correct" in table.column_names:
-        right = pc.fill_null(table.column("correct").cast(pa.int8()), 2).to_numpy(zero_copy_only=False)
+        right = integers(table.column("correct"))  # 1, 0, or -1 for not known
         sheet.add(codes("correct", np.array([1, 0, -1])[right], ["right", "wrong"], "Whether the prediction is the given class."))
     for name in table.column_names:
         if name in OWN or name in sheet.columns:
@@ -191,7 +235,7 @@ def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
         column = from_arrow(name, table.column(name))
         if column is not None:
             sheet.add(column)
-    if "status" in table.column_names and pc.any(pc.not_equal(table.column("status"), "ok")).as_py():
+    if "status" in table.column_names and pc.unique(table.column("status")).to_pylist() != ["ok"]:
         status = from_arrow("status", table.column("status"))
         if status is not None:
             sheet.add(status)
@@ -206,10 +250,10 @@ def _named_classes(names: list[str] | None, count: int) -> list[str]:
 def _integers(where: Path, table: pa.Table, name: str) -> np.ndarray:
     """A column of classes, -1 for none."""
     try:
-        values = pc.fill_null(table.column(name).cast(pa.int64()), -1)
+        values = integers(table.column(name))
     except pa.ArrowException as error:
         raise InputError(f"{where}: the column {name} must hold class indices 0..c-1: {first_line(error)}") from error
-    return np.maximum(values.to_numpy(), -1)
+    return np.maximum(values, -1)
 
 
 def _text(table: pa.Table, name: str) -> Any:
@@ -244,7 +288,7 @@ def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
         return
     wanted = [name for name in pq.read_schema(source.files[0]).names if name not in (*LIST_COLUMNS, "label")]
     try:
-        parts = [pq.read_table(file, columns=wanted, page_checksum_verification=True) for file in source.files]
+        parts = [read_parquet(file, wanted) for file in source.files]
         table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise FileError(f"{sheet.place}: samples are damaged or not readable: {first_line(error)}") from error
@@ -265,18 +309,33 @@ def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
     sheet.base_ids = sheet.base_ids if sheet.base_ids is not None else _text(table, "base_id")
 
 
-def human_frequency(file: Path, sheet: Sheet) -> np.ndarray:
-    """(n,) how often people chose the given class, from (n,) frequencies or (n, c) counts in the order of the rows."""
-    given = np.asarray(open_npy(file), dtype=np.float64)
-    n, c = len(sheet), len(sheet.class_names)
-    if given.shape not in ((n,), (n, c)):
-        raise InputError(f"{file}: human data must be ({n},) frequencies or ({n}, {c}) counts, got shape {given.shape}.")
-    if given.ndim == 1:
-        return given
-    labels = sheet.labels()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        chosen = given[np.arange(n), np.maximum(labels, 0)] / given.sum(1)
-    return np.where(labels < 0, np.nan, chosen)
+def _add_human(sheet: Sheet, file: Path) -> None:
+    """How often people chose the given class, from any file that `hardsight correlate --human` reads, matched by id."""
+    from hardsight.agreement.people import match_bases, read_people
+    from hardsight.stats.answers import selection_frequency
+
+    people = read_people(file, sheet.class_names)
+    if people.ids is None and people.counts is not None and people.counts.shape[1] != len(sheet.class_names):
+        raise InputError(f"{file}: counts have {people.counts.shape[1]} classes, the run has {len(sheet.class_names)}.")
+    bases = (sheet.ids if sheet.base_ids is None else pc.coalesce(sheet.base_ids, sheet.ids)).to_pylist()
+    if people.ids is None and all(one.isdecimal() and int(one) < len(people) for one in bases):
+        people = dataclasses.replace(people, ids=np.arange(len(people)))  # ids that count the images are their places
+    rows, of_people = match_bases(people, bases, allow_missing=True)
+    people = people.take(of_people)
+    if people.counts is None:
+        assert people.frequency is not None
+        frequency = people.frequency
+    else:
+        labels = sheet.labels()[rows]
+        classes = max(people.counts.shape[1], int(labels.max(initial=-1)) + 1)
+        counts = np.pad(people.counts, ((0, 0), (0, classes - people.counts.shape[1])))  # classes nobody answered
+        frequency = selection_frequency(counts, labels)
+    values = np.full(len(sheet), np.nan)
+    values[rows] = frequency
+    about = "How often people chose the given class."
+    sheet.add(replaced(numbers("human", values), hard="low", about=about))
+    if len(rows) < len(sheet):
+        sheet.notes.append(f"{len(sheet) - len(rows)} of {len(sheet)} samples have no human data.")
 
 
 def default_axes(sheet: Sheet) -> tuple[str, str, str | None]:

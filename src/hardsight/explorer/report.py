@@ -23,7 +23,7 @@ import pyarrow as pa
 from hardsight.errors import HardsightError
 from hardsight.explorer import closeups
 from hardsight.explorer.agreement import HUMAN, agreement
-from hardsight.explorer.columns import Column
+from hardsight.explorer.columns import Column, numbers, said
 from hardsight.explorer.opening import Progress, Sheet, open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
@@ -35,6 +35,7 @@ MOST_BYTES = 4_300_000  # of the data; the page itself is about 100 kB
 THUMBS, SIDE = 120, 96  # the hardest have pictures, of so many pixels
 NONE, STEPS = 65535, 65534  # of a number in 16 bits
 MEASURES = ("avh", "norm", "own_angle", "confidence", "loss", "correct")
+MOVING = ("own_angle", "norm", "avh", "confidence", "loss")  # over the epochs, sample by sample, where there is room
 FIRST = ("own_angle", "norm", "avh", "confidence", "angular_gap", "loss")  # columns that must fit
 MOST_FIGURES, LARGEST_FIGURE = 4, 300_000
 
@@ -46,23 +47,31 @@ def report(
     images: str | None = None,
     class_names: Path | None = None,
     human: Path | None = None,
+    split: str | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Write a run's report as one HTML file, and give its path.
 
     Args:
         run: a run directory, a scores table or a snapshot, as for `hardsight explore`.
-        output: the file; report.html in the run directory, or beside the file, when not given.
-        images, class_names, human: see `hardsight explore`.
+        output: the file; when not given, report.html in the run directory or beside the file, or samples.html where the
+            run has a report.html of its own.
+        images, class_names, human, split: see `hardsight explore`.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
-    sheet = open_sheet(run, class_names=class_names, human=human, progress=progress)
-    where = Path(output) if output is not None else (sheet.directory or sheet.place.parent) / "report.html"
+    sheet = open_sheet(run, class_names=class_names, human=human, split=split, progress=progress)
+    where = Path(output) if output is not None else (sheet.directory or sheet.place.parent) / _file_name(sheet)
     page = Page(sheet, Pictures(sheet, images), Review(None, sheet.class_names), read_only=True)
     content = _page(_data(page)).encode()
     with replacing(where) as temporary:
         temporary.write_bytes(content)
     return where
+
+
+def _file_name(sheet: Sheet) -> str:
+    """A run that came with a report keeps it."""
+    parts = {part["name"] for part in sheet.start.get("parts") or []}
+    return "samples.html" if "report.html" in parts else "report.html"
 
 
 def _data(page: Page) -> dict[str, Any]:
@@ -72,13 +81,13 @@ def _data(page: Page) -> dict[str, Any]:
     rows = _kept(len(sheet), hardest)
     about = page.about()
     about |= {"n": len(rows), "place": sheet.name, "write_token": "", "report": _headline(page), "marks": []}
-    about["columns"], columns = _columns(sheet, rows, about["columns"])
+    about["columns"], columns = _columns(sheet.columns | page.hidden, rows, about["columns"])
     place = {int(row): at for at, row in enumerate(rows)}
     thumbs = {place[row]: _base64(page.pictures.small(row, SIDE)) for row in hardest} if page.pictures.any else {}
     classes = {place[row]: told for row, told in closeups.nearest_classes(sheet, hardest).items()}
     cosines = closeups.cosines(sheet)
     about |= {"cosines": cosines is not None, "closeups": False, "pictures": bool(thumbs)}
-    data = {
+    data: dict[str, Any] = {
         "about": about,
         "ids": _packed(json.dumps(sheet.ids.take(pa.array(rows)).to_pylist()).encode()),
         "columns": columns,
@@ -86,7 +95,13 @@ def _data(page: Page) -> dict[str, Any]:
         "classes": classes,
         "cosines": None if cosines is None else _packed(cosines.astype("<f4").tobytes()),
     }
+    room = MOST_BYTES - sum(len(one["packed"]) for one in columns.values())
+    data["epochs"] = _epochs(sheet, room) if len(rows) == len(sheet) else {}
+    about["moving"] = list(data["epochs"])
     data["curves"], about["groupings"], about["measures"] = _curves(sheet)
+    if about["moving"]:  # curves of any selection and grouping are made in the browser
+        about |= {"measures": about["moving"], "groupings": None}
+    data["rounds"] = [] if sheet.rounds is None else sheet.rounds.told(np.ones(len(sheet), bool))
     data["agreement"] = _agreements(sheet, [column["name"] for column in about["columns"]])
     return data
 
@@ -108,13 +123,15 @@ def _kept(n: int, hardest: list[int]) -> np.ndarray:
     return np.union1d(even, hardest)
 
 
-def _columns(sheet: Sheet, rows: np.ndarray, told: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _columns(
+    there: dict[str, Column], rows: np.ndarray, told: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Descriptions and packed values of the columns, the important ones first, as many as fit."""
     packed: dict[str, Any] = {}
     size = 0
-    names = sorted(sheet.columns, key=lambda name: (sheet.columns[name].names is None and name not in FIRST, name not in FIRST))
+    names = sorted(there, key=lambda name: (there[name].names is None and name not in FIRST, name not in FIRST))
     for name in names:
-        one = _column(sheet.columns[name], rows)
+        one = _column(there[name], rows)
         size += len(one["packed"])
         if size > MOST_BYTES and name not in FIRST:
             size -= len(one["packed"])
@@ -157,6 +174,21 @@ def _curves(sheet: Sheet) -> tuple[dict[str, Any], list[str], list[str]]:
     return found, by, measures
 
 
+def _epochs(sheet: Sheet, room: int) -> dict[str, Any]:
+    """measure -> every sample's value at every epoch, packed like a column: as many measures as there is room for."""
+    found: dict[str, Any] = {}
+    if sheet.epochs is None or 2 * len(sheet) * len(sheet.epochs.files) > room:  # noise does not get smaller
+        return found
+    for measure in (name for name in MOVING if name in sheet.epochs.measures):
+        values = np.concatenate([sheet.epochs.values(at, measure) for at in range(len(sheet.epochs.files))])
+        one = _column(numbers(measure, values), np.arange(len(values)))
+        room -= len(one["packed"])
+        if room < 0:
+            break
+        found[measure] = one
+    return found
+
+
 def _agreements(sheet: Sheet, names: list[str]) -> dict[str, Any]:
     if HUMAN not in sheet.columns:
         return {}
@@ -172,16 +204,20 @@ def _headline(page: Page) -> dict[str, Any]:
     judged = (labels >= 0) & (predicted >= 0)
     if judged.any():
         wrong = int((labels != predicted)[judged].sum())
-        facts += [["accuracy", f"{100 * (1 - wrong / judged.sum()):.2f} %"], ["wrong", f"{wrong:,}"]]
+        of = "accuracy" if sheet.rounds is None else "accuracy of the source model"
+        facts += [[of, f"{100 * (1 - wrong / judged.sum()):.2f} %"], ["wrong", f"{wrong:,}"]]
+    if sheet.rounds is not None:
+        reached = [(name, value) for name, value in sheet.rounds.reached().items() if name != "source"]
+        facts += [[f"class accuracy after {name}", f"{100 * value:.2f} %"] for name, value in reached]
     for name in ("avh", "avh_relative", "confidence", "norm"):
         column = sheet.columns.get(name)
         if column is not None and np.isfinite(column.values).any():
-            facts.append([f"mean {name.replace('_', ' ')}", f"{np.nanmean(column.values.astype(np.float64)):.4g}"])
+            facts.append([f"mean {said(name)}", f"{np.nanmean(column.values.astype(np.float64)):.4g}"])
     if HUMAN in sheet.columns and sheet.by is not None:
         found = agreement(sheet.columns[HUMAN].values, sheet.columns[sheet.by].values)
         if found["spearman"] is not None:
             words = f"{found['spearman']:.3f} [{found['low']:.3f}, {found['high']:.3f}]"
-            facts.append([f"Spearman of {sheet.by} with people", words])
+            facts.append([f"Spearman of {said(sheet.by)} with people", words])
     notes = list(sheet.notes)
     if len(sheet) > MOST_ROWS:
         notes.append(f"The scatter shows {MOST_ROWS:,} samples at even distances and the hardest; the numbers above are of all.")
@@ -194,7 +230,7 @@ def _headline(page: Page) -> dict[str, Any]:
     sentence = f"How hard each of {len(sheet):,} samples is for the model"
     return {
         "title": sheet.name,
-        "sentence": sentence + (f", ranked by {sheet.by}." if sheet.by else "."),
+        "sentence": sentence + (f", ranked by {said(sheet.by)}." if sheet.by else "."),
         "facts": facts,
         "figures": _figures(page),
         "again": again,

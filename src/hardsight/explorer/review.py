@@ -7,7 +7,6 @@ the same run lose each other's marks; and a tab undoes its own marks only.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError
+from hardsight.locking import lock
 from hardsight.reading import first_line
+from hardsight.table import read_parquet
 from hardsight.writing import replacing
 
 MARKS = ("fine", "wrong label", "ambiguous", "drop")
@@ -148,9 +149,9 @@ class Review:
         if stamp == self._seen:
             return
         try:
-            rows = pq.read_table(self.path, page_checksum_verification=True).select(["id", "mark", "suggestion", "marked_at"])
+            rows = read_parquet(self.path, _READ.names)
             found = {row["id"]: _mark(row) for row in rows.cast(_READ).to_pylist()}
-        except (pa.ArrowException, OSError, KeyError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise FileError(f"{self.path}: not a readable review: {first_line(error)}") from error
         self.marks, self._seen = found, stamp
         self.version += 1
@@ -171,14 +172,9 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 @contextlib.contextmanager
 def _file_lock(path: Path | None) -> Iterator[None]:
     """Wait for other processes that write the same review."""
-    if path is None or os.name == "nt":
+    if path is None:
         yield
         return
-    import fcntl
-
-    with path.with_name(".review.lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
-        except OSError:  # a file system without locks
-            pass
+    with path.with_name(".review.lock").open("a+") as file:
+        lock(file.fileno(), wait=True)
         yield

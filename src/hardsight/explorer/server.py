@@ -11,7 +11,7 @@ import functools
 import json
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -26,18 +26,17 @@ from starlette.routing import Route
 
 from hardsight.errors import HardsightError
 from hardsight.explorer import closeups, exporting
-from hardsight.explorer.agreement import HUMAN, agreement
+from hardsight.explorer.agreement import HUMAN, agreement, within
 from hardsight.explorer.columns import Column, signed
 from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.opening import Sheet, default_axes
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import MARKS, Mark, Review
-from hardsight.explorer.rounds import rounds
 from hardsight.explorer.security import Guard
 from hardsight.version import VERSION
 
 MOST_ROWS = 500  # asked for by number in one request
-MOST_CURVES = 12  # groups drawn at once
+MOST_CURVES, MOST_GROUPS = 12, 200  # groups drawn at once, and in a table
 STORY = ("avh", "confidence", "own_angle", "norm", "loss")  # a sample's own curves, where there are any
 HEADER_PATIENCE = 15.0  # seconds for the head of a request to arrive
 
@@ -52,11 +51,10 @@ class Page:
     read_only: bool = False
     second: Sheet | None = None  # the run it is compared with
     write_token: str = ""
-    rounds: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.rounds = rounds(self.sheet)
-        self.names = list(self.sheet.columns)
+        rounds = self.sheet.rounds
+        self.hidden = {} if rounds is None else rounds.hidden()  # columns that filters name and menus do not
 
     def about(self) -> dict[str, Any]:
         """What the page must know before its first drawing."""
@@ -69,7 +67,8 @@ class Page:
             "second": None if self.second is None else self.second.name,
             "n": len(sheet),
             "classes": sheet.class_names,
-            "columns": [column.described() for column in sheet.columns.values()],
+            "columns": [column.described() for column in sheet.columns.values()]
+            + [column.described() | {"hidden": True} for column in self.hidden.values()],
             "axes": {"x": x, "y": y, "colour": colour},
             "by": sheet.by,
             "pictures": self.pictures.any,
@@ -77,8 +76,10 @@ class Page:
             "cosines": sheet.snapshot is not None and sheet.snapshot.head is not None,
             "epochs": [] if sheet.epochs is None else sheet.epochs.numbers,
             "measures": [] if sheet.epochs is None else sheet.epochs.measures,
+            "moving": [] if sheet.epochs is None else sheet.epochs.measures,  # those with each sample's own values
             "human": HUMAN if HUMAN in sheet.columns else None,
-            "rounds": self.rounds,
+            "reached": {} if sheet.rounds is None else sheet.rounds.reached(),
+            "methods": {} if sheet.rounds is None else sheet.rounds.methods,
             "marks": list(MARKS),
             "read_only": self.read_only,
             "write_token": self.write_token,
@@ -284,12 +285,15 @@ def listed(epochs: Epochs, measure: str, names: list[str], groups: np.ndarray) -
     return {"epochs": epochs.numbers, "groups": told}
 
 
-def groups_of(column: Column, chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Names and (n,) codes, -1 for none: the column's own largest groups, or five of equal size for numbers."""
+def groups_of(column: Column, chosen: np.ndarray, most: int = MOST_CURVES) -> tuple[list[str], np.ndarray]:
+    """Names and (n,) codes, -1 for none: the column's own largest groups, or five of equal size for numbers.
+
+    Human frequencies lie so near to 1 that they are cut at fifths instead.
+    """
     if column.names is not None:
         code = np.where(chosen, signed(column), -1)
         counts = np.bincount(code[code >= 0], minlength=len(column.names))
-        largest = np.sort(np.argsort(-counts, kind="stable")[:MOST_CURVES])
+        largest = np.sort(np.argsort(-counts, kind="stable")[:most])
         place = np.full(len(column.names) + 1, -1)
         place[largest] = np.arange(len(largest))
         return [column.names[at] for at in largest], place[code]
@@ -297,7 +301,8 @@ def groups_of(column: Column, chosen: np.ndarray) -> tuple[list[str], np.ndarray
     values = column.values[there]
     if not len(values):
         return ["selection"], np.full(len(chosen), -1)
-    cuts = np.unique(np.quantile(values, [0.2, 0.4, 0.6, 0.8]))
+    fifths = np.array([0.2, 0.4, 0.6, 0.8])
+    cuts = fifths if column.name == HUMAN else np.unique(np.quantile(values, fifths))  # the paper's bins of human frequency
     code = np.where(there, np.searchsorted(cuts, column.values, side="right"), -1)
     ends = [float(values.min()), *cuts.tolist(), float(values.max())]
     return [f"{low:.3g} to {high:.3g}" for low, high in zip(ends[:-1], ends[1:], strict=True)], code
@@ -309,7 +314,19 @@ def _agreement(page: Page, request: Request, body: bytes) -> Response:
         raise _NotThere("there are no human data")
     chosen = _mask(page, body)
     score = _named(page, request.query_params.get("score", ""))
-    return _json(agreement(page.sheet.columns[HUMAN].values[chosen], score.floats()[chosen]))
+    human, by = page.sheet.columns[HUMAN].values, request.query_params.get("by", "")
+    found = agreement(human[chosen], score.floats()[chosen])
+    if by:
+        names, groups = groups_of(_named(page, by), chosen, MOST_GROUPS)
+        found["groups"] = within(human, score.floats(), names, groups)
+    return _json(found)
+
+
+def _rounds(page: Page, request: Request, body: bytes) -> Response:
+    """What each method of self-training kept of the selection, round by round."""
+    if page.sheet.rounds is None:
+        raise _NotThere("there was no self-training")
+    return _json(page.sheet.rounds.told(_mask(page, body)))
 
 
 def _mark(page: Page, request: Request, body: bytes) -> Response:
@@ -364,6 +381,7 @@ GETS: dict[str, Callable[[Page, Request], Response]] = {
 POSTS: dict[str, Callable[[Page, Request, bytes], Response]] = {
     "/api/curves": _curves,
     "/api/agreement": _agreement,
+    "/api/rounds": _rounds,
     "/api/mark": _mark,
     "/api/undo": _undo,
     "/api/export": _export,
@@ -377,9 +395,10 @@ def _row(page: Page, text: str) -> int:
 
 
 def _named(page: Page, name: str) -> Column:
-    if name not in page.sheet.columns:
+    column = page.sheet.columns.get(name) or page.hidden.get(name)
+    if column is None:
         raise _NotThere("there is no such column")
-    return page.sheet.columns[name]
+    return column
 
 
 def _mask(page: Page, body: bytes) -> np.ndarray:

@@ -53,6 +53,7 @@ def start(
     images: str | None = None,
     class_names: Path | None = None,
     human: Path | None = None,
+    split: str | None = None,
     host: str = "127.0.0.1",
     allow_remote: bool = False,
     allowed_hosts: Sequence[str] = (),
@@ -61,10 +62,10 @@ def start(
     """Open what is to be shown, and a port to show it at."""
     _check_host(host, allow_remote)
     names = [_check_allowed(name) for name in allowed_hosts]
-    sheet = open_sheet(run, class_names=class_names, human=human, keep=not read_only, progress=progress)
+    sheet = open_sheet(run, class_names=class_names, human=human, split=split, keep=not read_only, progress=progress)
     other = None
     if second is not None:
-        other = open_sheet(second, class_names=class_names, keep=not read_only, progress=progress)
+        other = open_sheet(second, class_names=class_names, split=split, keep=not read_only, progress=progress)
         compare(sheet, other)
     notes = list(sheet.notes)
     writable = sheet.directory is not None and os.access(sheet.directory, os.W_OK)

@@ -1,36 +1,74 @@
-// Adaptation: what each method kept, round by round.
+// Adaptation: what each method of self-training kept of the selection, round by round.
 
 import { groupColour } from "./colours.js";
 import { Curves } from "./curves.js";
+import { packed } from "./selection.js";
 import { Table } from "./tables.js";
 import { count, el, name, number, percent } from "./words.js";
 
+// What a round can be drawn by: title, how it is written, and what it is.
+const DRAWN = {
+  kept: ["kept", count, "How many samples the method kept."],
+  right: ["rightly kept", percent, "How many of the kept samples have the right pseudo-label."],
+  accuracy: ["accuracy", percent, "How many samples the model predicts right when the round begins."],
+  beyond_cbst: ["beyond CBST", count, "Samples kept that confidence alone would have left out."],
+  avh: ["mean AVH", number, "Of the kept samples."],
+  avc: ["mean AVC", number, "Of the kept samples."],
+  confidence: ["mean confidence", number, "Of the kept samples."],
+  norm: ["mean norm", number, "Of the kept samples."],
+};
+
 export class Adaptation {
   constructor(page) {
-    const place = document.getElementById("view-adaptation");
-    const rows = page.about.rounds, methods = [...new Set(rows.map((row) => row.method))];
     this.page = page;
-    this.lines = methods.map((method, at) => {
-      const mine = rows.filter((row) => row.method === method);
-      return { name: method, colour: groupColour(at), y: mine.map((row) => row.right ?? row.kept), x: mine.map((row) => row.round), dots: true };
-    });
-    this.right = rows.some((row) => row.right !== null);
-    this.curves = new Curves(place, "Rounds of self-training");
-    const shown = (title, key, show) => ({ title, value: (row) => row[key] ?? NaN, show: (row) => show(row[key]) });
-    const table = new Table(place, "What each method kept, by round", [
-      { title: "method", value: (row) => row.method, show: (row) => name(row.method, 24), words: true },
-      shown("round", "round", String),
-      shown("kept", "kept", count),
-      ...(this.right ? [shown("rightly", "right", percent)] : []),
-      ...["avh", "confidence", "norm"].filter((one) => rows.some((row) => one in row)).map((one) => shown("mean " + one, one, number)),
-    ], { pick: (row) => page.addFilter(["in", "kept by " + row.method, ["kept"]]), sortBy: 1 });
-    table.show(rows);
-    place.append(el("p", { class: "quiet" }, "A click selects what the method kept in its last round; the scatter can be coloured by it."));
+    const place = document.getElementById("view-adaptation");
+    this.drawn = el("select", { "aria-label": "What is drawn over the rounds" });
+    this.drawn.addEventListener("change", () => this.curve());
+    this.words = el("span", { class: "quiet" });
+    place.append(el("div", { class: "bar" }, el("label", {}, "draw ", this.drawn), this.words));
+    this.curves = new Curves(place, "Rounds of self-training, one line per method");
+    this.tablePlace = el("div", {});
+    const also = page.source.live ? "Everything here is of the selection." : "In this file of all samples, whatever is selected.";
+    const reached = Object.entries(page.about.reached).flatMap(([method, value], at) => [at ? ", " : "", name(method, 24), ` ${percent(value)}`]);
+    if (reached.length) place.append(el("p", { class: "reached" }, "Mean class accuracy on the whole target at the end: ", ...reached, "."));
+    place.append(this.tablePlace, el("p", { class: "quiet" }, `A click selects what the method kept in that round. ${also}`));
   }
 
-  draw() {
-    const x = [...new Set(this.lines.flatMap((line) => line.x))].sort((a, b) => a - b);
-    const lines = this.lines.map((line) => ({ ...line, y: x.map((at) => line.y[line.x.indexOf(at)] ?? null) }));
-    this.curves.show({ x, lines, xTitle: "round", yTitle: this.right ? "rightly kept" : "kept" });
+  async draw() {
+    const { source, selection } = this.page;
+    const turn = (this.turn = {});
+    const rows = await source.rounds(packed(selection.mask));
+    if (turn !== this.turn) return; // a later selection is on its way
+    this.rows = rows;
+    const there = Object.keys(DRAWN).filter((key) => rows.some((row) => row[key] !== null));
+    if (!this.table) {
+      this.drawn.append(...there.map((key) => el("option", { value: key }, DRAWN[key][0])));
+      this.drawn.value = there.includes("right") ? "right" : "kept";
+      const column = (key) => ({ title: DRAWN[key][0], value: (row) => row[key] ?? NaN, show: (row) => (row[key] === null ? "–" : DRAWN[key][1](row[key])) });
+      this.table = new Table(this.tablePlace, "What each method kept, by round", [
+        { title: "method", value: (row) => row.method, show: (row) => name(row.method, 24), words: true },
+        { title: "round", value: (row) => row.round, show: (row) => String(row.round) },
+        ...there.map(column),
+      ], { pick: (row) => this.pick(row), picked: (row) => `what ${row.method} kept in round ${row.round}`, sortBy: 1 });
+    }
+    this.table.show(rows);
+    this.curve();
+  }
+
+  // What a method kept in one round takes the place of any other such choice.
+  pick(row) {
+    const filters = this.page.view.filters.filter((filter) => filter[0] !== "in" || !/^kept by .* in round \d+$/.test(filter[1]));
+    this.page.change({ filters: [...filters, ["in", `kept by ${row.method} in round ${row.round}`, ["kept"]]], page: 0 });
+  }
+
+  curve() {
+    const key = this.drawn.value, methods = Object.keys(this.page.about.methods);
+    const x = [...new Set(this.rows.map((row) => row.round))].sort((a, b) => a - b);
+    const lines = methods.map((method, at) => {
+      const mine = new Map(this.rows.filter((row) => row.method === method).map((row) => [row.round, row[key]]));
+      return { name: method, colour: groupColour(at), y: x.map((turn) => mine.get(turn) ?? null), dots: true };
+    });
+    this.words.textContent = DRAWN[key][2];
+    this.curves.show({ x, lines, xTitle: "round", yTitle: DRAWN[key][0] });
   }
 }

@@ -1,33 +1,58 @@
-// Agreement: how a score goes with how often people chose the given class, within the selection.
+// Agreement: how a score goes with how often people chose the given class, within the selection and within its groups.
 
 import { css } from "./colours.js";
 import { Curves } from "./curves.js";
 import { packed } from "./selection.js";
-import { count, el, said } from "./words.js";
+import { Table } from "./tables.js";
+import { count, el, name, said } from "./words.js";
 
 export class Agreement {
   constructor(page) {
     this.page = page;
-    const place = document.getElementById("view-agreement");
-    const scores = page.columns.numbers().filter((meta) => meta.name !== page.about.human);
-    this.score = el("select", { "aria-label": "Score" }, ...scores.map((meta) => el("option", { value: meta.name }, said(meta.name))));
+    const place = document.getElementById("view-agreement"), { human } = page.about;
+    const scores = page.columns.numbers().filter((meta) => meta.name !== human);
+    const groups = page.columns.shown().filter((meta) => meta.name !== human && (meta.names ? meta.names.length > 1 : meta.low !== meta.high));
+    const option = (meta) => el("option", { value: meta.name }, said(meta.name));
+    this.score = el("select", { "aria-label": "Score" }, ...scores.map(option));
+    this.by = el("select", { "aria-label": "Groups" }, el("option", { value: "" }, "the selection as one"), ...groups.map(option));
     this.score.addEventListener("change", () => page.change({ score: this.score.value }));
+    this.by.addEventListener("change", () => page.change({ by: this.by.value }));
     this.words = el("p", { class: "headline", role: "status" });
-    place.append(el("div", { class: "bar" }, el("label", {}, "human frequency against ", this.score)), this.words);
+    place.append(el("div", { class: "bar" }, el("label", {}, "human frequency against ", this.score), el("label", {}, " by ", this.by)), this.words);
     this.curves = new Curves(place, "Mean score by human frequency, with a band of one standard deviation");
-    place.append(el("p", { class: "quiet" }, "Spearman's rank correlation with its 95 % interval (Bonett and Wright); mean score in each tenth of human frequency, the band is one standard deviation." + (page.source.live ? "" : " In this file of all samples, whatever is selected.")));
+    this.within = el("div", {});
+    place.append(this.within, el("p", { class: "quiet" }, "Spearman's rank correlation with its 95 % interval (Bonett and Wright); mean score in each tenth of human frequency, the band is one standard deviation."));
+    this.table = new Table(this.within, "Agreement within each group", [
+      { title: "group", value: (row) => row.name, show: (row) => name(row.name, 32), words: true },
+      { title: "samples", value: (row) => row.n, show: (row) => count(row.n) },
+      { title: "ρ", value: (row) => row.spearman, show: (row) => digits(row.spearman) },
+      { title: "95 % interval", value: (row) => row.low, show: (row) => (row.low === null ? "–" : `${digits(row.low)} to ${digits(row.high)}`) },
+    ], { pick: (row) => this.pick(row), sortBy: 2, down: false });
+  }
+
+  // A group of words is a filter; a range of numbers is one too.
+  pick(row) {
+    const meta = this.page.columns.meta(this.by.value);
+    if (meta.names) this.page.addFilter(["in", meta.name, [row.name]]);
+    else this.page.addFilter(["range", meta.name, ...row.name.split(" to ").map(Number)]);
   }
 
   async draw() {
-    const { view, source, selection, columns } = this.page;
-    this.score.value = columns.has(view.score) && view.score !== this.page.about.human ? view.score : this.page.about.by;
+    const { view, source, selection, columns, about } = this.page;
+    this.score.value = columns.has(view.score) && view.score !== about.human ? view.score : about.by;
+    this.by.value = view.by ?? "";
+    if (this.by.selectedIndex < 0) this.by.value = "";
     const turn = (this.turn = {});
-    const found = await source.agreement(this.score.value, packed(selection.mask));
+    const found = await source.agreement(this.score.value, this.by.value, packed(selection.mask));
     if (turn !== this.turn) return;
     this.words.textContent = found.spearman === null
       ? `${count(found.n)} samples with human data in the selection: too few, or all alike.`
-      : `ρ = ${found.spearman.toFixed(3)}   [${found.low.toFixed(3)}, ${found.high.toFixed(3)}]   n = ${count(found.n)}`;
+      : `ρ = ${digits(found.spearman)}   [${digits(found.low)}, ${digits(found.high)}]   n = ${count(found.n)}`;
     const lines = [{ name: said(this.score.value), colour: css("--accent"), y: found.steps.map((s) => s.mean), spread: found.steps.map((s) => s.std), dots: true }];
     this.curves.show({ x: found.steps.map((s) => (s.from + s.to) / 2), lines, xTitle: "human frequency of the given class", yTitle: said(this.score.value) });
+    this.within.hidden = !found.groups;
+    this.table.show(found.groups ?? []);
   }
 }
+
+const digits = (value) => (value === null ? "–" : value.toFixed(3));

@@ -11,11 +11,12 @@ export class Classes {
     const { columns } = page;
     this.means = ["avh", "norm"].filter((one) => columns.has(one));
     this.hasBoth = columns.has("label") && columns.has("predicted");
+    this.judged = columns.has("label") && columns.has("correct"); // an epoch knows what was right, not what was predicted
     const shown = (title, key, show, words = false) => ({ title, value: (row) => row[key], show: (row) => show(row[key]), words });
     const columnsShown = [
       { title: "class", value: (row) => row.name, show: (row) => name(row.name, 32), words: true },
       shown("samples", "count", count),
-      ...(this.hasBoth ? [shown("accuracy", "accuracy", percent)] : []),
+      ...(this.judged ? [shown("accuracy", "accuracy", percent)] : []),
       ...this.means.map((one) => shown("mean " + (one === "avh" ? "AVH" : one), one, number)),
     ];
     const hardest = columnsShown.findIndex((column) => column.title === "mean AVH");
@@ -33,7 +34,7 @@ export class Classes {
   }
 
   needs() {
-    return [this.key, ...(this.hasBoth ? ["label", "predicted"] : []), ...this.means].filter((one) => this.page.columns.has(one));
+    return [this.key, ...(this.hasBoth ? ["label", "predicted"] : []), ...(this.judged ? ["correct"] : []), ...this.means].filter((one) => this.page.columns.has(one));
   }
 
   // Counts of the selection; cheap enough to make on every change, shown only where it is looked at.
@@ -46,28 +47,21 @@ export class Classes {
     const { columns, selection } = this.page;
     if (!columns.has(this.key)) return;
     const names = columns.meta(this.key).names, c = names.length, mask = selection.mask;
-    const labels = columns.get(this.key), predicted = this.hasBoth ? columns.get("predicted") : null;
+    const labels = columns.get(this.key), judged = this.judged ? columns.get("correct") : null;
     const size = new Uint32Array(c), right = new Uint32Array(c);
-    const sums = this.means.map(() => new Float64Array(c)), counts = this.means.map(() => new Uint32Array(c));
-    const values = this.means.map((one) => columns.get(one));
     for (let i = 0; i < mask.length; i++) {
       const label = labels[i];
-      if (!mask[i] || label >= c) continue;
-      size[label]++;
-      if (predicted !== null && predicted[i] === label) right[label]++;
-      for (let k = 0; k < values.length; k++) {
-        const value = values[k][i];
-        if (value === value) {
-          sums[k][label] += value;
-          counts[k][label]++;
-        }
+      if (mask[i] && label < c) {
+        size[label]++;
+        if (judged !== null && judged[i] === 0) right[label]++;
       }
     }
+    const means = this.means.map((one) => meanOf(columns.get(one), labels, mask, c));
     const rows = [];
     for (let label = 0; label < c; label++) {
       if (!size[label]) continue;
       const row = { name: names[label], count: size[label], accuracy: right[label] / size[label] };
-      this.means.forEach((one, k) => (row[one] = counts[k][label] ? sums[k][label] / counts[k][label] : NaN));
+      this.means.forEach((one, k) => (row[one] = means[k][label]));
       rows.push(row);
     }
     this.table.show(rows);
@@ -95,4 +89,17 @@ export class Classes {
     else map.forEach((count, pair) => add(pair, count));
     this.pairs.show(rows);
   }
+}
+
+// The mean of each class's selected values, NaN for none: a loop of its own per column is what the browser makes fast.
+function meanOf(values, labels, mask, c) {
+  const sums = new Float64Array(c), counts = new Uint32Array(c);
+  for (let i = 0; i < mask.length; i++) {
+    const label = labels[i], value = values[i];
+    if (mask[i] && label < c && value === value) {
+      sums[label] += value;
+      counts[label]++;
+    }
+  }
+  return sums.map((sum, label) => sum / counts[label]);
 }

@@ -19,12 +19,17 @@ export class Columns {
     return this.by.get(name);
   }
 
+  // Those that people choose from; hidden ones are named by filters only.
+  shown() {
+    return this.list.filter((meta) => !meta.hidden);
+  }
+
   numbers() {
-    return this.list.filter((meta) => !meta.names);
+    return this.shown().filter((meta) => !meta.names);
   }
 
   groups() {
-    return this.list.filter((meta) => meta.names);
+    return this.shown().filter((meta) => meta.names);
   }
 
   // The values, if they are here.

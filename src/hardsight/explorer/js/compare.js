@@ -81,7 +81,7 @@ export class Compare {
     place.replaceChildren(...rows.map((row) => {
       const change = columns.get(score + " change")[row], words = (change > 0 ? "+" : "") + number(change);
       const button = el("button", { type: "button", class: "tile", onclick: () => this.page.open(row) },
-        about.pictures ? this.page.picture(source.thumb(row)) : el("span", { class: "nopicture" }, "no image"),
+        about.pictures ? this.page.picture(source.thumb(row)) : el("span", { class: "nopicture" }, "sample " + row),
         el("span", { class: "caption" }, name(columns.word("label", row) ?? "no label", 16), el("span", { class: "value" }, words)));
       button.setAttribute("aria-label", `sample ${row}, given ${harmless(columns.word("label", row) ?? "nothing").slice(0, 60)}, ${said(score)} ${words}`);
       return button;

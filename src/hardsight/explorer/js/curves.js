@@ -20,13 +20,14 @@ export class Curves {
 
   // lines: [{name, colour, y: [...], spread: [...] or undefined, dots}]; x: the common axis.
   show({ x, lines, xTitle, yTitle }) {
-    Object.assign(this, { x, lines, xTitle, yTitle, at: null });
+    const at = this.at < x.length ? this.at ?? null : null; // what is pointed at stays pointed at
+    Object.assign(this, { x, lines, xTitle, yTitle, at });
     this.key.replaceChildren(...(lines.length < 2 && !lines[0]?.note ? [] : lines).map((line) => {
       const dot = el("span", { class: "dot" });
       dot.style.background = line.colour;
       return el("span", { class: "entry" }, dot, el("bdi", {}, short(line.name, 26)), line.note ? el("span", { class: "quiet" }, " " + line.note) : null);
     }));
-    this.said.textContent = "";
+    this.say();
     this.draw();
   }
 
@@ -90,7 +91,7 @@ export class Curves {
       for (const [x, y, s] of points) context.lineTo(px(x), py(y + s));
       for (const [x, y, s] of [...points].reverse()) context.lineTo(px(x), py(y - s));
       context.closePath();
-      context.fillStyle = `rgba(${rgb(line.colour).join(",")},0.14)`;
+      context.fillStyle = `rgba(${rgb(line.colour).join(",")},${Math.min(0.14, 0.5 / this.lines.length)})`; // many bands would hide each other
       context.fill();
     }
     context.beginPath();
@@ -108,14 +109,16 @@ export class Curves {
   }
 
   point(x) {
-    if (!this.lines || x === null) {
-      this.at = null;
-      this.said.textContent = "";
-    } else {
-      this.at = this.x.reduce((best, value, i) => (Math.abs(this.px(value) - x) < Math.abs(this.px(this.x[best]) - x) ? i : best), 0);
-      const parts = this.lines.map((line) => `${short(line.name, 20)} ${number(line.y[this.at])}`);
-      this.said.textContent = `${this.xTitle} ${number(this.x[this.at])}: ${parts.join(" · ")}`;
-    }
-    if (this.lines) this.draw();
+    if (!this.lines) return;
+    const nearer = (best, value, i) => (Math.abs(this.px(value) - x) < Math.abs(this.px(this.x[best]) - x) ? i : best);
+    this.at = x === null ? null : this.x.reduce(nearer, 0);
+    this.say();
+    this.draw();
+  }
+
+  // The values under the pointer, in words.
+  say() {
+    const parts = this.at === null ? [] : this.lines.map((line) => `${short(line.name, 20)} ${number(line.y[this.at])}`);
+    this.said.textContent = parts.length ? `${this.xTitle} ${number(this.x[this.at])}: ${parts.join(" · ")}` : "";
   }
 }

@@ -28,7 +28,7 @@ export class Detail {
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.querySelector("#detail-title").focus();
     this.dialog.scrollTop = 0;
-    if (source.live) this.later(row);
+    this.later(row);
   }
 
   head(told) {
@@ -47,7 +47,7 @@ export class Detail {
     if (told.trouble) parts.push(el("p", { class: "wrong" }, "The image cannot be shown: " + harmless(told.trouble)));
     parts.push(el("dl", { class: "labels" },
       el("dt", {}, "given"), el("dd", {}, given === null ? "no label" : name(given, 60)),
-      el("dt", {}, "predicted"), el("dd", { class: given !== null && predicted !== null && given !== predicted ? "wrong" : "" }, predicted === null ? "–" : name(predicted, 60))));
+      ...(predicted === null ? [] : [el("dt", {}, "predicted"), el("dd", { class: given !== null && given !== predicted ? "wrong" : "" }, name(predicted, 60))])));
     this.marks = el("div", { class: "marks", role: "group", "aria-label": "Mark this sample" });
     parts.push(this.marks);
     this.drawMarks();
@@ -112,7 +112,7 @@ export class Detail {
   // What takes the server longer.
   async later(row) {
     const { source, about } = this.page;
-    if (about.epochs.length) {
+    if (about.moving.length) {
       source.story(row).then((told) => this.row === row && this.drawStory(told)).catch(() => {});
     }
     if (about.closeups) {

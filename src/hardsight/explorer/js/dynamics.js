@@ -12,16 +12,16 @@ export class Dynamics {
     this.page = page;
     const { about, columns } = page, place = document.getElementById("view-dynamics");
     this.measure = el("select", { "aria-label": "Measure" }, ...about.measures.map((one) => el("option", { value: one }, said(one))));
-    const groups = columns.list.filter((meta) => (about.groupings ? about.groupings.includes(meta.name) : meta.names || meta.low !== meta.high));
+    const groups = columns.shown().filter((meta) => (about.groupings ? about.groupings.includes(meta.name) : meta.names || meta.low !== meta.high));
     this.by = el("select", { "aria-label": "Groups" }, el("option", { value: "" }, "the selection as one"),
       ...groups.map((meta) => el("option", { value: meta.name }, said(meta.name))));
     this.measure.addEventListener("change", () => page.change({ measure: this.measure.value }));
     this.by.addEventListener("change", () => page.change({ by: this.by.value }));
     place.append(el("div", { class: "bar" }, el("label", {}, "curves of ", this.measure), el("label", {}, " by ", this.by)));
     this.curves = new Curves(place, "Mean over the epochs, with a band of one standard deviation");
-    place.append(el("p", { class: "quiet" }, "Mean of each group; the band is one standard deviation over its samples." + (page.source.live ? "" : " In this file of all samples, whatever is selected.")));
+    place.append(el("p", { class: "quiet" }, "Mean of each group; the band is one standard deviation over its samples." + (about.moving.length ? "" : " In this file of all samples, whatever is selected.")));
     this.frames = new Map();
-    if (page.source.live) this.listen();
+    if (about.moving.filter((one) => columns.has(one)).length > 1) this.listen();
   }
 
   async draw() {
@@ -64,7 +64,7 @@ export class Dynamics {
   // The measures that move: the scatter's own axes where the dynamics have them, else angle and norm.
   async axes() {
     const { view, about, columns } = this.page;
-    const there = (one) => about.measures.includes(one) && columns.has(one);
+    const there = (one) => about.moving.includes(one) && columns.has(one);
     if (!there(view.x) || !there(view.y)) {
       const pick = ["own_angle", "norm", "avh", "confidence"].filter(there);
       await this.page.change({ x: pick[0] ?? view.x, y: pick[1] ?? view.y, zoom: null });
@@ -125,7 +125,7 @@ export class Dynamics {
     if (this.playing === mine) this.stop();
   }
 
-  // A window that holds every epoch, so that the cloud moves and not the axes.
+  // A window that holds nearly every sample at every epoch, so that the cloud moves and not the axes.
   async fitAll() {
     const ends = [];
     const [x, y] = await this.axes();
@@ -133,10 +133,8 @@ export class Dynamics {
     for (const measure of [x, y]) {
       let low = Infinity, high = -Infinity;
       for (const at of some) {
-        for (const value of await this.frame(at, measure)) {
-          if (value < low) low = value;
-          if (value > high) high = value;
-        }
+        const [from, to] = bulk(await this.frame(at, measure));
+        low = Math.min(low, from), high = Math.max(high, to);
       }
       const room = (high - low) * 0.04 || 0.5;
       ends.push(low - room, high + room);
@@ -159,4 +157,12 @@ export class Dynamics {
     this.name(this.page.about.epochs.length - 1);
     this.page.change({ zoom: null });
   }
+}
+
+// The ends between which all but a thousandth of the values lie on either side: a few far ones would squeeze the others.
+function bulk(values) {
+  const every = Math.max(1, Math.floor(values.length / 20000));
+  const some = Float32Array.from({ length: Math.floor(values.length / every) }, (_, at) => values[at * every]).filter(Number.isFinite).sort();
+  const cut = Math.floor(some.length / 1000);
+  return some.length ? [some[cut], some[some.length - 1 - cut]] : [Infinity, -Infinity];
 }

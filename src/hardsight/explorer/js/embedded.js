@@ -1,6 +1,10 @@
 // The report's data, which lie in the page itself: the twin of the server in source.js.
 
+import { groupsOf } from "./groups.js";
+import { agreement } from "./ranks.js";
 import { typed } from "./source.js";
+
+const MOST_CURVES = 12, MOST_GROUPS = 200; // groups drawn at once, and in a table
 
 // The report, or null where the page comes from the server.
 export function embedded() {
@@ -12,6 +16,8 @@ class Embedded {
   constructor(data) {
     this.data = data;
     this.live = false;
+    this.columns = new Map();
+    this.moments = new Map(); // measure -> every epoch's values, one after the other
   }
 
   async about() {
@@ -19,14 +25,17 @@ class Embedded {
     return this.data.about;
   }
 
-  // Numbers lie here as 16 bits between the lowest and the highest, 65535 for none.
+  // Numbers lie here as 16 bits, 65535 for none.
   async column(meta) {
-    const { packed, low, step } = this.data.columns[meta.name];
-    const bytes = await unpacked(packed);
-    if (meta.names) return typed(meta.kind, bytes);
-    const steps = new Uint16Array(bytes), values = new Float32Array(steps.length);
-    for (let i = 0; i < steps.length; i++) values[i] = steps[i] === 65535 ? NaN : low + step * steps[i];
-    return values;
+    const found = this.data.columns[meta.name];
+    return meta.names ? typed(meta.kind, await unpacked(found.packed)) : numbers(found);
+  }
+
+  // A column by its name, with its description; the first time it is unpacked.
+  async named(name) {
+    const meta = this.data.about.columns.find((one) => one.name === name);
+    if (meta && !this.columns.has(name)) this.columns.set(name, await this.column(meta));
+    return { meta, values: this.columns.get(name) };
   }
 
   thumb(row) {
@@ -45,6 +54,7 @@ class Embedded {
   async sample(row) {
     const values = {};
     for (const meta of this.data.about.columns) {
+      if (meta.hidden) continue;
       const column = await this.column(meta);
       values[meta.name] = meta.names ? meta.names[column[row]] ?? null : Number.isNaN(column[row]) ? null : column[row];
     }
@@ -55,13 +65,70 @@ class Embedded {
     return new Float32Array(await unpacked(this.data.cosines));
   }
 
-  async curves(measure, by) {
-    return this.data.curves[measure][by] ?? this.data.curves[measure][""];
+  // Curves of the selection where each sample's epochs are in the file; else those that were made for all samples.
+  async curves(measure, by, bits) {
+    const ready = this.data.curves[measure]?.[by], { epochs, n } = this.data.about;
+    if (!(measure in this.data.epochs)) return ready;
+    const mask = opened(bits, n);
+    if (ready && mask.every(Boolean)) return ready;
+    const { meta, values } = await this.named(by), all = await this.moment(measure);
+    const groups = groupsOf(meta, values, mask, MOST_CURVES).map(({ name, rows }) => {
+      const told = epochs.map((_, at) => spread(rows.map((row) => all[at * n + row]).filter(Number.isFinite)));
+      return { name, mean: told.map((one) => one.mean), std: told.map((one) => one.std), count: Math.max(...told.map((one) => one.count)) };
+    });
+    return { epochs, groups: groups.filter((group) => group.count) };
   }
 
-  async agreement(score) {
-    return this.data.agreement[score];
+  async moment(measure) {
+    if (!this.moments.has(measure)) this.moments.set(measure, await numbers(this.data.epochs[measure]));
+    return this.moments.get(measure);
   }
+
+  async epoch(at, measure) {
+    const { n } = this.data.about;
+    return (await this.moment(measure)).subarray(at * n, (at + 1) * n);
+  }
+
+  async story(row) {
+    const { n, epochs, moving } = this.data.about, found = {};
+    for (const measure of moving) {
+      const all = await this.moment(measure);
+      found[measure] = epochs.map((_, at) => (Number.isFinite(all[at * n + row]) ? all[at * n + row] : null));
+    }
+    return found;
+  }
+
+  async rounds() {
+    return this.data.rounds;
+  }
+
+  async agreement(score, by, bits) {
+    const { about } = this.data, mask = opened(bits, about.n);
+    const [human, values] = [(await this.named(about.human)).values, (await this.named(score)).values];
+    const found = mask.every(Boolean) ? { ...this.data.agreement[score] } : agreement(human, values, groupsOf(null, null, mask)[0].rows);
+    if (by) {
+      const column = await this.named(by);
+      found.groups = groupsOf(column.meta, column.values, mask, MOST_GROUPS).map(({ name, rows }) => ({ name, ...agreement(human, values, rows) }));
+    }
+    return found;
+  }
+}
+
+// 16 bits between the lowest and the highest -> numbers.
+async function numbers({ packed, low, step }) {
+  const steps = new Uint16Array(await unpacked(packed)), values = new Float32Array(steps.length);
+  for (let i = 0; i < steps.length; i++) values[i] = steps[i] === 65535 ? NaN : low + step * steps[i];
+  return values;
+}
+
+// One bit per row -> one byte per row.
+function opened(bits, n) {
+  return Uint8Array.from({ length: n }, (_, row) => (bits[row >> 3] >> (row & 7)) & 1);
+}
+
+function spread(values) {
+  const count = values.length, mean = values.reduce((a, b) => a + b, 0) / count;
+  return count ? { count, mean, std: Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / count) } : { count, mean: null, std: null };
 }
 
 // base64 of deflated bytes -> their buffer.

@@ -40,9 +40,10 @@ export class FilterForm {
 
   async draw() {
     const { columns } = this.page;
-    if (this.column.options.length !== columns.list.length) {
+    const shown = columns.shown();
+    if (this.column.options.length !== shown.length) {
       const chosen = this.column.value;
-      this.column.replaceChildren(...columns.list.map((meta) => el("option", { value: meta.name }, said(meta.name))));
+      this.column.replaceChildren(...shown.map((meta) => el("option", { value: meta.name }, said(meta.name))));
       this.column.value = columns.has(chosen) ? chosen : this.page.view.sort;
     }
     const meta = columns.meta(this.column.value);

@@ -11,6 +11,6 @@ export function drawHeadline(told) {
   const figures = told.figures.map(({ title, image }) => el("figure", {}, el("img", { src: image, alt: harmless(title) })));
   const again = el("details", { open: true }, el("summary", {}, "How to do it again"), el("pre", { tabIndex: 0 }, harmless(told.again.join("\n")).replaceAll("\\u{a}", "\n")),
     el("p", { class: "quiet" }, harmless(told.versions)));
-  document.getElementById("about-body").replaceChildren(el("p", {}, harmless(told.sentence)), el("div", { class: "facts" }, ...facts), ...figures, again,
+  document.getElementById("about-body").replaceChildren(el("p", {}, harmless(told.sentence)), el("div", { class: "facts" }, ...facts), el("div", { class: "figures" }, ...figures), again,
     ...told.notes.map((note) => el("p", { class: "note" }, harmless(note))));
 }

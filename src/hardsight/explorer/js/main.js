@@ -41,6 +41,7 @@ class Page {
     this.classes = new Classes(this);
     this.scatter = new Scatter(byId("cloud"), byId("over"), this.columns, (told) => this.told(told));
     this.parts();
+    document.body.classList.toggle("plain", !this.about.pictures); // tiles of words
     if (this.about.report) drawHeadline(this.about.report);
     document.title = `${short(this.about.name, 40)} · hardsight`;
     byId("run-name").replaceChildren(...(this.about.second ? [name(this.about.name, 28), " against ", name(this.about.second, 28)] : [name(this.about.name, 40)]));
@@ -76,7 +77,7 @@ class Page {
       const agreement = new Agreement(this);
       add("agreement", "Agreement", () => agreement.draw());
     }
-    if (about.rounds.length) {
+    if (Object.keys(about.methods).length) {
       const adaptation = new Adaptation(this);
       add("adaptation", "Adaptation", () => adaptation.draw());
     }

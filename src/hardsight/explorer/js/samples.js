@@ -4,6 +4,9 @@ import { count, el, harmless, name, number, said, short } from "./words.js";
 
 const SHOWN = 60; // on a page
 
+// A long id by its end, where ids differ.
+const ending = (id) => (harmless(id).length > 36 ? "…" + harmless(id).slice(-35) : harmless(id));
+
 export class Samples {
   constructor(page) {
     this.page = page;
@@ -66,7 +69,7 @@ export class Samples {
     const given = columns.word("label", row), predicted = columns.word("predicted", row);
     const value = columns.meta(view.sort).names ? columns.word(view.sort, row) : number(columns.get(view.sort)[row], 3);
     const wrong = given !== null && predicted !== null && given !== predicted;
-    const picture = about.pictures ? this.page.picture(source.thumb(row)) : el("span", { class: "nopicture" }, "no image");
+    const picture = about.pictures ? this.page.picture(source.thumb(row)) : el("span", { class: "nopicture" }, ending(this.known.get(row)?.id ?? "sample " + row));
     const lines = el("span", { class: "caption" },
       given === null ? el("span", { class: "quiet" }, "no label") : name(given, 18),
       wrong ? el("span", { class: "wrong" }, "→ ", name(predicted, 18)) : null,
@@ -113,6 +116,7 @@ export class Samples {
     await this.learnOf(rows);
     rows.forEach((row, at) => {
       if (this.rows[at] !== row || !this.grid.children[at]) return;
+      if (!this.page.about.pictures) this.grid.children[at].querySelector(".nopicture").textContent = ending(this.known.get(row)?.id ?? "");
       this.grid.children[at].title = harmless(this.known.get(row)?.id ?? "").slice(0, 300);
       this.dress(this.grid.children[at], row);
     });

@@ -73,19 +73,33 @@ export class Scatter {
     if (!this.image || this.image.width !== w || this.image.height !== h) this.image = context.createImageData(w, h);
     const pixels = new Uint32Array(this.image.data.buffer);
     pixels.fill(packedColour(css("--plot")));
-    const [x0, x1, y0, y1] = this.window();
     const [xs, ys] = this.values();
-    const plane = { pixels, w, h, xs, ys, x0, y1, sx: w / (x1 - x0), sy: h / (y1 - y0), mask: this.mask };
+    const plane = { pixels, w, h, mask: this.mask, places: this.placed(xs, ys, w, h) };
     const all = this.size === this.columns.n;
     const radius = radiusOf(this.size) * ratio;
-    if (!all) splat(plane, 0, null, [css("--faint")], stamp(0.8 * radiusOf(this.columns.n - this.size) * ratio, 0.5), -1);
+    if (!all) splat(plane, 0, null, [css("--faint")], stamp(0.8 * radiusOf(this.columns.n - this.size) * ratio, 0.5), -1, false);
     const strength = this.size > 300000 ? 0.55 : this.size > 20000 ? 0.6 : 0.75;
-    const last = this.palette.length === 3 && this.codes; // right and wrong: the rare wrong ones on top
-    for (const only of last ? [2, 0, 1] : [-1]) splat(plane, 1, this.codes, this.palette, stamp(radius, strength), only);
+    const dot = stamp(radius, strength), onTop = this.palette.length === 3 && this.codes ? 1 : -1; // wrong ones, which are rare
+    splat(plane, 1, this.codes, this.palette, dot, onTop, false);
+    if (onTop >= 0) splat(plane, 1, this.codes, this.palette, dot, onTop, true);
     context.fillStyle = css("--panel");
     context.fillRect(0, 0, this.cloud.width, this.cloud.height);
     context.putImageData(this.image, Math.round(LEFT * ratio), Math.round(TOP * ratio));
     this.drawOver();
+  }
+
+  // Each row's pixel in the image, -1 for those out of view: the same until the axes, the window or the size change.
+  placed(xs, ys, w, h) {
+    const [x0, x1, y0, y1] = this.window(), key = [xs, ys, w, h, x0, x1, y0, y1];
+    if (this.places && key.every((one, at) => one === this.placedBy[at])) return this.places;
+    const n = xs.length, places = this.places?.length === n ? this.places : new Int32Array(n);
+    const sx = w / (x1 - x0), sy = h / (y1 - y0);
+    for (let i = 0; i < n; i++) {
+      const fx = (xs[i] - x0) * sx, fy = (y1 - ys[i]) * sy;
+      places[i] = fx >= 0 && fx < w && fy >= 0 && fy < h ? (fy | 0) * w + (fx | 0) : -1; // NaN is nowhere
+    }
+    Object.assign(this, { places, placedBy: key });
+    return places;
   }
 
   drawOver() {
@@ -353,30 +367,37 @@ function stamp(radius, strength) {
   return dots;
 }
 
-// Blend one dot per row into the pixels: the rows whose mask is `wanted`, and whose code is `only` unless that is -1.
-function splat(plane, wanted, codes, palette, dots, only) {
-  const { pixels, w, h, xs, ys, x0, y1, sx, sy, mask } = plane;
-  const colours = Uint32Array.from(palette, packedColour), lastCode = palette.length - 1, n = xs.length;
+// Paint the rows whose mask is `wanted`: those with the code `special`, or all others.
+function splat(plane, wanted, codes, palette, dots, special, isSpecial) {
+  const { pixels, w, h, places, mask } = plane;
+  const colours = Uint32Array.from(palette, packedColour), lastCode = palette.length - 1, n = places.length;
   const reach = dots.reduce((most, dot) => Math.max(most, dot.dx, dot.dy), 0);
   const shifts = Int32Array.from(dots, (dot) => dot.dy * w + dot.dx), weights = Int32Array.from(dots, (dot) => dot.weight);
   for (let i = 0; i < n; i++) {
     if (mask[i] !== wanted) continue;
+    const at = places[i];
+    if (at < 0) continue;
     const code = codes === null ? 0 : codes[i] > lastCode ? lastCode : codes[i];
-    if (only >= 0 && code !== only) continue;
-    const fx = (xs[i] - x0) * sx, fy = (y1 - ys[i]) * sy;
-    if (!(fx >= 0 && fx < w && fy >= 0 && fy < h)) continue; // NaN too
-    const px = fx | 0, py = fy | 0, colour = colours[code];
-    const r = colour & 255, g = (colour >> 8) & 255, b = (colour >> 16) & 255, at = py * w + px;
+    if ((code === special) !== isSpecial) continue;
+    if (reach === 0) {
+      pixels[at] = mixed(pixels[at], colours[code], weights[0]);
+      continue;
+    }
+    const py = (at / w) | 0, px = at - py * w;
     const safe = px >= reach && px < w - reach && py >= reach && py < h - reach;
     for (let k = 0; k < shifts.length; k++) {
       if (!safe) {
         const x = px + dots[k].dx, y = py + dots[k].dy;
         if (x < 0 || x >= w || y < 0 || y >= h) continue;
       }
-      const place = at + shifts[k], under = pixels[place], weight = weights[k];
-      const ur = under & 255, ug = (under >> 8) & 255, ub = (under >> 16) & 255;
-      pixels[place] =
-        0xff000000 | ((ub + (((b - ub) * weight) >> 8)) << 16) | ((ug + (((g - ug) * weight) >> 8)) << 8) | (ur + (((r - ur) * weight) >> 8));
+      pixels[at + shifts[k]] = mixed(pixels[at + shifts[k]], colours[code], weights[k]);
     }
   }
+}
+
+// One colour over another with a weight of 0 to 256.
+function mixed(under, over, weight) {
+  const ur = under & 255, ug = (under >> 8) & 255, ub = (under >> 16) & 255;
+  const r = over & 255, g = (over >> 8) & 255, b = (over >> 16) & 255;
+  return 0xff000000 | ((ub + (((b - ub) * weight) >> 8)) << 16) | ((ug + (((g - ug) * weight) >> 8)) << 8) | (ur + (((r - ur) * weight) >> 8));
 }

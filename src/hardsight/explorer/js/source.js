@@ -60,8 +60,12 @@ export class Server {
     return this.post(`api/curves?measure=${encodeURIComponent(measure)}&by=${encodeURIComponent(by)}`, mask).then((r) => r.json());
   }
 
-  agreement(score, mask) {
-    return this.post("api/agreement?score=" + encodeURIComponent(score), mask).then((r) => r.json());
+  agreement(score, by, mask) {
+    return this.post(`api/agreement?score=${encodeURIComponent(score)}&by=${encodeURIComponent(by)}`, mask).then((r) => r.json());
+  }
+
+  rounds(mask) {
+    return this.post("api/rounds", mask).then((r) => r.json());
   }
 
   marks(since) {

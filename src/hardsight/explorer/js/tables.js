@@ -1,13 +1,14 @@
 // A table whose header buttons sort it, and which shows its first rows until asked for all.
 
-import { el } from "./words.js";
+import { el, short } from "./words.js";
 
 const SHOWN = 30;
 
-// columns: [{title, value(row), show(row), words}]; value sorts, show gives text or an element.
+// columns: [{title, value(row), show(row), words}]; value sorts, show gives text or an element. `pick` takes a click on a
+// row, `picked` says what it selects where the first column alone does not.
 export class Table {
-  constructor(place, caption, columns, { pick, sortBy = 0, down = false } = {}) {
-    Object.assign(this, { columns, pick, sortBy, down, rows: [], shown: SHOWN });
+  constructor(place, caption, columns, { pick, picked, sortBy = 0, down = false } = {}) {
+    Object.assign(this, { columns, pick, picked, sortBy, down, rows: [], shown: SHOWN });
     this.head = el("tr", {});
     this.body = el("tbody", {});
     this.more = el("button", { type: "button", class: "more", hidden: true, onclick: () => { this.shown = Infinity; this.fill(); } });
@@ -45,6 +46,7 @@ export class Table {
     const cells = this.columns.map((column, at) => {
       const content = column.show(row);
       const inside = at === 0 && this.pick ? el("button", { type: "button", class: "pick", onclick: () => this.pick(row) }, content) : content;
+      if (inside !== content && this.picked) inside.setAttribute("aria-label", "Select " + short(this.picked(row)));
       return el(at === 0 ? "th" : "td", { class: column.words ? "words" : "", ...(at === 0 ? { scope: "row" } : {}) }, inside);
     });
     return el("tr", {}, ...cells);
