@@ -144,7 +144,9 @@ def test_the_panel_shows_each_round_follows_the_selection_and_selects(watched: W
         rows.nth(8).wait_for()
         assert rows.count() == len(METHODS) * ROUNDS
         assert set(page.locator("#view-adaptation .key .entry").all_inner_texts()) == set(METHODS)
-        last = [row for row in pq.read_table(run / "rounds.parquet").to_pylist() if row["seed"] == 0 and row["round"] in (0, ROUNDS)]
+        last = [
+            row for row in pq.read_table(run / "rounds.parquet").to_pylist() if row["seed"] == 0 and row["round"] in (0, ROUNDS)
+        ]
         for method in ("source", *METHODS):
             mean = 100 * np.mean([row["accuracy"] for row in last if row["method"] == method])
             assert f"{method} {mean:.1f} %" in page.locator("#view-adaptation .reached").inner_text()
