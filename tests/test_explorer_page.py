@@ -68,6 +68,24 @@ def test_everything_follows_a_box(watched: Watched, address: str, run: Path) -> 
     settled(page, "^400 samples$")
 
 
+def test_any_column_is_an_axis_or_a_colour(watched: Watched, address: str, run: Path) -> None:
+    page = watched.open(address)
+    page.locator("#axis-x").select_option("confidence")
+    page.locator("#axis-y").select_option("label")  # groups too: spread a little around their place
+    page.locator("#axis-colour").select_option("split")
+    settled(page, "", "#cloud[aria-label^='Scatter of given class against confidence']")
+    assert set(page.locator("#legend .entry").all_inner_texts()) == {"test", "train"}
+    drag(page, (0.1, 0.05), (0.98, 0.2))  # the upper rows of groups
+    settled(page, "of 400 samples")
+    box = json.loads(view(page)["f"][0])
+    assert box[:3] == ["box", "confidence", "label"] and box[6] > 8
+    shown = {row.split("\t")[0] for row in page.locator("#view-classes tbody tr").all_inner_texts()}
+    assert "digit 9" in shown and "digit 0" not in shown
+    page.keyboard.press("Escape")
+    page.locator("#legend .entry", has_text="test").click()
+    settled(page, "^80 of 400")  # each fifth sample is in the test split
+
+
 def test_lasso_zoom_move_and_hover(watched: Watched, address: str, run: Path) -> None:
     page = watched.open(address)
     table = pq.read_table(run / "scores.parquet").to_pandas()
@@ -150,6 +168,8 @@ def test_the_close_up(watched: Watched, address: str, run: Path) -> None:
     dialog.locator(f"[aria-label*='{cosine.max():.3f}']").first.wait_for()
     dialog.locator("h3", has_text="Over the epochs").wait_for()
     assert dialog.get_by_role("img", name="This sample over the epochs").is_visible()
+    labels = dialog.locator(".labels dd").all_inner_texts()
+    assert labels == [f"digit {table.label[17]}", f"digit {table.predicted[17]}"]
     versions = dialog.locator("h3", has_text="Degraded").locator("xpath=following-sibling::div[1]").locator(".caption")
     assert versions.all_inner_texts() == ["original –", "contrast 0.3", "contrast 0.6", "noise 0.5"]
     assert page.evaluate("() => document.querySelector('#detail .large img').naturalWidth") == 8

@@ -123,6 +123,15 @@ def test_files_alone_will_do(tmp_path: Path, run: Path) -> None:
         np.testing.assert_allclose(sheet.columns["avh"].values, table.column("avh").to_numpy(), rtol=1e-6)
 
 
+def test_the_server_starts_without_what_is_slow_to_import(run: Path, fresh_python: Callable[..., Any]) -> None:
+    done = fresh_python(
+        "import sys; from hardsight.explorer.starting import start; start(sys.argv[1], port=0).socket.close();"
+        "print(sorted({'pandas', 'torch', 'sklearn', 'scipy', 'matplotlib'} & sys.modules.keys()))",
+        run / "scores.parquet",
+    )
+    assert done.code == 0 and done.out.strip() == "[]"
+
+
 def test_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
     (tmp_path / "dynamics").mkdir()
     for file in (run / "dynamics").iterdir():

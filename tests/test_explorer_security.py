@@ -142,6 +142,17 @@ def test_two_hosts_and_an_absolute_address_are_refused(ask: Asked) -> None:
             assert opened.recv(64).split()[1] in (b"400", b"403")
 
 
+def test_a_websocket_is_not_opened(ask: Asked) -> None:
+    for origin in ("http://evil.com", f"http://{ask.host}"):
+        head = (
+            f"GET /api/run HTTP/1.1\r\nHost: {ask.host}\r\nOrigin: {origin}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", ask.port), 20) as opened:
+            opened.sendall(head.encode())
+            assert opened.recv(64).split()[1] == b"403"  # another origin; or ours, without the cookie
+
+
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 def test_other_sites_get_nothing(ask: Asked, site: str) -> None:
     assert ask("/api/run", Sec_Fetch_Site=site).status == 403

@@ -7,7 +7,8 @@ closeups.py     one sample: angles, neighbours, degraded versions
 epochs.py       dynamics: curves over the epochs, and each epoch's cloud
 agreement.py    human frequency against a score
 comparing.py    two runs on the same ids
-rounds.py       what self-training kept, by round
+rounds.py       a run of hardsight adapt: its target samples, and what each method kept, round by round
+keeping.py      arrays read from files, kept while there is room
 review.py       a person's marks, in review.parquet
 exporting.py    rows for other tools
 security.py     who may ask the server, and for what
