@@ -16,6 +16,16 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "losses.md").read_text(en
 CLASSES = [name for name in losses.__all__ if inspect.isclass(getattr(losses, name)) and name != "HeadLoss"]
 
 
+def test_every_fault_has_its_test() -> None:
+    named = set(re.findall(r"`(test_\w+)`", PAGE))
+    there = {
+        name
+        for path in Path(__file__).parent.glob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.M)
+    }
+    assert len(named) > 20 and named <= there, named - there
+
+
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_loss_is_documented(name: str) -> None:
     section = re.search(rf"^### {name}$(.*?)(?=^##|\Z)", PAGE, re.DOTALL | re.MULTILINE)

@@ -213,10 +213,17 @@ def test_other_data_is_refused_in_the_middle(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def one_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `script` says, here and now."""
     folder = tmp_path_factory.mktemp("one")
     (folder / "nets.py").write_text(NETS)
-    done = subprocess.run([sys.executable, *script(folder, folder / "run")], cwd=folder, env=environment(folder), timeout=300)
-    assert done.returncode == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.delitem(sys.modules, "nets", raising=False)
+        training.run(
+            "digits", "nets:without_batch_norm", folder / "run", size=8, epochs=3, limit=45, batch_size=15, lr=0.1,
+            loss="center", device="cpu",
+        )  # fmt: skip
+    sys.modules.pop("nets", None)
     return folder / "run"
 
 
@@ -260,6 +267,7 @@ loop.Training._evaluate = dying
 """
 
 
+@pytest.mark.slow
 def test_accelerate_launch_restarts_a_killed_process(nets: Path, one_process: Path) -> None:
     """One command: a process is killed, the launcher starts both again, and they end as one process does."""
     (nets / "nets.py").write_text(NETS + KILLING)
