@@ -56,6 +56,7 @@ def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> N
         Image.fromarray(np.zeros((8, 8), np.uint8)).save(here / "images" / f"{one}.png")
     pq.write_table(pa.table({"id": IDS, "path": [f"{one}.png" for one in IDS]}), here / "images" / "index.parquet")
     words = ("correlate", "net.npz", "--human", "counts.npy", *QUICK, "--images", "images/index.parquet")
+    words += ("--scores", "avh,confidence,norm")
     done = cli(*words, "-o", "out")
     assert done.code == 0 and "wrote out" in done.out, done.err
     names = {path.relative_to(here / "out").as_posix() for path in (here / "out").rglob("*") if path.is_file()}
@@ -67,7 +68,7 @@ def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> N
     told = json.loads((here / "out" / "correlations.json").read_text())
     rows = list(csv.DictReader((here / "out" / "table1.csv").read_text().splitlines()))
     assert len(rows) == len(told["table1"]) and float(rows[0]["agreement"]) == pytest.approx(told["table1"][0]["agreement"])
-    assert len(told["pairs"]) == 63 and told["calibration"][0]["before"]["ece"] > 0
+    assert len(told["pairs"]) == 9 and told["calibration"][0]["before"]["ece"] > 0
     assert told["disagreement"][0]["counts"].keys() == {
         "easy for both", "hard for both", "easy for people, hard for the model", "hard for people, easy for the model",
     }  # fmt: skip
