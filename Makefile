@@ -14,7 +14,7 @@ demo: $(INSTALLED)  ## set up and run the main job on built-in digits
 	$(BIN)/hardsight demo -o hardsight-demo
 
 test: $(TOOLS) browser check  ## set up, check and run the tests
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile
 
 # The explorer's tests drive a real Chromium; where it cannot be installed they skip and say so.
 browser:
