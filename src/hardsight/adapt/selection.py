@@ -31,7 +31,7 @@ from hardsight.geometry import angles
 from hardsight.head import Head, as_head
 from hardsight.reading import batches_of
 from hardsight.scores import SCORES
-from hardsight.scores.blocks import take
+from hardsight.scores.blocks import blocks, share, take
 
 METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold")  # and cbst+NAME
 SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions
@@ -47,6 +47,7 @@ WHY = (
     "not finite",  # logits, or the score, are not numbers: a feature without a direction has no angles
 )
 _BLOCK = 2**22  # numbers of features whose angles are taken at a time
+_ROWS = 2**14  # rows of (n, c) arrays worked on at a time: they stay in the cache
 OF_A_SNAPSHOT = tuple(name for name, one in SCORES.items() if one.needs != "dynamics")  # a target has no training of its own
 
 
@@ -180,13 +181,18 @@ class _Asked:
 
     def log_probs(self) -> np.ndarray:
         """log softmax, with all digits where the probability is next to 1."""
-        z = np.where(self.finite[:, None], self.logits, 0.0).astype(np.float64)  # (n, c)
-        top = z.argmax(1, keepdims=True)
-        z -= np.take_along_axis(z, top, 1)
-        others = np.exp(z)
-        np.put_along_axis(others, top, 0.0, 1)
-        z -= np.log1p(others.sum(1, keepdims=True))
-        return z
+        found = np.empty((self.n, self.c))
+
+        def work(rows: slice) -> None:
+            z = np.where(self.finite[rows, None], self.logits[rows], 0.0).astype(np.float64)  # (b, c)
+            top = z.argmax(1, keepdims=True)
+            z -= np.take_along_axis(z, top, 1)
+            others = np.exp(z)
+            np.put_along_axis(others, top, 0.0, 1)
+            np.subtract(z, np.log1p(others.sum(1, keepdims=True)), out=found[rows])
+
+        share(work, blocks(self.n, _ROWS), np)
+        return found
 
     def log_avc(self) -> np.ndarray:
         """log of (pi - angle_k) / sum_j (pi - angle_j)."""
@@ -205,17 +211,20 @@ class _Asked:
     # ---- the steps ----
 
     def ratios(self, evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """log(p / lambda), in place of log p, and lambda's logarithm."""
-        predicted = np.where(self.finite, evidence.argmax(1), -1)
-        log_lambda = class_thresholds(evidence.max(1), predicted, self.portion, self.rule, num_classes=self.c, empty=0.0)
+        """log(p / lambda), in the place of log p, and lambda's logarithm."""
+        best, largest = _best(evidence)
+        predicted = np.where(self.finite, best, -1)
+        log_lambda = class_thresholds(largest, predicted, self.portion, self.rule, num_classes=self.c, empty=0.0)
         self.predicted, self.counts = predicted, np.bincount(predicted[self.finite], minlength=self.c)
-        return evidence - log_lambda, log_lambda
+        evidence -= log_lambda
+        return evidence, log_lambda
 
     def choose(self, evidence: np.ndarray) -> PseudoLabels:
         """CBST: the class of the largest p / lambda, kept where that is above 1."""
         ratio, log_lambda = self.ratios(evidence)
-        proposed = np.where(self.finite, ratio.argmax(1), -1)
-        return self._result(proposed, self._above(ratio.max(1), 0.0), np.exp(log_lambda), np.exp(log_lambda))
+        best, largest = _best(ratio)
+        proposed = np.where(self.finite, best, -1)
+        return self._result(proposed, self._above(largest, 0.0), np.exp(log_lambda), np.exp(log_lambda))
 
     def soften(self, evidence: np.ndarray, alpha: float) -> PseudoLabels:
         """LRENT: the distribution that minimises its cost, kept where that cost is below that of no label."""
@@ -302,3 +311,16 @@ class _Asked:
         if self.features is None or self.head is None:
             raise InputError(f"{name} looks at features: give features and head beside the logits.")
         return self.features, self.head
+
+
+def _best(evidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n, c) -> (n,) the class of the largest entry of each row, the first among equals, and that entry."""
+    index, largest = np.empty(len(evidence), np.int64), np.empty(len(evidence))
+
+    def work(rows: slice) -> None:
+        best = evidence[rows].argmax(1)
+        index[rows] = best
+        largest[rows] = evidence[rows][np.arange(len(best)), best]
+
+    share(work, blocks(len(evidence), _ROWS), np)
+    return index, largest
