@@ -229,18 +229,25 @@ class _Asked:
     def soften(self, evidence: np.ndarray, alpha: float) -> PseudoLabels:
         """LRENT: the distribution that minimises its cost, kept where that cost is below that of no label."""
         ratio, log_lambda = self.ratios(evidence)
-        scaled = ratio / alpha  # (n, c) log (p / lambda)^(1/alpha)
-        top = scaled.argmax(1)[:, None]
-        largest = np.take_along_axis(scaled, top, 1)
-        shares = np.exp(scaled - largest)
-        np.put_along_axis(shares, top, 0.0, 1)
-        others = shares.sum(1, keepdims=True)  # beside the largest, which counts for 1
-        np.put_along_axis(shares, top, 1.0, 1)
-        proposed = np.where(self.finite, top[:, 0], -1)
-        kept = self._above((largest + np.log1p(others))[:, 0], 0.0)  # log sum_k (p_k / lambda_k)^(1/alpha)
-        hard = self._result(proposed, kept, np.exp(log_lambda), np.exp(log_lambda))
-        labels = np.where(hard.kept[:, None], shares / (1 + others), 0.0)
-        return PseudoLabels(labels, hard.kept, hard.thresholds, hard.why, proposed, hard.predicted, hard.class_weights)
+        top, gain = np.empty(self.n, np.int64), np.empty(self.n)
+
+        def work(rows: slice) -> None:
+            shares = ratio[rows]  # (b, c) a view: log (p / lambda), in the end the distribution
+            shares /= alpha
+            best = shares.argmax(1)[:, None]
+            largest = np.take_along_axis(shares, best, 1)
+            np.exp(np.subtract(shares, largest, out=shares), out=shares)
+            np.put_along_axis(shares, best, 0.0, 1)
+            others = shares.sum(1, keepdims=True)  # beside the largest, which counts for 1
+            np.put_along_axis(shares, best, 1.0, 1)
+            shares /= 1 + others
+            top[rows], gain[rows] = best[:, 0], (largest + np.log1p(others))[:, 0]  # log sum_k (p_k / lambda_k)^(1/alpha)
+
+        share(work, blocks(self.n, _ROWS), np)
+        proposed = np.where(self.finite, top, -1)
+        hard = self._result(proposed, self._above(gain, 0.0), np.exp(log_lambda), np.exp(log_lambda))
+        ratio[~hard.kept] = 0.0
+        return PseudoLabels(ratio, hard.kept, hard.thresholds, hard.why, proposed, hard.predicted, hard.class_weights)
 
     def rerank(self, chosen: PseudoLabels, name: str, group_by: GroupBy) -> PseudoLabels:
         """CBST's labels, kept where another score of theirs is above its own threshold in the class."""
