@@ -217,7 +217,9 @@ def test_a_million_points(watched: Watched, tmp_path: Path) -> None:
         drag(page, (0.4, 0.3), (0.6, 0.6))
         settled(page, "of 1,000,000 samples")
         box = json.loads(re.findall(r"f=([^&]+)", page.evaluate("() => decodeURIComponent(location.hash)"))[0])
-        angle, norm = (table.column(name).to_numpy().astype(np.float32) for name in ("own_angle", "norm"))
+        angle, norm = (
+            table.column(name).to_numpy().astype("f4").astype("f8") for name in ("own_angle", "norm")
+        )  # as the page compares
         inside = (angle >= box[3]) & (angle <= box[4]) & (norm >= box[5]) & (norm <= box[6])
         assert counted(page) == inside.sum()
         page.get_by_role("button", name="Next page").click()
