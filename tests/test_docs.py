@@ -71,16 +71,12 @@ def commands(command: Any = None, words: str = "hardsight") -> Iterator[str]:
 @pytest.mark.parametrize("command", list(commands()))
 def test_every_command_is_documented(command: str) -> None:
     page = ROOT / "docs" / "cli.md"
-    if not page.is_file():
-        pytest.skip("docs/cli.md is not written yet")
     assert re.search(rf"^#+ `?{command}`?$", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", SCORES)
 def test_every_score_is_documented_as_it_is(name: str) -> None:
     page = ROOT / "docs" / "scores.md"
-    if not page.is_file():
-        pytest.skip("docs/scores.md is not written yet")
     section = re.search(rf"^### {name}$(.*?)(?=^##|\Z)", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert section is not None, f"{name} has no section"
     for fact in (
@@ -96,8 +92,6 @@ def test_every_score_is_documented_as_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", ["cli", "scores"])
 def test_generated_pages_are_fresh(name: str) -> None:
     script, page = ROOT / "docs" / f"make_{name}.py", ROOT / "docs" / f"{name}.md"
-    if not (script.is_file() and page.is_file()):
-        pytest.skip(f"docs/{name}.md is not generated")
     spec = importlib.util.spec_from_file_location(f"make_{name}", script)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
