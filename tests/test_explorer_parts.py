@@ -24,10 +24,10 @@ from hardsight.explorer.agreement import agreement, interval, within
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
 from hardsight.explorer.comparing import compare
 from hardsight.explorer.exporting import selection_table, written
+from hardsight.explorer.groups import groups_of
 from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
-from hardsight.explorer.server import groups_of
 from hardsight.scoring import score
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table

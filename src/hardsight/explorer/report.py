@@ -24,10 +24,11 @@ from hardsight.errors import HardsightError
 from hardsight.explorer import closeups
 from hardsight.explorer.agreement import HUMAN, agreement
 from hardsight.explorer.columns import Column, numbers, said
+from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.opening import Progress, Sheet, open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
-from hardsight.explorer.server import Page, groups_of, listed
+from hardsight.explorer.server import Page
 from hardsight.writing import replacing
 
 MOST_ROWS = 60_000  # of more, an even sample is drawn, with the hardest

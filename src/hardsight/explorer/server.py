@@ -27,8 +27,8 @@ from starlette.routing import Route
 from hardsight.errors import HardsightError
 from hardsight.explorer import closeups, exporting
 from hardsight.explorer.agreement import HUMAN, agreement, within
-from hardsight.explorer.columns import Column, signed
-from hardsight.explorer.epochs import Epochs
+from hardsight.explorer.columns import Column
+from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.opening import Sheet, default_axes
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import MARKS, Mark, Review
@@ -36,7 +36,7 @@ from hardsight.explorer.security import Guard
 from hardsight.version import VERSION
 
 MOST_ROWS = 500  # asked for by number in one request
-MOST_CURVES, MOST_GROUPS = 12, 200  # groups drawn at once, and in a table
+MOST_GROUPS = 200  # in a table
 STORY = ("avh", "confidence", "own_angle", "norm", "loss")  # a sample's own curves, where there are any
 HEADER_PATIENCE = 15.0  # seconds for the head of a request to arrive
 
@@ -269,45 +269,6 @@ def _curves(page: Page, request: Request, body: bytes) -> Response:
     return _json(listed(epochs, request.query_params.get("measure", "avh"), names, groups))
 
 
-def listed(epochs: Epochs, measure: str, names: list[str], groups: np.ndarray) -> dict[str, Any]:
-    """Curves of groups as the page draws them."""
-    found = epochs.curves(measure, groups, len(names))
-    told = [
-        {
-            "name": name,
-            "mean": _list(found["mean"][at]),
-            "std": _list(found["std"][at]),
-            "count": int(found["count"][at].max(initial=0)),
-        }
-        for at, name in enumerate(names)
-        if found["count"][at].any()
-    ]
-    return {"epochs": epochs.numbers, "groups": told}
-
-
-def groups_of(column: Column, chosen: np.ndarray, most: int = MOST_CURVES) -> tuple[list[str], np.ndarray]:
-    """Names and (n,) codes, -1 for none: the column's own largest groups, or five of equal size for numbers.
-
-    Human frequencies lie so near to 1 that they are cut at fifths instead.
-    """
-    if column.names is not None:
-        code = np.where(chosen, signed(column), -1)
-        counts = np.bincount(code[code >= 0], minlength=len(column.names))
-        largest = np.sort(np.argsort(-counts, kind="stable")[:most])
-        place = np.full(len(column.names) + 1, -1)
-        place[largest] = np.arange(len(largest))
-        return [column.names[at] for at in largest], place[code]
-    there = chosen & np.isfinite(column.values)
-    values = column.values[there]
-    if not len(values):
-        return ["selection"], np.full(len(chosen), -1)
-    fifths = np.array([0.2, 0.4, 0.6, 0.8])
-    cuts = fifths if column.name == HUMAN else np.unique(np.quantile(values, fifths))  # the paper's bins of human frequency
-    code = np.where(there, np.searchsorted(cuts, column.values, side="right"), -1)
-    ends = [float(values.min()), *cuts.tolist(), float(values.max())]
-    return [f"{low:.3g} to {high:.3g}" for low, high in zip(ends[:-1], ends[1:], strict=True)], code
-
-
 def _agreement(page: Page, request: Request, body: bytes) -> Response:
     """Human frequency against a score, within the selection."""
     if HUMAN not in page.sheet.columns:
@@ -424,10 +385,6 @@ def _value(column: Column, row: int) -> Any:
     if column.names is None:
         return float(value) if np.isfinite(value) else None
     return column.names[value] if value < len(column.names) else None
-
-
-def _list(values: np.ndarray) -> list[float | None]:
-    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def serve(app: Guard, opened: socket.socket, ready: Callable[[], None] | None = None) -> None:

@@ -1,4 +1,4 @@
-// The selection in groups, in the report, where there is no server to ask: the twin of groups_of in server.py.
+// The selection in groups, in the report, where there is no server to ask: the twin of groups_of in groups.py.
 
 // [{name, rows}]: a column's own largest groups, or five of equal size for numbers
 // (human frequencies, which lie near 1, are cut at fifths). `mask` has one byte per row.
