@@ -8,7 +8,7 @@ from itertools import groupby
 
 from hardsight.scores import SCORES, Score
 from hardsight.scores.needs import NONFINITE, NONFINITE_LOGIT, OK, ZERO
-from hardsight.scoring import ALL_PI, ALL_ZERO, MISSING, UNLABELED
+from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, UNLABELED
 
 TITLES = {
     "angular": "Angles",

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from sklearn.datasets import load_digits
 
+from hardsight.files.heads import save_head
+from hardsight.files.run import Run
 from hardsight.head import Head
-from hardsight.heads_on_disk import save_head
-from hardsight.run import Run
-from hardsight.scoring import score
+from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot, write_samples
 from hardsight.table import write_table
 

@@ -16,12 +16,12 @@ torch = pytest.importorskip("torch")
 
 from hardsight import Snapshot  # noqa: E402
 from hardsight.adapt import loop, run, select_pseudo_labels  # noqa: E402
-from hardsight.adapt.comparison import paired_difference  # noqa: E402
-from hardsight.adapt.domains import domain_names, open_domain  # noqa: E402
 from hardsight.adapt.measures import class_accuracies, mean_accuracy  # noqa: E402
 from hardsight.adapt.settings import Portions  # noqa: E402
-from hardsight.adapt.standard import standards  # noqa: E402
 from hardsight.adapt.tables import Results, difference_table  # noqa: E402
+from hardsight.domains.comparison import paired_difference  # noqa: E402
+from hardsight.domains.opening import domain_names, open_domain  # noqa: E402
+from hardsight.domains.scaling import standards  # noqa: E402
 from hardsight.errors import RunError  # noqa: E402
 
 METHODS = ("source", "cbst", "crst", "cbst+avh")
@@ -396,7 +396,7 @@ def test_classes_are_matched_by_name() -> None:
     there, here, labels = domains()
     source = Snapshot(there, None, labels, class_names=["cat", "dog", "owl"])
     turned = Snapshot(here, None, 2 - labels, class_names=["owl", "dog", "cat"])
-    from hardsight.adapt.domains import in_classes_of
+    from hardsight.domains.opening import in_classes_of
 
     found = in_classes_of(open_domain(turned)[0], open_domain(source)[0])
     assert found.labels.tolist() == labels.tolist()  # type: ignore[union-attr]

@@ -22,7 +22,7 @@ from hardsight.agreement import read_people
 from hardsight.agreement.granularity import coarse_people, read_superclasses
 from hardsight.agreement.latex import escaped, pairs, table1
 from hardsight.errors import FileError
-from hardsight.stories import COLUMNS
+from hardsight.files.dynamics import COLUMNS
 
 FEW: dict[str, Any] = {"replicates": 40, "permutations": 40, "splits": 5}
 N, C, D = 300, 4, 8

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 import hardsight
 from hardsight import HardsightError, Snapshot, score
-from hardsight.heads_on_disk import load_head, save_head
-from hardsight.reading import open_npy, open_npz
+from hardsight.files.heads import load_head, save_head
+from hardsight.files.npy import open_npy, open_npz
 from hardsight.snapshot import write_samples
 from hardsight.table import read_scores, write_table
 

@@ -21,9 +21,9 @@ from PIL import Image
 
 from hardsight import FileError, HardsightError, RunError, Snapshot
 from hardsight.demo import run_demo
-from hardsight.run import Run
+from hardsight.files.run import Run
+from hardsight.files.writing import why, write_json
 from hardsight.table import write_table
-from hardsight.writing import why, write_json
 
 Cli = Callable[..., Any]
 MAIN = "from hardsight.cli import main; main()"
@@ -101,7 +101,7 @@ def test_what_the_system_refuses(
 
     out = snapshot.with_name(f"old.{ending}")
     out.write_text("old")
-    monkeypatch.setattr("hardsight.writing.os.fsync", failing)
+    monkeypatch.setattr("hardsight.files.writing.os.fsync", failing)
     refused(cli("score", snapshot, "-o", out), f"{out} could not be written: {os.strerror(number)}", remedy)
     assert out.read_text() == "old" and sorted(snapshot.parent.iterdir()) == sorted([out, snapshot])
 
@@ -213,7 +213,7 @@ def test_extract_is_stopped(tmp_path: Path, number: int, code: int) -> None:
     run = tmp_path / "run"
     slow = (  # six parts, each a moment apart
         "import time\n"
-        "from hardsight import extraction\n"
+        "from hardsight.extraction import extracting as extraction\n"
         "extraction.PART_NUMBERS = 640\n"
         "written = extraction.write_samples\n"
         "extraction.write_samples = lambda *a, **k: (time.sleep(0.2), written(*a, **k))[1]\n"

@@ -13,9 +13,9 @@ from scipy.stats import spearmanr
 torch = pytest.importorskip("torch")
 
 import hardsight  # noqa: E402
+from hardsight.files.run import sha256  # noqa: E402
 from hardsight.models import cifar_resnet  # noqa: E402
 from hardsight.models.cifar_resnet import cifar_resnet20  # noqa: E402
-from hardsight.run import sha256  # noqa: E402
 
 DATA = Path(os.environ.get("HARDSIGHT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 MEAN, STD = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32)

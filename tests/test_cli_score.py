@@ -18,8 +18,8 @@ from typer.main import get_command
 
 from hardsight import SCORES, Head, score
 from hardsight.cli import app
-from hardsight.heads_on_disk import save_head
-from hardsight.names import read_class_names
+from hardsight.files.class_names import read_class_names
+from hardsight.files.heads import save_head
 
 Cli = Callable[..., Any]
 RNG = np.random.default_rng(0)

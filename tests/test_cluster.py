@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hardsight import cluster
-from hardsight.cluster import TLS, part_name, score_on_cluster, score_part
 from hardsight.errors import InputError, RunError
-from hardsight.scoring import Job
+from hardsight.scoring import cluster
+from hardsight.scoring.cluster import TLS, part_name, score_on_cluster, score_part
+from hardsight.scoring.job import Job
 from hardsight.snapshot import Snapshot
 from hardsight.table import TableWriter
 

@@ -18,8 +18,9 @@ from PIL import Image
 
 from hardsight.data import BrokenImage, open_data
 from hardsight.data.decoding import MAX_PIXELS, REASONS, decode
-from hardsight.data.files import ImageFiles, printable
+from hardsight.data.files import ImageFiles
 from hardsight.errors import FileError
+from hardsight.files.places import utf8_name
 
 NOISE = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
 
@@ -290,9 +291,9 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
 
 
 @given(st.text(st.characters(blacklist_categories=()), max_size=20))
-def test_printable_never_fails_on_file_names(text: str) -> None:
+def test_utf8_name_never_fails_on_file_names(text: str) -> None:
     name = os.fsdecode(text.encode("utf-8", "surrogatepass"))
-    printable(name).encode()
+    utf8_name(name).encode()
 
 
 def test_threads_see_the_same_pixels(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import hardsight
 from hardsight import Dynamics, FileError, Head, InputError, RunError
-from hardsight.stories import COLUMNS, moments
-from hardsight.training import measuring
+from hardsight.dynamics import measuring
+from hardsight.files.dynamics import COLUMNS, moments
 
 
 def by_loop(feature: np.ndarray, logits: np.ndarray, weight: np.ndarray, label: int) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def test_many_rows_are_settled_in_between(tmp_path: Path, monkeypatch: pytest.Mo
     features, labels = rng.normal(size=(200, 4)), rng.integers(0, 3, 200)
     made = []
     for enough in (1, 50, 10_000):
-        monkeypatch.setattr("hardsight.training.dynamics._Pool.ENOUGH", enough)
+        monkeypatch.setattr("hardsight.dynamics.tracker._Pool.ENOUGH", enough)
         with Dynamics(tmp_path / str(enough)) as tracker:
             for start in range(0, 200, 20):
                 part = slice(start, start + 20)

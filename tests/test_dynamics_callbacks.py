@@ -14,8 +14,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hardsight import Dynamics, InputError  # noqa: E402
-from hardsight.stories import moments  # noqa: E402
-from hardsight.training.watching import HeadWatch, labels_and_ids  # noqa: E402
+from hardsight.dynamics.watching import HeadWatch, labels_and_ids  # noqa: E402
+from hardsight.files.dynamics import moments  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # other people's libraries warn as they like
 
@@ -121,7 +121,7 @@ def fit(folder: Path, callback: Any, **more: Any) -> None:
 
 
 def test_lightning_records_what_a_bare_loop_does(tmp_path: Path) -> None:
-    from hardsight.training.lightning import DynamicsCallback
+    from hardsight.dynamics.lightning import DynamicsCallback
 
     callback = DynamicsCallback(tmp_path / "lightning", head="model.classifier")
     fit(tmp_path, callback)
@@ -132,7 +132,7 @@ def test_lightning_records_what_a_bare_loop_does(tmp_path: Path) -> None:
 
 
 def test_lightning_validation_inside_an_epoch_is_a_step(tmp_path: Path) -> None:
-    from hardsight.training.lightning import DynamicsCallback
+    from hardsight.dynamics.lightning import DynamicsCallback
 
     fit(tmp_path, DynamicsCallback(tmp_path), val_check_interval=2)
     steps = [(one.epoch, one.step) for one, _ in moments(tmp_path, steps=True)]
@@ -142,7 +142,7 @@ def test_lightning_validation_inside_an_epoch_is_a_step(tmp_path: Path) -> None:
 
 
 def test_lightning_with_batches_that_have_no_ids(tmp_path: Path) -> None:
-    from hardsight.training.lightning import DynamicsCallback
+    from hardsight.dynamics.lightning import DynamicsCallback
 
     def nameless(batch: Any) -> Any:
         return labels_and_ids(batch[:2])
@@ -183,7 +183,7 @@ def train(folder: Path, callback: Any, **more: Any) -> None:
 
 
 def test_hugging_face_records_what_a_bare_loop_does(tmp_path: Path) -> None:
-    from hardsight.training.transformers import DynamicsCallback
+    from hardsight.dynamics.transformers import DynamicsCallback
 
     train(tmp_path, DynamicsCallback(tmp_path / "hf", head="classifier"))
     bare_loop(tmp_path / "bare")
@@ -192,7 +192,7 @@ def test_hugging_face_records_what_a_bare_loop_does(tmp_path: Path) -> None:
 
 
 def test_hugging_face_evaluation_inside_an_epoch_is_a_step(tmp_path: Path) -> None:
-    from hardsight.training.transformers import DynamicsCallback
+    from hardsight.dynamics.transformers import DynamicsCallback
 
     train(tmp_path, DynamicsCallback(tmp_path), eval_strategy="steps", eval_steps=3)
     assert [(one.epoch, one.step) for one, _ in moments(tmp_path, steps=True)] == [(1, 3), (2, 6), (3, 9), (3, 12)]
@@ -201,7 +201,7 @@ def test_hugging_face_evaluation_inside_an_epoch_is_a_step(tmp_path: Path) -> No
 
 
 def test_hugging_face_without_ids(tmp_path: Path) -> None:
-    from hardsight.training.transformers import DynamicsCallback
+    from hardsight.dynamics.transformers import DynamicsCallback
 
     with pytest.raises(InputError, match="remove_unused_columns=False"):
         train(tmp_path, DynamicsCallback(tmp_path), remove_unused_columns=True)
@@ -214,11 +214,11 @@ def in_two_processes(kind: str, folder: Path) -> None:
     """What torchrun starts, twice."""
     torch.set_num_threads(1)
     if kind == "lightning":
-        from hardsight.training.lightning import DynamicsCallback
+        from hardsight.dynamics.lightning import DynamicsCallback
 
         fit(folder, DynamicsCallback(folder), devices=2, strategy="ddp")
     else:
-        from hardsight.training.transformers import DynamicsCallback as HuggingFace
+        from hardsight.dynamics.transformers import DynamicsCallback as HuggingFace
 
         train(folder, HuggingFace(folder), ddp_backend="gloo")
 

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardsight import Dynamics, FileError, InputError
+from hardsight.dynamics.curves import group_moments, plateau, read_curves, still_grows
+from hardsight.dynamics.describing import describe_dynamics
+from hardsight.dynamics.groups import by_column, by_degradation, by_hardness, by_human, by_label, by_values
+from hardsight.dynamics.phases import find_phases
 from hardsight.plots.dynamics import curves_figure
-from hardsight.training.curves import group_moments, plateau, read_curves, still_grows
-from hardsight.training.describing import describe_dynamics
-from hardsight.training.groups import by_column, by_degradation, by_hardness, by_human, by_label, by_values
-from hardsight.training.phases import find_phases
 
 # ---- a training whose story is known ----
 

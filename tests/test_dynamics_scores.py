@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import hardsight
 from hardsight import SCORES, Dynamics, InputError, Snapshot, score
-from hardsight.run import Run
+from hardsight.files.dynamics import Stories
+from hardsight.files.run import Run
 from hardsight.snapshot import write_samples
-from hardsight.stories import Stories
 
 OURS = {name: one for name, one in SCORES.items() if one.needs == "dynamics"}
 
@@ -157,7 +157,7 @@ def run(tmp_path: Path) -> Path:
     labels = np.random.default_rng(0).integers(0, 3, 30)
     ids = [f"s{i}" for i in range(30)]
     write_samples(part, rng.normal(size=(30, 4)), {"id": pa.array(ids), "label": pa.array(labels)})
-    from hardsight.heads_on_disk import save_head
+    from hardsight.files.heads import save_head
 
     save_head(folder / "head.safetensors", hardsight.Head("linear", rng.normal(size=(3, 4)).astype(np.float32)), None)
     tracked(folder)

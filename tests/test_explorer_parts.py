@@ -28,7 +28,7 @@ from hardsight.explorer.groups import groups_of
 from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
-from hardsight.scoring import score
+from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 

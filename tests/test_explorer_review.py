@@ -16,7 +16,7 @@ from explorer_browser import Watched, browser, downloads, needed, served, settle
 from explorer_runs import digits_run
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.review import Review
-from hardsight.locking import lock
+from hardsight.files.locking import lock
 
 NAMES = ["cat", "dog"]
 

@@ -22,8 +22,8 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import hardsight  # noqa: E402
-from hardsight import extraction  # noqa: E402
 from hardsight.errors import FileError, InputError, RunError  # noqa: E402
+from hardsight.extraction import extracting as extraction  # noqa: E402
 from hardsight.snapshot import Snapshot  # noqa: E402
 
 NET = """

@@ -18,11 +18,11 @@ import pytest
 from PIL import Image
 
 import hardsight
-from hardsight import extraction
 from hardsight.bench.timing import extra_memory
 from hardsight.data import open_data
 from hardsight.errors import RunError
-from hardsight.run import Run
+from hardsight.extraction import extracting as extraction
+from hardsight.files.run import Run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix thing")
 
@@ -34,7 +34,7 @@ import os, signal, sys, time
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 import hardsight
-from hardsight import extraction
+from hardsight.extraction import extracting as extraction
 
 data, output, kill_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
 extraction.PART_NUMBERS = 8 * 12 * 12 * 3

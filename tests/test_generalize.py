@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hardsight.adapt.domains import Features  # noqa: E402
+from hardsight.domains.opening import Features  # noqa: E402
 from hardsight.errors import RunError  # noqa: E402
 from hardsight.generalize import loop, run, running  # noqa: E402
 from hardsight.generalize.loop import chosen_epoch, folded  # noqa: E402

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hardsight import FileError, Head, InputError
-from hardsight.heads_on_disk import load_head, save_head
+from hardsight.files.heads import load_head, save_head
 
 WEIGHT = np.array([[1.0, 2.0], [3.0, -4.0], [0.5, 0.5]])
 

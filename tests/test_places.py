@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from hardsight.errors import FileError
+from hardsight.files.heads import save_head
+from hardsight.files.places import Remote, address, place
+from hardsight.files.run import Run
+from hardsight.files.writing import replacing
 from hardsight.head import Head
-from hardsight.heads_on_disk import save_head
-from hardsight.places import Remote, address, place
-from hardsight.run import Run
-from hardsight.scoring import Job
+from hardsight.scoring.job import Job
 from hardsight.snapshot import Snapshot, write_samples
-from hardsight.writing import replacing
 
 server = pytest.importorskip("moto.server", reason="moto's S3 server is not installed")
 N, D, C = 500, 8, 4
@@ -51,7 +51,7 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def place_cache_clear() -> None:
-    from hardsight import places
+    from hardsight.files import places
 
     places._remote.cache_clear()  # it remembers the endpoint of an earlier test
 
@@ -175,7 +175,7 @@ def test_a_store_with_directories_renames_at_the_end(tmp_path: Path) -> None:
 
 def test_a_cluster_reads_and_writes_the_store(bucket: Any, files: Path, endpoint: str) -> None:
     distributed = pytest.importorskip("distributed", reason="the cluster extra is not installed")
-    from hardsight.cluster import score_on_cluster
+    from hardsight.scoring.cluster import score_on_cluster
 
     upload(bucket, files)
     job = Job(Snapshot.load("s3://bucket/samples.parquet", head="s3://bucket/head.safetensors"))

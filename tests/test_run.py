@@ -9,8 +9,8 @@ import pytest
 
 import hardsight
 from hardsight import RunError
-from hardsight.run import Run, sha256
-from hardsight.writing import replacing, write_json
+from hardsight.files.run import Run, sha256
+from hardsight.files.writing import replacing, write_json
 
 ARGUMENTS = {"seed": 1, "scores": ("avh", "loss"), "path": None}
 INPUTS = {"data": "abc"}
@@ -57,7 +57,7 @@ def test_other_arguments_are_refused_and_named(tmp_path: Path) -> None:
 
 def test_another_version_may_not_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(tmp_path / "run")
-    monkeypatch.setattr("hardsight.run.VERSION", "99.0")
+    monkeypatch.setattr("hardsight.files.run.VERSION", "99.0")
     with pytest.raises(RunError, match="other versions: hardsight was .* and is '99.0'"):
         begin(tmp_path / "run")
 

@@ -396,7 +396,7 @@ def test_threads_do_not_change_the_scores(monkeypatch: pytest.MonkeyPatch) -> No
     features, weight, labels = random_input(6000, 32, 100, 9, np.float32)
     results = []
     for threads in (1, 2, 8):
-        monkeypatch.setattr("hardsight.scores.blocks.num_threads", lambda threads=threads: threads)
+        monkeypatch.setattr("hardsight.threads.num_threads", lambda threads=threads: threads)
         with threadpool_limits(threads):
             table = score(features, weight, labels)
             results.append((hardsight.avh(features, weight, labels), {name: table.column(name).to_numpy() for name in ROW}))

@@ -240,7 +240,7 @@ def test_a_file_larger_than_a_batch_is_never_read_whole(tmp_path: Path, monkeypa
     Snapshot(FEATURES, WEIGHT, LABELS).save(tmp_path / "s.npz")
     monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 200)
     largest = 0
-    read = hardsight.reading.RowsOnDisk.__getitem__
+    read = hardsight.files.npy.RowsOnDisk.__getitem__
 
     def watched(self: Any, rows: slice) -> np.ndarray:
         nonlocal largest
@@ -248,6 +248,6 @@ def test_a_file_larger_than_a_batch_is_never_read_whole(tmp_path: Path, monkeypa
         largest = max(largest, len(part)) if self.name.endswith("features") else largest
         return part
 
-    monkeypatch.setattr("hardsight.reading.RowsOnDisk.__getitem__", watched)
+    monkeypatch.setattr("hardsight.files.npy.RowsOnDisk.__getitem__", watched)
     same(score(tmp_path / "s.npz"), WHOLE)
     assert largest == 5

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hardsight import FileError, Head, InputError, Snapshot
-from hardsight.heads_on_disk import save_head
+from hardsight.files.heads import save_head
 from hardsight.snapshot import write_samples
 
 RNG = np.random.default_rng(0)

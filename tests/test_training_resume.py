@@ -236,7 +236,7 @@ def same_within(one: Path, two: Path, tolerance: float) -> None:
         for a, b in zip(expected, found, strict=True):
             for name in ("own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "loss"):
                 assert a[name] == pytest.approx(b[name], abs=tolerance), (path.name, a["id"], name)
-    from hardsight.heads_on_disk import load_head
+    from hardsight.files.heads import load_head
 
     assert np.abs(load_head(one / "head.safetensors")[0].weight - load_head(two / "head.safetensors")[0].weight).max() < tolerance
 

@@ -12,7 +12,7 @@ from hardsight.version import VERSION as __version__
 
 _HOME = {
     "Correlations": "hardsight.agreement",
-    "Dynamics": "hardsight.training.dynamics",
+    "Dynamics": "hardsight.dynamics.tracker",
     "Head": "hardsight.head",
     "HardsightError": "hardsight.errors",
     "InputError": "hardsight.errors",
@@ -64,6 +64,7 @@ __all__ = sorted(["__version__", *_HOME])
 
 if TYPE_CHECKING:
     from hardsight.agreement import Correlations, correlate
+    from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
     from hardsight.extraction import extract
     from hardsight.geometry import angles
@@ -105,7 +106,6 @@ if TYPE_CHECKING:
     from hardsight.scoring import score
     from hardsight.snapshot import Snapshot
     from hardsight.table import hardest
-    from hardsight.training.dynamics import Dynamics
 
 
 def __getattr__(name: str) -> Any:

@@ -18,14 +18,14 @@ import pyarrow as pa
 from hardsight.checks import check_count
 from hardsight.data.degradation import Degradation, degrade, degraded_id, parse_degradations
 from hardsight.errors import FileError, InputError, require
+from hardsight.files.heads import save_head
+from hardsight.files.places import place_on_disk
+from hardsight.files.run import Run
+from hardsight.files.writing import replacing, why, write_json
 from hardsight.head import Head
-from hardsight.heads_on_disk import save_head
-from hardsight.places import place_on_disk
-from hardsight.run import Run
-from hardsight.scoring import score
+from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot, write_samples
 from hardsight.table import Summary, hardest, read_scores, write_table
-from hardsight.writing import replacing, why, write_json
 
 if TYPE_CHECKING:
     from hardsight.agreement import Correlations

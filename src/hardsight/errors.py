@@ -47,3 +47,8 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtra(f"{purpose} needs {module}: pip install 'hardsight[{extra}]'") from error
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, short enough for a message of ours."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -16,16 +16,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.checks import as_array, as_matrix, check_ids, check_labels, check_same_space, check_some_columns, is_text, to_numpy
+from hardsight.checks import (
+    as_array,
+    as_matrix,
+    check_ids,
+    check_labels,
+    check_same_space,
+    check_some_columns,
+    is_list_column,
+    is_text,
+    list_matrix,
+    to_numpy,
+)
 from hardsight.errors import FileError, InputError
+from hardsight.files.class_names import check_class_names
+from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
+from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
+from hardsight.files.places import Place, place
+from hardsight.files.samples import Batch, SampleFiles
+from hardsight.files.writing import replacing
 from hardsight.head import Head, as_head
-from hardsight.heads_on_disk import ARRAYS, head_from_arrays, load_head
-from hardsight.list_columns import is_list_column, list_matrix
-from hardsight.names import check_class_names
-from hardsight.places import Place, place
-from hardsight.reading import RowsOnDisk, batches_of, open_npy, open_npz
-from hardsight.samples import Batch, SampleFiles
-from hardsight.writing import replacing
+from hardsight.threads import blocks
 
 BATCH_BYTES = 32 * 2**20  # of features at a time, when they come from files
 EVIDENCE = ("features", "logits", "probs")
@@ -64,11 +75,11 @@ class ArraySource:
         self.id_type = pa.string() if self.ids is not None and self.ids.dtype == object else pa.int64()
 
     def pieces(self, rows: int) -> list[range]:
-        return [range(part.start, part.stop) for part in batches_of(self.num_samples, rows)]
+        return [range(part.start, part.stop) for part in blocks(self.num_samples, rows)]
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         labels = self._checked_labels(num_classes)
-        for part in batches_of(stop - start, rows):
+        for part in blocks(stop - start, rows):
             cut = slice(start + part.start, start + part.stop)
             ids = np.arange(cut.start, cut.stop) if self.ids is None else self.ids[cut]
             missing = None if self.missing is None else self.missing[cut]

@@ -19,11 +19,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
-from hardsight.errors import FileError, InputError
-from hardsight.places import Place, place, readable
-from hardsight.reading import first_line
+from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.places import Place, place, readable
+from hardsight.files.writing import replacing
 from hardsight.scores import SCORES
-from hardsight.writing import replacing
 
 FORMATS = (".parquet", ".csv", ".json")
 FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet would run

@@ -26,11 +26,11 @@ from hardsight.adapt.objective import self_training_loss
 from hardsight.adapt.selection import REGULARISED, PseudoLabels, select_pseudo_labels
 from hardsight.adapt.settings import Settings
 from hardsight.errors import TrainingError
+from hardsight.files.writing import write_json
 from hardsight.table import write_table
 from hardsight.training.augmentation import Augmentation, parse_augmentation, sample_keys
 from hardsight.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, save_checkpoint
 from hardsight.training.inputs import Inputs
-from hardsight.writing import write_json
 
 FORWARD = 512  # samples at a time where nothing is learned
 CHECKPOINT_SECONDS = 5.0  # no checkpoint is written sooner after the one before: a round on features takes half a second

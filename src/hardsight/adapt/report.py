@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight import results_page as rp
 from hardsight.adapt.settings import SOURCE_ONLY
 from hardsight.adapt.tables import ALL, Results, accuracy_table, difference_table, rounds_table, selection_table
 from hardsight.data import BrokenImage, ImageData
+from hardsight.domains import results_page as rp
+from hardsight.files.run import Run
+from hardsight.files.writing import replacing
 from hardsight.plots.adaptation import accuracy_per_round, thumbnails
-from hardsight.run import Run
 from hardsight.table import write_table
-from hardsight.writing import replacing
 
 SHOWN = 18  # thumbnails
 MANY = 20  # classes: more do not fit beside each other

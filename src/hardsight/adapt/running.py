@@ -12,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.adapt.domains import (
+from hardsight.adapt.settings import RECIPES, SOURCE_ONLY, Portions, Settings, read_methods, read_seeds
+from hardsight.adapt.tables import Results
+from hardsight.data import ImageData, open_data
+from hardsight.domains.opening import (
     Data,
     Features,
     domain_names,
@@ -22,9 +25,6 @@ from hardsight.adapt.domains import (
     only,
     open_domain,
 )
-from hardsight.adapt.settings import RECIPES, SOURCE_ONLY, Portions, Settings, read_methods, read_seeds
-from hardsight.adapt.tables import Results
-from hardsight.data import ImageData, open_data
 from hardsight.errors import InputError, require
 
 require("torch", extra="torch", purpose="hardsight.adapt.run")
@@ -36,16 +36,16 @@ from safetensors.torch import load_file
 from hardsight.adapt.learner import Learner
 from hardsight.adapt.loop import SelfTraining, finish, finished
 from hardsight.adapt.report import write_report
-from hardsight.adapt.standard import Standard, standards
-from hardsight.heads_on_disk import save_head
+from hardsight.domains.scaling import Standard, standards
+from hardsight.files.heads import save_head
+from hardsight.files.run import Run
+from hardsight.files.writing import write_json
 from hardsight.models.network import Network, torch_device
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
-from hardsight.run import Run
-from hardsight.scores.blocks import num_threads
+from hardsight.threads import num_threads
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
-from hardsight.writing import write_json
 
 FOUND_BY = 16  # samples the last layer is found with
 

@@ -29,9 +29,8 @@ from hardsight.checks import as_matrix, check_same_space, to_numpy
 from hardsight.errors import InputError
 from hardsight.geometry import angles
 from hardsight.head import Head, as_head
-from hardsight.reading import batches_of
 from hardsight.scores import SCORES
-from hardsight.scores.blocks import blocks, share, take
+from hardsight.threads import blocks, share, take
 
 METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold")  # and cbst+NAME
 SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions
@@ -200,7 +199,7 @@ class _Asked:
         if head.kind == "gaussian":
             raise InputError("a gaussian head has means, not class vectors: it has no angles.")
         left = np.empty((self.n, self.c))
-        for rows in batches_of(self.n, max(1, _BLOCK // features.shape[1])):
+        for rows in blocks(self.n, max(1, _BLOCK // features.shape[1])):
             left[rows] = np.pi - to_numpy(angles(features[rows], head.weight))
         directed = np.isfinite(left).all(1) & (left.sum(1) > 0)
         self.finite &= directed

@@ -10,9 +10,9 @@ import numpy as np
 
 from hardsight.adapt.selection import GroupBy, check_method
 from hardsight.adapt.thresholds import Rule
+from hardsight.domains.scaling import Standardize
 from hardsight.errors import InputError
 
-Standardize = Literal["domain", "source", "none"]
 Schedule = Literal["constant", "cosine"]
 Optimizer = Literal["sgd", "adamw"]
 SOURCE_ONLY = "source"  # the method that does nothing

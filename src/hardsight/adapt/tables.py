@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.adapt.comparison import paired_difference
 from hardsight.adapt.settings import SOURCE_ONLY
+from hardsight.domains.comparison import paired_difference
 
 STATISTICS = (
     "selected",

@@ -15,11 +15,11 @@ from hardsight.agreement.disagreement import Disagreement, disagreement
 from hardsight.agreement.granularity import coarse_model, coarse_people, read_superclasses, within_groups
 from hardsight.agreement.hypotheses import hypotheses
 from hardsight.agreement.models import DEFAULT_SCORES, Model, checked, open_models
-from hardsight.agreement.people import read_people
 from hardsight.agreement.predictions import ensemble, with_passes
 from hardsight.agreement.targets import Target, column_targets, human_targets
 from hardsight.agreement.unseen import open_set
 from hardsight.errors import InputError
+from hardsight.files.human import read_people
 from hardsight.stats.answers import Ceiling
 from hardsight.stats.coefficients import holm
 

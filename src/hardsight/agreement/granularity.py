@@ -18,10 +18,10 @@ from scipy.special import softmax
 
 from hardsight.agreement.comparing import Agreement, Row
 from hardsight.agreement.models import Model
-from hardsight.agreement.people import People
 from hardsight.checks import to_numpy
-from hardsight.data.sheets import read_columns
 from hardsight.errors import InputError
+from hardsight.files.columns import read_columns
+from hardsight.files.human import People
 from hardsight.geometry import angles
 from hardsight.stats.coefficients import spearman
 

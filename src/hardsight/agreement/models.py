@@ -15,14 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_ids, to_numpy
-from hardsight.data.sheets import read_columns
-from hardsight.errors import FileError, InputError
-from hardsight.reading import first_line
-from hardsight.samples import LIST_COLUMNS
+from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.columns import read_columns
+from hardsight.files.dynamics import moments, read_moment, rows_named
+from hardsight.files.samples import LIST_COLUMNS
 from hardsight.scores import SCORES, norm_in_class
-from hardsight.scoring import score
+from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
-from hardsight.stories import moments, read_moment, rows_named
 from hardsight.table import read_scores
 
 DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")

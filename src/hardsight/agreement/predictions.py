@@ -13,7 +13,7 @@ from scipy.special import softmax
 from hardsight.agreement.models import Model
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.reading import open_npy
+from hardsight.files.npy import open_npy
 from hardsight.scores.registry import probs_to_logits
 from hardsight.snapshot import Snapshot
 from hardsight.stats.uncertainty import pass_scores

@@ -15,9 +15,9 @@ from hardsight.agreement.calibrated import Calibration
 from hardsight.agreement.comparing import Agreement, Row
 from hardsight.agreement.correlations import Correlations
 from hardsight.agreement.disagreement import MODEL_HARD, PEOPLE_HARD, Disagreement
-from hardsight.run import Run
+from hardsight.files.run import Run
+from hardsight.files.writing import replacing, write_json
 from hardsight.table import write_table
-from hardsight.writing import replacing, write_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

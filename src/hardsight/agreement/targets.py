@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hardsight.agreement.models import Model
-from hardsight.agreement.people import People, match, match_bases
 from hardsight.errors import InputError
+from hardsight.files.human import People, match, match_bases
 from hardsight.stats.answers import Measure, answer_entropy, selection_frequency
 
 HARD_LEVEL = {"contrast": "low", "brightness": "low", "sharpness": "low", "noise": "high", "blur": "high"}

@@ -10,7 +10,7 @@ from hardsight.agreement.comparing import Row, turned
 from hardsight.agreement.models import Model
 from hardsight.errors import InputError
 from hardsight.scores import SCORES
-from hardsight.scoring import score
+from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
 from hardsight.stats.open_set import auroc
 

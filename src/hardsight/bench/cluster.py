@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from hardsight.bench.timing import Measurement, compared
-from hardsight.cluster import score_on_cluster
 from hardsight.errors import require
+from hardsight.files.heads import save_head
+from hardsight.files.run import Run
 from hardsight.head import Head
-from hardsight.heads_on_disk import save_head
-from hardsight.run import Run
-from hardsight.scoring import Job
+from hardsight.scoring.cluster import score_on_cluster
+from hardsight.scoring.job import Job
 from hardsight.snapshot import Snapshot, write_samples
 from hardsight.table import TableWriter
 

@@ -25,7 +25,7 @@ from hardsight.data import ImageData, open_data
 from hardsight.errors import require
 from hardsight.extraction import extract
 from hardsight.models import Model, Preprocessing, open_model
-from hardsight.scores.blocks import num_threads
+from hardsight.threads import num_threads
 
 BATCH = 32
 PHOTOS, SMALL = 192, 2000  # images

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hardsight.scores.blocks import num_threads
+from hardsight.files.writing import write_json
+from hardsight.threads import num_threads
 from hardsight.version import VERSION
-from hardsight.writing import write_json
 
 REST = 0.25  # seconds before each turn: the threads of a product keep their cores spinning for over a tenth of a second
 TURN = 0.1  # seconds that short work may fill with repeats: the first after a rest finds cold caches and sleeping threads
@@ -41,7 +41,7 @@ def compared(
     All take turns in each round, and a ratio is the median of the rounds' own: a machine whose speed wavers from one
     minute to the next changes both sides of it alike.
     """
-    from hardsight.cli.words import progress_bar
+    from hardsight.screen import progress_bar
 
     times: dict[str, list[float]] = {name: [] for name in work}
     with progress_bar(case) as progress:
@@ -88,7 +88,7 @@ def extra_memory(function: Callable[[], object]) -> float | None:
 
 def report(measurements: list[Measurement], json: Path | None) -> None:
     """A table on the screen, and JSON for machines."""
-    from hardsight.cli.words import number, print_table
+    from hardsight.screen import number, print_table
 
     verdict = {True: "yes", False: "NO", None: ""}
     rows = [

@@ -79,7 +79,7 @@ def main() -> None:
 
 def _end(message: str, code: int) -> NoReturn:
     """Say why on standard error and end; output that cannot be written any more is dropped."""
-    from hardsight.cli.words import printable
+    from hardsight.screen import printable
 
     with suppress(OSError):
         print(f"hardsight: {printable(message)}", file=sys.stderr, flush=True)

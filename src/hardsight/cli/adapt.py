@@ -66,8 +66,8 @@ def adapt(
         hardsight adapt pacs.npz:photo pacs.npz:sketch --methods source,cbst,crst,cbst+avh --seeds 5 -o run
         hardsight adapt mnist.npz usps.npz --model lenet --method cbst+avh -o run
     """
-    from hardsight.cli.words import printable, progress_bar
     from hardsight.errors import require
+    from hardsight.screen import printable, progress_bar
 
     require("torch", extra="torch", purpose="hardsight adapt")
     from hardsight.adapt.running import run
@@ -120,7 +120,7 @@ def adapt(
 def _show(accuracy: object, differences: object, selection: object) -> None:
     from typing import Any
 
-    from hardsight.cli.words import number, print_table
+    from hardsight.screen import number, print_table
 
     tables: Any = (accuracy, differences, selection)
     rows, compared, selected = (table.to_pylist() for table in tables)

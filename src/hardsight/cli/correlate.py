@@ -55,10 +55,10 @@ def correlate(
     """
     from hardsight.agreement import correlate as run_correlate
     from hardsight.agreement.reporting import save
-    from hardsight.cli.words import printable, progress_bar
     from hardsight.errors import InputError
-    from hardsight.names import read_class_names
-    from hardsight.run import Run, sha256
+    from hardsight.files.class_names import read_class_names
+    from hardsight.files.run import Run, sha256
+    from hardsight.screen import printable, progress_bar
 
     if human is None and against is None:
         raise InputError("give --human FILE with what people said, or --against COLUMN with a number to compare with.")
@@ -166,7 +166,7 @@ def _show(found: Correlations, beside: Beside, top: int) -> None:
 
 
 def _show_singles(found: Correlations, one: Any) -> None:
-    from hardsight.cli.words import number, print_table, printable
+    from hardsight.screen import number, print_table, printable
     from hardsight.stats.answers import Ceiling
 
     print(f"{printable(one.model)} against {one.target.words}: n = {one.n}, hard where {one.target.hard}"
@@ -210,7 +210,7 @@ def _show_singles(found: Correlations, one: Any) -> None:
 
 
 def _show_pairs(found: Correlations, one: Any) -> None:
-    from hardsight.cli.words import print_table
+    from hardsight.screen import print_table
 
     rows = [row for row in found.pairs().to_pylist() if row["model"] == one.model and row["target"] == one.target.key]
     lead = "avh" if "avh" in one.scores else next(iter(one.scores))
@@ -242,7 +242,7 @@ def _show_pairs(found: Correlations, one: Any) -> None:
 
 
 def _show_verdicts(found: Correlations) -> None:
-    from hardsight.cli.words import print_table
+    from hardsight.screen import print_table
 
     targets = {one.target.key: one.target.words for one in found.main}
     rows = []
@@ -255,7 +255,7 @@ def _show_verdicts(found: Correlations) -> None:
 
 
 def _show_models(found: Correlations) -> None:
-    from hardsight.cli.words import number, print_table
+    from hardsight.screen import number, print_table
 
     rows = found.models().to_pylist()
     if len({row["model"] for row in rows}) > 1:
@@ -287,7 +287,7 @@ def _with_interval(row: dict[str, Any] | None) -> str:
 
 
 def _show_beside(found: Correlations, beside: Beside) -> None:
-    from hardsight.cli.words import number, print_table
+    from hardsight.screen import number, print_table
 
     for one in beside.calibrations:
         print(

@@ -20,8 +20,9 @@ def demo(
     Example:
         hardsight demo -o hardsight-demo
     """
-    from hardsight.cli.words import print_summary, print_table, progress_bar
+    from hardsight.cli.summary import print_summary
     from hardsight.demo import NAMES, against_degradation, before_and_after, run_demo
+    from hardsight.screen import print_table, progress_bar
 
     with progress_bar("training") as progress:
         summary = run_demo(output, seed=seed, progress=progress)

@@ -27,8 +27,8 @@ def dynamics(
     Example:
         hardsight dynamics run --human cifar10h_counts.npy
     """
-    from hardsight.cli.words import printable, progress_bar
-    from hardsight.training.describing import describe_dynamics
+    from hardsight.dynamics.describing import describe_dynamics
+    from hardsight.screen import printable, progress_bar
 
     with progress_bar("reading dynamics") as progress:
         said = describe_dynamics(run, by=by, human=human, split=split, figures=output, progress=progress)

@@ -44,8 +44,8 @@ def explore(
         hardsight explore hardsight-demo
         hardsight explore before after --port 8400 --no-browser
     """
-    from hardsight.cli.words import progress_bar
     from hardsight.explorer.starting import start
+    from hardsight.screen import progress_bar
 
     with progress_bar("scoring") as progress:
         started = start(

@@ -46,9 +46,9 @@ def extract(
         hardsight extract timm:resnet18 photos/ --weights resnet18.safetensors -o run
         hardsight score run
     """
-    from hardsight.cli.words import printable, progress_bar
     from hardsight.errors import InputError
-    from hardsight.extraction import extract as run
+    from hardsight.extraction.extracting import extract as run
+    from hardsight.screen import printable, progress_bar
 
     fields = {"resize": resize, "crop_pct": crop_pct, "interpolation": interpolation, "channels": channels}
     changes: dict[str, object] = {name: value for name, value in fields.items() if value is not None}

@@ -44,8 +44,8 @@ def generalize(
         hardsight generalize pacs.npz --losses softmax,avh,cosface,lgm,drm --seeds 3 -o run
         hardsight generalize PACS/ --model cnn10 --loss avh --scales 5,10,20 -o run
     """
-    from hardsight.cli.words import print_table, printable, progress_bar
     from hardsight.errors import InputError, require
+    from hardsight.screen import print_table, printable, progress_bar
 
     require("torch", extra="torch", purpose="hardsight generalize")
     from hardsight.generalize.running import run

@@ -26,8 +26,8 @@ def report(
     Example:
         hardsight report hardsight-demo -o digits.html
     """
-    from hardsight.cli.words import printable, progress_bar
     from hardsight.explorer.report import report as write_report
+    from hardsight.screen import printable, progress_bar
 
     with progress_bar("scoring") as progress:
         path = write_report(run, output, images=images, class_names=class_names, human=human, split=split, progress=progress)

@@ -39,11 +39,12 @@ def score(
     Example:
         hardsight score cifar10-test.npz -o scores.parquet --top 20 --by angular_gap
     """
-    from hardsight.cli.words import print_summary, progress_bar
+    from hardsight.cli.summary import print_summary
     from hardsight.errors import InputError
-    from hardsight.names import read_class_names
-    from hardsight.places import place, same_place
-    from hardsight.scoring import CROSS_VALIDATED, Job
+    from hardsight.files.class_names import read_class_names
+    from hardsight.files.places import place, same_place
+    from hardsight.scoring.job import CROSS_VALIDATED, Job
+    from hardsight.screen import progress_bar
     from hardsight.snapshot import Snapshot
     from hardsight.table import Summary, TableWriter, check_format
 
@@ -73,7 +74,7 @@ def score(
 
     with progress_bar("scoring") as progress:
         if cluster is not None:
-            from hardsight.cluster import TLS, score_on_cluster
+            from hardsight.scoring.cluster import TLS, score_on_cluster
 
             if to is None:
                 raise InputError("--cluster writes its parts beside the output: give -o.")

@@ -65,12 +65,12 @@ def train(
         hardsight train mnist.npz --model mnist_cnn --loss lgm --epochs 5 -o run
         torchrun --standalone --nproc-per-node 2 -m hardsight train mnist.npz --model mnist_cnn -o run
     """
-    from hardsight.cli.words import printable, progress_bar
     from hardsight.errors import InputError, require
+    from hardsight.screen import printable, progress_bar
 
     require("torch", extra="torch", purpose="hardsight train")
+    from hardsight.dynamics.describing import describe_dynamics
     from hardsight.training import processes
-    from hardsight.training.describing import describe_dynamics
     from hardsight.training.running import run
     from hardsight.training.settings import read_options
 

@@ -14,10 +14,11 @@ from PIL import Image
 
 from hardsight.data.dataset import ImageData
 from hardsight.data.decoding import BrokenImage, decode
-from hardsight.data.files import hash_lines, is_image_name, printable
+from hardsight.data.files import hash_lines, is_image_name
 from hardsight.data.labels import split_name
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError
+from hardsight.files.places import utf8_name
 
 
 @dataclass(frozen=True)
@@ -98,16 +99,16 @@ def _index(path: Path) -> dict[str, Member]:
                 if not is_image_name(name) or re.search(r"(^|/)\.(?!\./)", name):  # hidden folders are left out, as on disk
                     continue
                 if name.startswith("/") or ".." in name.split("/"):
-                    raise InputError(f"{path}: names inside must be relative, without `..`, got {printable(info.name)!r}.")
+                    raise InputError(f"{path}: names inside must be relative, without `..`, got {utf8_name(info.name)!r}.")
                 if info.islnk() or info.issym():
                     raise InputError(
-                        f"{path}: links inside a tar are not followed, and {printable(info.name)!r} is one. "
+                        f"{path}: links inside a tar are not followed, and {utf8_name(info.name)!r} is one. "
                         "Make it anew with tar --dereference --hard-dereference."
                     )
                 if info.isreg() and not info.issparse():
                     if info.offset_data + info.size > end:
-                        raise FileError(f"{path}: the archive ends inside {printable(info.name)!r}; it is truncated.")
-                    found[name] = Member(printable(name), info.offset_data, info.size, info.mtime)
+                        raise FileError(f"{path}: the archive ends inside {utf8_name(info.name)!r}; it is truncated.")
+                    found[name] = Member(utf8_name(name), info.offset_data, info.size, info.mtime)
     except tarfile.TarError as error:
         hint = " Compressed archives cannot be read in place: decompress it to a plain .tar first."
         packed = path.name.lower().endswith((".gz", ".tgz", ".bz2", ".xz", ".zst"))

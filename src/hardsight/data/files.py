@@ -14,26 +14,13 @@ from PIL import Image
 
 from hardsight.data.decoding import SUFFIXES, BrokenImage, decode
 from hardsight.errors import InputError
+from hardsight.files.places import utf8_name
 
 
 def is_image_name(name: str) -> bool:
     """Whether the name says image and is not hidden (`.name`, as some systems leave beside each file)."""
     file = name.rpartition("/")[2]
     return not file.startswith(".") and os.path.splitext(file)[1].lower() in SUFFIXES
-
-
-def printable(name: str) -> str:
-    r"""A file name as text that any file can hold: bytes that are not UTF-8 are spelled out.
-
-    Example:
-        >>> printable("caf\udce9.png")
-        'caf\\xe9.png'
-    """
-    try:
-        name.encode()
-        return name
-    except UnicodeEncodeError:
-        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def path_below(root: str, text: str, where: str) -> str:
@@ -64,7 +51,7 @@ def path_below(root: str, text: str, where: str) -> str:
 
 def _refused(where: str, text: str, why: str) -> InputError:
     return InputError(
-        f"{where}: a path must name a file below the folder of the file that lists it, got {printable(text)!r} ({why}). "
+        f"{where}: a path must name a file below the folder of the file that lists it, got {utf8_name(text)!r} ({why}). "
         "Write it relative to that folder, or move the listing to a folder above the images."
     )
 
@@ -87,7 +74,7 @@ class ImageFiles:
         return ImageFiles(self.root, [self.paths[row] for row in rows])
 
     def image(self, row: int) -> Image.Image:
-        path, name = os.path.join(self.root, self.paths[row]), printable(self.paths[row])
+        path, name = os.path.join(self.root, self.paths[row]), utf8_name(self.paths[row])
         real = os.path.realpath(path)
         if os.path.commonpath([self.root, real]) != self.root:
             raise BrokenImage("outside_root", name)

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 from hardsight.data.dataset import ImageData
-from hardsight.data.files import ImageFiles, is_image_name, printable
+from hardsight.data.files import ImageFiles, is_image_name
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError
+from hardsight.files.places import utf8_name
 
 
 def read_folder(root: Path, level: int | None = None) -> ImageData:
@@ -20,7 +21,7 @@ def read_folder(root: Path, level: int | None = None) -> ImageData:
             f"It holds: {_holds(root)}."
         )
     layout = read_layout(paths, level)
-    names = [printable(path) for path in paths]
+    names = [utf8_name(path) for path in paths]
     return ImageData(
         kind="folder",
         ids=names,
@@ -43,7 +44,7 @@ def _walk(root: str) -> list[str]:
         try:
             entries = list(os.scandir(os.path.join(root, folder)))
         except OSError as error:
-            raise FileError(f"{printable(os.path.join(root, folder))}: cannot be listed ({error.strerror}).") from error
+            raise FileError(f"{utf8_name(os.path.join(root, folder))}: cannot be listed ({error.strerror}).") from error
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_dir(follow_symlinks=False):
@@ -61,11 +62,11 @@ def _check_link(link: str, root: str) -> None:
     target = os.path.realpath(link)
     if os.path.commonpath([root, target]) != root:
         raise InputError(
-            f"{printable(link)}: links may not lead out of the data folder, this one leads to {printable(target)}. "
+            f"{utf8_name(link)}: links may not lead out of the data folder, this one leads to {utf8_name(target)}. "
             "Copy or mount the images inside, or pass the folder it leads to."
         )
 
 
 def _holds(root: Path) -> str:
-    names = sorted(printable(name) for name in os.listdir(root))
+    names = sorted(utf8_name(name) for name in os.listdir(root))
     return (", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")) or "nothing"

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hardsight.data.files import printable
 from hardsight.data.labels import class_index, order_note, split_name
 from hardsight.errors import InputError
+from hardsight.files.places import utf8_name
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def read_layout(paths: Sequence[str], level: int | None = None) -> Layout:
 
 def places_of(folders: Iterable[str], level: int | None = None) -> dict[str, Place]:
     """The meaning of each folder, by the rules of this module."""
-    places = {folder: Place(tuple(printable(folder).split("/")) if folder else ()) for folder in folders}
+    places = {folder: Place(tuple(utf8_name(folder).split("/")) if folder else ()) for folder in folders}
     if level is not None:
         return {folder: replace(place, label=_at(place.rest, level)) for folder, place in places.items()}
     places = _look_through(places)

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from hardsight.data.dataset import ImageData
-from hardsight.data.files import ImageFiles, is_image_name, path_below, printable
+from hardsight.data.files import ImageFiles, is_image_name, path_below
 from hardsight.data.labels import names_by_label, read_labels, split_name
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError
+from hardsight.files.places import utf8_name
 
 LIST_NAME = "image_list.txt"
 
@@ -58,7 +59,7 @@ def read_lists(folder: Path, lists: Sequence[Path], level: int | None = None) ->
         lines += below
         origin += [name] * len(below)
     splits = [split_name(name) for name in origin]
-    columns = {"domain": [printable(name) for name in origin]} if None in splits else {"split": splits}
+    columns = {"domain": [utf8_name(name) for name in origin]} if None in splits else {"split": splits}
     return _from_lines(folder, lines, columns, level, parts)
 
 
@@ -86,14 +87,14 @@ def _split_line(line: str, where: str) -> tuple[str, str | None]:
         return pair[1], pair[2]
     if is_image_name(line):
         return line, None
-    raise InputError(f"{where}: expected `path label` or the path of an image, got {printable(line)!r}.")
+    raise InputError(f"{where}: expected `path label` or the path of an image, got {utf8_name(line)!r}.")
 
 
 def _from_lines(
     root: Path, lines: list[Line], columns: dict[str, list[Any]], level: int | None, parts: Sequence[slice] = ()
 ) -> ImageData:
     paths = [line.path for line in lines]
-    names = [printable(path) for path in paths]
+    names = [utf8_name(path) for path in paths]
     data = ImageData(
         kind="list",
         ids=names,

@@ -17,13 +17,15 @@ from hardsight.data.arrays import read_npy, read_npz
 from hardsight.data.cifar import cifar_batches, read_cifar
 from hardsight.data.dataset import ImageData
 from hardsight.data.digits import read_digits
-from hardsight.data.files import is_image_name, printable
+from hardsight.data.files import is_image_name
 from hardsight.data.folders import read_folder
 from hardsight.data.idx import idx_files, is_idx, read_idx
 from hardsight.data.labels import read_labels, split_name
 from hardsight.data.lists import lists_in, read_lines, read_list, read_lists
-from hardsight.data.sheets import read_columns, read_sheet
+from hardsight.data.sheets import read_sheet
 from hardsight.errors import FileError, InputError
+from hardsight.files.columns import read_columns
+from hardsight.files.places import utf8_name
 
 SHEETS = (".csv", ".tsv", ".parquet")
 LISTS = (".txt", ".lst", ".list")
@@ -113,7 +115,7 @@ def _existing(spec: str | Path) -> Path:
         raise InputError("data must be an existing folder or file, or `digits`, and the name given is empty.")
     path = Path(spec)
     if not os.path.exists(path):  # false, not an error, for names that no file can have
-        raise InputError(f"data must be an existing folder or file, or `digits`, got {printable(str(spec))!r}: there is none.")
+        raise InputError(f"data must be an existing folder or file, or `digits`, got {utf8_name(str(spec))!r}: there is none.")
     return path
 
 
@@ -202,7 +204,7 @@ def _labels_by_position(data: ImageData, file: Path) -> list[Any]:
     else:
         lines = [line.strip() for line in file.read_text("utf-8-sig", "surrogateescape").splitlines() if line.strip()]
         if any(re.search(r"\s", line) for line in lines):
-            return _joined(data, file, {printable(line.path): line.label for line in read_lines(file)})
+            return _joined(data, file, {utf8_name(line.path): line.label for line in read_lines(file)})
         values = list(lines)
     if len(values) != len(data):
         raise InputError(f"{file}: one label per row is needed, in the order of the data, {len(data)} here, got {len(values)}.")

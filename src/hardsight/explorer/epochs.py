@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, first_line
 from hardsight.explorer.keeping import Keeping
-from hardsight.reading import first_line
-from hardsight.stories import NUMBERS, moments, number_column, read_moment
+from hardsight.files.dynamics import NUMBERS, moments, number_column, read_moment
 
 KEPT = 200 * 2**20
 

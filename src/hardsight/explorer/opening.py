@@ -19,16 +19,15 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from hardsight.errors import FileError, HardsightError, InputError
+from hardsight.errors import FileError, HardsightError, InputError, first_line
 from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, replaced, signed, words
 from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.rounds import ABOUT, Rounds
-from hardsight.heads_on_disk import load_head
-from hardsight.names import read_class_names
-from hardsight.reading import first_line
-from hardsight.samples import LIST_COLUMNS, SampleFiles
+from hardsight.files.class_names import read_class_names
+from hardsight.files.heads import load_head
+from hardsight.files.samples import LIST_COLUMNS, SampleFiles
 from hardsight.scores import SCORES
-from hardsight.scoring import score
+from hardsight.scoring.job import score
 from hardsight.snapshot import ArraySource, Snapshot
 from hardsight.table import read_parquet, read_scores, write_table
 
@@ -311,7 +310,7 @@ def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
 
 def _add_human(sheet: Sheet, file: Path) -> None:
     """How often people chose the given class, from any file that `hardsight correlate --human` reads, matched by id."""
-    from hardsight.agreement.people import match_bases, read_people
+    from hardsight.files.human import match_bases, read_people
     from hardsight.stats.answers import selection_frequency
 
     people = read_people(file, sheet.class_names)

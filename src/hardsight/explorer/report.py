@@ -29,7 +29,7 @@ from hardsight.explorer.opening import Progress, Sheet, open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
 from hardsight.explorer.server import Page
-from hardsight.writing import replacing
+from hardsight.files.writing import replacing
 
 MOST_ROWS = 60_000  # of more, an even sample is drawn, with the hardest
 MOST_BYTES = 4_300_000  # of the data; the page itself is about 100 kB

@@ -17,11 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.errors import FileError, InputError
-from hardsight.locking import lock
-from hardsight.reading import first_line
+from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.locking import lock
+from hardsight.files.writing import replacing
 from hardsight.table import read_parquet
-from hardsight.writing import replacing
 
 MARKS = ("fine", "wrong label", "ambiguous", "drop")
 SCHEMA = pa.schema(

@@ -18,11 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.errors import FileError
+from hardsight.errors import FileError, first_line
 from hardsight.explorer.columns import Column, codes, numbers, replaced
 from hardsight.explorer.keeping import Keeping
-from hardsight.heads_on_disk import load_head
-from hardsight.reading import first_line
+from hardsight.files.heads import load_head
 
 FILE_NAME, SEED = re.compile(r"round=(\d+)\.parquet"), re.compile(r"seed=(\d+)")
 MEANS = ("avh", "avc", "confidence", "norm")

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight import results_page as rp
+from hardsight.domains import results_page as rp
+from hardsight.files.run import Run
+from hardsight.files.writing import replacing
 from hardsight.generalize.tables import AVERAGE, Results, accuracy_table, difference_table, epoch_table
 from hardsight.plots.generalization import accuracy_per_domain, accuracy_per_epoch
-from hardsight.run import Run
 from hardsight.table import write_table
-from hardsight.writing import replacing
 
 RULES = {
     "validation": "The epoch that counts is the best on held-out samples of the training domains: the unseen domain has no say.",

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.adapt.domains import Data, Features, domain_column, domain_names, labels_of, num_classes, open_domain
 from hardsight.adapt.settings import read_seeds
+from hardsight.domains.opening import Data, Features, domain_column, domain_names, labels_of, num_classes, open_domain
 from hardsight.errors import InputError, require
 from hardsight.generalize.settings import DRM, Selection, Settings, parts_of
 
@@ -23,18 +23,18 @@ require("torch", extra="torch", purpose="hardsight.generalize.run")
 # ruff: noqa: E402
 import torch
 
-from hardsight.adapt.standard import standards
+from hardsight.domains.scaling import standards
+from hardsight.files.run import Run
+from hardsight.files.writing import write_json
 from hardsight.generalize import tables
 from hardsight.generalize.loop import START, Fold, chosen_epoch, folded, train
 from hardsight.generalize.report import write_report
 from hardsight.generalize.student import Student
 from hardsight.models.network import torch_device
 from hardsight.models.trainable import Trainable, open_trainable
-from hardsight.run import Run
-from hardsight.scores.blocks import num_threads
+from hardsight.threads import num_threads
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
 from hardsight.training.objective import LOSSES, loss_name, options_of, with_defaults
-from hardsight.writing import write_json
 
 FOUND_BY = 16
 
@@ -88,7 +88,7 @@ def run(
     """Train on all domains but one and test on that one, for each domain, loss and seed.
 
     Args:
-        data: features with a domain column, or images in domain/class folders; see `hardsight.adapt.domains`.
+        data: features with a domain column, or images in domain/class folders; see `hardsight.domains.opening`.
         output: run directory; one that was interrupted goes on.
         losses: names with commas or in a list: softmax, avh, cosface, lgm, ...; `drm` and `drm+LOSS` have one head per
             training domain as well.
@@ -109,7 +109,7 @@ def run(
 
     Example:
         >>> import tempfile
-        >>> from hardsight.adapt.domains import Features
+        >>> from hardsight.domains.opening import Features
         >>> rng = np.random.default_rng(0)
         >>> labels = np.arange(90) % 3
         >>> features = Features(

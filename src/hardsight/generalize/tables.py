@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.adapt.comparison import paired_difference
+from hardsight.domains.comparison import paired_difference
 from hardsight.generalize.loop import chosen_epoch
 from hardsight.generalize.settings import Selection
 

@@ -12,7 +12,7 @@ from hardsight.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardsight.training.curves import Curves
+    from hardsight.dynamics.curves import Curves
 
 # Apart for colour-blind eyes (Okabe and Ito); yellow is left out, it cannot be seen on white.
 COLOURS = (
@@ -49,7 +49,7 @@ def curves_figure(
     """A panel per column, a line per group with its standard deviation as a band.
 
     Args:
-        curves: from `hardsight.training.curves.read_curves`.
+        curves: from `hardsight.dynamics.curves.read_curves`.
         columns: what to draw, left to right; four are drawn two by two. Accuracy has no band, as in the paper: each sample
             is right or wrong. More than six groups have none either: it would be one grey cloud.
         title: one line on top.

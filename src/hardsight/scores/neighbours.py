@@ -10,9 +10,9 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from hardsight.checks import check_count, to_numpy
-from hardsight.scores.blocks import num_threads
 from hardsight.scores.registry import AsDataset, dataset_score
 from hardsight.scores.sweep import Sweep
+from hardsight.threads import num_threads
 
 QUERIES, CANDIDATES = 512, 8192  # one block of similarities: 16 MB for each thread
 FIRST = 1024  # candidates that are sorted in full; afterwards only those nearer than the k-th so far are looked at

@@ -13,8 +13,8 @@ import numpy as np
 
 from hardsight.checks import is_tensor, namespace, to_numpy
 from hardsight.geometry import row_norms
-from hardsight.scores.blocks import like
 from hardsight.scores.needs import ANGLES, EVERYTHING, MOMENT, NEAREST, NOBIAS, NONFINITE_LOGIT, SOFTMAX, SQUARES, STATUSES
+from hardsight.threads import like
 
 FLOOR = -40.0  # logits this far below the best other one count for 4e-18: kept out of the slow denormal range
 

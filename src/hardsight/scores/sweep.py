@@ -21,9 +21,9 @@ from hardsight.checks import namespace, to_numpy
 from hardsight.errors import InputError
 from hardsight.geometry import cosines_to_angles, row_norms, safe_row_norms, sum_angles
 from hardsight.head import Head
-from hardsight.scores.blocks import blocks, like, num_workers, share, take
 from hardsight.scores.needs import ANGLES, EVERYTHING, NEAREST, NOBIAS, NONFINITE, NONFINITE_LOGIT, SOFTMAX, STATUSES, ZERO
 from hardsight.scores.running import absorb_angles, absorb_logits, empty_columns, start, store
+from hardsight.threads import blocks, like, num_workers, share, take
 
 BLOCK = 2**22  # numbers in one block of features, and in one tile of the product: 16 MB of float32 each
 SLICE = {"numpy": 2**18, "torch": 2**19}  # numbers worked on at a time after the product, to stay in cache

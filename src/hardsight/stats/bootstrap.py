@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.scores.blocks import num_threads
+from hardsight.threads import num_threads
 
 CHUNK = 20  # replicates from one random stream: results do not depend on the number of threads
 

@@ -22,12 +22,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-_HOME = {"Dynamics": "hardsight.training.dynamics", "run": "hardsight.training.running"}
+_HOME = {"Dynamics": "hardsight.dynamics.tracker", "run": "hardsight.training.running"}
 
 __all__ = ["Dynamics", "run"]
 
 if TYPE_CHECKING:
-    from hardsight.training.dynamics import Dynamics
+    from hardsight.dynamics.tracker import Dynamics
     from hardsight.training.running import run
 
 

@@ -14,7 +14,7 @@ from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id
 from hardsight.data.dataset import num_classes
 from hardsight.errors import FileError, InputError
-from hardsight.extraction import ahead
+from hardsight.extraction.extracting import ahead
 from hardsight.models.preprocessing import Preprocessing
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding

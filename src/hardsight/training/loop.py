@@ -18,17 +18,18 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 from torch import Tensor
 
+from hardsight.dynamics import gathering
+from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import FileError, InputError, RunError, TrainingError
-from hardsight.extraction import ERRORS
+from hardsight.extraction.extracting import ERRORS
+from hardsight.files.run import Run
 from hardsight.models.model import Model
 from hardsight.models.network import Network
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
-from hardsight.run import Run
 from hardsight.training import processes, results
 from hardsight.training.augmentation import sample_keys
 from hardsight.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, save_checkpoint
-from hardsight.training.dynamics import Dynamics
 from hardsight.training.inputs import Inputs
 from hardsight.training.schedule import rate_factor
 from hardsight.training.sets import Said, Sets
@@ -156,17 +157,17 @@ class Training:
     ) -> dict[str, float]:
         """One pass over the training samples in a new order; their dynamics come from the forward passes made anyway."""
         settings, train = self.settings, self.inputs["train"]
-        set_seed(_epoch_seed(settings.seed, epoch, processes.rank()))
+        set_seed(_epoch_seed(settings.seed, epoch, gathering.rank()))
         order = np.random.default_rng([settings.seed, epoch]).permutation(len(train))
         steps = self._steps_per_epoch
-        mine = [np.array_split(rows, processes.num_processes())[processes.rank()] for rows in np.array_split(order, steps)]
+        mine = [np.array_split(rows, gathering.num_processes())[gathering.rank()] for rows in np.array_split(order, steps)]
         model.train()
         trainee.objective.set_epoch(epoch - 1)
         sums, objective_sum = dict.fromkeys(SUMS, 0.0), 0.0
         for at, batch in enumerate(train.batches(mine)):
             for group in optimizer.param_groups:
                 group["lr"] = self._rate(self.done.step) * group["share"]
-            if len(batch.rows) == 0 and processes.num_processes() == 1:  # not one of its images could be read
+            if len(batch.rows) == 0 and gathering.num_processes() == 1:  # not one of its images could be read
                 self.done.step += 1
                 continue
             images = settings.augment(batch.inputs, keys[batch.rows], settings.seed, epoch)
@@ -244,8 +245,8 @@ class Training:
                 continue
             sums = dict.fromkeys(SUMS, 0.0)
             whole = np.array_split(np.arange(len(inputs)), max(1, -(-len(inputs) // self.settings.batch_size)))
-            for batch in inputs.batches([np.array_split(rows, processes.num_processes())[processes.rank()] for rows in whole]):
-                looked_at += len(batch.rows) * processes.num_processes()
+            for batch in inputs.batches([np.array_split(rows, gathering.num_processes())[gathering.rank()] for rows in whole]):
+                looked_at += len(batch.rows) * gathering.num_processes()
                 self._tell(min(looked_at, total), total, f"epoch {epoch}/{self.settings.epochs}  looking at {name}")
                 if len(batch.rows) == 0:
                     continue
@@ -262,15 +263,15 @@ class Training:
 
     def _write_dynamics(self, dynamics: Dynamics, epoch: int, step: int | None = None) -> None:
         def gather(table: Any) -> Any:
-            return processes.gathered_tables(table, self.accelerator.device)
+            return gathering.gathered_tables(table, self.accelerator.device)
 
-        dynamics.finish(epoch, step=step, gather=gather if processes.num_processes() > 1 else None)
+        dynamics.finish(epoch, step=step, gather=gather if gathering.num_processes() > 1 else None)
 
     def _all_broken(self) -> dict[str, list[str]]:
         """What no process could read, id by id."""
         here = {id: why for inputs in self.inputs.values() for id, why in inputs.broken.items()}
         rows = [{"id": id, "reason": reason, "message": message} for id, (reason, message) in here.items()]
-        tables = processes.gathered_tables(pa.Table.from_pylist(rows, ERRORS), self.accelerator.device)
+        tables = gathering.gathered_tables(pa.Table.from_pylist(rows, ERRORS), self.accelerator.device)
         found = [row for table in tables or [] for row in table.to_pylist()]
         return {**self.done.broken, **{row["id"]: [row["reason"], row["message"]] for row in found}}
 
@@ -314,7 +315,7 @@ class Training:
         for number, (name, rows) in enumerate(parts):
             self._tell(number, len(parts), "features of every sample")
             path = folder / f"part-{number:05d}.parquet"
-            if number % processes.num_processes() == processes.rank():
+            if number % gathering.num_processes() == gathering.rank():
                 results.write_part(path, name, self.inputs[name], rows, forward, self.settings.batch_size, head.num_features)
             written.append(path)
         self.accelerator.wait_for_everyone()

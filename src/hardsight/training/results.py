@@ -18,17 +18,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.extraction import ERRORS, PART_NUMBERS
+from hardsight.extraction.extracting import ERRORS, PART_NUMBERS
+from hardsight.files.heads import save_head
+from hardsight.files.run import Run
+from hardsight.files.writing import replacing, write_json
 from hardsight.head import Head
-from hardsight.heads_on_disk import save_head
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.run import Run
 from hardsight.snapshot import write_samples
 from hardsight.table import write_table
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import Inputs
 from hardsight.training.trainee import Trainee
-from hardsight.writing import replacing, write_json
 
 Forward = Callable[[np.ndarray], np.ndarray]  # (b, ...) inputs -> (b, d) features
 

@@ -26,11 +26,11 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState
 from accelerate.utils import set_seed
 
+from hardsight.files.heads import load_head
 from hardsight.head import Head
-from hardsight.heads_on_disk import load_head
 from hardsight.models.network import torch_device
 from hardsight.models.trainable import open_trainable
-from hardsight.scores.blocks import num_threads
+from hardsight.threads import num_threads
 from hardsight.training.augmentation import parse_augmentation
 from hardsight.training.loop import Report, Training
 from hardsight.training.objective import loss_name, with_defaults

@@ -12,9 +12,9 @@ import numpy as np
 
 from hardsight.data import ImageData, open_data, parse_degradations
 from hardsight.errors import FileError, InputError
+from hardsight.files.npy import open_npz
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
-from hardsight.reading import open_npz
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
 from hardsight.training.settings import Settings
 

@@ -11,11 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_ids, check_labels
-from hardsight.errors import FileError, InputError
-from hardsight.list_columns import list_matrix
-from hardsight.places import Place, Remote, readable
-from hardsight.reading import first_line
+from hardsight.checks import check_ids, check_labels, list_matrix
+from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.places import Place, Remote, readable
 
 LIST_COLUMNS = ("features", "logits", "probs")
 

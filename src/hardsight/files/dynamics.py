@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.errors import FileError, InputError
-from hardsight.reading import first_line
+from hardsight.errors import FileError, InputError, first_line
 from hardsight.scores.dynamics import Story
 from hardsight.scores.registry import Score
 

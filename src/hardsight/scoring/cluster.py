@@ -22,15 +22,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.errors import FileError, HardsightError, InputError, RunError, require
-from hardsight.places import Place, address, place, readable, remove_all
-from hardsight.reading import first_line
-from hardsight.samples import SampleFiles
-from hardsight.scoring import Job, Progress, SeenIds
+from hardsight.errors import FileError, HardsightError, InputError, RunError, first_line, require
+from hardsight.files.places import Place, address, place, readable, remove_all
+from hardsight.files.samples import SampleFiles
+from hardsight.files.writing import write_json
+from hardsight.scoring.job import Job, Progress, SeenIds
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, TableWriter, check_format, write_table
 from hardsight.version import VERSION
-from hardsight.writing import write_json
 
 RETRIES = 2  # of a part that fails; a part whose worker dies is retried by Dask
 CONNECT = 15.0  # seconds for the scheduler to answer

@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hardsight.errors import FileError
-from hardsight.places import Remote, place
-from hardsight.reading import first_line
+from hardsight.errors import FileError, first_line
+from hardsight.files.places import Remote, place
 
 
 @contextlib.contextmanager

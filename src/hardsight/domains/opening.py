@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 from hardsight.checks import check_labels, to_numpy
 from hardsight.data import ImageData, open_data
 from hardsight.data.dataset import num_classes as count_image_classes
-from hardsight.errors import FileError, InputError
-from hardsight.places import Place, place
-from hardsight.reading import first_line, open_npz
-from hardsight.samples import SampleFiles
+from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.npy import open_npz
+from hardsight.files.places import Place, place
+from hardsight.files.samples import SampleFiles
 from hardsight.snapshot import ArraySource, Snapshot
 
 COLUMNS = ("domain", "domains")

@@ -7,10 +7,11 @@ and deviation, each domain looks like the other, and no label is needed for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from hardsight.adapt.settings import Standardize
+Standardize = Literal["domain", "source", "none"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,10 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
+from hardsight.dynamics.gathering import gathered_tables, num_processes
+from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError
 from hardsight.losses.contract import HeadLoss
-from hardsight.training.dynamics import Dynamics
-from hardsight.training.processes import gathered_tables, num_processes
 
 LABEL_NAMES = ("labels", "label", "targets", "target", "y")
 ID_NAMES = ("ids", "id", "sample_ids", "index", "idx")

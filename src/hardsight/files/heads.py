@@ -12,10 +12,10 @@ from safetensors.numpy import save
 
 from hardsight.checks import to_numpy
 from hardsight.errors import FileError, InputError
+from hardsight.files.npy import open_npy, open_npz
+from hardsight.files.places import Place, on_disk, place
+from hardsight.files.writing import replacing
 from hardsight.head import Head
-from hardsight.places import Place, on_disk, place
-from hardsight.reading import open_npy, open_npz
-from hardsight.writing import replacing
 
 ARRAYS = ("weight", "bias", "log_variance", "log_prior")
 

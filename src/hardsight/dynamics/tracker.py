@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_ids
+from hardsight.dynamics.measuring import join, sweep_batch
 from hardsight.errors import InputError, RunError
+from hardsight.files.dynamics import COLUMNS, Moment, moments, read_moment
+from hardsight.files.writing import replacing
 from hardsight.scores import SCORES
 from hardsight.scores.registry import values
 from hardsight.scores.sweep import Sweep
-from hardsight.stories import COLUMNS, Moment, moments, read_moment
-from hardsight.training.measuring import join, sweep_batch
 from hardsight.version import VERSION
-from hardsight.writing import replacing
 
 Gather = Callable[[pa.Table], "list[pa.Table] | None"]
 

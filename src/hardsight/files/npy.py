@@ -18,8 +18,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from hardsight.errors import FileError
-from hardsight.places import Place, place, readable
+from hardsight.errors import FileError, first_line
+from hardsight.files.places import Place, place, readable
 
 SUSPICIOUS_SIZE, SUSPICIOUS_RATIO = 256 * 2**20, 200  # a member this large that was packed this small is a bomb
 SKIP = 2**20
@@ -172,13 +172,3 @@ def _existing_file(path: str | os.PathLike[str]) -> Place:
     if not path.is_file():
         raise FileError(f"{path} does not exist." if not path.exists() else f"{path} is a pipe or a device, not a file.")
     return path
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, short enough for a message of ours."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-
-
-def batches_of(n: int, rows: int) -> Iterator[slice]:
-    """0..n in slices of at most `rows`."""
-    return (slice(start, min(start + rows, n)) for start in range(0, n, rows))

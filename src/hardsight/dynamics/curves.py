@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import InputError
-from hardsight.stories import NUMBERS, Moment, moments, number_column, read_moment
-from hardsight.training.groups import Groups, everyone
+from hardsight.files.dynamics import NUMBERS, Moment, moments, number_column, read_moment
 
 TOLERANCE = 0.1  # of a curve's whole range: closer than this to its last level, it has settled
 GROWTH = 0.05  # of a curve's whole range: it still grows if it rises by more than this
@@ -70,7 +70,7 @@ def read_curves(
 
     Args:
         run: a run with dynamics.
-        groups: see `hardsight.training.groups`; all samples as one when not given.
+        groups: see `hardsight.dynamics.groups`; all samples as one when not given.
         split: only these samples.
         columns: of the dynamics files; the mean of `correct` is the accuracy.
         steps: the moments inside epochs instead of the epochs.

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from hardsight.checks import check_ids, is_tensor, to_numpy
-from hardsight.data.sheets import read_columns
-from hardsight.errors import FileError, InputError
-from hardsight.reading import first_line, open_npy
+from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.columns import read_columns
+from hardsight.files.npy import open_npy
 from hardsight.stats.answers import check_counts
 
 FORMS = (

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.errors import FileError, InputError
-from hardsight.heads_on_disk import load_head
-from hardsight.reading import first_line, open_npy
+from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.dynamics import NUMBERS, KnownIds, Stories, moments, number_column, read_moment, rows_named
+from hardsight.files.heads import load_head
+from hardsight.files.npy import open_npy
 from hardsight.scores import SCORES
-from hardsight.stories import NUMBERS, KnownIds, Stories, moments, number_column, read_moment, rows_named
 
 BINS = 5
 FEW = 12  # distinct numbers up to which each is a group of its own

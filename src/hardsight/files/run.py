@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import RunError
-from hardsight.locking import lock
-from hardsight.places import place_on_disk
+from hardsight.files.locking import lock
+from hardsight.files.places import place_on_disk
+from hardsight.files.writing import why, write_json
 from hardsight.version import VERSION
-from hardsight.writing import why, write_json
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pillow", "pyarrow", "torch", "onnxruntime")
 

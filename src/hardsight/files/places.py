@@ -255,3 +255,17 @@ def remove_all(where: Place) -> None:
 def _short(error: BaseException) -> str:
     words = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(" (Request ID")[0][:200]
     return words if words.endswith(".") else words + "."
+
+
+def utf8_name(name: str) -> str:
+    r"""A file name as text that any file can hold: bytes that are not UTF-8 are spelled out.
+
+    Example:
+        >>> utf8_name("caf\udce9.png")
+        'caf\\xe9.png'
+    """
+    try:
+        name.encode()
+        return name
+    except UnicodeEncodeError:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import InputError, RunError
-from hardsight.heads_on_disk import save_head
+from hardsight.files.heads import save_head
+from hardsight.files.places import place_on_disk
+from hardsight.files.run import Run
 from hardsight.models import Model
-from hardsight.places import place_on_disk
-from hardsight.run import Run
 from hardsight.snapshot import Snapshot, write_samples
 
 Rows = tuple[np.ndarray, np.ndarray]  # (b, d) features and (b,) labels

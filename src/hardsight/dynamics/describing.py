@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from hardsight.dynamics.curves import Curves, plateau, read_curves, still_grows
+from hardsight.dynamics.groups import Groups, by_column, by_hardness, by_human
+from hardsight.dynamics.phases import Phases, find_phases
 from hardsight.errors import FileError, InputError
-from hardsight.stories import moments, read_moment
-from hardsight.training.curves import Curves, plateau, read_curves, still_grows
-from hardsight.training.groups import Groups, by_column, by_hardness, by_human
-from hardsight.training.phases import Phases, find_phases
-from hardsight.writing import replacing
+from hardsight.files.dynamics import moments, read_moment
+from hardsight.files.writing import replacing
 
 HELD_OUT_FIRST = ("test", "val")
 

@@ -20,15 +20,15 @@ import pyarrow as pa
 
 from hardsight.checks import check_count, to_numpy, widened
 from hardsight.errors import InputError
+from hardsight.files.dynamics import Stories
+from hardsight.files.samples import Batch
 from hardsight.head import Head
-from hardsight.probe import out_of_sample_heads
-from hardsight.samples import Batch
 from hardsight.scores import SCORES
 from hardsight.scores.needs import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scores.registry import Fitted, Score, probs_to_logits, values
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
+from hardsight.scoring.fitted_head import out_of_sample_heads
 from hardsight.snapshot import Snapshot
-from hardsight.stories import Stories
 from hardsight.version import VERSION
 
 MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"

@@ -7,9 +7,8 @@ import os
 from typing import Any
 
 from hardsight.checks import as_array, is_text
-from hardsight.errors import FileError, InputError
-from hardsight.places import place
-from hardsight.reading import first_line
+from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.places import place
 
 
 def read_class_names(path: str | os.PathLike[str], num_classes: int | None = None) -> list[str]:

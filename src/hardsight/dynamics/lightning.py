@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hardsight.dynamics.tracker import Dynamics
+from hardsight.dynamics.watching import HeadWatch, gather, labels_and_ids
 from hardsight.errors import MissingExtra
 from hardsight.models.torchvision_models import import_with_torchvision
-from hardsight.training.dynamics import Dynamics
-from hardsight.training.watching import HeadWatch, gather, labels_and_ids
 
 try:
     Callback: Any = import_with_torchvision("lightning.pytorch", "the Lightning callback").Callback

@@ -25,15 +25,15 @@ import pyarrow.parquet as pq
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, open_data, parse_degradations
 from hardsight.errors import FileError, InputError, RunError
-from hardsight.from_loader import extract_loader, stack
-from hardsight.heads_on_disk import save_head
+from hardsight.extraction.loader import extract_loader, stack
+from hardsight.files.heads import save_head
+from hardsight.files.places import place_on_disk
+from hardsight.files.run import Run
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
-from hardsight.places import place_on_disk
-from hardsight.run import Run
-from hardsight.scores.blocks import num_threads
 from hardsight.snapshot import Snapshot, write_samples
 from hardsight.table import write_table
+from hardsight.threads import num_threads
 
 PART_NUMBERS = 2**22  # features in one part: 16 MB
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # decoded while the model works: at most so many batches, and about so many bytes

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.training.curves import FEWEST
+from hardsight.dynamics.curves import FEWEST
 
 LEAST_FALL, LEAST_RISE = 0.02, 0.05
 ANGLE_DONE, NORM_DONE, STEADY = 0.75, 0.5, 0.25

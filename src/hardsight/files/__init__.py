@@ -1,0 +1,14 @@
+"""Files: every format hardsight reads or writes, and every rule of reading and writing them.
+
+places.py        paths, local or remote (s3://, gs://, hdfs://)
+writing.py       the one way files are written: temporary name, fsync, rename
+locking.py       a lock that ends with its process
+npy.py           .npy and .npz, a few rows at a time
+columns.py       CSV, .tsv and Parquet tables as columns
+class_names.py   class names, one per line or a JSON list
+heads.py         a `Head` as safetensors
+run.py           the run directory: start.json, parts, run.json
+samples.py       samples/part-*.parquet: the schema, the reader and the writer
+dynamics.py      dynamics/epoch=*.parquet, read back
+human.py         people's answers, in every form they come in
+"""

@@ -1,0 +1,73 @@
+"""CSV, .tsv and Parquet tables as columns by name, whatever they hold.
+
+In a CSV a column whose every value reads as a number becomes numbers ("007" stays text), and an empty cell is null.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hardsight.errors import FileError, InputError
+from hardsight.files.places import utf8_name
+
+Columns = dict[str, list[Any]]
+
+
+def read_columns(path: Path) -> Columns:
+    """The columns of a CSV, .tsv or Parquet file by name."""
+    return _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
+
+
+def _read_parquet(path: Path) -> Columns:
+    try:
+        table = pq.ParquetFile(path).read()
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]}).") from error
+    _check_once(path, table.column_names)
+    return {name: table.column(name).to_pylist() for name in table.column_names}
+
+
+def _read_csv(path: Path) -> Columns:
+    try:
+        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            rows = list(csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True))
+    except (OSError, csv.Error) as error:
+        raise FileError(f"{path}: not a readable CSV file ({error}).") from error
+    rows = [row for row in rows if row]
+    if not rows:
+        raise FileError(f"{path}: a CSV must begin with a line of column names, such as `path,label`; this one is empty.")
+    header = [name.strip() for name in rows[0]]
+    _check_once(path, header)
+    for number, row in enumerate(rows[1:], start=1):
+        if len(row) != len(header):
+            raise FileError(f"{path}, row {number}: expected {len(header)} values, one per column, got {len(row)}.")
+    cells = list(zip(*rows[1:], strict=True)) or [()] * len(header)
+    text = {"path", "id", "label", "split", "class_name"}
+    return {name: _empty_is_null(column) if name in text else _typed(column) for name, column in zip(header, cells, strict=True)}
+
+
+def _empty_is_null(column: Sequence[str]) -> list[Any]:
+    return [cell if cell else None for cell in column]
+
+
+def _typed(column: Sequence[str]) -> list[Any]:
+    """Numbers where every cell is written as one, else the text; bytes that are not UTF-8 are spelled out."""
+    full = [cell for cell in column if cell]
+    if full and all(re.fullmatch("-?(0|[1-9][0-9]{0,17})", cell) for cell in full):
+        return [int(cell) if cell else None for cell in column]
+    if full and all(re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", cell) for cell in full):
+        return [float(cell) if cell else None for cell in column]
+    return [utf8_name(cell) if cell else None for cell in column]
+
+
+def _check_once(path: Path, names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise InputError(f"{path}: column names must differ, but {', '.join(map(repr, twice))} comes more than once.")

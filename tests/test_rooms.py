@@ -1,0 +1,81 @@
+"""The order of rooms, read from the source: a module imports from its own room and from those before it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import hardsight
+
+ROOT = Path(hardsight.__file__).parent
+ROOMS = (
+    "errors", "version", "checks", "threads", "screen",
+    "geometry", "head",
+    "stats", "scores", "files", "losses",
+    "snapshot", "table",
+    "plots", "data", "models",
+    "extraction", "scoring", "dynamics", "training",
+    "domains", "adapt", "generalize",
+    "agreement", "explorer",
+    "demo", "bench", "cli", "__main__",
+)  # fmt: skip
+
+
+SIDE_BY_SIDE = {("models", "data"), ("generalize", "adapt")}  # neither of a pair knows the other
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, room) of every import of ours in a file, also inside functions; not those for type checkers alone."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    unchecked = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if node in unchecked:
+            continue
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "hardsight":
+            names = [f"hardsight.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        else:
+            continue
+        for name in names:
+            if name.startswith("hardsight."):
+                yield node.lineno, name.split(".")[1]
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def test_every_module_has_a_room() -> None:
+    assert {room_of(path) for path in ROOT.rglob("*.py")} == {*ROOMS, "__init__"}
+
+
+def test_imports_point_to_rooms_before() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {room}"
+        for path in sorted(ROOT.rglob("*.py"))
+        if room_of(path) != "__init__"
+        for line, room in imports(path)
+        if ROOMS.index(room) > ROOMS.index(room_of(path)) or (room_of(path), room) in SIDE_BY_SIDE
+    ]
+    assert wrong == []
+
+
+def test_the_reader_of_imports_sees_those_inside_functions(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text("if TYPE_CHECKING:\n    import hardsight.cli\ndef f():\n    from hardsight import bench\n")
+    assert list(imports(tmp_path / "x.py")) == [(4, "bench")]
+
+
+def test_no_room_hides_a_public_function() -> None:
+    """Once imported, a submodule of that name would stand in the function's place."""
+    rooms = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert not rooms & set(hardsight.__all__)
