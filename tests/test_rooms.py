@@ -10,7 +10,7 @@ import hardsight
 
 ROOT = Path(hardsight.__file__).parent
 ROOMS = (
-    "errors", "version", "checks", "threads", "screen",
+    "errors", "version", "options", "checks", "threads", "screen",
     "geometry", "head",
     "stats", "scores", "files", "losses",
     "snapshot", "table",

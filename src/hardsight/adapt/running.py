@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.adapt.settings import RECIPES, SOURCE_ONLY, Portions, Settings, read_methods, read_seeds
+from hardsight.adapt.settings import RECIPES, SOURCE_ONLY, Portions, Settings, read_methods
 from hardsight.adapt.tables import Results
 from hardsight.data import ImageData, open_data
 from hardsight.domains.opening import (
@@ -25,6 +25,7 @@ from hardsight.domains.opening import (
     only,
     open_domain,
 )
+from hardsight.domains.seeds import read_seeds
 from hardsight.errors import InputError, require
 
 require("torch", extra="torch", purpose="hardsight.adapt.run")

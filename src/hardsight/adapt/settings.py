@@ -6,8 +6,6 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-import numpy as np
-
 from hardsight.adapt.selection import GroupBy, check_method
 from hardsight.adapt.thresholds import Rule
 from hardsight.domains.scaling import Standardize
@@ -132,15 +130,3 @@ def read_methods(methods: Any) -> tuple[str, ...]:
     """Methods by name, with `source` for none at all; a text has commas between them."""
     names = methods.split(",") if isinstance(methods, str) else list(methods)
     return tuple(SOURCE_ONLY if str(name).strip() == SOURCE_ONLY else check_method(name) for name in names)
-
-
-def read_seeds(seeds: Any) -> tuple[int, ...]:
-    """A number of seeds, counted from 0, or the seeds themselves."""
-    if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
-        if seeds < 1:
-            raise InputError(f"seeds must be 1 or more, got {seeds}.")
-        return tuple(range(int(seeds)))
-    found = tuple(seeds)
-    if not all(isinstance(seed, (int, np.integer)) and seed >= 0 for seed in found):
-        raise InputError(f"seeds must be whole numbers of 0 or more, got {seeds!r}.")
-    return tuple(int(seed) for seed in found)

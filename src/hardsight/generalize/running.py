@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.adapt.settings import read_seeds
 from hardsight.domains.opening import Data, Features, domain_column, domain_names, labels_of, num_classes, open_domain
+from hardsight.domains.seeds import read_seeds
 from hardsight.errors import InputError, require
 from hardsight.generalize.settings import DRM, Selection, Settings, parts_of
 

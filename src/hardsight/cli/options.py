@@ -1,0 +1,66 @@
+"""A command's options made from its settings class: one definition, see `hardsight.options`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+import typer
+
+from hardsight.options import OptionField, Options
+
+PLAIN = (bool, int, float, str)
+
+
+def options_of(settings_class: type[Options]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command that has a parameter `settings` one command-line option per field of the class.
+
+    The command itself lists only its arguments and what is not an option of the Python function, such as `-o`.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command)
+        own = [
+            p.replace(annotation=hints[p.name]) for p in inspect.signature(command).parameters.values() if p.name != "settings"
+        ]
+        fields = settings_class.fields()
+
+        def call(**values: Any) -> None:
+            options = {field.name: _value(field, values.pop(field.name)) for field in fields}
+            command(**values, settings=settings_class(**options))
+
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in [*own, *map(_parameter, fields)]]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {p.name: p.annotation for p in parameters}
+        call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
+        return call
+
+    return decorate
+
+
+def _parameter(field: OptionField) -> inspect.Parameter:
+    about = field.about
+    kind: Any = list[str] if about.repeat else field.kind if field.kind in PLAIN else str
+    default = field.default
+    if about.repeat:
+        default = []
+    elif kind is str and not isinstance(default, str):
+        default = str(default) if default else None
+    elif _turns_off(field):
+        default = False
+    bounds: dict[str, Any] = {"min": about.least, "max": about.most} if kind is int else {}
+    info = typer.Option(default, field.flag, help=about.help, metavar=about.metavar, **bounds)
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
+
+
+def _value(field: OptionField, given: Any) -> Any:
+    """What the command line gave, as the settings class takes it."""
+    if given is None or given == []:
+        return field.default
+    return not given if _turns_off(field) else given
+
+
+def _turns_off(field: OptionField) -> bool:
+    """A switch such as --no-snapshot, which turns a true default off."""
+    return field.kind is bool and field.flag.startswith("--no-")

@@ -1,0 +1,232 @@
+"""Options of a long command, defined once: name, type, default, bounds and help stand in one frozen class.
+
+The Python function, the command line, the docs page and `start.json` all follow from it:
+
+    @dataclass(frozen=True)
+    class Settings(Options):
+        epochs: int = option(10, "Passes over the training data.", least=1)
+
+    @takes(Settings)
+    def run(data, output, *, settings): ...      # run(data, "run", epochs=3), or settings=Settings(epochs=3)
+
+`hardsight.cli.options` turns the same class into command-line options. Nothing here imports NumPy: `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import inspect
+import math
+import numbers
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from hardsight.errors import InputError
+
+Result = TypeVar("Result")
+
+
+def option(
+    default: Any, help: str, *, least: float | None = None, above: float | None = None, most: float | None = None,
+    below: float | None = None, choices: Sequence[str] | None = None, flag: str | None = None, metavar: str | None = None,
+    read: Callable[[Any], Any] | None = None, repeat: bool = False, decides: bool = True,
+) -> Any:  # fmt: skip
+    """One option: a dataclass field that knows its bounds and its help.
+
+    Args:
+        default: its value when nobody says anything; None where it depends on something else, and then the help says on what.
+        help: one line that starts with a noun or a verb.
+        least, above, most, below: bounds of a number; `least` and `most` are allowed themselves.
+        choices: the words allowed.
+        flag: its name on the command line, if not the field's own ("--degrade"); "--no-x" turns a true default off.
+        metavar: what stands for its value in the help.
+        read: makes the value of whatever was given: the text (or texts) of the command line, or a Python value.
+        repeat: given several times on the command line.
+        decides: whether the result depends on it: what `start.json` records and a resumed run must repeat.
+    """
+    about = _About(help, least, above, most, below, tuple(choices) if choices else None, flag, metavar, read, repeat, decides)
+    return dataclasses.field(default=default, metadata={"option": about})
+
+
+@dataclass(frozen=True)
+class _About:
+    help: str
+    least: float | None
+    above: float | None
+    most: float | None
+    below: float | None
+    choices: tuple[str, ...] | None
+    flag: str | None
+    metavar: str | None
+    read: Callable[[Any], Any] | None
+    repeat: bool
+    decides: bool
+
+
+@dataclass(frozen=True)
+class OptionField:
+    """An option as others see it: what `option` said, with its name and type."""
+
+    name: str
+    kind: Any  # the type without None
+    optional: bool  # whether None is allowed
+    default: Any
+    about: _About
+
+    @property
+    def flag(self) -> str:
+        return self.about.flag or "--" + self.name.replace("_", "-")
+
+    def checked(self, value: Any) -> Any:
+        """The value, read and within its bounds, or an InputError that says what must hold."""
+        if value is None and self.optional:
+            return None
+        if self.about.read is not None:
+            value = self.about.read(value)
+        if self.about.choices is not None and value not in self.about.choices:
+            near = difflib.get_close_matches(str(value), self.about.choices, 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise InputError(f"{self.name} must be one of {', '.join(self.about.choices)}, got {value!r}.{hint}")
+        if self.kind is bool and not isinstance(value, bool):
+            raise InputError(f"{self.name} must be true or false, got {value!r}.")
+        if self.kind in (int, float):
+            value = self._number(value)
+        return value
+
+    def _number(self, value: Any) -> Any:
+        whole = self.kind is int
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral if whole else numbers.Real):
+            raise InputError(f"{self.name} must be {self.domain}, got {value!r}.")
+        value = int(value) if whole else float(value)
+        a = self.about
+        inside = (
+            math.isfinite(value)
+            and (a.least is None or value >= a.least)
+            and (a.above is None or value > a.above)
+            and (a.most is None or value <= a.most)
+            and (a.below is None or value < a.below)
+        )
+        if not inside:
+            raise InputError(f"{self.name} must be {self.domain}, got {value!r}.")
+        return value
+
+    @property
+    def domain(self) -> str:
+        """What values are allowed, in words: "a whole number of 1 or more"."""
+        a = self.about
+        bounds = [
+            f"of {a.least:g} or more" if a.least is not None else "",
+            f"above {a.above:g}" if a.above is not None else "",
+            f"of at most {a.most:g}" if a.most is not None else "",
+            f"below {a.below:g}" if a.below is not None else "",
+        ]
+        words = " and ".join(bound for bound in bounds if bound)
+        return f"{'a whole number' if self.kind is int else 'a number'}{' ' + words if words else ''}"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Base of a command's settings: a frozen dataclass whose fields are made by `option`, checked when made."""
+
+    def __post_init__(self) -> None:
+        for field in self.fields():
+            object.__setattr__(self, field.name, field.checked(getattr(self, field.name)))
+        self.check()
+
+    def check(self) -> None:
+        """What must hold between options; a subclass says it."""
+
+    @classmethod
+    def fields(cls) -> tuple[OptionField, ...]:
+        return _fields_of(cls)
+
+    @classmethod
+    def given(cls, settings: Self | None, options: Mapping[str, Any]) -> Self:
+        """Settings from a whole object, from single options, or from an object with some options changed."""
+        unknown = [name for name in options if name not in {field.name for field in cls.fields()}]
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], [field.name for field in cls.fields()], 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(field.name for field in cls.fields())}."
+            raise InputError(f"there is no option {unknown[0]!r}; {hint}")
+        if settings is None:
+            return cls(**options)
+        if not isinstance(settings, cls):
+            raise InputError(f"settings must be {cls.__module__}.{cls.__name__}, got {type(settings).__name__}.")
+        return dataclasses.replace(settings, **options)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for start.json, of every option that decides the result."""
+        return {field.name: plain(getattr(self, field.name)) for field in self.fields() if field.about.decides}
+
+
+@functools.cache
+def _fields_of(cls: Any) -> tuple[OptionField, ...]:
+    hints = get_type_hints(cls)
+    found = []
+    for field in dataclasses.fields(cls):
+        kinds = get_args(hints[field.name]) if get_origin(hints[field.name]) in (Union, types.UnionType) else (hints[field.name],)
+        real = [kind for kind in kinds if kind is not type(None)]
+        kind = real[0] if len(real) == 1 else Any
+        found.append(OptionField(field.name, kind, type(None) in kinds, field.default, field.metadata["option"]))
+    return tuple(found)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: numbers, text, lists and dictionaries; anything else by its text."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def takes(settings_class: type[Options]) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Let a function that has a keyword `settings` take each option as a keyword, too.
+
+    Its signature and its help show the options as if they had been written out.
+    """
+
+    def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
+        own = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(*args: Any, settings: Any = None, **keywords: Any) -> Result:
+            options = {name: keywords.pop(name) for name in list(keywords) if name not in own.parameters}
+            return function(*args, settings=settings_class.given(settings, options), **keywords)
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        options = [inspect.Parameter(field.name, keyword, default=field.default) for field in settings_class.fields()]
+        mine = [p.replace(default=None) if p.name == "settings" else p for p in own.parameters.values()]
+        call.__signature__ = own.replace(parameters=[*mine, *options])  # type: ignore[attr-defined]
+        call.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\nOptions:\n" + "\n".join(_lines(settings_class.fields()))
+        return call
+
+    return decorate
+
+
+def _lines(fields: Iterable[OptionField]) -> list[str]:
+    return [f"    {field.name}: {field.about.help} Default: {shown(field.default)}." for field in fields]
+
+
+def shown(default: Any) -> str:
+    """A default for people."""
+    if default is None or default == () or default == {}:
+        return "none"
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def table(settings_class: type[Options]) -> str:
+    """The options as a Markdown table, for the docs."""
+    rows = ["| option | in Python | default | meaning |", "|---|---|---|---|"]
+    for field in settings_class.fields():
+        help = field.about.help.replace("|", "\\|")
+        rows.append(f"| `{field.flag}` | `{field.name}` | {shown(field.default)} | {help} |")
+    return "\n".join(rows) + "\n"

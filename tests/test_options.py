@@ -1,0 +1,115 @@
+"""Options defined once: one class gives the Python function, the command line, the docs table and start.json."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from hardsight.cli.options import options_of
+from hardsight.errors import InputError
+from hardsight.options import Options, option, table, takes
+
+
+def numbers(given: Any) -> tuple[float, ...]:
+    return tuple(float(part) for part in given.split(",")) if isinstance(given, str) else tuple(given)
+
+
+@dataclass(frozen=True)
+class Cooking(Options):
+    minutes: int = option(10, "Minutes on the stove.", least=1, most=60)
+    heat: float | None = option(None, "Heat of the plate. Default: that of the recipe.", above=0)
+    pan: str = option("iron", "Pan to use.", choices=("iron", "steel"))
+    stirred: bool = option(True, "Leave out stirring.", flag="--no-stirring")
+    lid: bool = option(False, "Put the lid on.")
+    stops: tuple[float, ...] = option((), "Minutes at which to taste, with commas.", read=numbers)
+    extras: tuple[str, ...] = option((), "Something to add; repeatable.", repeat=True, read=tuple, flag="--add")
+    burner: str = option("left", "Burner to use.", decides=False)
+
+    def check(self) -> None:
+        if self.lid and self.stirred:
+            raise InputError("stirring needs the lid off.")
+
+
+@takes(Cooking)
+def cook(dish: str, *, settings: Cooking, say: Any = None) -> tuple[str, Cooking]:
+    """Cook a dish."""
+    return dish, settings
+
+
+def by_command(*words: str) -> Any:
+    app = typer.Typer(rich_markup_mode=None)
+    seen: list[Any] = []
+
+    @app.command()
+    @options_of(Cooking)
+    def run(dish: str, settings: Cooking) -> None:
+        """Cook DISH."""
+        seen.append((dish, settings))
+
+    result = CliRunner().invoke(app, list(words))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return seen[0] if seen else result.output
+
+
+def test_keywords_an_object_and_both() -> None:
+    assert cook("soup", minutes=3) == ("soup", Cooking(minutes=3))
+    assert cook("soup", settings=Cooking(minutes=3), pan="steel") == ("soup", Cooking(minutes=3, pan="steel"))
+
+
+def test_the_command_line_gives_the_same_as_python() -> None:
+    words = [
+        "soup",
+        "--minutes",
+        "3",
+        "--heat",
+        "1.5",
+        "--no-stirring",
+        "--lid",
+        "--stops",
+        "1,2.5",
+        "--add",
+        "salt",
+        "--add",
+        "oil",
+    ]
+    expected = Cooking(minutes=3, heat=1.5, stirred=False, lid=True, stops=(1.0, 2.5), extras=("salt", "oil"))
+    assert by_command(*words) == ("soup", expected)
+    assert by_command("soup") == ("soup", Cooking())
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        ({"minutes": 0}, "minutes must be a whole number of 1 or more and of at most 60, got 0."),
+        ({"minutes": 2.0}, "minutes must be a whole number"),
+        ({"minutes": True}, "minutes must be a whole number"),
+        ({"heat": float("nan")}, "heat must be a number above 0"),
+        ({"pan": "stell"}, "Did you mean steel"),
+        ({"lid": True}, "stirring needs the lid off"),
+        ({"lid": "yes"}, "lid must be true or false"),
+        ({"minute": 3}, "there is no option 'minute'; did you mean 'minutes'?"),
+    ],
+)
+def test_wrong_options_are_named(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said.replace("?", r"\?")):
+        cook("soup", **wrong)
+
+
+def test_what_decides_is_written_down_as_plain_json() -> None:
+    told = Cooking(stops=(1, 2)).as_dict()
+    assert json.loads(json.dumps(told)) == told
+    assert "burner" not in told and told["stops"] == [1.0, 2.0]
+
+
+def test_signature_help_and_docs_show_every_option() -> None:
+    assert list(inspect.signature(cook).parameters)[:4] == ["dish", "settings", "say", "minutes"]
+    assert "minutes: Minutes on the stove. Default: 10." in (cook.__doc__ or "")
+    assert "| `--no-stirring` | `stirred` | on | Leave out stirring. |" in table(Cooking)
+    assert "--add" in by_command("--help") and "Something to add; repeatable." in by_command("--help")
