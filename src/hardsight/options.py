@@ -101,7 +101,7 @@ class OptionField:
         whole = self.kind is int
         if isinstance(value, bool) or not isinstance(value, numbers.Integral if whole else numbers.Real):
             raise InputError(f"{self.name} must be {self.domain}, got {value!r}.")
-        value = int(value) if whole else float(value)
+        value = int(value) if isinstance(value, numbers.Integral) and whole else float(value)
         a = self.about
         inside = (
             math.isfinite(value)
@@ -142,7 +142,7 @@ class Options:
 
     @classmethod
     def fields(cls) -> tuple[OptionField, ...]:
-        return _fields_of(cls)
+        return _fields_of(cls)  # type: ignore[arg-type]  # a class is hashable, whatever mypy makes of its __hash__
 
     @classmethod
     def given(cls, settings: Self | None, options: Mapping[str, Any]) -> Self:
