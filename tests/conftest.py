@@ -1,22 +1,32 @@
-"""Shared by all tests: hypothesis in a steady mood, and the command line as a function."""
+"""Shared by all tests: fixed seeds, and the command line as a function."""
 
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
+import properties  # noqa: F401  (registers the profiles)
 from hardsight.cli import main
 
-settings.register_profile("here", deadline=None, max_examples=40, print_blob=True)
-settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "here")
+settings.load_profile("test")  # pytest --hypothesis-profile=nightly overrides it
+
+
+@pytest.fixture(autouse=True)
+def fixed_seeds() -> None:
+    """A test that draws from a global generator draws the same numbers alone and after any other test."""
+    random.seed(0)
+    np.random.seed(0)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 @dataclass(frozen=True)

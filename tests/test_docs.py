@@ -83,7 +83,7 @@ def test_every_score_is_documented_as_it_is(name: str) -> None:
         f"`{SCORES[name].formula}`",
         SCORES[name].range,
         f"**hard end:** {SCORES[name].hard}",
-        SCORES[name].needs,
+        SCORES[name].scope,
         SCORES[name].source,
     ):
         assert fact in section[1], f"{name}: {fact}"

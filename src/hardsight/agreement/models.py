@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_ids, to_numpy
+from hardsight.checks import check_ids
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.columns import read_columns
 from hardsight.files.dynamics import moments, read_moment, rows_named
@@ -113,7 +113,7 @@ def _of_split(model: Model, split: str | None) -> Model:
         raise InputError(
             f"{model.name} has no sample of the split {split!r}; its splits are {', '.join(model.splits) or 'none'}."
         )
-    snapshot = None if model.snapshot is None else _taken(model.snapshot, rows)
+    snapshot = None if model.snapshot is None else model.snapshot.take(rows)
     return replace(model, table=model.table.take(rows), snapshot=snapshot)
 
 
@@ -130,17 +130,6 @@ def _in_order(name: str, table: pa.Table) -> Model:
     if rows is None or not np.array_equal(np.sort(rows), np.arange(len(rows))):
         return Model(name, table, ordered=False)
     return Model(name, table.take(np.argsort(rows)))
-
-
-def _taken(snapshot: Snapshot, rows: np.ndarray) -> Snapshot:
-    whole = snapshot.in_memory()
-    values = to_numpy(whole.values)[rows]
-    if whole.missing is not None and whole.missing[rows].any():
-        values = np.where(whole.missing[rows, None], np.nan, values)
-    held = {snapshot.source.evidence: values, "labels": whole.labels[rows], "ids": np.asarray(whole.ids)[rows]}
-    taken = Snapshot(**held, head=snapshot.head, class_names=snapshot.class_names)
-    taken.name = snapshot.name
-    return taken
 
 
 def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Model:
@@ -208,22 +197,12 @@ def _scored(snapshot: Snapshot, scores: Sequence[str] | None, name: str) -> Mode
 
 def _with_sample_columns(table: pa.Table, snapshot: Snapshot) -> pa.Table:
     """The table with what else is known of each sample: path, split, level, ... in the same order."""
-    files = getattr(snapshot.source, "files", None)
-    if files is None:
-        held = getattr(snapshot.source, "columns", {})
-        extra = {key: pa.array(np.asarray(column)) for key, column in held.items()}
-    else:
-        parts = [
-            part.read(columns=[key for key in part.schema_arrow.names if key not in LIST_COLUMNS])
-            for part in map(snapshot.source._open, files)  # type: ignore[attr-defined]
-        ]
-        samples = pa.concat_tables(parts)
-        extra = {key: samples.column(key) for key in samples.column_names}
-        if "id" in extra and not extra["id"].equals(table.column("id")):
-            raise InputError(f"{snapshot.name}: its scores.parquet is of other samples; score it again.")
-    for key, column in extra.items():
-        if key not in table.column_names and len(column) == len(table):
-            table = table.append_column(key, column)
+    samples = snapshot.columns()
+    if not samples.column("id").equals(table.column("id")):
+        raise InputError(f"{snapshot.name}: its scores.parquet is of other samples; score it again.")
+    for name in samples.column_names:
+        if name not in table.column_names:
+            table = table.append_column(name, samples.column(name))
     return table
 
 
