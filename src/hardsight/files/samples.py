@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,7 @@ class SampleFiles:
                 row += count
         self.num_samples = row
         schema = self._open(files[0]).schema_arrow
+        self.schema_names = schema.names
         self.evidence = self._check_columns(files[0], schema.names)
         self.labeled, self.has_ids = "label" in schema.names, "id" in schema.names
         kind = schema.field("id").type if self.has_ids else pa.int64()
@@ -64,28 +66,56 @@ class SampleFiles:
         """Rows that are read together: a row group each, whatever was asked for."""
         return [piece for _, _, piece in self.groups if len(piece)]
 
+    @property
+    def column_names(self) -> list[str]:
+        """Everything but the features: id and label first, whether or not the files hold them."""
+        return ["id", "label", *(name for name in self.schema_names if name not in ("id", "label", *LIST_COLUMNS))]
+
+    def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
+        """Columns of all rows. A row without an id has its number; a part without one of the columns has nulls in it."""
+        parts, row = [], 0
+        for file in self.files:
+            opened = self._open(file)
+            with _parquet_damage_named(file):
+                table = opened.read(columns=[name for name in names if name in opened.schema_arrow.names])
+                table.validate(full=True)  # text that is not UTF-8 would fail far from here
+            count = opened.metadata.num_rows
+            columns: dict[str, Any] = {name: table.column(name) for name in names if name in table.column_names}
+            if "id" in names:
+                held = columns.get("id")
+                columns["id"] = pa.array(range(row, row + count)) if held is None else self._cast_ids(held, file)
+            if "label" in columns:
+                columns["label"] = pa.array(labels := _checked_labels(columns["label"], num_classes, row, file), mask=labels < 0)
+            elif "label" in names:
+                columns["label"] = pa.nulls(count, pa.int64())
+            parts.append(pa.table(columns))
+            row += count
+        with _parquet_damage_named(self.files[0]):
+            return pa.concat_tables(parts, promote_options="permissive").select(names)
+
+    def _cast_ids(self, column: Any, file: Place) -> Any:
+        try:
+            return _id_column(column, file).cast(self.id_type)
+        except pa.ArrowException as error:
+            raise InputError(f"{file}: the column id must hold strings or 64-bit integers: {first_line(error)}.") from error
+
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         columns = [self.evidence, *(["label"] if self.labeled else []), *(["id"] if self.has_ids else [])]
         for file, group, piece in self.groups:
             if piece.stop <= start or piece.start >= stop:
                 continue
             row = piece.start
-            try:
+            with _parquet_damage_named(file):
                 for part in self._open(file).iter_batches(rows, row_groups=[group], columns=columns):
                     first, row = row, row + len(part)
                     part = part.slice(max(0, start - first), max(0, min(stop, row) - max(start, first)))
                     if len(part):
                         yield self._batch(part, max(first, start), num_classes, file)
-            except (pa.ArrowException, OSError) as error:
-                raise FileError(f"{file}: damaged or not readable: {first_line(error)}") from error
 
     def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Place) -> Batch:
         values, missing = list_matrix(part.column(self.evidence), str(file), self.width, first)
         given = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
-        try:
-            labels = check_labels(_labels(given), len(part), num_classes, first)
-        except InputError as error:
-            raise InputError(f"{file}: {error}") from error
+        labels = _checked_labels(given, num_classes, first, file)
         ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
         return Batch(first, values, missing, labels, ids)
 
@@ -131,30 +161,55 @@ class SampleFiles:
         return 0
 
 
-def _labels(column: pa.Array) -> np.ndarray:
+@contextlib.contextmanager
+def _parquet_damage_named(file: Place) -> Iterator[None]:
+    """Damage found while reading becomes an error of ours with the file's name."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"{file}: damaged or not readable: {first_line(error)}") from error
+
+
+def _checked_labels(column: Any, num_classes: int | None, first_row: int, file: Place) -> np.ndarray:
+    """(n,) int64 labels of a column, -1 for null."""
+    try:
+        return check_labels(_labels(column), len(column), num_classes, first_row)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
+def _labels(column: Any) -> np.ndarray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         raise InputError(f"the column label must hold class indices 0..c-1, got categories of {kind.value_type}.")
     if pa.types.is_null(kind):
         return np.full(len(column), -1)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
     if pa.types.is_signed_integer(kind):
         column = pc.fill_null(column, -1)
     return np.asarray(column.to_numpy(zero_copy_only=False))  # other numbers with nulls become floats with NaN
 
 
 def _ids(column: pa.Array, file: Place) -> np.ndarray:
-    if column.null_count:
-        raise InputError(f"{file}: the column id must not hold nulls, found {column.null_count}.")
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.string())
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise InputError(f"{file}: the column id must hold strings or integers, got {kind}.")
+    column = _id_column(column, file)
     try:
         return check_ids(column.to_numpy(zero_copy_only=False), len(column))
     except (UnicodeDecodeError, pa.ArrowException) as error:
         raise InputError(f"{file}: the column id must hold UTF-8 text, but {first_line(error)}.") from error
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
+
+
+def _id_column(column: Any, file: Place) -> Any:
+    """Ids as Arrow has them, strings or integers, none of them null."""
+    if column.null_count:
+        raise InputError(f"{file}: the column id must not hold nulls, found {column.null_count}.")
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise InputError(f"{file}: the column id must hold strings or integers, got {kind}.")
+    return column
