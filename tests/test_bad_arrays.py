@@ -255,7 +255,7 @@ def test_12_unlabeled_rows_have_no_label_scores(unlabeled: Any) -> None:
     assert row["label"] is None and row["status"] == "unlabeled"
     assert row["predicted"] == same["predicted"]
     for name, one in SCORES.items():
-        if one.needs == "row":
+        if one.scope == "row":
             assert row[name] == (None if one.labels else pytest.approx(same[name], rel=1e-6))
 
 
@@ -301,7 +301,7 @@ def test_16_empty_dataset(tmp_path: Path, cli: Callable[..., Any]) -> None:
         "label",
         "predicted",
         "status",
-        *(name for name in SCORES if SCORES[name].needs != "dynamics"),
+        *(name for name in SCORES if SCORES[name].scope != "dynamics"),
     ]
     assert hardsight.avh(empty, WEIGHT, []).shape == (0,)
     snapshot = tmp_path / "empty.npz"

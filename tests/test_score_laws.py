@@ -19,9 +19,9 @@ from hardsight import SCORES, Head, score
 from oracles import angle_table, plain_logits, row_scores
 from properties import examples
 
-OF_A_SNAPSHOT = {name: one for name, one in SCORES.items() if one.needs != "dynamics"}  # those have test_dynamics_scores.py
-ROW = [name for name, one in SCORES.items() if one.needs == "row"]
-DATASET = [name for name, one in SCORES.items() if one.needs == "dataset"]
+OF_A_SNAPSHOT = {name: one for name, one in SCORES.items() if one.scope != "dynamics"}  # those have test_dynamics_scores.py
+ROW = [name for name, one in SCORES.items() if one.scope == "row"]
+DATASET = [name for name, one in SCORES.items() if one.scope == "dataset"]
 ANGULAR = ["avh", "avh_relative", "avc_label", "own_angle", "nearest_angle", "angular_gap", "avh_scaled"]
 FROM_LOGITS = [name for name, one in SCORES.items() if one.from_logits()]
 HARD_ENDS = {"high": {"avh", "avh_relative", "avh_scaled", "own_angle", "angular_gap", "entropy", "el2n", "loss"}}
@@ -447,7 +447,7 @@ def test_a_tensor_that_needs_a_gradient_is_scored_like_any_other() -> None:
 def test_every_score_describes_itself(name: str) -> None:
     one = SCORES[name]
     assert one.name == name == one.function.__name__
-    assert one.hard in ("high", "low") and one.needs in ("row", "dataset", "dynamics")
+    assert one.hard in ("high", "low") and one.scope in ("row", "dataset", "dynamics")
     assert one.range and one.formula and one.source and one.summary.endswith((".", ":")) is True
     assert getattr(hardsight, name) is one.function
 
