@@ -6,8 +6,9 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import settings
 
 import properties  # noqa: F401  (registers the profiles)
 from hardsight.cli import main
+from skips import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401  (hooks)
 
 settings.load_profile("test")  # pytest --hypothesis-profile=nightly overrides it
 
@@ -63,3 +65,25 @@ def fresh_python() -> Callable[..., Finished]:
         return Finished(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A real browser, one per file: while Playwright runs, its thread has an event loop that other tests must not meet."""
+    from explorer_browser import browser, needed
+
+    needed()
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def watched(chromium: Any) -> Iterator[Any]:
+    """A fresh page of the browser, which must not have done anything wrong by the end."""
+    from explorer_browser import Watched
+
+    context = chromium.new_context(viewport={"width": 1280, "height": 860}, color_scheme="light")
+    page = Watched(context.new_page())
+    yield page
+    page.check()
+    context.close()

@@ -44,10 +44,7 @@ export class Columns {
 
   fetch(name) {
     if (!this.coming.has(name)) {
-      const coming = this.source.column(this.meta(name)).then((values) => {
-        this.loaded.set(name, values);
-        this.coming.delete(name);
-      });
+      const coming = this.source.column(this.meta(name)).then((values) => this.loaded.set(name, values)).finally(() => this.coming.delete(name));
       this.coming.set(name, coming);
     }
     return this.coming.get(name);
@@ -107,7 +104,7 @@ function sorted(values, numNames) {
   } else {
     const bits = new Uint32Array(values.buffer, values.byteOffset, n);
     for (let i = 0; i < n; i++) {
-      if (values[i] !== values[i]) continue;
+      if (Number.isNaN(values[i])) continue;
       const b = bits[i];
       keys[i] = b & 0x80000000 ? ~b : b | 0x80000000; // floats in the order of unsigned integers
       rows[count++] = i;
