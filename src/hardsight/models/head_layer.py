@@ -89,5 +89,5 @@ class HeadLayer(nn.Module):
 def shape_of(head: Head) -> dict[str, Any]:
     """The `HeadShape` of a head, as plain values for a config.json."""
     variance = None if head.log_variance is None else "shared" if head.log_variance.ndim == 1 else "per_class"
-    parts = {"bias": head.bias is not None, "log_variance": variance, "log_prior": head.log_prior is not None}
-    return asdict(HeadShape(head.kind, head.num_features, head.num_classes, head.scale, **parts))
+    sizes = head.kind, head.num_features, head.num_classes, head.scale
+    return asdict(HeadShape(*sizes, head.bias is not None, variance, head.log_prior is not None))

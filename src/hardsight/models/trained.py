@@ -56,11 +56,8 @@ def open_trained(directory: Path, weights: Path) -> BuiltNetwork:
     if config.get("head"):
         _put_head(module, config["head"], directory)
     load_weights(module, weights)
-    preprocessing = config.get("preprocessing")
-    names = config.get("class_names")
-    return BuiltNetwork(
-        module, Preprocessing.from_dict(preprocessing) if preprocessing else None, tuple(names) if names else None
-    )
+    preprocessing = Preprocessing.from_dict(config["preprocessing"]) if config.get("preprocessing") else None
+    return BuiltNetwork(module, preprocessing, tuple(config["class_names"]) if config.get("class_names") else None)
 
 
 def _put_head(module: nn.Module, shape: Any, directory: Path) -> None:
