@@ -40,7 +40,7 @@ from hardsight.adapt.loop import SelfTraining, finish, finished
 from hardsight.adapt.report import write_report
 from hardsight.domains.scaling import Standard, standards
 from hardsight.files.run import Run
-from hardsight.models.network import Network, torch_device
+from hardsight.models.network import state_sha256, torch_device
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.threads import num_threads
@@ -150,8 +150,7 @@ class _Job:
         """Of the weights that a learner starts from, drawn from seed 0 where they are random."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            network = self.network()
-        return Network(network.module, network.factory, device="cpu").fingerprint()["sha256"]
+            return state_sha256(self.network().module)
 
 
 @dataclass
