@@ -133,13 +133,17 @@ class OptionField:
         """What values are allowed, in words: "a whole number of 1 or more"."""
         a = self.about
         bounds = [
-            f"of {a.least:g} or more" if a.least is not None else "",
-            f"above {a.above:g}" if a.above is not None else "",
-            f"of at most {a.most:g}" if a.most is not None else "",
-            f"below {a.below:g}" if a.below is not None else "",
+            f"of {_plain(a.least)} or more" if a.least is not None else "",
+            f"above {_plain(a.above)}" if a.above is not None else "",
+            f"of at most {_plain(a.most)}" if a.most is not None else "",
+            f"below {_plain(a.below)}" if a.below is not None else "",
         ]
         words = " and ".join(bound for bound in bounds if bound)
         return f"{'a whole number' if self.kind is int else 'a number'}{' ' + words if words else ''}"
+
+
+def _plain(bound: float) -> str:
+    return str(bound) if isinstance(bound, int) else f"{bound:g}"
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
     thresholds.py      one threshold per class, from the confidences of the samples predicted as it
     selection.py       `select_pseudo_labels`: the published rules, on arrays
+    settings.py        the options, each defined once
     running.py         `run`: source model, rounds, comparison; loop.py does the work
-    domains.py         features and images with a domain; standard.py brings features to one scale
     learner.py         the network; objective.py, its loss between two selections
-    measures.py        accuracy and what was selected; comparison.py, differences with intervals; tables.py, report.py
+    measures.py        accuracy and what was selected; tables.py and report.py present it
 
 Zou et al., ECCV 2018 (CBST) and ICCV 2019 (CRST); Chen et al., ICML 2020 (CBST+AVH). Names load when first used: the
 pure functions need no torch.

@@ -23,7 +23,7 @@ from hardsight.table import write_table
 
 SHOWN = 18  # thumbnails
 MANY = 20  # classes: more do not fit beside each other
-TOLD = ("avh", "avc", "confidence", "norm", "not_selected_by_cbst", "only_selected_by_cbst")
+SHOWN_STATISTICS = ("avh", "avc", "confidence", "norm", "not_selected_by_cbst", "only_selected_by_cbst")
 TABLES = {
     "accuracy": accuracy_table,
     "differences": difference_table,
@@ -136,37 +136,40 @@ def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: dict
 
 def _overview(results: Results, accuracy: pa.Table) -> str:
     """Pairs by methods, and their mean."""
-    found = {(row["pair"], row["method"]): row for row in accuracy.to_pylist()}
-    if not found:
+    by_method = {(row["pair"], row["method"]): row for row in accuracy.to_pylist()}
+    if not by_method:
         return ""
     rows = [
-        [_arrow(pair), *(percent(found[pair, m]["accuracy"], found[pair, m]["accuracy std"]) for m in results.methods)]
+        [_arrow(pair), *(percent(by_method[pair, m]["accuracy"], by_method[pair, m]["accuracy std"]) for m in results.methods)]
         for pair in results.pairs
-        if (pair, results.methods[0]) in found
+        if (pair, results.methods[0]) in by_method
     ]
-    known = [pair for pair in results.pairs if (pair, results.methods[0]) in found]
-    rows.append(["mean", *(percent(float(np.mean([found[pair, m]["accuracy"] for pair in known]))) for m in results.methods)])
+    known = [pair for pair in results.pairs if (pair, results.methods[0]) in by_method]
+    rows.append(["mean", *(percent(float(np.mean([by_method[pair, m]["accuracy"] for pair in known]))) for m in results.methods)])
     return rp.heading("Every pair of domains") + rp.table(("domains", *results.methods), rows, last=1)
 
 
 def _differences(results: Results, differences: pa.Table) -> str:
     """Pairs by comparisons."""
-    found = {(row["pair"], row["method"], row["against"]): row for row in differences.to_pylist()}
+    by_pair = {(row["pair"], row["method"], row["against"]): row for row in differences.to_pylist()}
     compared = [
         (method, against)
         for method in reversed(results.methods)  # the last method is most often the one that is asked about
         for against in results.methods
-        if any((pair, method, against) in found for pair in results.pairs)
+        if any((pair, method, against) in by_pair for pair in results.pairs)
     ]
     if not compared:
         return ""
     words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); coloured where 0 is outside."
-    pairs = list(dict.fromkeys(pair for pair, _, _ in found if pair != ALL))
+    pairs = list(dict.fromkeys(pair for pair, _, _ in by_pair if pair != ALL))
     if len(pairs) == 1:
-        rows = [[f"{one} − {other}", rp.points(row := found[pairs[0], one, other]), row["verdict"]] for one, other in compared]
+        rows = [
+            [f"{method} − {against}", rp.points(row := by_pair[pairs[0], method, against]), row["verdict"]]
+            for method, against in compared
+        ]
         return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(("methods", "points", ""), rows)
-    rows = [[_arrow(pair), *(rp.points(found[pair, *two]) for two in compared)] for pair in pairs]
-    rows.append([ALL, *(rp.points(found[ALL, *two]) for two in compared)])
+    rows = [[_arrow(pair), *(rp.points(by_pair[pair, *two]) for two in compared)] for pair in pairs]
+    rows.append([ALL, *(rp.points(by_pair[ALL, *two]) for two in compared)])
     words += " The interval of all pairs is over the pairs' means."
     header = ("domains", *(f"{method} − {against}" for method, against in compared))
     return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(header, rows, last=1)
@@ -174,24 +177,24 @@ def _differences(results: Results, differences: pa.Table) -> str:
 
 def _per_class(results: Results, accuracy: pa.Table, pair: str) -> str:
     """Table 3: classes and their mean by methods; lying down where there are many classes."""
-    found = [row for row in accuracy.to_pylist() if row["pair"] == pair]
-    if not found:
+    methods = [row for row in accuracy.to_pylist() if row["pair"] == pair]
+    if not methods:
         return ""
-    columns: list[tuple[str, list[rp.Cell]]] = [("method", [row["method"] for row in found])]
+    columns: list[tuple[str, list[rp.Cell]]] = [("method", [row["method"] for row in methods])]
     columns += [
-        (name, [percent(row[f"class {name}"], row[f"class {name} std"]) for row in found]) for name in results.class_names
+        (name, [percent(row[f"class {name}"], row[f"class {name} std"]) for row in methods]) for name in results.class_names
     ]
-    columns.append(("mean", [percent(row["accuracy"], row["accuracy std"]) for row in found]))
-    best = [(percent(row["oracle_accuracy"], row["oracle_accuracy std"]), "quiet") for row in found]
+    columns.append(("mean", [percent(row["accuracy"], row["accuracy std"]) for row in methods]))
+    best = [(percent(row["oracle_accuracy"], row["oracle_accuracy std"]), "quiet") for row in methods]
     columns.append(("best round (oracle)", [*best]))
     if len(results.class_names) <= MANY:
-        rows = [[cells[at] for _, cells in columns] for at in range(len(found))]
+        rows = [[cells[at] for _, cells in columns] for at in range(len(methods))]
         return rp.heading("Accuracy by class") + rp.table([name for name, _ in columns], rows)
     sums = rp.table(
         ("method", "mean", "best round (oracle)"),
         [list(row) for row in zip(*(columns[at][1] for at in (0, -2, -1)), strict=True)],
     )
-    classes = rp.table(("class", *(row["method"] for row in found)), [[name, *cells] for name, cells in columns[1:-2]])
+    classes = rp.table(("class", *(row["method"] for row in methods)), [[name, *cells] for name, cells in columns[1:-2]])
     return rp.heading("Accuracy") + sums + rp.folded("Accuracy by class", classes)
 
 
@@ -202,7 +205,7 @@ def _selected(selection: pa.Table, pair: str) -> str:
         if row["pair"] == pair:
             cells = [
                 percent(row["true_positive_rate"]),
-                *(f"{row[name]:.4g}" if row[name] is not None else "–" for name in TOLD),
+                *(f"{row[name]:.4g}" if row[name] is not None else "–" for name in SHOWN_STATISTICS),
             ]
             rows.append([row["method"], f"{row['selected']:.4g}", *cells])
     if not rows:

@@ -255,15 +255,15 @@ def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data,
     first, name = open_domain(source, limit=limit if target is not None else None)
     if target is not None:
         second, other = open_domain(target, limit=limit)
-        found = {f"{name}-to-{other}" if name != other else "source-to-target": (first, second)}
+        pairs = {f"{name}-to-{other}" if name != other else "source-to-target": (first, second)}
     else:
         names = domain_names(first)
         if len(names) < 2:
             raise InputError("without a target the data needs a domain column with at least two domains.")
-        parts = {one: open_domain(only(first, one), limit=limit)[0] for one in names}
-        found = {f"{a}-to-{b}": (parts[a], parts[b]) for a in names for b in names if a != b}
+        parts = {domain: open_domain(only(first, domain), limit=limit)[0] for domain in names}
+        pairs = {f"{a}-to-{b}": (parts[a], parts[b]) for a in names for b in names if a != b}
     checked = {}
-    for key, (a, b) in found.items():
+    for key, (a, b) in pairs.items():
         a = labeled_only(a)
         if len(b) == 0:
             raise InputError("the target has no samples.")
@@ -273,9 +273,11 @@ def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data,
 
 def _check_model(data: Data, settings: AdaptSettings) -> None:
     if isinstance(data, Features):
-        given = [name for name in ("model", "weights", "size") if getattr(settings, name) is not None]
-        if given or settings.pretrained or settings.augment != "none":
-            raise InputError(f"{(given or ['pretrained or augment'])[0]} is for images; features get a head of `hidden` units.")
+        for_images = [name for name in ("model", "weights", "size") if getattr(settings, name) is not None]
+        if for_images or settings.pretrained or settings.augment != "none":
+            raise InputError(
+                f"{(for_images or ['pretrained or augment'])[0]} is for images; features get a head of `hidden` units."
+            )
     elif settings.model is None:
         raise InputError("images need a model: lenet, mnist_cnn, timm:NAME, or a run that hardsight trained.")
 

@@ -47,7 +47,7 @@ WHY = (
 )
 _BLOCK = 2**22  # numbers of features whose angles are taken at a time
 _ROWS = 2**14  # rows of (n, c) arrays worked on at a time: they stay in the cache
-OF_A_SNAPSHOT = tuple(name for name, one in SCORES.items() if one.scope != "dynamics")  # a target has no training of its own
+OF_A_SNAPSHOT = tuple(name for name, score in SCORES.items() if score.scope != "dynamics")  # a target has no training of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ def check_method(method: str) -> str:
     score = name.removeprefix("cbst+")
     if name in METHODS or (name != score and score in OF_A_SNAPSHOT):
         return name
-    known = [*METHODS, *(f"cbst+{one}" for one in OF_A_SNAPSHOT)]
+    known = [*METHODS, *(f"cbst+{name}" for name in OF_A_SNAPSHOT)]
     close = get_close_matches(name, known, n=1)
     near = f" Did you mean {close[0]}?" if close else ""
     raise InputError(f"method must be one of {', '.join(METHODS)} or cbst+SCORE, got {method!r}.{near}")
@@ -180,7 +180,7 @@ class _Asked:
 
     def log_probs(self) -> np.ndarray:
         """log softmax, with all digits where the probability is next to 1."""
-        found = np.empty((self.n, self.c))
+        log_p = np.empty((self.n, self.c))
 
         def work(rows: slice) -> None:
             z = np.where(self.finite[rows, None], self.logits[rows], 0.0).astype(np.float64)  # (b, c)
@@ -188,10 +188,10 @@ class _Asked:
             z -= np.take_along_axis(z, top, 1)
             others = np.exp(z)
             np.put_along_axis(others, top, 0.0, 1)
-            np.subtract(z, np.log1p(others.sum(1, keepdims=True)), out=found[rows])
+            np.subtract(z, np.log1p(others.sum(1, keepdims=True)), out=log_p[rows])
 
         share(work, blocks(self.n, _ROWS), np)
-        return found
+        return log_p
 
     def log_avc(self) -> np.ndarray:
         """log of (pi - angle_k) / sum_j (pi - angle_j)."""

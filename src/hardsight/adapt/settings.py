@@ -59,11 +59,11 @@ class Portions:
         return f"{self.start:g}:{self.step:g}:{self.stop:g}"
 
 
-def read_methods(given: Any) -> tuple[str, ...]:
+def read_methods(value: Any) -> tuple[str, ...]:
     """Methods by name, with `source` for none at all; a text has commas between them."""
     from hardsight.adapt.selection import check_method
 
-    names = given.split(",") if isinstance(given, str) else list(given)
+    names = value.split(",") if isinstance(value, str) else list(value)
     return tuple(SOURCE_ONLY if str(name).strip() == SOURCE_ONLY else check_method(name) for name in names)
 
 

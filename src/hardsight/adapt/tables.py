@@ -51,8 +51,8 @@ class Results:
 
     def last(self, pair: str, method: str) -> list[float]:
         """The mean class accuracy after the last round, seed by seed; empty where target labels are not known."""
-        found = [self.rounds[pair, method, seed][-1]["accuracy"] for seed in self.seeds]
-        return [] if None in found else found
+        accuracies = [self.rounds[pair, method, seed][-1]["accuracy"] for seed in self.seeds]
+        return [] if None in accuracies else accuracies
 
     def best(self, pair: str, method: str) -> list[float]:
         """The best round's, which only an oracle would have stopped at."""
@@ -84,8 +84,8 @@ def selection_table(results: Results, round_number: int = 1) -> pa.Table:
         for method in results.methods:
             if method == SOURCE_ONLY:
                 continue
-            told = [results.rounds[pair, method, seed][round_number - 1]["selection"] for seed in results.seeds]
-            means = {name: _mean([entry[name] for entry in told]) for name in STATISTICS}
+            selection = [results.rounds[pair, method, seed][round_number - 1]["selection"] for seed in results.seeds]
+            means = {name: _mean([entry[name] for entry in selection]) for name in STATISTICS}
             rows.append({"pair": pair, "method": method, "round": round_number, **means})
     return pa.Table.from_pylist(rows) if rows else pa.table({"pair": [], "method": []})
 
@@ -95,9 +95,9 @@ def rounds_table(results: Results) -> pa.Table:
     rows = []
     for (pair, method, seed), rounds in results.rounds.items():
         for entry in rounds:
-            told = entry.get("selection") or {}
+            selection = entry.get("selection") or {}
             row = {"pair": pair, "method": method, "seed": seed, "round": entry["round"], "portion": entry["portion"]}
-            rows.append({**row, "accuracy": entry["accuracy"], **{name: told.get(name) for name in STATISTICS}})
+            rows.append({**row, "accuracy": entry["accuracy"], **{name: selection.get(name) for name in STATISTICS}})
     return pa.Table.from_pylist(rows)
 
 
@@ -117,15 +117,15 @@ def difference_table(results: Results) -> pa.Table:
                     rows.append(_difference_row(pair, method, against, ours, theirs))
                     means.append((float(np.mean(ours)), float(np.mean(theirs))))
             if len(means) > 1:
-                rows.append(_difference_row(ALL, method, against, [one for one, _ in means], [other for _, other in means]))
+                rows.append(_difference_row(ALL, method, against, [ours for ours, _ in means], [theirs for _, theirs in means]))
     return pa.Table.from_pylist(rows) if rows else pa.table({"pair": [], "method": []})
 
 
 def _difference_row(pair: str, method: str, against: str, ours: list[float], theirs: list[float]) -> dict[str, Any]:
-    found = paired_difference(ours, theirs)
+    difference = paired_difference(ours, theirs)
     return {
-        "pair": pair, "method": method, "against": against, "difference": found.mean, "low": found.low, "high": found.high,
-        "count": found.count, "verdict": found.verdict,
+        "pair": pair, "method": method, "against": against, "difference": difference.mean, "low": difference.low, "high": difference.high,
+        "count": difference.count, "verdict": difference.verdict,
     }  # fmt: skip
 
 

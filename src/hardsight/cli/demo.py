@@ -1,4 +1,4 @@
-"""`hardsight demo`: everything on built-in digits."""
+"""`hardsight demo`: the main job on built-in digits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hardsight.cli import app
 @app.command()
 def demo(
     output: str = typer.Option("hardsight-demo", "-o", "--output", help="Run directory to write."),
-    seed: int = typer.Option(0, help="Same seed, same numbers."),
+    seed: int = typer.Option(0, help="Random seed."),
 ) -> None:
     """Train a small CNN on built-in digits, score held-out images, correlate with degradation, adapt to faint ones, report.
 
@@ -22,21 +22,23 @@ def demo(
     """
     from hardsight.cli.summary import print_summary
     from hardsight.demo import NAMES, against_degradation, before_and_after, run_demo
-    from hardsight.screen import print_table, progress_bar
+    from hardsight.screen import interval, percent, print_table, progress_bar
 
     with progress_bar("training") as progress:
         summary = run_demo(output, seed=seed, progress=progress)
     print_summary(summary, NAMES)
     rows = []
-    for one in against_degradation(Path(output)).agreements:
-        for name in one.scores:
-            row = one.single(name)
-            interval = f"[{row['bootstrap_low']:+.3f}, {row['bootstrap_high']:+.3f}]"
-            rows.append((one.target.words, name, f"{row['agreement']:+.3f}", interval))
+    for agreement in against_degradation(Path(output)).agreements:
+        for name in agreement.scores:
+            row = agreement.single(name)
+            bounds = interval(row["bootstrap_low"], row["bootstrap_high"])
+            rows.append((agreement.target.words, name, f"{row['agreement']:+.3f}", bounds))
     title = "Spearman: positive where more degraded is harder"
     print_table(("against", "score", "agreement", "95 %"), rows, title=title, words=2)
     before, after = before_and_after(Path(output))
-    print(f"at a fifth of the contrast: {100 * before:.1f} % right; {100 * after:.1f} % after self-training without labels")
+    print(
+        f"at a fifth of the contrast: {percent(before, digits=1)} % right; {percent(after, digits=1)} % after self-training without labels"
+    )
     print(f"run:     {output}")
     print(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
     print(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png, noise.png and adaptation.png beside it")

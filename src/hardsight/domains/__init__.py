@@ -1,5 +1,6 @@
 """Domains: what adapting to one and generalizing to an unseen one share.
 
+settings.py      options that both have: seeds, the network, how it learns
 opening.py       features and images with a domain
 scaling.py       features of each domain brought to a common scale
 comparison.py    paired differences with intervals

@@ -30,8 +30,8 @@ def paired_difference(first: Sequence[float], second: Sequence[float], level: fl
     """first - second, run by run.
 
     Example:
-        >>> found = paired_difference([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
-        >>> round(found.mean, 3), round(found.low, 3), round(found.high, 3), found.verdict
+        >>> difference = paired_difference([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
+        >>> round(difference.mean, 3), round(difference.low, 3), round(difference.high, 3), difference.verdict
         (0.2, -0.048, 0.448, 'not told apart')
     """
     differences = np.asarray(first, np.float64) - np.asarray(second, np.float64)

@@ -188,7 +188,7 @@ def _of_snapshot(snapshot: Snapshot, path: Place | None) -> Features:
         raise InputError(
             f"{name}: features must be finite, but {len(bad)} of {len(values)} rows are not; the first is row {bad[0]}."
         )
-    ids = [str(one) for one in whole.ids]
+    ids = [str(id) for id in whole.ids]
     if len(set(ids)) != len(ids):
         raise InputError(f"{name}: ids must be unique.")
     labels = check_labels(whole.labels, len(values), None if snapshot.class_names is None else len(snapshot.class_names))

@@ -83,18 +83,18 @@ def folded(summary: str, *parts: str) -> str:
     return "\n".join([f"<details><summary>{escaped(summary)}</summary>", *parts, "</details>"])
 
 
-def settings(told: Mapping[str, Any], versions: Mapping[str, str]) -> str:
+def settings(arguments: Mapping[str, Any], versions: Mapping[str, str]) -> str:
     """How it was made: what decides the result, and with which versions."""
-    rows = [(name.replace("_", " "), words(value)) for name, value in told.items()]
+    rows = [(name.replace("_", " "), words(value)) for name, value in arguments.items()]
     libraries = ", ".join(f"{name} {number}" for name, number in versions.items())
     return folded("How it was made", table(("setting", "value"), rows, words=2), paragraph(libraries, "quiet"))
 
 
 def words(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {words(one)}" for name, one in value.items() if one not in ({}, None)) or "–"
+        return ", ".join(f"{name} {words(item)}" for name, item in value.items() if item not in ({}, None)) or "–"
     if isinstance(value, (list, tuple)):
-        return ", ".join(words(one) for one in value) or "–"
+        return ", ".join(words(item) for item in value) or "–"
     return "–" if value is None else ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 

@@ -13,26 +13,26 @@ from hardsight.training.settings import LearningOptions, NetworkOptions, Resourc
 Standardize = Literal["domain", "source", "none"]
 
 
-def read_seeds(given: Any) -> tuple[int, ...]:
+def read_seeds(value: Any) -> tuple[int, ...]:
     """A number of seeds, counted from 0, or the seeds themselves: a sequence, or a text with commas.
 
     Example:
         >>> read_seeds(3), read_seeds("3"), read_seeds("5,7")
         ((0, 1, 2), (0, 1, 2), (5, 7))
     """
-    if isinstance(given, str):
+    if isinstance(value, str):
         try:
-            numbers_given = [int(part) for part in given.split(",") if part.strip()]
+            listed = [int(part) for part in value.split(",") if part.strip()]
         except ValueError as error:
-            raise InputError(f"seeds must be how many, or which ones with commas, got {given!r}.") from error
-        given = numbers_given if "," in given or not numbers_given else numbers_given[0]
-    if isinstance(given, numbers.Integral) and not isinstance(given, bool):
-        if int(given) < 1:
-            raise InputError(f"seeds must be 1 or more, got {given}.")
-        return tuple(range(int(given)))
-    seeds = tuple(given)
+            raise InputError(f"seeds must be how many, or which ones with commas, got {value!r}.") from error
+        value = listed if "," in value or not listed else listed[0]
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        if int(value) < 1:
+            raise InputError(f"seeds must be 1 or more, got {value}.")
+        return tuple(range(int(value)))
+    seeds = tuple(value)
     if not all(isinstance(seed, numbers.Integral) and int(seed) >= 0 for seed in seeds):
-        raise InputError(f"seeds must be whole numbers of 0 or more, got {given!r}.")
+        raise InputError(f"seeds must be whole numbers of 0 or more, got {value!r}.")
     return tuple(int(seed) for seed in seeds)
 
 

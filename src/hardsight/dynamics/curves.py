@@ -33,7 +33,7 @@ class Curves:
     @property
     def times(self) -> list[int]:
         """The numbers of the epochs, or of the steps."""
-        return [one.epoch if one.step is None else one.step for one in self.moments]
+        return [moment.epoch if moment.step is None else moment.step for moment in self.moments]
 
     @property
     def unit(self) -> str:

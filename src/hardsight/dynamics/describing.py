@@ -59,8 +59,8 @@ def describe_dynamics(
     there = _splits(run)
     if split is not None and split not in there:
         raise InputError(f"{run}: no split {split!r} in the dynamics; there is {', '.join(map(str, there))}.")
-    chosen = [split] if split is not None else [one for one in there if one != "train"] or there
-    groups = {one: _groups(run, by, human, one) for one in chosen}  # before anything is drawn: it may not fit
+    chosen = [split] if split is not None else [name for name in there if name != "train"] or there
+    groups = {name: _groups(run, by, human, name) for name in chosen}  # before anything is drawn: it may not fit
     said = Description()
     passes = len(_PASSES) * len(chosen)
     for one in chosen:
@@ -140,20 +140,20 @@ _PASSES = (_describe_all, _describe_easy_and_hard, _describe_groups, _describe_s
 def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
     """Observation 2 of the paper, checked: AVH settles early while accuracy and norm still grow."""
     avh, norm, accuracy = (curves.mean[name][0] for name in ("avh", "norm", "correct"))
-    found = plateau(avh)
-    if found.at is None:
+    settled = plateau(avh)
+    if settled.at is None:
         numbers["avh_plateau"] = None
-        return [f"  AVH reaches no plateau: {found.why_not} ({_from_to(avh, '.4g')})"]
-    unit, at = curves.unit, curves.times[found.at]
-    growing = {"norm": still_grows(norm, found.at), "accuracy": still_grows(accuracy, found.at)}
+        return [f"  AVH reaches no plateau: {settled.why_not} ({_from_to(avh, '.4g')})"]
+    unit, at = curves.unit, curves.times[settled.at]
+    growing = {"norm": still_grows(norm, settled.at), "accuracy": still_grows(accuracy, settled.at)}
     numbers["avh_plateau"] = {unit: at, "norm_still_grows": growing["norm"], "accuracy_still_grows": growing["accuracy"]}
     both = [name for name, grows in growing.items() if grows]
     words = {0: "neither norm nor accuracy grows after it", 1: f"only the {both[0] if both else ''} still grows after it"}
     return [
         f"  AVH settles at {unit} {at} of {curves.times[-1]} ({_from_to(avh, '.4g')}): "
         + words.get(len(both), "norm and accuracy still grow after it"),
-        f"    norm {norm[found.at]:.4g} there, {norm[-1]:.4g} at the end; "
-        f"accuracy {100 * accuracy[found.at]:.2f} % there, {100 * accuracy[-1]:.2f} % at the end",
+        f"    norm {norm[settled.at]:.4g} there, {norm[-1]:.4g} at the end; "
+        f"accuracy {100 * accuracy[settled.at]:.2f} % there, {100 * accuracy[-1]:.2f} % at the end",
     ]
 
 
@@ -205,14 +205,14 @@ def _groups(run: str | Path, by: str | None, human: Any, split: str | None) -> G
 
 def _splits(run: str | Path) -> list[str | None]:
     """The splits of the last moments, held-out ones first."""
-    found: set[str | None] = set()
+    splits: set[str | None] = set()
     for files in (moments(run), moments(run, steps=True)):
         for _, path in files[-1:]:
-            found |= set(pc.unique(read_moment(path, ["split"]).column("split")).to_pylist())
-    if not found:
+            splits |= set(pc.unique(read_moment(path, ["split"]).column("split")).to_pylist())
+    if not splits:
         raise FileError(f"{run}: there are no dynamics in it yet.")
-    order = {name: place for place, name in enumerate(HELD_OUT_FIRST)}
-    return sorted(found, key=lambda name: (order.get(name or "", 2 + (name == "train")), name or ""))
+    order = {name: rank for rank, name in enumerate(HELD_OUT_FIRST)}
+    return sorted(splits, key=lambda name: (order.get(name or "", 2 + (name == "train")), name or ""))
 
 
 def _draw(

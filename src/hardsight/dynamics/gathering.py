@@ -20,7 +20,7 @@ def rank() -> int:
 def row_counts(count: int, device: torch.device) -> list[int]:
     each = [torch.zeros(1, dtype=torch.int64, device=device) for _ in range(num_processes())]
     dist.all_gather(each, torch.tensor([count], device=device))
-    return [int(one) for one in each]
+    return [int(number) for number in each]
 
 
 def collected(x: Tensor, counts: list[int]) -> list[Tensor]:
@@ -29,13 +29,13 @@ def collected(x: Tensor, counts: list[int]) -> list[Tensor]:
     room[: len(x)] = x
     each = [torch.empty_like(room) for _ in counts]
     dist.all_gather(each, room)
-    return [one[:count] for one, count in zip(each, counts, strict=True)]
+    return [part[:count] for part, count in zip(each, counts, strict=True)]
 
 
 def gathered_tables(table: pa.Table, device: torch.device) -> list[pa.Table] | None:
     """Every process's table on the first one, None on the others."""
     contents = _gathered_bytes(_as_bytes(table), device)
-    return [pa.ipc.open_stream(one).read_all() for one in contents] if rank() == 0 else None
+    return [pa.ipc.open_stream(content).read_all() for content in contents] if rank() == 0 else None
 
 
 def _as_bytes(table: pa.Table) -> bytes:
@@ -49,4 +49,4 @@ def _gathered_bytes(content: bytes, device: torch.device) -> list[bytes]:
     x = torch.from_numpy(np.frombuffer(content, np.uint8).copy()).to(device)
     if num_processes() == 1:
         return [content]
-    return [one.cpu().numpy().tobytes() for one in collected(x, row_counts(len(x), device))]
+    return [part.cpu().numpy().tobytes() for part in collected(x, row_counts(len(x), device))]

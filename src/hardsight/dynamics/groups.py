@@ -83,16 +83,16 @@ def by_label(run: str | Path) -> Groups:
 
 def by_degradation(run: str | Path) -> Groups:
     """Samples grouped by how they were degraded, which their ids tell: `base#contrast=0.3`; those without are "original"."""
-    found = set()
+    names_seen = set()
     for _, path in moments(run)[-1:] or moments(run, steps=True)[-1:]:
-        found |= {_degradation(one) for one in read_moment(path, ["id"]).column("id").to_pylist()}
-    if found <= {"original"}:
+        names_seen |= {_degradation(id) for id in read_moment(path, ["id"]).column("id").to_pylist()}
+    if names_seen <= {"original"}:
         raise InputError(f"{run}: no sample of its dynamics is degraded (an id would end in #contrast=0.3 or the like).")
-    names = sorted(found, key=lambda name: (name != "original", _by_level(name)))
-    place = {name: code for code, name in enumerate(names)}
+    names = sorted(names_seen, key=lambda name: (name != "original", _by_level(name)))
+    code_of = {name: code for code, name in enumerate(names)}
 
     def of(table: pa.Table) -> np.ndarray:
-        return np.array([place.get(_degradation(one), -1) for one in table.column("id").to_pylist()], np.int64)
+        return np.array([code_of.get(_degradation(id), -1) for id in table.column("id").to_pylist()], np.int64)
 
     return Groups("degradation", names, of, ordered=True)
 
@@ -176,10 +176,10 @@ def by_hardness(run: str | Path, split: str | None = None) -> Groups:
 
 def _last_seen(run: str | Path, split: str | None = None) -> tuple[pa.Array, np.ndarray]:
     """Ids of the last moment, each once, and their labels."""
-    found = moments(run) or moments(run, steps=True)
-    if not found:
+    recorded = moments(run) or moments(run, steps=True)
+    if not recorded:
         raise FileError(f"{run}: there are no dynamics in it yet.")
-    table = read_moment(found[-1][1], ["id", "label"], split).combine_chunks()
+    table = read_moment(recorded[-1][1], ["id", "label"], split).combine_chunks()
     codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
     table = table.take(pa.array(np.unique(codes, return_index=True)[1]))  # an id may be in several splits
     labels = np.nan_to_num(number_column(table, "label"), nan=-1).astype(np.int64)
@@ -217,15 +217,15 @@ def _coded(column: Any, edges: Sequence[float] | None) -> tuple[list[str], np.nd
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if not numeric:
-        words = sorted({str(one) for one in column.unique().to_pylist() if one is not None})
-        place = {word: code for code, word in enumerate(words)}
-        return words, np.array([-1 if one is None else place[str(one)] for one in column.to_pylist()], np.int64), False
+        words = sorted({str(value) for value in column.unique().to_pylist() if value is not None})
+        code_of = {word: code for code, word in enumerate(words)}
+        return words, np.array([-1 if value is None else code_of[str(value)] for value in column.to_pylist()], np.int64), False
     values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
     there = np.isfinite(values)
     distinct = np.unique(values[there])
     if edges is None and len(distinct) <= FEW:
         codes = np.where(there, np.searchsorted(distinct, values), -1)
-        return [f"{one:g}" for one in distinct], codes.astype(np.int64), True
+        return [f"{value:g}" for value in distinct], codes.astype(np.int64), True
     cuts = np.asarray(edges if edges is not None else np.unique(np.quantile(values[there], np.arange(1, BINS) / BINS)))
     codes = np.where(there, np.searchsorted(cuts, values, side="right" if edges is not None else "left"), -1)
     ends = [0.0, *cuts, 1.0] if edges is not None else [distinct[0], *cuts, distinct[-1]]

@@ -50,7 +50,7 @@ def sweep_batch(features: Any, head: Any, labels: Any) -> Sweep:
 
 def join(sweeps: list[Sweep]) -> Sweep:
     """The rows of several batches as one."""
-    parts = {one.name: [getattr(rows, one.name) for rows in sweeps] for one in fields(Sweep)}
+    parts = {field.name: [getattr(rows, field.name) for rows in sweeps] for field in fields(Sweep)}
     c, precision = max(parts.pop("num_classes")), np.result_type(*parts.pop("precision")).type
     return Sweep(c, precision, **{name: np.concatenate(arrays) for name, arrays in parts.items()})
 

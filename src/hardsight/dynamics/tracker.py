@@ -162,7 +162,7 @@ class Dynamics:
         """Refuse to mix two trainings: epochs later than the first one seen here belong to another."""
         if self._begun:
             return
-        later = [path.name for one, path in moments(self.folder.parent) if one.epoch > moment.epoch]
+        later = [path.name for other, path in moments(self.folder.parent) if other.epoch > moment.epoch]
         if later:
             raise RunError(
                 f"{self.folder} already holds {later[-1]}, and this training is at epoch {moment.epoch}: "

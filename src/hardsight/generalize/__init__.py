@@ -1,5 +1,6 @@
 """Generalizing to a domain never seen: train on all domains but one, test on that one, in turn.
 
+    settings.py    the options, each defined once
     running.py     `run`: losses and methods compared over domains and seeds
     student.py     a network with a head for all domains, or (DRM) one for each beside it
     loop.py        one training, watched on held-out samples of the training domains

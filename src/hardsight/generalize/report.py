@@ -75,14 +75,17 @@ def _accuracy(results: Results, accuracy: pa.Table) -> str:
 
 
 def _differences(results: Results, differences: pa.Table) -> str:
-    found = {(row["loss"], row["against"], row["domain"]): row for row in differences.to_pylist()}
+    by_domain = {(row["loss"], row["against"], row["domain"]): row for row in differences.to_pylist()}
     compared = [
-        (loss, against) for loss in reversed(results.losses) for against in results.losses if (loss, against, AVERAGE) in found
+        (loss, against)
+        for loss in reversed(results.losses)
+        for against in results.losses
+        if (loss, against, AVERAGE) in by_domain
     ]
     if not compared:
         return ""
     places = (*results.domains, AVERAGE)
-    rows: list[list[rp.Cell]] = [[f"{a} − {b}", *(rp.points(found[a, b, place]) for place in places)] for a, b in compared]
+    rows: list[list[rp.Cell]] = [[f"{a} − {b}", *(rp.points(by_domain[a, b, place]) for place in places)] for a, b in compared]
     words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); coloured where 0 is outside."
     return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(("losses", *places), rows)
 

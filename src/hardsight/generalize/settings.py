@@ -23,17 +23,17 @@ def parts_of(name: str) -> tuple[str, bool]:
     return (name.removeprefix(f"{DRM}+"), True) if name.startswith(f"{DRM}+") else (name, False)
 
 
-def _losses(given: Any) -> tuple[str, ...]:
+def _losses(value: Any) -> tuple[str, ...]:
     """Names with commas or in a sequence; `loss_names` of running.py checks them."""
-    return tuple(str(name).strip().lower() for name in (given.split(",") if isinstance(given, str) else given))
+    return tuple(str(name).strip().lower() for name in (value.split(",") if isinstance(value, str) else value))
 
 
-def _loss_options(given: Any) -> dict[str, dict[str, Any]]:
+def _loss_options(value: Any) -> dict[str, dict[str, Any]]:
     """{"avh": {"scale": 20}} from avh:scale=20."""
-    if given is None or isinstance(given, Mapping):
-        return {name: dict(options) for name, options in (given or {}).items()}
+    if value is None or isinstance(value, Mapping):
+        return {name: dict(options) for name, options in (value or {}).items()}
     texts: dict[str, list[str]] = {}
-    for text in given:
+    for text in value:
         loss, colon, one_option = text.partition(":")
         if not colon:
             raise InputError(f"--loss-options is written loss:key=value, as in avh:scale=20, got {text!r}.")
@@ -41,8 +41,8 @@ def _loss_options(given: Any) -> dict[str, dict[str, Any]]:
     return {loss: read_options(options) for loss, options in texts.items()}
 
 
-def _scales(given: Any) -> tuple[float, ...]:
-    return read_numbers(given, "scales")
+def _scales(value: Any) -> tuple[float, ...]:
+    return read_numbers(value, "scales")
 
 
 @dataclass(frozen=True)

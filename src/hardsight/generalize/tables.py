@@ -29,7 +29,7 @@ class Results:
     def reached(self, loss: str, domain: str, selection: Selection | None = None) -> np.ndarray:
         """(seeds,) accuracy on the unseen domain; `average` is the mean over domains, seed by seed."""
         if domain == AVERAGE:
-            return np.mean([self.reached(loss, one, selection) for one in self.domains], axis=0)
+            return np.mean([self.reached(loss, name, selection) for name in self.domains], axis=0)
         rule = selection or self.selection
         return np.array([chosen_epoch(self.epochs[loss, domain, seed], rule)["test"] for seed in self.seeds])
 
@@ -53,10 +53,10 @@ def difference_table(results: Results) -> pa.Table:
     for at, loss in enumerate(results.losses):
         for against in results.losses[:at]:
             for domain in (*results.domains, AVERAGE):
-                found = paired_difference(results.reached(loss, domain).tolist(), results.reached(against, domain).tolist())
+                difference = paired_difference(results.reached(loss, domain).tolist(), results.reached(against, domain).tolist())
                 rows.append(
-                    {"domain": domain, "loss": loss, "against": against, "difference": found.mean, "low": found.low,
-                     "high": found.high, "count": found.count, "verdict": found.verdict}
+                    {"domain": domain, "loss": loss, "against": against, "difference": difference.mean, "low": difference.low,
+                     "high": difference.high, "count": difference.count, "verdict": difference.verdict}
                 )  # fmt: skip
     return pa.Table.from_pylist(rows) if rows else pa.table({"domain": [], "loss": []})
 

@@ -1,20 +1,17 @@
-"""Training with a story of every sample: `run`, and `Dynamics` for whoever has a loop of their own.
+"""Training with any loss and per-sample dynamics: `run`. The same core trains adapt and generalize.
 
-    running.py         `run`: what to train is settled; loop.py trains it, one plain loop on Accelerate
-    settings.py        what decides a training, checked
-    sets.py            what to train on and what to watch
-    inputs.py          samples as batches, the same in every run; augmentation.py changes them
-    trainee.py         a network whose last layer gave way to a loss; objective.py knows the losses by name
-    schedule.py        the learning rate as a function of the step
-    checkpoint.py      where a training stands, in safetensors and JSON
-    processes.py       what several processes tell each other
+    settings.py        the options, each defined once; those that adapt and generalize share
+    running.py         `run`: opens what is to be trained; loop.py trains it, one plain loop
+    sets.py            training data and watched sets
+    inputs.py          samples as batches of numbers, the same in every run; augmentation.py changes them
+    network.py         a network cut before its last layer, and forward passes through it
+    optimization.py    optimizer, clipping, precision, moving average; schedule.py: the learning rate at each step
+    trainee.py         that network with a loss; objective.py has the losses by name; teacher.py, for distillation
+    checkpoint.py      the state of a training, in safetensors and JSON
+    processes.py       what several processes exchange
     results.py         what is left in the run at the end: model, head, snapshot, figures
-    dynamics.py        `Dynamics`: per-sample numbers of every epoch; measuring.py takes them from a batch
-    curves.py          means of groups.py over the epochs, and where they settle; phases.py: angles first, norms later
-    describing.py      what the curves say, in words and figures
-    watching.py        what the callbacks of lightning.py and transformers.py share
 
-Names load when first used: `Dynamics` needs no torch.
+`Dynamics` lives in `hardsight.dynamics`. Names load when first used: importing this package needs no torch.
 """
 
 from __future__ import annotations

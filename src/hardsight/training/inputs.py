@@ -138,30 +138,30 @@ class ImageInputs:
         }
 
     def batches(self, rows: Sequence[np.ndarray]) -> Iterator[Batch]:
-        known = self._known.copy()  # as it is now: a row that comes up twice is decoded twice, and both are taken from `decoded`
+        known = self._known.copy()  # a copy: a row that comes up twice is decoded twice, and both are taken from `decoded`
         order = [int(row) for some in rows for row in some if not known[row]]
         with ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool:
             decoded = ahead(pool, self._pixels, order, AHEAD)
             for some in rows:
-                found = {int(row): next(decoded) for row in some if not known[row]}
-                good = np.array([row for row in some if self._readable(int(row), found)], np.int64)
-                pixels = [found[row] if row in found else self._kept[row] for row in good.tolist()]  # type: ignore[index]
-                self._keep(found)
+                new_pixels = {int(row): next(decoded) for row in some if not known[row]}
+                good = np.array([row for row in some if self._readable(int(row), new_pixels)], np.int64)
+                pixels = [new_pixels[row] if row in new_pixels else self._kept[row] for row in good.tolist()]  # type: ignore[index]
+                self._keep(new_pixels)
                 yield Batch(good, numbers(np.array(pixels, np.uint8).reshape(-1, *self._shape), self.preprocessing))
 
-    def _readable(self, row: int, found: dict[int, Any]) -> bool:
-        result = found.get(row)
+    def _readable(self, row: int, new_pixels: dict[int, Any]) -> bool:
+        result = new_pixels.get(row)
         if isinstance(result, BrokenImage):
             self.broken[self.ids[row]] = (result.reason, str(result))
         return self.ids[row] not in self.broken
 
-    def _keep(self, found: dict[int, Any]) -> None:
+    def _keep(self, new_pixels: dict[int, Any]) -> None:
         """Hold on to the pixels, if those of the whole set fit."""
-        if not found or len(self) * int(np.prod(self._shape)) > KEEP_BYTES:
+        if not new_pixels or len(self) * int(np.prod(self._shape)) > KEEP_BYTES:
             return
         if self._kept is None:
             self._kept = np.zeros((len(self), *self._shape), np.uint8)
-        for row, pixels in found.items():
+        for row, pixels in new_pixels.items():
             if not isinstance(pixels, BrokenImage):
                 self._kept[row] = pixels
             self._known[row] = True

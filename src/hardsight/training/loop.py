@@ -130,7 +130,7 @@ class Training:
         epoch, notes = newest_checkpoint(folder) if self.accelerator.is_main_process else (0, [])
         for note in notes:
             self.say(note)
-        epoch = processes.told_by_first(epoch, self.device)
+        epoch = processes.decided_by_first(epoch, self.device)
         if epoch:
             self.state = load_checkpoint(folder, epoch, self.trainee, self.updater.optimizer)
             self.say(f"resuming after epoch {epoch} of {self.settings.epochs}")

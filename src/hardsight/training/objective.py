@@ -140,15 +140,15 @@ def with_defaults(name: str, options: Mapping[str, Any], epochs: int) -> dict[st
 
 def options_of(kind: type[nn.Module]) -> list[str]:
     """The options that a loss takes, its base classes' included."""
-    found: list[str] = []
+    names: list[str] = []
     for base in kind.__mro__:
         if base in (nn.Module, HeadLoss):
             break
         parameters = inspect.signature(vars(base)["__init__"]).parameters.values() if "__init__" in vars(base) else []
-        found += [p.name for p in parameters if p.name not in NOT_OPTIONS and p.name not in found]
+        names += [p.name for p in parameters if p.name not in NOT_OPTIONS and p.name not in names]
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             break
-    return found
+    return names
 
 
 def _check_options(name: str, kind: type[nn.Module], options: dict[str, Any]) -> None:

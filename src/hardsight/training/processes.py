@@ -68,10 +68,10 @@ def same_buffers(module: nn.Module) -> None:
             dist.broadcast(buffer, 0)
 
 
-def told_by_first(value: int, device: torch.device) -> int:
+def decided_by_first(value: int, device: torch.device) -> int:
     """A number that the first process decides for all."""
     if num_processes() == 1:
         return value
-    told = torch.tensor([value], device=device)
-    dist.broadcast(told, 0)
-    return int(told)
+    decided = torch.tensor([value], device=device)
+    dist.broadcast(decided, 0)
+    return int(decided)

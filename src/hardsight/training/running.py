@@ -130,14 +130,14 @@ def _check_tracker(tracker: str | None) -> None:
 
 def _installed(module: str) -> bool:
     """Whether there is a package of this name; a folder such as ./wandb, which wandb leaves behind, is none."""
-    found = importlib.util.find_spec(module)
-    return found is not None and found.origin is not None
+    spec = importlib.util.find_spec(module)
+    return spec is not None and spec.origin is not None
 
 
 def _finished(output: Path, is_main_process: bool) -> Trained:
-    told = json.loads((output / "run.json").read_text("utf-8"))
+    description = json.loads((output / "run.json").read_text("utf-8"))
     head, _ = load_head(output / "head.safetensors")
-    return Trained(output, head, told["counts"]["history"], is_main_process)
+    return Trained(output, head, description["counts"]["history"], is_main_process)
 
 
 def _silent(sentence: str) -> None:

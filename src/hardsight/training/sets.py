@@ -55,15 +55,16 @@ def open_sets(data: Any, settings: TrainSettings, say: Said) -> Sets:
     if isinstance(train, ImageData):
         train, watched = _own_splits(train, split, watch, limit, data)
         if watched and watch is None:
-            say(f"watching {' and '.join(f'{name} ({len(one)} images)' for name, one in watched.items())} of the same data")
+            counts = [f"{name} ({len(data_set)} images)" for name, data_set in watched.items()]
+            say(f"watching {' and '.join(counts)} of the same data")
     for name, spec in (watch or {}).items():
         if name in watched or name in ("train", "model", "teacher") or not name.replace("-", "").replace("_", "").isalnum():
             raise InputError(
                 f"a watched set needs a name of its own, of letters and digits and not train, model or teacher, got {name!r}."
             )
         watched[name] = _watched(name, spec, limit)
-    for one in (train, *watched.values()):
-        for note in getattr(one, "notes", ()):
+    for data_set in (train, *watched.values()):
+        for note in getattr(data_set, "notes", ()):
             say(note)
     if isinstance(train, ImageData):
         train, unlabeled = labeled_only(train)
@@ -77,11 +78,11 @@ def open_sets(data: Any, settings: TrainSettings, say: Said) -> Sets:
     if isinstance(train, ArrayInputs) and (train.labels < 0).any():
         raise InputError("every training sample needs a label; leave unlabeled ones (-1) out.")
     names = train.class_names
-    for name, one in watched.items():
-        if isinstance(one, ArrayInputs) != isinstance(train, ArrayInputs):
+    for name, data_set in watched.items():
+        if isinstance(data_set, ArrayInputs) != isinstance(train, ArrayInputs):
             what = "arrays" if isinstance(train, ArrayInputs) else "images"
             raise InputError(f"a training on {what} can watch {what} only, and {name} is something else.")
-    watched = {name: _same_classes(name, one, c, names) for name, one in watched.items()}
+    watched = {name: _same_classes(name, data_set, c, names) for name, data_set in watched.items()}
     return Sets(train, watched, c, names)
 
 
@@ -151,10 +152,10 @@ def _same_classes(name: str, data: Any, c: int, class_names: list[str] | None) -
     """Labels of a watched set counted as the training data counts them."""
     if isinstance(data, ImageData) and data.class_names is not None and class_names is not None:
         if data.class_names != class_names:
-            unknown = [one for one in data.class_names if one not in class_names]
+            unknown = [own for own in data.class_names if own not in class_names]
             if unknown:
                 raise InputError(f"{name} has a class that training has not: {unknown[0]!r}.")
-            number = np.array([*(class_names.index(one) for one in data.class_names), -1])
+            number = np.array([*(class_names.index(own) for own in data.class_names), -1])
             data = ImageData(
                 data.kind, data.ids, data.images, None if data.labels is None else number[data.labels], class_names,
                 data.columns, data.roots, data.notes,

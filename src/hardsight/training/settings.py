@@ -22,7 +22,7 @@ ProgressCallback = Callable[[int, int, str], None]  # steps done, steps in all, 
 LEARNING_RATES = {"sgd": 0.01, "adamw": 1e-3}  # where none is given
 
 
-def read_options(given: Any) -> dict[str, Any]:
+def read_options(source: Any) -> dict[str, Any]:
     """Options from a mapping, or from `key=value` texts.
 
     Numbers, true, false and none are read as such, and several numbers with commas as a tuple.
@@ -31,10 +31,10 @@ def read_options(given: Any) -> dict[str, Any]:
         >>> read_options(["scale=10", "covariance=shared", "bounds=-4,4", "bias=false"])
         {'scale': 10, 'covariance': 'shared', 'bounds': (-4, 4), 'bias': False}
     """
-    if given is None or isinstance(given, Mapping):
-        return dict(given or {})
+    if source is None or isinstance(source, Mapping):
+        return dict(source or {})
     options: dict[str, Any] = {}
-    for text in given:
+    for text in source:
         key, equals, value = text.partition("=")
         if not equals or not key.strip().isidentifier():
             raise InputError(f"an option is written key=value, as in scale=10, got {text!r}.")
@@ -57,36 +57,36 @@ def _value(text: str) -> Any:
     return text
 
 
-def read_numbers(given: Any, name: str, what: str = "numbers") -> tuple[float, ...]:
+def read_numbers(value: Any, name: str, what: str = "numbers") -> tuple[float, ...]:
     """Numbers from a text with commas, or from a sequence."""
-    parts = [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+    parts = [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
     try:
         return tuple(float(part) for part in parts)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be {what}, with commas on the command line, got {given!r}.") from error
+        raise InputError(f"{name} must be {what}, with commas on the command line, got {value!r}.") from error
 
 
-def _milestones(given: Any) -> tuple[float, ...]:
-    return read_numbers(given, "milestones", "epochs")
+def _milestones(value: Any) -> tuple[float, ...]:
+    return read_numbers(value, "milestones", "epochs")
 
 
-def _augment(given: Any) -> str:
+def _augment(value: Any) -> str:
     from hardsight.training.augmentation import parse_augmentation
 
-    return str(parse_augmentation(given))
+    return str(parse_augmentation(value))
 
 
-def _degradations(given: Any) -> tuple[str, ...]:
+def _degradations(value: Any) -> tuple[str, ...]:
     from hardsight.data import parse_degradations
 
-    return tuple(str(degradation) for degradation in parse_degradations(given))
+    return tuple(str(degradation) for degradation in parse_degradations(value))
 
 
-def _watch(given: Any) -> Mapping[str, Any] | None:
+def _watch(value: Any) -> Mapping[str, Any] | None:
     """{name: data} from name=data texts; None where nothing is said, an empty mapping for `none`."""
-    if given is None or isinstance(given, Mapping):
-        return given
-    texts: Sequence[str] = given
+    if value is None or isinstance(value, Mapping):
+        return value
+    texts: Sequence[str] = value
     if list(texts) == ["none"]:
         return {}
     watched: dict[str, str] = {}
@@ -189,7 +189,7 @@ class TrainSettings(NetworkOptions, LearningOptions, ResourceOptions):
     )
     every: int | None = option(None, "Evaluate the watched sets also every K training steps.", least=1)
     at_start: bool = option(False, "Evaluate the watched sets also before training, as epoch 0.")
-    seed: int = option(0, "Random seed.")
+    seed: int = option(0, "Random seed.", least=0, below=2**32)
     precision: Precision = option("float32", "Precision: float32, bfloat16, or float16 on a GPU.")
     split: str | None = option(None, "Split of DATA to train on. Default: train, where it has splits.", decides=False)
     labels_from: str | None = option(None, "Source of the labels: folder:N, a column, or a file.", decides=False)
