@@ -124,8 +124,8 @@ def difference_table(results: Results) -> pa.Table:
 def _difference_row(pair: str, method: str, against: str, ours: list[float], theirs: list[float]) -> dict[str, Any]:
     difference = paired_difference(ours, theirs)
     return {
-        "pair": pair, "method": method, "against": against, "difference": difference.mean, "low": difference.low, "high": difference.high,
-        "count": difference.count, "verdict": difference.verdict,
+        "pair": pair, "method": method, "against": against, "difference": difference.mean,
+        "low": difference.low, "high": difference.high, "count": difference.count, "verdict": difference.verdict,
     }  # fmt: skip
 
 

@@ -36,9 +36,8 @@ def demo(
     title = "Spearman: positive where more degraded is harder"
     print_table(("against", "score", "agreement", "95 %"), rows, title=title, words=2)
     before, after = before_and_after(Path(output))
-    print(
-        f"at a fifth of the contrast: {percent(before, digits=1)} % right; {percent(after, digits=1)} % after self-training without labels"
-    )
+    right, adapted = percent(before, digits=1), percent(after, digits=1)
+    print(f"at a fifth of the contrast: {right} % right; {adapted} % after self-training without labels")
     print(f"run:     {output}")
     print(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
     print(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png, noise.png and adaptation.png beside it")
