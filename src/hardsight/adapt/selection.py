@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from hardsight.adapt.thresholds import Rule, check_portion, class_thresholds, kept_per_class
+from hardsight.adapt.settings import GroupBy, Rule
+from hardsight.adapt.thresholds import check_portion, class_thresholds, kept_per_class
 from hardsight.checks import as_matrix, check_same_space, to_numpy
 from hardsight.errors import InputError
 from hardsight.geometry import angles
@@ -36,7 +37,6 @@ METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "thres
 SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions
 REGULARISED = ("crst", "crst-mrkld")  # whose training has the MRKLD term
 ALPHA = 0.25  # of LRENT, as published
-GroupBy = Literal["predicted", "label"]
 
 WHY = (
     "kept",
