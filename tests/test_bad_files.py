@@ -26,7 +26,7 @@ import hardsight
 from hardsight import HardsightError, Snapshot, score
 from hardsight.files.heads import load_head, save_head
 from hardsight.files.npy import open_npy, open_npz
-from hardsight.snapshot import write_samples
+from hardsight.files.samples import write_samples
 from hardsight.table import read_scores, write_table
 from properties import examples
 

@@ -17,7 +17,7 @@ import hardsight
 from hardsight import SCORES, Dynamics, InputError, Snapshot, score
 from hardsight.files.dynamics import Stories
 from hardsight.files.run import Run
-from hardsight.snapshot import write_samples
+from hardsight.files.samples import write_samples
 
 OURS = {name: one for name, one in SCORES.items() if one.scope == "dynamics"}
 

@@ -14,7 +14,7 @@ import pytest
 
 from hardsight import FileError, Head, InputError, Snapshot
 from hardsight.files.heads import save_head
-from hardsight.snapshot import write_samples
+from hardsight.files.samples import write_samples
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(10, 4)).astype(np.float32)
@@ -173,11 +173,22 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path, ending: str) -> None:
         Snapshot.load(tmp_path / f"s.{ending}")
 
 
-def test_samples_are_written_as_other_tools_expect(tmp_path: Path) -> None:
-    write_samples(tmp_path / "p.parquet", FEATURES.astype(np.float64), {"id": IDS, "label": LABELS})
-    schema = pq.read_schema(tmp_path / "p.parquet")
-    assert schema.names == ["id", "label", "features"]
-    assert schema.field("features").type == pa.list_(pa.float32(), 4)
+OWN = [("id", pa.string()), ("label", pa.int64()), ("split", pa.string()), ("path", pa.string()), ("base_id", pa.string())]
+OWN += [("degradation", pa.string()), ("level", pa.float64())]
+
+
+def test_samples_are_written_in_one_schema(tmp_path: Path) -> None:
+    """Own columns first, whether given or not; a label of -1 is null; further columns follow, then float32 features."""
+    columns = {"weather": ["fog"] * 10, "level": [1] * 10, "label": LABELS, "id": IDS}
+    assert write_samples(tmp_path / "p.parquet", FEATURES.astype(np.float64), columns) == 10
+    table = pq.read_table(tmp_path / "p.parquet")
+    expected = [*OWN, ("weather", pa.string()), ("features", pa.list_(pa.float32(), 4))]
+    assert [(field.name, field.type) for field in table.schema] == expected
+    assert table.column("label").to_pylist() == [None if label < 0 else label for label in LABELS.tolist()]
+    assert table.column("split").null_count == 10 and table.column("level").to_pylist() == [1.0] * 10
+    write_samples(tmp_path / "bare.parquet", FEATURES, {"id": np.arange(10)})
+    bare = pq.read_schema(tmp_path / "bare.parquet")
+    assert [(field.name, field.type) for field in bare][1:7] == OWN[1:] and bare.field("id").type == pa.int64()
 
 
 def with_columns(folder: Path, kind: str) -> Snapshot:

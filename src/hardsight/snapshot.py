@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hardsight.checks import (
     as_array,
@@ -443,16 +442,3 @@ def _from_run(path: Place) -> tuple[SampleFiles, Head | None, list[str] | None]:
     if counted is not None and counted != len(samples):
         raise FileError(f"{path} was changed: its run.json lists {counted} rows, its samples hold {len(samples)}.")
     return samples, head, names
-
-
-def write_samples(
-    path: str | os.PathLike[str], features: Any, columns: dict[str, Any], metadata: dict[bytes, bytes] | None = None
-) -> int:
-    """Write one `samples/part-*.parquet`: the given columns in order, then features as fixed-size lists of float32."""
-    matrix = np.ascontiguousarray(to_numpy(features), dtype=np.float32)
-    flat = pa.array(matrix.reshape(-1))
-    table = pa.table({**columns, "features": pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])})
-    table = table.replace_schema_metadata(metadata)
-    with replacing(path) as temporary:
-        pq.write_table(table, temporary, write_page_checksum=True, compression="zstd", use_dictionary=list(columns))
-    return len(matrix)

@@ -1,9 +1,15 @@
-"""Samples in batches, and in Parquet: `id`, `label` and a list column of features (or logits or probs)."""
+"""Samples in Parquet: the one schema and the one writer of `samples/`, and the reader of it and of users' own files.
+
+    id, label, split, path, base_id, degradation, level, any further column, features (fixed-size lists of float32)
+
+A user's file needs only a list column of features (or logits or probs); `label`, `id` and the rest are read where they are.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +18,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_ids, check_labels, list_matrix
+from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.places import Place, Remote, readable
+from hardsight.files.writing import replacing
 
 LIST_COLUMNS = ("features", "logits", "probs")
+OWN_COLUMNS = {  # of every part that we write; id and label stand before them
+    "split": pa.string(),
+    "path": pa.string(),
+    "base_id": pa.string(),
+    "degradation": pa.string(),
+    "level": pa.float64(),
+}
+PART_NUMBERS, PART_ROWS = 2**22, 2**16  # features (16 MB) and rows in one part, at most
 
 
 @dataclass(frozen=True)
@@ -31,6 +46,39 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+
+def rows_per_part(num_features: int) -> int:
+    """How many samples one part of a run holds."""
+    return max(1, min(PART_ROWS, PART_NUMBERS // num_features))
+
+
+def write_samples(
+    path: str | os.PathLike[str], features: Any, columns: Mapping[str, Any], metadata: dict[bytes, bytes] | None = None
+) -> int:
+    """Write one `samples/part-*.parquet` in the schema above, and return its rows.
+
+    `columns` must hold id (strings or integers). A label of -1 or null means unlabeled; own columns that are not given are
+    null; further columns follow in their order.
+    """
+    matrix = np.ascontiguousarray(to_numpy(features), dtype=np.float32)  # (n, d)
+    label = _as_arrow(columns.get("label", pa.nulls(len(matrix))), pa.int64())
+    held: dict[str, Any] = {
+        "id": _as_arrow(columns["id"]),
+        "label": pc.if_else(pc.less(label, 0), pa.scalar(None, pa.int64()), label),
+        **{name: _as_arrow(columns.get(name, pa.nulls(len(matrix))), kind) for name, kind in OWN_COLUMNS.items()},
+    }
+    held |= {name: _as_arrow(column) for name, column in columns.items() if name not in held}
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), matrix.shape[1])
+    table = pa.table({**held, "features": lists}).replace_schema_metadata(metadata)
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary, write_page_checksum=True, compression="zstd", use_dictionary=list(held))
+    return len(matrix)
+
+
+def _as_arrow(values: Any, kind: pa.DataType | None = None) -> Any:
+    column = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+    return column if kind is None else column.cast(kind)
 
 
 class SampleFiles:
