@@ -56,8 +56,9 @@ def correlate(
     from hardsight.agreement import correlate as run_correlate
     from hardsight.agreement.reporting import save
     from hardsight.errors import InputError
+    from hardsight.files.checksums import sha256
     from hardsight.files.class_names import read_class_names
-    from hardsight.files.run import Run, sha256
+    from hardsight.files.run import Run
     from hardsight.screen import printable, progress_bar
 
     if human is None and against is None:

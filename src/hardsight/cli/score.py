@@ -42,7 +42,8 @@ def score(
     from hardsight.cli.summary import print_summary
     from hardsight.errors import InputError
     from hardsight.files.class_names import read_class_names
-    from hardsight.files.places import place, same_place
+    from hardsight.files.places import place
+    from hardsight.files.writing import check_output
     from hardsight.scoring.job import CROSS_VALIDATED, Job
     from hardsight.screen import progress_bar
     from hardsight.snapshot import Snapshot
@@ -56,10 +57,10 @@ def score(
         to = where / "scores.parquet"
     if to is not None:
         check_format(to)
-        if same_place(to, where) or same_place(to, where / "samples" / to.name):
-            raise InputError(f"{to} is the input; write to another name.")
     opened = Snapshot.load(where, head=head, labels=labels)
     names = opened.class_names if class_names is None else read_class_names(class_names, opened.num_classes)
+    if to is not None:
+        check_output(to)
     job = Job(opened, scores, limit, shard, strict, allow_duplicates)
     columns = [one.name for one in job.chosen]
     by = by or next((name for name in ("avh", "loss", *columns) if name in columns), "avh")

@@ -29,7 +29,8 @@ from hardsight.explorer.opening import Progress, Sheet, open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
 from hardsight.explorer.server import Page
-from hardsight.files.writing import replacing
+from hardsight.files.inputs import command, note_input
+from hardsight.files.writing import check_output, replacing
 
 MOST_ROWS = 60_000  # of more, an even sample is drawn, with the hardest
 MOST_BYTES = 4_300_000  # of the data; the page itself is about 100 kB
@@ -41,6 +42,7 @@ FIRST = ("own_angle", "norm", "avh", "confidence", "angular_gap", "loss")  # col
 MOST_FIGURES, LARGEST_FIGURE = 4, 300_000
 
 
+@command()
 def report(
     run: str | Path,
     output: str | Path | None = None,
@@ -60,11 +62,16 @@ def report(
         images, class_names, human, split: see `hardsight explore`.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
+    for file in (run, class_names, human):
+        if file is not None:
+            note_input(file)
+    if output is not None:
+        check_output(Path(output), "html")
     sheet = open_sheet(run, class_names=class_names, human=human, split=split, progress=progress)
     where = Path(output) if output is not None else (sheet.directory or sheet.place.parent) / _file_name(sheet)
     page = Page(sheet, Pictures(sheet, images), Review(None, sheet.class_names), read_only=True)
     content = _page(_data(page)).encode()
-    with replacing(where) as temporary:
+    with replacing(where, "html") as temporary:
         temporary.write_bytes(content)
     return where
 
