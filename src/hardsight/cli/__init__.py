@@ -105,4 +105,5 @@ from hardsight.cli import (  # noqa: E402, F401
     report,
     score,
     train,
+    verify,
 )

@@ -100,7 +100,7 @@ def check(path: Place) -> None:
 
 
 def _compare(path: Path) -> None:
-    listed = _listed(path)
+    listed = listed_digest(path)
     if listed is not None and _remembered(path, sha256) == listed:
         return
     if listed is None or path.name in REWRITTEN:
@@ -123,10 +123,10 @@ def is_part_of_run(path: Path) -> bool:
     """Whether a file is a run's run.json or listed there; those that later commands write again do not count."""
     if path.name == "run.json":
         return path.with_name("start.json").is_file()
-    return path.name not in REWRITTEN and _listed(path) is not None
+    return path.name not in REWRITTEN and listed_digest(path) is not None
 
 
-def _listed(path: Path) -> str | None:
+def listed_digest(path: Path) -> str | None:
     """The sha256 that the nearest run.json above a file has for it."""
     path = Path(os.path.abspath(path))
     for directory in path.parents[:LEVELS]:
