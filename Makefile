@@ -26,8 +26,9 @@ check: $(TOOLS)  ## format, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-nightly: $(TOOLS)  ## all tests, also the long ones
-	$(BIN)/python -m pytest
+nightly: $(TOOLS) browser  ## all tests, also the long ones; property tests draw new examples
+	$(BIN)/python -m pip install -q -c constraints.txt --group nightly
+	$(BIN)/python -m pytest --hypothesis-profile=nightly
 
 bench: $(TOOLS)  ## our speed against the limit and the peers
 	$(BIN)/python -m pip install -q --group bench -c constraints.txt

@@ -7,7 +7,7 @@ import sys
 from itertools import groupby
 
 from hardsight.scores import SCORES, Score
-from hardsight.scores.needs import NONFINITE, NONFINITE_LOGIT, OK, ZERO
+from hardsight.scores.terms import NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, UNLABELED
 
 TITLES = {
@@ -43,9 +43,9 @@ p_k the softmax probability and z_k the logit of class k, c the number of classe
 Angles are in radians.
 
 - **hard end** says which end of the range is hard: `high` or `low`. `hardsight.hardest` and `--by` follow it.
-- **needs** says what one value takes. A *row* score takes one sample and the head. A *dataset* score takes all samples:
-  it is asked for by name or with `all`, costs a second pass, and cannot be had for one shard. A *dynamics* score takes
-  the epochs of a training and is asked for in the same way: [dynamics.md](dynamics.md).
+- **scope** says what one value depends on. A *row* score depends on one sample and the head. A *dataset* score depends on
+  all samples: request it by name or with `all`; it costs a second pass and is not available for a single shard. A
+  *dynamics* score depends on the epochs of a training run and is requested the same way: [dynamics.md](dynamics.md).
 - **label** says whether the row must have a given class. *Not its own* means that other rows must have one.
 - **input** says what is enough: features and a head, features alone, or also bare logits or probabilities.
 
@@ -53,7 +53,7 @@ Angles are in radians.
 from hardsight import SCORES
 
 for score in SCORES.values():
-    print(score.name, score.hard, score.needs, score.range)
+    print(score.name, score.hard, score.scope, score.range)
 ```
 
 ## Status, and rows without a label
@@ -71,7 +71,7 @@ rows are still accepted.
 
 ## All scores
 
-| score | hard end | needs | label | input |
+| score | hard end | scope | label | input |
 |---|---|---|---|---|
 {index}
 """
@@ -84,7 +84,7 @@ ENTRY = """\
 - **formula:** `{formula}`
 - **range:** {range}
 - **hard end:** {hard}
-- **needs:** {needs}
+- **scope:** {scope}
 - **label:** {label}
 - **input:** {input}
 - **source:** {source}
@@ -121,7 +121,7 @@ def page() -> str:
 
 
 def index_row(score: Score) -> str:
-    return f"| [`{score.name}`](#{score.name}) | {score.hard} | {score.needs} | {label(score)} | {enough(score)} |"
+    return f"| [`{score.name}`](#{score.name}) | {score.hard} | {score.scope} | {label(score)} | {enough(score)} |"
 
 
 def entry(score: Score) -> str:
@@ -131,7 +131,7 @@ def entry(score: Score) -> str:
         formula=score.formula,
         range=score.range,
         hard=score.hard,
-        needs=score.needs,
+        scope=score.scope,
         label=label(score),
         input=enough(score),
         source=score.source,
@@ -141,17 +141,17 @@ def entry(score: Score) -> str:
 def label(score: Score) -> str:
     if score.labels:
         return "yes"
-    return "not its own" if score.needs == "dataset" else "no"
+    return "not its own" if score.scope == "dataset" else "no"
 
 
 def enough(score: Score) -> str:
-    if score.needs == "dynamics":
+    if score.scope == "dynamics":
         return "a run with dynamics"
     if score.name == "max_logit":
         return "features and head, or logits"
     if score.from_logits():
         return "features and head, or logits, or probs"
-    return "features and head" if score.passes else "features"
+    return "features and head" if score.terms else "features"
 
 
 def prose(docstring: str) -> str:

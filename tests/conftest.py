@@ -1,21 +1,32 @@
-"""Shared by all tests: hypothesis in a steady mood, and the command line as a function."""
+"""Shared by all tests: fixed seeds, and the command line as a function."""
 
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
+import properties  # noqa: F401  (registers the profiles)
 from hardsight.cli import main
 
-settings.register_profile("here", deadline=None, max_examples=40, print_blob=True)
-settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "here")
+settings.load_profile("test")  # pytest --hypothesis-profile=nightly overrides it
+
+
+@pytest.fixture(autouse=True)
+def fixed_seeds() -> None:
+    """A test that draws from a global generator draws the same numbers alone and after any other test."""
+    random.seed(0)
+    np.random.seed(0)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 @dataclass(frozen=True)
@@ -53,3 +64,25 @@ def fresh_python() -> Callable[..., Finished]:
         return Finished(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A real browser, one per file: while Playwright runs, its thread has an event loop that other tests must not meet."""
+    from explorer_browser import browser, needed
+
+    needed()
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def watched(chromium: Any) -> Iterator[Any]:
+    """A fresh page of the browser, which must not have done anything wrong by the end."""
+    from explorer_browser import Watched
+
+    context = chromium.new_context(viewport={"width": 1280, "height": 860}, color_scheme="light")
+    page = Watched(context.new_page())
+    yield page
+    page.check()
+    context.close()

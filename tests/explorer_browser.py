@@ -1,21 +1,32 @@
-"""A real browser for the explorer's tests: Debian's Chromium, driven by Playwright."""
+"""A real browser for the explorer's tests: Debian's Chromium, driven by Playwright.
+
+The page works while a test goes on, so a test waits for what it asserts: `expect` polls an element, `eventually` any
+value, and `ready` waits until the page has nothing left to fetch or draw.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
+from hardsight.explorer.server import make_server
+from hardsight.explorer.starting import Started, start
+
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
+PATIENCE = 20_000  # milliseconds, on a busy machine
 
 
 def needed() -> None:
@@ -38,29 +49,43 @@ def browser() -> Iterator[Any]:
 
 
 @contextmanager
-def served(*words: object) -> Iterator[str]:
+def listening(started: Started) -> Iterator[Started]:
+    """Serve in a thread until the end of the block."""
+    up = Event()
+    server = make_server(started.guard, up.set)
+    thread = Thread(target=server.run, kwargs={"sockets": [started.socket]}, daemon=True)
+    thread.start()
+    assert up.wait(20), "the server did not start"
+    try:
+        yield started
+    finally:
+        server.should_exit = True
+        thread.join(20)
+
+
+@contextmanager
+def served(run: Path, second: Path | None = None, **options: Any) -> Iterator[str]:
+    """The explorer's address, served by a thread of this process: quicker than `commanded`."""
+    with listening(start(run, second, port=0, **options)) as started:
+        yield started.address
+
+
+@contextmanager
+def commanded(*words: object) -> Iterator[str]:
     """`hardsight explore WORDS` in a process of its own; the address it prints."""
-    command = [
-        sys.executable,
-        "-c",
-        "from hardsight.cli import main; main()",
-        "explore",
-        "--no-browser",
-        "--port",
-        "0",
-        *map(str, words),
-    ]
+    options = ["explore", "--no-browser", "--port", "0", *map(str, words)]
+    command = [sys.executable, "-c", "from hardsight.cli import main; main()", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ))
     assert process.stdout is not None
-    said = ""
+    output = ""
     try:
         for line in process.stdout:
-            said += line
-            if found := re.search(r"http://\S+", line):
-                yield found[0]
+            output += line
+            if address := re.search(r"http://\S+", line):
+                yield address[0]
                 break
         else:
-            raise AssertionError(f"the server did not start: {said}")
+            raise AssertionError(f"the server did not start: {output}")
     finally:
         process.terminate()
         process.wait(20)
@@ -74,6 +99,7 @@ class Watched:
     page: Any
     wrong: list[str] = field(default_factory=list)  # console errors, exceptions, failed requests
     elsewhere: list[str] = field(default_factory=list)  # requests to other origins
+    posted: list[str] = field(default_factory=list)  # addresses of POST requests
 
     def open(self, address: str, view: str = "") -> Any:
         origin = address.split("/?")[0]
@@ -83,25 +109,65 @@ class Watched:
         self.page.on("response", lambda answer: answer.status >= 400 and self.wrong.append(f"{answer.status} {answer.url}"))
         allowed = (origin, "data:", "blob:", "file:")
         self.page.on("request", lambda asked: asked.url.startswith(allowed) or self.elsewhere.append(asked.url))
+        self.page.on("request", lambda asked: asked.method == "POST" and self.posted.append(asked.url))
         self.page.goto(address + (f"#{view}" if view else ""))
-        self.page.wait_for_selector("html[data-ready=yes]", timeout=30_000)
+        ready(self.page)
         return self.page
+
+    def leave(self) -> None:
+        """Stop asking the server, which is about to end."""
+        self.page.goto("about:blank")
 
     def check(self) -> None:
         assert self.wrong == []
         assert self.elsewhere == []
 
 
-def view(page: Any) -> dict[str, list[str]]:
-    """What the address says after #."""
-    from urllib.parse import parse_qs
+def expect(what: Any) -> Any:
+    """Playwright's own, with more patience: `expect(locator).to_have_text(...)` polls until it holds."""
+    from playwright.sync_api import expect as playwright_expect
 
-    return parse_qs(page.url.partition("#")[2])
+    playwright_expect.set_options(timeout=PATIENCE)
+    return playwright_expect(what)
+
+
+def eventually(page: Any, probe: Callable[[], Any], expected: Any) -> None:
+    """Assert that a probe comes to equal a value while the page goes on."""
+    for _ in range(PATIENCE // 100):
+        if probe() == expected:
+            return
+        page.wait_for_timeout(100)
+    assert probe() == expected
+
+
+def ready(page: Any) -> None:
+    """Wait until the page has fetched and drawn everything it was asked for."""
+    page.wait_for_selector("html[data-ready=yes]", timeout=30_000)
+
+
+def settled(page: Any, text: str, selector: str = "#count") -> None:
+    """Wait until an element says something."""
+    page.locator(selector, has_text=re.compile(text)).first.wait_for(timeout=PATIENCE)
+
+
+def view(page: Any) -> dict[str, list[str]]:
+    """What the address says after #, as the page itself has it now."""
+    return parse_qs(page.evaluate("() => location.hash.slice(1)"))
+
+
+def drawn_filter(page: Any) -> list[Any]:
+    """The first filter of the address, such as ["box", "own_angle", "norm", x0, x1, y0, y1]."""
+    return list(json.loads(view(page)["f"][0]))
 
 
 def counted(page: Any) -> int:
     """How many samples are selected, by what the page says."""
     return int(page.locator("#count").inner_text().split()[0].replace(",", ""))
+
+
+def first_tile(page: Any, id: str) -> None:
+    """Wait until the first sample shown is this one."""
+    page.locator(f"#grid .tile:first-child[aria-label^='{id}, ']").wait_for(timeout=PATIENCE)
 
 
 def drag(page: Any, *places: tuple[float, float]) -> None:
@@ -116,12 +182,14 @@ def drag(page: Any, *places: tuple[float, float]) -> None:
     page.mouse.up()
 
 
-def settled(page: Any, text: str, selector: str = "#count") -> None:
-    """Wait until an element says something."""
-    page.locator(selector, has_text=re.compile(text)).first.wait_for(timeout=20_000)
+def point_at_end(canvas: Any) -> None:
+    """Point at the last value of curves; `hover` waits until the canvas has found its place."""
+    canvas.scroll_into_view_if_needed()
+    canvas.hover(position={"x": canvas.bounding_box()["width"] - 14, "y": 60})
 
 
 def downloads(page: Any, folder: Path, what: str, form: str) -> Path:
+    """Export something by the menu, and where it was saved."""
     page.locator("#export summary").click()
     with page.expect_download() as coming:
         page.locator(f"[data-what={what}][data-format={form}]").click()

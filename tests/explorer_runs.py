@@ -12,9 +12,10 @@ from sklearn.datasets import load_digits
 
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
+from hardsight.files.samples import write_samples
 from hardsight.head import Head
 from hardsight.scoring.job import score
-from hardsight.snapshot import Snapshot, write_samples
+from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 
 NAMES = [f"digit {k}" for k in range(10)]

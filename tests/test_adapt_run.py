@@ -372,7 +372,7 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["both.npz:day", "both.npz:night", "--method", "cbts"], "Did you mean cbst"),
         (["both.npz:day", "both.npz:night", "--portion", "2"], "portion is written start:step:stop"),
         (["both.npz:day", "both.npz:night", "--model", "lenet"], "model is for images"),
-        (["both.npz:day", "both.npz:night", "--ema", "1"], "ema must be 0"),
+        (["both.npz:day", "both.npz:night", "--ema", "1"], "ema must be a number of 0 or more and below 1"),
         (["unlabeled.npz", "both.npz:day"], "the source has no labels"),
         (["both.npz:day", "narrow.npz"], "source features have 8 columns, target features 2"),
         (["narrow.npz"], "needs a domain column with at least two domains"),

@@ -19,7 +19,7 @@ from hardsight.head import Head
 from hardsight.scores import SCORES
 
 RULES = ("classification", "segmentation")
-EVERY_METHOD = [*METHODS, *(f"cbst+{name}" for name, one in SCORES.items() if one.needs != "dynamics")]
+EVERY_METHOD = [*METHODS, *(f"cbst+{name}" for name, one in SCORES.items() if one.scope != "dynamics")]
 
 
 def world(seed: int = 0, n: int = 200, c: int = 4, d: int = 6, sharp: float = 2.0) -> tuple[np.ndarray, np.ndarray, Head]:

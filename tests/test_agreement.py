@@ -18,7 +18,7 @@ from scipy.special import softmax
 
 import hardsight
 from hardsight import InputError, Snapshot, correlate, stats
-from hardsight.agreement import read_people
+from hardsight.agreement import StudySettings, read_people, study
 from hardsight.agreement.granularity import coarse_people, read_superclasses
 from hardsight.agreement.latex import escaped, pairs, table1
 from hardsight.errors import FileError
@@ -324,13 +324,13 @@ def test_human_data_that_is_refused(human: Any, match: str) -> None:
         ({"against": "level"}, "one of the two"),
         ({"human": None, "against": "level"}, "no column 'level'"),
         ({"human": None, "against": "status"}, "must hold numbers"),
-        ({"human": None, "against": "avh", "hard": "left"}, "hard must be low or high"),
+        ({"human": None, "against": "avh", "hard": "left"}, "hard must be one of low, high"),
         ({"scores": "hardness"}, "no score 'hardness'"),
         ({"bins": [0.5]}, "edges in rising order"),
         ({"bins": [0, 1, 0.5]}, "edges in rising order"),
-        ({"level": 95}, "level must be between 0 and 1"),
-        ({"replicates": 3}, "at least 20 replicates"),
-        ({"limit": 0}, "limit must be at least 1"),
+        ({"level": 95}, "level must be a number above 0 and below 1, got 95"),
+        ({"replicates": 3}, "replicates must be a whole number of 20 or more"),
+        ({"limit": 0}, "limit must be a whole number of 1 or more"),
         ({"superclasses": {0: "a"}}, "every class needs a superclass; 3 have none"),
     ],
 )
@@ -727,6 +727,38 @@ def test_same_seed_same_numbers() -> None:
     one, two = (correlate(SNAPSHOT, COUNTS, scores="avh,confidence", **FEW).to_dict() for _ in range(2))
     assert one == two
     assert correlate(SNAPSHOT, COUNTS, scores="avh,confidence", seed=1, **FEW).to_dict() != one
+
+
+def test_a_study_computes_what_the_data_allows() -> None:
+    whole = study(SNAPSHOT, COUNTS, by="label", top=2, settings=StudySettings(**FEW))
+    assert [one.model for one in whole.calibrations] == [one.model for one in whole.disagreements] == ["model"]
+    assert len(whole.disagreements[0].model_hard) == 2 and {row["group"] for row in whole.groups} == {"ant", "bee", "cat", "dog"}
+    assert whole.coarse is None and whole.open_set == []
+    assert whole.correlations.to_dict() == correlate(SNAPSHOT, COUNTS, **FEW).to_dict()
+    table = study(TABLE, COUNTS, **FEW)
+    assert table.calibrations == [] and len(table.disagreements) == 1  # a table has no logits
+    column = study(TABLE, against="norm", scores="avh", **FEW)
+    assert column.calibrations == column.disagreements == []  # there are no people to disagree with
+    with pytest.raises(InputError, match="no option 'tops'; did you mean 'top'"):
+        study(TABLE, COUNTS, tops=3)
+    with pytest.raises(InputError, match="has no dynamics"):
+        study(TABLE, COUNTS, epochs=True, **FEW)
+
+
+def test_groups_of_samples_without_a_label() -> None:
+    """A frequency needs no label, and samples without one are a group of their own."""
+    labels = np.where(np.arange(N) < 10, -1, LABELS)
+    found = correlate(Snapshot(FEATURES, WEIGHT, labels, class_names=SNAPSHOT.class_names), FREQUENCY, scores="norm", **FEW)
+    sizes = {row["group"]: row["n"] for row in found.within("label").to_pylist()}
+    assert sizes["None"] == 10 and sum(sizes.values()) == N
+
+
+def test_options_are_read_without_heavy_libraries(fresh_python: Callable[..., Any]) -> None:
+    done = fresh_python(
+        "import sys\nfrom hardsight.agreement.settings import StudySettings\nStudySettings(bins='0,0.5,1')\n"
+        "print({'numpy', 'scipy', 'pyarrow', 'torch'} & set(sys.modules))"
+    )
+    assert done.out == "set()\n", done.err
 
 
 def test_correlate_needs_no_torch_and_says_what_is_done(fresh_python: Callable[..., Any]) -> None:

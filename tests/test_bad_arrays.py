@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardsight
 from hardsight import SCORES, InputError, score
 from oracles import angle_table
+from properties import examples
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(6, 4)).astype(np.float32)
@@ -104,7 +105,7 @@ def test_03_zero_norm_feature_is_not_a_right_angle(quarantined: Callable[..., No
     assert np.isnan(hardsight.angles(with_row(2, 0.0), WEIGHT)[2]).all()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40))
 @given(
     n=st.integers(2, 1200),
     c=st.sampled_from([2, 3, 40]),
@@ -254,7 +255,7 @@ def test_12_unlabeled_rows_have_no_label_scores(unlabeled: Any) -> None:
     assert row["label"] is None and row["status"] == "unlabeled"
     assert row["predicted"] == same["predicted"]
     for name, one in SCORES.items():
-        if one.needs == "row":
+        if one.scope == "row":
             assert row[name] == (None if one.labels else pytest.approx(same[name], rel=1e-6))
 
 
@@ -300,7 +301,7 @@ def test_16_empty_dataset(tmp_path: Path, cli: Callable[..., Any]) -> None:
         "label",
         "predicted",
         "status",
-        *(name for name in SCORES if SCORES[name].needs != "dynamics"),
+        *(name for name in SCORES if SCORES[name].scope != "dynamics"),
     ]
     assert hardsight.avh(empty, WEIGHT, []).shape == (0,)
     snapshot = tmp_path / "empty.npz"
@@ -410,7 +411,7 @@ def test_21_ids_that_a_spreadsheet_would_run(tmp_path: Path, cli: Callable[..., 
     assert float(rows[0]["angular_gap"]) == pytest.approx(hardsight.angular_gap(FEATURES, WEIGHT, LABELS)[0])  # numbers stay
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seed=st.integers(0, 100), n=st.integers(1, 700), c=st.sampled_from([1, 2, 7, 50]))
 def test_32_row_order_does_not_matter(seed: int, n: int, c: int) -> None:
     rng = np.random.default_rng(seed)

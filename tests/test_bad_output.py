@@ -214,7 +214,8 @@ def test_extract_is_stopped(tmp_path: Path, number: int, code: int) -> None:
     slow = (  # six parts, each a moment apart
         "import time\n"
         "from hardsight.extraction import extracting as extraction\n"
-        "extraction.PART_NUMBERS = 640\n"
+        "from hardsight.files import samples\n"
+        "samples.PART_NUMBERS = 640\n"
         "written = extraction.write_samples\n"
         "extraction.write_samples = lambda *a, **k: (time.sleep(0.2), written(*a, **k))[1]\n"
     )

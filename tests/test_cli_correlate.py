@@ -157,12 +157,12 @@ def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (["net.npz"], "give --human FILE"),
+        (["net.npz"], "give human data, or a column"),
         (["net.npz", "--human", "absent.npy"], "absent.npy does not exist"),
         (["absent", "--human", "counts.npy"], "absent does not exist"),
         (["net.npz", "--human", "short.npy"], "got 299 rows for 300 samples"),
         (["net.npz", "--human", "negative.npy"], "negative.npy: counts must be 0 or more"),
-        (["net.npz", "--human", "counts.npy", "--bins", "a,b"], "--bins must be numbers"),
+        (["net.npz", "--human", "counts.npy", "--bins", "a,b"], "bins must be numbers"),
         (["net.npz", "--human", "counts.npy", "--scores", "hardness"], "no score 'hardness'"),
         (["net.npz", "--human", "counts.npy", "--against", "norm"], "one of the two"),
         (["net.npz", "--human", "counts.npy", "--by", "mood"], "no column 'mood'"),

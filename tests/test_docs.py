@@ -83,13 +83,13 @@ def test_every_score_is_documented_as_it_is(name: str) -> None:
         f"`{SCORES[name].formula}`",
         SCORES[name].range,
         f"**hard end:** {SCORES[name].hard}",
-        SCORES[name].needs,
+        SCORES[name].scope,
         SCORES[name].source,
     ):
         assert fact in section[1], f"{name}: {fact}"
 
 
-@pytest.mark.parametrize("name", ["cli", "scores"])
+@pytest.mark.parametrize("name", ["cli", "options", "scores"])
 def test_generated_pages_are_fresh(name: str) -> None:
     script, page = ROOT / "docs" / f"make_{name}.py", ROOT / "docs" / f"{name}.md"
     spec = importlib.util.spec_from_file_location(f"make_{name}", script)

@@ -19,6 +19,7 @@ import hardsight
 from hardsight import Dynamics, FileError, Head, InputError, RunError
 from hardsight.dynamics import measuring
 from hardsight.files.dynamics import COLUMNS, moments
+from properties import examples
 
 
 def by_loop(feature: np.ndarray, logits: np.ndarray, weight: np.ndarray, label: int) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def test_every_column_against_a_plain_loop(
             assert row[name] == pytest.approx(value, rel=2e-4, abs=1e-5), (i, name)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(2, 12), st.integers(0, 2**31), st.sampled_from(["f4", "f8"]))
 def test_one_tile_is_the_sweep(n: int, d: int, c: int, seed: int, dtype: str) -> None:
     rng = np.random.default_rng(seed)
@@ -116,7 +117,7 @@ def test_one_tile_is_the_sweep(n: int, d: int, c: int, seed: int, dtype: str) ->
     labels = rng.integers(-1, c, n)
     for kind, head in heads(c, d, rng).items():
         quick = measuring.sweep_batch(features, head, labels)
-        slow = measuring.sweep(features, head, labels, measuring.NEEDS)
+        slow = measuring.sweep(features, head, labels, measuring.TERMS)
         rtol = 1e-9 if dtype == "f8" else 2e-4
         np.testing.assert_array_equal(quick.code, slow.code)
         for name in ("norm", "angle_sum", "own_angle", "nearest_angle", "own_logit", "other_logit"):

@@ -17,9 +17,9 @@ import hardsight
 from hardsight import SCORES, Dynamics, InputError, Snapshot, score
 from hardsight.files.dynamics import Stories
 from hardsight.files.run import Run
-from hardsight.snapshot import write_samples
+from hardsight.files.samples import write_samples
 
-OURS = {name: one for name, one in SCORES.items() if one.needs == "dynamics"}
+OURS = {name: one for name, one in SCORES.items() if one.scope == "dynamics"}
 
 
 def test_which_there_are() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from explorer_browser import Watched, browser, needed, served, settled  # noqa: E402
+from explorer_browser import Watched, eventually, expect, point_at_end, served, settled  # noqa: E402
 from hardsight import adapt  # noqa: E402
 from hardsight.errors import FileError  # noqa: E402
 from hardsight.explorer.columns import signed  # noqa: E402
@@ -120,42 +119,24 @@ def test_a_run_that_is_not_done_and_one_that_is_damaged(run: Path, tmp_path: Pat
         open_sheet(tmp_path / "run")
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    needed()
-    with browser() as opened:
-        yield opened
-
-
-@pytest.fixture
-def watched(chromium: Any) -> Iterator[Watched]:
-    context = chromium.new_context(viewport={"width": 1280, "height": 860})
-    found = Watched(context.new_page())
-    yield found
-    found.check()
-    context.close()
-
-
 def test_the_panel_shows_each_round_follows_the_selection_and_selects(watched: Watched, run: Path) -> None:
     second = round_of(run, "photo-to-sketch", "cbst+avh", 2)
-    with served(run, "--read-only") as address:
+    with served(run, read_only=True) as address:
         page = watched.open(address, "tab=adaptation")
-        rows = page.locator("#view-adaptation tbody tr")
-        rows.nth(8).wait_for()
-        assert rows.count() == len(METHODS) * ROUNDS
-        assert set(page.locator("#view-adaptation .key .entry").all_inner_texts()) == set(METHODS)
+        expect(page.locator("#view-adaptation tbody tr")).to_have_count(len(METHODS) * ROUNDS)
+        expect(page.locator("#view-adaptation .key .entry")).to_have_text(sorted(METHODS))
         last = [
             row for row in pq.read_table(run / "rounds.parquet").to_pylist() if row["seed"] == 0 and row["round"] in (0, ROUNDS)
         ]
         for method in ("source", *METHODS):
             mean = 100 * np.mean([row["accuracy"] for row in last if row["method"] == method])
-            assert f"{method} {mean:.1f} %" in page.locator("#view-adaptation .reached").inner_text()
+            expect(page.locator("#view-adaptation .reached")).to_contain_text(f"{method} {mean:.1f} %")
         page.get_by_role("button", name="Select what cbst+avh kept in round 2").click()
         both = second.kept.sum() + round_of(run, "sketch-to-photo", "cbst+avh", 2).kept.sum()
         settled(page, f"^{both} of {2 * N} samples")
         page.get_by_role("button", name="Select what cbst+avh kept in round 3").click()  # takes the place of the other
         settled(page, "round 3", "#filters")
-        assert page.locator(".chip").count() == 1
+        expect(page.locator(".chip")).to_have_count(1)
         page.get_by_role("button", name="Clear all filters").click()
         page.get_by_role("tab", name="Filter").click()
         page.locator("#filter-column").select_option("pair")
@@ -165,16 +146,15 @@ def test_the_panel_shows_each_round_follows_the_selection_and_selects(watched: W
         page.get_by_role("tab", name="Adaptation").click()
         row = page.get_by_role("button", name="Select what cbst+avh kept in round 2").locator("xpath=ancestor::tr")
         right = 100 * (second.proposed == second.label)[second.kept].mean()
-        settled(page, f"{right:.1f} %", "#view-adaptation tbody tr")
-        assert row.inner_text().split("\t")[:4] == ["cbst+avh", "2", str(second.kept.sum()), f"{right:.1f} %"]
+        cells = ["cbst+avh", "2", str(second.kept.sum()), f"{right:.1f} %"]
+        eventually(page, lambda: row.inner_text().split("\t")[:4], cells)
         page.get_by_role("combobox", name="What is drawn over the rounds").select_option("avh")
-        canvas = page.locator("#view-adaptation canvas")
-        canvas.scroll_into_view_if_needed()
-        canvas.hover(position={"x": canvas.bounding_box()["width"] - 14, "y": 30})
+        point_at_end(page.locator("#view-adaptation canvas"))
         mean = round_of(run, "photo-to-sketch", "cbst", 3).query("kept").avh.mean()
-        assert page.locator("#view-adaptation .said").inner_text().startswith(f"round 3: cbst {mean:.4g}")
+        expect(page.locator("#view-adaptation .said")).to_contain_text(f"round 3: cbst {mean:.4g}")
         page.locator("#axis-colour").select_option("first kept by crst")
-        page.goto("about:blank")
+        expect(page.locator("#legend")).to_contain_text("first kept by crst")
+        watched.leave()
 
 
 def test_the_report_leaves_adapts_own_alone(watched: Watched, run: Path, cli: Any) -> None:
@@ -182,8 +162,8 @@ def test_the_report_leaves_adapts_own_alone(watched: Watched, run: Path, cli: An
     done = cli("report", run)
     assert done.code == 0 and "samples.html" in done.out and (run / "report.html").read_bytes() == before
     page = watched.open((run / "samples.html").as_uri(), "tab=adaptation")
-    assert page.locator("#view-adaptation tbody tr").count() == len(METHODS) * ROUNDS
-    assert "class accuracy after cbst+avh" in page.locator("#about").inner_text()
+    expect(page.locator("#view-adaptation tbody tr")).to_have_count(len(METHODS) * ROUNDS)
+    expect(page.locator("#about")).to_contain_text("class accuracy after cbst+avh")
     page.get_by_role("button", name="Select what crst kept in round 1").click()
     kept = sum(round_of(run, pair, "crst", 1).kept.sum() for pair in ("photo-to-sketch", "sketch-to-photo"))
     settled(page, f"^{kept} of {2 * N}")

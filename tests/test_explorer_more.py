@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,19 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import spearmanr
 
-from explorer_browser import Watched, browser, counted, downloads, drag, needed, served, settled
+from explorer_browser import (
+    Watched,
+    counted,
+    downloads,
+    drag,
+    drawn_filter,
+    eventually,
+    expect,
+    first_tile,
+    ready,
+    served,
+    settled,
+)
 from explorer_runs import digits_run
 from hardsight.bench.explore import make_table
 from hardsight.explorer.agreement import agreement
@@ -36,22 +46,6 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    needed()
-    with browser() as opened:
-        yield opened
-
-
-@pytest.fixture
-def watched(chromium: Any) -> Iterator[Watched]:
-    context = chromium.new_context(viewport={"width": 1280, "height": 860}, accept_downloads=True)
-    found = Watched(context.new_page())
-    yield found
-    found.check()
-    context.close()
-
-
-@pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     groups = [HOSTILE[k % 10] for k in range(100)]
     return digits_run(
@@ -63,7 +57,8 @@ def harmless_everywhere(page: Any) -> None:
     """No markup came alive, and no character that turns or hides text is on the page."""
     for tab in page.get_by_role("tab").all():
         tab.click()
-        page.wait_for_timeout(50)
+        ready(page)
+        expect(page.locator(f"#{tab.get_attribute('aria-controls')}")).not_to_be_empty()
     assert page.locator("img[src=x]").count() == 0
     words = page.locator("body").inner_text() + page.content().replace("\n", "").partition('id="data"')[0]
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00\x1b\u2028]", words)
@@ -81,15 +76,17 @@ def test_hostile_names_are_only_text(watched: Watched, hostile: Path) -> None:
         page.keyboard.press("w")
         page.locator("#chooser[open]").wait_for()
         page.keyboard.press("Escape")
+        expect(page.locator("#chooser")).to_be_hidden()
         page.keyboard.press("Escape")
+        expect(page.locator("#detail")).to_be_hidden()
         harmless_everywhere(page)
         page.get_by_role("tab", name="Classes").click()
         page.locator("#view-classes .pick", has_text="<img").click()
         settled(page, "of 100")
         page.reload()
-        page.wait_for_selector("html[data-ready=yes]")
+        ready(page)
         settled(page, "of 100")
-        watched.page.goto("about:blank")
+        watched.leave()
 
 
 def test_hostile_names_in_the_report_and_on_the_terminal(watched: Watched, hostile: Path, tmp_path: Path, cli: Any) -> None:
@@ -113,8 +110,8 @@ def test_exports_of_a_selection(watched: Watched, tmp_path: Path) -> None:
         lines = downloads(page, tmp_path, "selection", "csv").read_text().splitlines()
         assert len(lines) == len(expected) + 1
         listed = downloads(page, tmp_path, "selection", "txt").read_text().splitlines()
-        assert listed == [f"img/{one}.png" for one in expected.id]
-        watched.page.goto("about:blank")
+        assert listed == [f"img/{id}.png" for id in expected.id]
+        watched.leave()
 
 
 def test_two_runs_side_by_side(watched: Watched, tmp_path: Path) -> None:
@@ -125,18 +122,16 @@ def test_two_runs_side_by_side(watched: Watched, tmp_path: Path) -> None:
         page = watched.open(address)
         page.get_by_role("group", name="Got harder").locator(".tile").first.wait_for()
         assert page.get_by_role("tab", name="Compare").get_attribute("aria-selected") == "true"
-        harder = page.get_by_role("group", name="Got harder").locator(".tile").first.get_attribute("aria-label")
-        easier = page.get_by_role("group", name="Got easier").locator(".tile").first.get_attribute("aria-label")
-        assert harder.startswith(f"sample {change.argmax()},") and easier.startswith(f"sample {change.argmin()},")
-        facts = page.locator("#view-compare .facts").inner_text()
-        assert f"{(change > 0).sum()} (" in facts
+        for name, row in (("Got harder", change.argmax()), ("Got easier", change.argmin())):
+            tile = page.get_by_role("group", name=name).locator(".tile").first
+            expect(tile).to_have_attribute("aria-label", re.compile(f"^sample {row},"))
+        expect(page.locator("#view-compare .facts")).to_contain_text(f"{(change > 0).sum()} (")
         broken = ((first.label == first.predicted) & (second.label != second.predicted)).sum()
         page.get_by_role("button", name="right, then wrong").click()
         settled(page, f"^{broken} of 200")
         page.get_by_role("button", name="Draw one against the other").click()
-        page.wait_for_timeout(200)
-        assert page.locator("#axis-y").input_value() == "avh (2)"
-        watched.page.goto("about:blank")
+        expect(page.locator("#axis-y")).to_have_value("avh (2)")
+        watched.leave()
 
 
 def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_path: Path) -> None:
@@ -148,13 +143,13 @@ def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_p
     table = pq.read_table(run / "scores.parquet").to_pandas()
     text = page.locator("#about").inner_text()
     assert f"{100 * (table.label == table.predicted).mean():.2f} %" in text and "hardsight report run" in text
-    assert page.locator("#about figure img").first.evaluate("(one) => one.naturalWidth") > 500
-    hardest = table.sort_values("avh", ascending=False, kind="stable").id.tolist()
-    settled(page, "", f"#grid .tile:first-child[aria-label^='{hardest[0]}, ']")
-    assert page.locator("#grid img").first.evaluate("(one) => one.naturalWidth") == 8
+    eventually(page, lambda: page.locator("#about figure img").first.evaluate("(image) => image.naturalWidth") > 500, True)
+    first_tile(page, table.sort_values("avh", ascending=False, kind="stable").id.iloc[0])
+    page.locator("#grid img").first.scroll_into_view_if_needed()
+    expect(page.locator("#grid img").first).to_have_js_property("naturalWidth", 8)
     drag(page, (0.3, 0.2), (0.7, 0.8))
     settled(page, "of 300 samples")
-    box = json.loads(re.findall(r"f=([^&]+)", page.evaluate("() => decodeURIComponent(location.hash)"))[0])
+    box = drawn_filter(page)
     inside = table.own_angle.between(box[3], box[4]) & table.norm.between(box[5], box[6])
     assert abs(counted(page) - inside.sum()) <= 2  # numbers are kept in 16 bits here
     for tab, place in (
@@ -167,9 +162,10 @@ def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_p
     human = pq.read_table(run / "samples" / "part-00000.parquet", columns=["human"]).to_pandas().human
     settled(page, f"n = {counted(page)}$", "#view-agreement .headline")  # of the selection
     said = page.locator("#view-agreement .headline").inner_text().replace("[", " ").replace(",", " ").replace("]", " ").split()
-    told = agreement(human[inside].to_numpy(), table.avh[inside].to_numpy())
-    assert [float(one) for one in said[2:5]] == pytest.approx([told["spearman"], told["low"], told["high"]], abs=0.01)
+    expected = agreement(human[inside].to_numpy(), table.avh[inside].to_numpy())
+    assert [float(word) for word in said[2:5]] == pytest.approx([expected[key] for key in ("spearman", "low", "high")], abs=0.01)
     page.locator("#view-agreement").get_by_role("combobox", name="Groups").select_option("correct")
+    ready(page)
     row = page.locator("#view-agreement tbody tr", has_text="right").inner_text().split("\t")
     mine = inside & (table.label == table.predicted)
     assert abs(int(row[1]) - mine.sum()) <= 2
@@ -177,13 +173,16 @@ def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_p
     page.get_by_role("tab", name="Dynamics").click()
     page.locator("#view-dynamics .key .entry").nth(1).wait_for()
     page.locator("#view-dynamics").get_by_role("combobox", name="Measure").select_option("norm")
+    ready(page)
     page.locator("#view-dynamics canvas").hover(position={"x": 60, "y": 60})
     first = pq.read_table(run / "dynamics" / "epoch=0001.parquet").to_pandas().norm
     settled(page, "epoch 1: right ", "#view-dynamics .said")
     shown = float(page.locator("#view-dynamics .said").inner_text().split("right ")[1].split()[0])
     assert shown == pytest.approx(first[mine].mean(), rel=0.01)
     page.get_by_role("button", name="Play").click()
-    settled(page, "epoch 5", "#epoch-name")
+    page.get_by_role("button", name="Pause").wait_for()
+    page.get_by_role("button", name="Play").wait_for()  # it has come to the end
+    expect(page.locator("#epoch-name")).to_have_text("epoch 5")
     page.get_by_role("button", name="Back to the scores").click()
     page.keyboard.press("Escape")
     settled(page, "^300 samples$")
@@ -216,7 +215,7 @@ def test_a_million_points(watched: Watched, tmp_path: Path) -> None:
         assert counted(page) == 1_000_000
         drag(page, (0.4, 0.3), (0.6, 0.6))
         settled(page, "of 1,000,000 samples")
-        box = json.loads(re.findall(r"f=([^&]+)", page.evaluate("() => decodeURIComponent(location.hash)"))[0])
+        box = drawn_filter(page)
         angle, norm = (
             table.column(name).to_numpy().astype("f4").astype("f8") for name in ("own_angle", "norm")
         )  # as the page compares
@@ -224,4 +223,4 @@ def test_a_million_points(watched: Watched, tmp_path: Path) -> None:
         assert counted(page) == inside.sum()
         page.get_by_role("button", name="Next page").click()
         settled(page, "61–120 of", "#page-name")
-        watched.page.goto("about:blank")
+        watched.leave()

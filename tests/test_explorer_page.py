@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,24 @@ import pytest
 from matplotlib.path import Path as MplPath
 from scipy.stats import spearmanr
 
-from explorer_browser import Watched, browser, counted, drag, needed, served, settled, view
+from explorer_browser import (
+    Watched,
+    commanded,
+    counted,
+    drag,
+    drawn_filter,
+    eventually,
+    expect,
+    first_tile,
+    needed,
+    point_at_end,
+    ready,
+    settled,
+    view,
+)
 from explorer_runs import digits_run
 from hardsight.geometry import angles
 from hardsight.snapshot import Snapshot
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    needed()
-    with browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +41,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(run: Path) -> Iterator[str]:
     needed()
-    with served(run) as at:
+    with commanded(run) as at:
         yield at
-
-
-@pytest.fixture
-def watched(chromium: Any) -> Iterator[Watched]:
-    context = chromium.new_context(viewport={"width": 1280, "height": 860}, color_scheme="light")
-    found = Watched(context.new_page())
-    yield found
-    found.check()
-    context.close()
 
 
 def test_everything_follows_a_box(watched: Watched, address: str, run: Path) -> None:
@@ -54,16 +52,16 @@ def test_everything_follows_a_box(watched: Watched, address: str, run: Path) -> 
     assert page.locator("#grid .tile").count() == 60
     drag(page, (0.3, 0.2), (0.7, 0.8))
     settled(page, r"of 400 samples")
-    box = json.loads(view(page)["f"][0])
+    ready(page)
+    box = drawn_filter(page)
     assert box[:3] == ["box", "own_angle", "norm"]
     inside = table[table.own_angle.between(box[3], box[4]) & table.norm.between(box[5], box[6])]
     assert 0 < len(inside) < 400
     assert counted(page) == len(inside)
     shown = {row.split("\t")[0]: row.split("\t")[1] for row in page.locator("#view-classes tbody tr").all_inner_texts()}
     assert sum(int(count) for count in shown.values()) == len(inside)
-    assert page.locator("#page-name").inner_text().endswith(f"of {len(inside)}")
-    hardest = inside.sort_values("avh", ascending=False).iloc[0]
-    settled(page, "", f"#grid .tile:first-child[aria-label^='{hardest.id}, ']")
+    expect(page.locator("#page-name")).to_have_text(f"1–{min(60, len(inside))} of {len(inside)}")
+    first_tile(page, inside.sort_values("avh", ascending=False).iloc[0].id)
     page.keyboard.press("Escape")
     settled(page, "^400 samples$")
 
@@ -74,10 +72,10 @@ def test_any_column_is_an_axis_or_a_colour(watched: Watched, address: str, run: 
     page.locator("#axis-y").select_option("label")  # groups too: spread a little around their place
     page.locator("#axis-colour").select_option("split")
     settled(page, "", "#cloud[aria-label^='Scatter of given class against confidence']")
-    assert set(page.locator("#legend .entry").all_inner_texts()) == {"test", "train"}
+    expect(page.locator("#legend .entry")).to_have_text(["test", "train"])
     drag(page, (0.1, 0.05), (0.98, 0.2))  # the upper rows of groups
     settled(page, "of 400 samples")
-    box = json.loads(view(page)["f"][0])
+    box = drawn_filter(page)
     assert box[:3] == ["box", "confidence", "label"] and box[6] > 8
     shown = {row.split("\t")[0] for row in page.locator("#view-classes tbody tr").all_inner_texts()}
     assert "digit 9" in shown and "digit 0" not in shown
@@ -92,7 +90,7 @@ def test_lasso_zoom_move_and_hover(watched: Watched, address: str, run: Path) ->
     page.get_by_role("radio", name="Lasso").click()
     drag(page, (0.3, 0.2), (0.8, 0.25), (0.75, 0.75), (0.35, 0.7))
     settled(page, "of 400 samples")
-    lasso = json.loads(view(page)["f"][0])
+    lasso = drawn_filter(page)
     polygon = MplPath(np.reshape(lasso[3], (-1, 2)))
     inside = polygon.contains_points(table[["own_angle", "norm"]].to_numpy().astype(np.float32))
     assert abs(counted(page) - inside.sum()) <= 1 and 0 < inside.sum() < 400  # a point may lie on the line itself
@@ -105,15 +103,16 @@ def test_lasso_zoom_move_and_hover(watched: Watched, address: str, run: Path) ->
     assert zoomed[1] - zoomed[0] < table.own_angle.max() - table.own_angle.min()
     page.get_by_role("radio", name="Move").click()
     drag(page, (0.5, 0.5), (0.7, 0.5))
-    page.wait_for_timeout(100)
+    eventually(page, lambda: json.loads(view(page)["zoom"][0])[0] < zoomed[0], True)
     moved = json.loads(view(page)["zoom"][0])
-    assert moved[0] < zoomed[0] and moved[1] - moved[0] == pytest.approx(zoomed[1] - zoomed[0], rel=1e-4)
+    assert moved[1] - moved[0] == pytest.approx(zoomed[1] - zoomed[0], rel=1e-4)
     page.locator("#unzoom").click()
+    ready(page)
     x, y = place_of(page, table, 7)
     page.mouse.move(x, y)
     page.locator("#tip img").wait_for()
-    words = page.locator("#tip").inner_text()
-    assert f"digit {table.label[7]}" in words and f"{table.norm[7]:.3g}"[:3] in words
+    expect(page.locator("#tip")).to_contain_text(f"digit {table.label[7]}")
+    expect(page.locator("#tip")).to_contain_text(f"{table.norm[7]:.3g}"[:3])
 
 
 def place_of(page: Any, table: Any, row: int) -> tuple[float, float]:
@@ -132,20 +131,14 @@ def test_samples_sort_turn_pages_and_open(watched: Watched, address: str, run: P
     table = pq.read_table(run / "scores.parquet").to_pandas()
     page.locator("#sort").select_option("confidence")
     lowest = table.sort_values("confidence", kind="stable").id.tolist()
-    settled(page, "", f"#grid .tile:first-child[aria-label^='{lowest[0]}, ']")
+    first_tile(page, lowest[0])
     page.get_by_role("button", name="Next page").click()
     settled(page, "61–120 of 400", "#page-name")
-    settled(page, "", f"#grid .tile:first-child[aria-label^='{lowest[60]}, ']")
+    first_tile(page, lowest[60])
     page.get_by_role("button", name="hardest first").click()
-    settled(page, "", f"#grid .tile:first-child[aria-label^='{lowest[-1]}, ']")
-    loaded = (
-        "() => [...document.querySelectorAll('#grid img')].slice(0, 15).every((one) => one.complete && one.naturalWidth === 8)"
-    )
-    for _ in range(50):
-        if page.evaluate(loaded):
-            break
-        page.wait_for_timeout(100)
-    assert page.evaluate(loaded)
+    first_tile(page, lowest[-1])
+    widths = "() => [...document.querySelectorAll('#grid img')].slice(0, 15).map((image) => image.naturalWidth)"
+    eventually(page, lambda: page.evaluate(widths), [8] * 15)
 
 
 def test_the_close_up(watched: Watched, address: str, run: Path) -> None:
@@ -157,6 +150,7 @@ def test_the_close_up(watched: Watched, address: str, run: Path) -> None:
     page.locator("#grid .tile[aria-label^='17, ']").click()
     dialog = page.locator("#detail")
     dialog.locator(".bars li").first.wait_for()
+    ready(page)
     theta = np.degrees(angles(snapshot.in_memory().values, snapshot.head.weight))[17]
     bars = dialog.locator(".bars li").all_inner_texts()
     assert f"{theta.min():.1f}°" in bars[0] and f"digit {theta.argmin()}" in bars[0]
@@ -167,18 +161,17 @@ def test_the_close_up(watched: Watched, address: str, run: Path) -> None:
     dialog.get_by_text("Nearest neighbours").wait_for()
     dialog.locator(f"[aria-label*='{cosine.max():.3f}']").first.wait_for()
     dialog.locator("h3", has_text="Over the epochs").wait_for()
-    assert dialog.get_by_role("img", name="This sample over the epochs").is_visible()
+    expect(dialog.get_by_role("img", name="This sample over the epochs")).to_be_visible()
     labels = dialog.locator(".labels dd").all_inner_texts()
     assert labels == [f"digit {table.label[17]}", f"digit {table.predicted[17]}"]
     versions = dialog.locator("h3", has_text="Degraded").locator("xpath=following-sibling::div[1]").locator(".caption")
     assert versions.all_inner_texts() == ["original –", "contrast 0.3", "contrast 0.6", "noise 0.5"]
-    assert page.evaluate("() => document.querySelector('#detail .large img').naturalWidth") == 8
-    before = dialog.locator("#detail-title").inner_text()
+    expect(dialog.locator(".large img")).to_have_js_property("naturalWidth", 8)
+    expect(dialog.locator("#detail-title")).to_have_text("17")
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(400)
-    assert dialog.locator("#detail-title").inner_text() != before
+    expect(dialog.locator("#detail-title")).not_to_have_text("17")
     page.keyboard.press("Escape")
-    assert not dialog.is_visible()
+    expect(dialog).to_be_hidden()
 
 
 def test_classes_and_confusions_filter(watched: Watched, address: str, run: Path) -> None:
@@ -190,8 +183,9 @@ def test_classes_and_confusions_filter(watched: Watched, address: str, run: Path
     assert float(row[3]) == pytest.approx(of.avh.mean(), rel=1e-3) and float(row[4]) == pytest.approx(of.norm.mean(), rel=1e-3)
     page.get_by_role("tab", name="Confusions").click()
     wrong = table[table.label != table.predicted].groupby(["label", "predicted"]).size().sort_values(ascending=False)
-    texts = page.locator("#view-confusions tbody tr").all_inner_texts()
-    assert len(texts) == len(wrong) and int(texts[0].split("\t")[1]) == wrong.iloc[0]
+    rows = page.locator("#view-confusions tbody tr")
+    expect(rows).to_have_count(len(wrong))
+    assert int(rows.first.inner_text().split("\t")[1]) == wrong.iloc[0]
     page.locator("#view-confusions tbody .pick").first.click()
     settled(page, f"^{wrong.iloc[0]} of 400")
     assert len(view(page)["f"]) == 2
@@ -218,26 +212,17 @@ def test_filters_live_in_the_address(watched: Watched, address: str, run: Path) 
     settled(page, f"^{both} of 400")
     page.locator("#axis-colour").select_option("avh")
     page.locator("#sort").select_option("norm")
-    kept = page.url
+    kept = view(page)
     page.reload()
-    page.wait_for_selector("html[data-ready=yes]")
+    ready(page)
     settled(page, f"^{both} of 400")
-    assert (
-        page.url == kept and page.locator("#axis-colour").input_value() == "avh" and page.locator("#sort").input_value() == "norm"
-    )
+    expect(page.locator("#axis-colour")).to_have_value("avh")
+    expect(page.locator("#sort")).to_have_value("norm")
+    assert view(page) == kept and kept["sort"] == ["norm"]
     page.locator(".chip").first.click()
     settled(page, f"^{(table.label == 8).sum()} of 400")
     page.goto(page.url.partition("#")[0] + '#f=["range","nothing",1,2]&f=[[[&x=nothing&zoom=[1,"a"]')  # an address from elsewhere
     settled(page, "^400 samples")
-
-
-def eventually(page: Any, true: Callable[[], bool], seconds: float = 20) -> bool:
-    """Whether something becomes true while the page goes on; drawing takes its time on a busy machine."""
-    for _ in range(int(10 * seconds)):
-        if true():
-            return True
-        page.wait_for_timeout(100)
-    return true()
 
 
 def test_dynamics_curves_and_play(watched: Watched, address: str, run: Path) -> None:
@@ -246,32 +231,29 @@ def test_dynamics_curves_and_play(watched: Watched, address: str, run: Path) -> 
     table = pq.read_table(run / "dynamics" / "epoch=0005.parquet").to_pandas()
     scores = pq.read_table(run / "scores.parquet").to_pandas()
     right = (scores.label == scores.predicted).to_numpy()
-    box = page.locator("#view-dynamics canvas").bounding_box()
-    page.mouse.move(box["x"] + box["width"] - 14, box["y"] + 60)
-    said = page.locator("#view-dynamics .said").inner_text()
-    assert f"epoch 5: right {table.norm[right].mean():.4g}"[:20] in said
+    point_at_end(page.locator("#view-dynamics canvas"))
+    expect(page.locator("#view-dynamics .said")).to_contain_text(f"epoch 5: right {table.norm[right].mean():.4g}"[:20])
     pixels = (
         "() => { const c = document.getElementById('cloud'); return c.toDataURL().length + ':' + c.toDataURL().slice(-4000); }"
     )
     last = page.evaluate(pixels)
     page.locator("#epoch").fill("0")
     settled(page, "epoch 1", "#epoch-name")
-    assert eventually(page, lambda: page.evaluate(pixels) != last)
+    eventually(page, lambda: page.evaluate(pixels) != last, True)
     page.get_by_role("button", name="Play").click()
     settled(page, "epoch 5", "#epoch-name")
     page.get_by_role("button", name="Play").wait_for()
     page.get_by_role("button", name="Back to the scores").click()
-    assert eventually(page, lambda: page.evaluate(pixels) == last)
+    eventually(page, lambda: page.evaluate(pixels), last)
 
 
 def test_agreement_follows_the_selection(watched: Watched, address: str, run: Path) -> None:
     page = watched.open(address, 'tab=agreement&f=["in","label",["digit 1","digit 8"]]')
-    settled(page, "n = ", "#view-agreement .headline")
     scores = pq.read_table(run / "scores.parquet").to_pandas()
     human = pq.read_table(run / "samples" / "part-00000.parquet", columns=["human"]).to_pandas().human
     chosen = scores.label.isin([1, 8])
     expected = spearmanr(human[chosen], scores.avh[chosen]).statistic
-    assert f"ρ = {expected:.3f}" in page.locator("#view-agreement .headline").inner_text()
+    expect(page.locator("#view-agreement .headline")).to_contain_text(f"ρ = {expected:.3f}")
     page.locator("#view-agreement").get_by_role("combobox", name="Groups").select_option("label")
     settled(page, "digit 8", "#view-agreement tbody tr")
     row = page.locator("#view-agreement tbody tr", has_text="digit 8").inner_text().split("\t")
@@ -284,7 +266,7 @@ def test_agreement_follows_the_selection(watched: Watched, address: str, run: Pa
 def test_keyboard_alone_and_names_for_everything(watched: Watched, address: str) -> None:
     page = watched.open(address)
     page.keyboard.press("c")
-    assert page.evaluate("() => document.activeElement.id") == "cloud"
+    expect(page.locator("#cloud")).to_be_focused()
     for key in ("+", "+", "ArrowRight", "Enter"):
         page.keyboard.press(key)
     settled(page, "of 400 samples")
@@ -292,17 +274,22 @@ def test_keyboard_alone_and_names_for_everything(watched: Watched, address: str)
     settled(page, "^400 samples$")
     page.keyboard.press("s")
     page.keyboard.press("ArrowRight")
-    second = page.evaluate("() => document.activeElement.getAttribute('aria-label')")
-    assert second == page.locator("#grid .tile").nth(1).get_attribute("aria-label")
+    expect(page.locator("#grid .tile").nth(1)).to_be_focused()
+    expect(page.locator("#page-name")).to_have_text("1–60 of 400")  # of what is selected now, however quick the keys are
     page.keyboard.press("Enter")
     page.locator("#detail[open]").wait_for()
     page.keyboard.press("Escape")
+    expect(page.locator("#detail")).to_be_hidden()
+    expect(page.locator("#grid .tile").nth(1)).to_be_focused()  # where it was
     page.keyboard.press("?")
     page.locator("#keys[open]").wait_for()
     page.keyboard.press("Escape")
-    nameless = """() => [...document.querySelectorAll('button, select, input, canvas[role], a')].filter((one) =>
-        one.checkVisibility() && !(one.getAttribute('aria-label') || one.textContent.trim() || one.labels?.length || one.title)
-    ).map((one) => one.outerHTML)"""
+    expect(page.locator("#keys")).to_be_hidden()
+    ready(page)
+    nameless = """() => [...document.querySelectorAll('button, select, input, canvas[role], a')].filter((part) =>
+        part.checkVisibility()
+        && !(part.getAttribute('aria-label') || part.textContent.trim() || part.labels?.length || part.title)
+    ).map((part) => part.outerHTML)"""
     assert page.evaluate(nameless) == []
 
 
@@ -314,6 +301,7 @@ def test_no_width_is_too_narrow_or_too_wide(chromium: Any, address: str, width: 
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
     page.locator("#grid .tile").first.click()
     page.locator("#detail[open]").wait_for()
+    ready(page)  # with its neighbours and curves
     assert page.evaluate(
         "() => document.getElementById('detail').scrollWidth <= document.getElementById('detail').clientWidth + 1"
     )
@@ -327,7 +315,7 @@ def test_dark_and_light(watched: Watched, address: str) -> None:
     corner = "() => document.getElementById('cloud').toDataURL()"
     light, drawn = page.evaluate(colour), page.evaluate(corner)
     page.get_by_role("button", name="Dark or light").click()
-    assert page.evaluate(colour) != light and page.evaluate(corner) != drawn
+    eventually(page, lambda: page.evaluate(colour) != light and page.evaluate(corner) != drawn, True)
     page.reload()
-    page.wait_for_selector("html[data-ready=yes]")
+    ready(page)
     assert page.evaluate(colour) != light  # it is remembered

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from explorer_browser import Watched, browser, downloads, needed, served, settled
+from explorer_browser import Watched, downloads, expect, first_tile, ready, served, settled
 from explorer_runs import digits_run
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.review import Review
@@ -121,13 +120,6 @@ def test_a_damaged_review_is_said_and_kept(tmp_path: Path) -> None:
     assert (tmp_path / "review.parquet").read_bytes() == b"PAR1 no more"
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    needed()
-    with browser() as opened:
-        yield opened
-
-
 def test_by_keyboard_over_a_restart_and_in_two_tabs(chromium: Any, tmp_path: Path) -> None:
     run = digits_run(tmp_path / "run", n=120)
     file, context = run / "review.parquet", chromium.new_context()
@@ -135,7 +127,7 @@ def test_by_keyboard_over_a_restart_and_in_two_tabs(chromium: Any, tmp_path: Pat
     with served(run) as address:
         first = Watched(context.new_page())
         page = first.open(address, "tab=review")
-        page.locator(f"#grid .tile:first-child[aria-label^='{hardest[0]}, ']").wait_for()
+        first_tile(page, hardest[0])
         page.keyboard.press("s")
         page.keyboard.press("f")
         settled(page, "fine", "#grid .tile:nth-child(1) .badge")
@@ -152,11 +144,12 @@ def test_by_keyboard_over_a_restart_and_in_two_tabs(chromium: Any, tmp_path: Pat
         page.keyboard.press("d")
         settled(page, "drop", "#grid .tile:nth-child(5) .badge")
         page.keyboard.press("u")
-        page.locator("#grid .tile:nth-child(5) .badge").wait_for(state="hidden")
+        expect(page.locator("#grid .tile:nth-child(5) .badge")).to_be_hidden()
+        ready(page)
         guess = pq.read_table(run / "scores.parquet").to_pandas().set_index("id").predicted[hardest[2]]
         expected = {hardest[0]: ("fine", None), hardest[1]: ("wrong label", 3), hardest[2]: ("wrong label", guess)}
         assert rows(file) == expected | {hardest[3]: ("ambiguous", None)}
-        assert page.locator("#view-review tbody tr").count() == 4
+        expect(page.locator("#view-review tbody tr")).to_have_count(4)
 
         second = Watched(context.new_page())
         other = second.open(address)
@@ -169,7 +162,7 @@ def test_by_keyboard_over_a_restart_and_in_two_tabs(chromium: Any, tmp_path: Pat
         page.bring_to_front()
         settled(page, "drop", "#grid .tile:nth-child(7) .badge")  # seen by the first tab
         page.keyboard.press("u")  # its own last mark, not the other's
-        page.locator("#grid .tile:nth-child(4) .badge").wait_for(state="hidden")
+        expect(page.locator("#grid .tile:nth-child(4) .badge")).to_be_hidden()
         assert rows(file) == expected | {hardest[6]: ("drop", None)}
         exported = downloads(page, tmp_path, "review", "csv").read_text()
         assert exported.splitlines()[0].startswith('"id","mark"') and len(exported.splitlines()) == 5
@@ -180,11 +173,34 @@ def test_by_keyboard_over_a_restart_and_in_two_tabs(chromium: Any, tmp_path: Pat
         page = Watched(context.new_page()).open(address, 'f=["in","mark",["fine"]]')
         settled(page, "^1 of 120")
         settled(page, "fine", "#grid .tile:first-child .badge")
-    with served(run, "--read-only") as address:
-        page = Watched(context.new_page()).open(address)
+        page.close()
+    with served(run, read_only=True) as address:
+        only = Watched(context.new_page())
+        page = only.open(address)
         before = file.read_bytes()
-        page.keyboard.press("s")
-        page.keyboard.press("d")
-        page.wait_for_timeout(300)
-        assert page.locator("#grid .badge:visible").count() == 4 and file.read_bytes() == before
+        for key in ("s", "d", "u", "ArrowRight"):
+            page.keyboard.press(key)
+        expect(page.locator("#grid .tile").nth(1)).to_be_focused()  # the arrow alone moved it
+        ready(page)
+        assert only.posted == [] and file.read_bytes() == before
+        expect(page.locator("#grid .badge:visible")).to_have_count(4)
+        page.close()
+    context.close()
+
+
+def test_keys_may_come_faster_than_the_server_answers(chromium: Any, tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=120)
+    hardest = pq.read_table(run / "scores.parquet").to_pandas().sort_values("avh", ascending=False, kind="stable").id.tolist()
+    context = chromium.new_context()
+    with served(run) as address:
+        page = Watched(context.new_page()).open(address)
+        page.route("**/api/mark", lambda route: (page.wait_for_timeout(300), route.continue_()))
+        for key in "sfdaf":
+            page.keyboard.press(key)
+        ready(page)
+        assert rows(run / "review.parquet") == {
+            id: (mark, None) for id, mark in zip(hardest, ("fine", "drop", "ambiguous", "fine"), strict=False)
+        }
+        expect(page.locator("#grid .tile").nth(4)).to_be_focused()
+        page.close()
     context.close()

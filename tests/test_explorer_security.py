@@ -6,10 +6,10 @@ import http.client
 import json
 import socket
 import struct
-import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,12 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
+from explorer_browser import listening
 from explorer_runs import digits_run
 from hardsight.bench.timing import extra_memory
 from hardsight.errors import InputError
 from hardsight.explorer.ports import UNSAFE, listen
 from hardsight.explorer.security import HEADERS, MOST_BODY
-from hardsight.explorer.server import serve
 from hardsight.explorer.starting import Started, start
 from hardsight.table import write_table
 
@@ -67,33 +67,10 @@ def ask(run: Path) -> Iterator[Asked]:
         yield asked
 
 
-class running:
-    """A server in a thread, until the end of the block."""
-
-    def __init__(self, started: Started) -> None:
-        self.started, self.up = started, threading.Event()
-
-    def __enter__(self) -> Asked:
-        import uvicorn
-
-        made: list[uvicorn.Server] = []
-        original = uvicorn.Server.__init__
-
-        def remember(server: uvicorn.Server, *words: Any, **named: Any) -> None:
-            original(server, *words, **named)
-            made.append(server)
-
-        uvicorn.Server.__init__ = remember  # type: ignore[method-assign]
-        self.thread = threading.Thread(target=serve, args=(self.started.guard, self.started.socket, self.up.set), daemon=True)
-        self.thread.start()
-        assert self.up.wait(20)
-        uvicorn.Server.__init__ = original  # type: ignore[method-assign]
-        self.server = made[0]
-        return Asked(self.started)
-
-    def __exit__(self, *_: object) -> None:
-        self.server.should_exit = True
-        self.thread.join(20)
+@contextmanager
+def running(started: Started) -> Iterator[Asked]:
+    with listening(started):
+        yield Asked(started)
 
 
 def test_the_token_is_asked_for_once_and_leaves_the_address(ask: Asked) -> None:

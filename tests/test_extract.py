@@ -24,6 +24,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 import hardsight  # noqa: E402
 from hardsight.errors import FileError, InputError, RunError  # noqa: E402
 from hardsight.extraction import extracting as extraction  # noqa: E402
+from hardsight.files import samples  # noqa: E402
 from hardsight.snapshot import Snapshot  # noqa: E402
 
 NET = """
@@ -203,7 +204,7 @@ def test_a_loader_and_a_list_of_samples(here: Path) -> None:
 def test_a_loader_into_parts(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tiny_nets
 
-    monkeypatch.setattr(extraction, "PART_NUMBERS", 20 * 7)  # seven rows in each part
+    monkeypatch.setattr(samples, "PART_NUMBERS", 20 * 7)  # seven rows in each part
     batches = [(torch.rand(4, 3, 16, 16), torch.tensor([0, 1, -1, 1])) for _ in range(5)]
     snapshot = hardsight.extract(tiny_nets.two(), batches, here / "run", split="val")
     assert [part["rows"] for part in told(here / "run")["parts"]][:3] == [7, 7, 6]
@@ -342,7 +343,7 @@ def test_nothing_can_be_read(here: Path) -> None:
 def test_a_part_of_broken_images_alone(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tiny_nets
 
-    monkeypatch.setattr(extraction, "PART_NUMBERS", 20)  # one row in each part
+    monkeypatch.setattr(samples, "PART_NUMBERS", 20)  # one row in each part
     snapshot = hardsight.extract(tiny_nets.two(), broken_folder(here / "photos"), here / "run")
     assert len(snapshot) == 5 and [part["rows"] for part in told(here / "run")["parts"]][:3] == [1, 0, 1]
     assert len(hardsight.score(snapshot)) == 5

@@ -22,6 +22,7 @@ from hardsight.bench.timing import extra_memory
 from hardsight.data import open_data
 from hardsight.errors import RunError
 from hardsight.extraction import extracting as extraction
+from hardsight.files import samples
 from hardsight.files.run import Run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix thing")
@@ -34,10 +35,10 @@ import os, signal, sys, time
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 import hardsight
-from hardsight.extraction import extracting as extraction
+from hardsight.files import samples
 
 data, output, kill_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
-extraction.PART_NUMBERS = 8 * 12 * 12 * 3
+samples.PART_NUMBERS = 8 * 12 * 12 * 3
 replace, steps = os.replace, 0
 
 def dying_replace(source, target):
@@ -178,7 +179,7 @@ def extracted(photos: Path, run: Path, monkeypatch: pytest.MonkeyPatch, **change
     """The script's run, in this process."""
     from sklearn.linear_model import LogisticRegression
 
-    monkeypatch.setattr(extraction, "PART_NUMBERS", 8 * 12 * 12 * 3)
+    monkeypatch.setattr(samples, "PART_NUMBERS", 8 * 12 * 12 * 3)
     rng = np.random.default_rng(0)
     model = LogisticRegression(max_iter=2000).fit(rng.random((40, 12 * 12 * 3)), np.arange(40) % 2)
     return hardsight.extract(changed.pop("model", model), photos, run, keep_head=True, **{"batch_size": 4, **changed})
@@ -314,7 +315,7 @@ def test_torch_gives_the_same_bytes(photos: Path, tmp_path: Path, monkeypatch: p
         if done > 20:
             raise Stop
 
-    monkeypatch.setattr(extraction, "PART_NUMBERS", 8 * 256)
+    monkeypatch.setattr(samples, "PART_NUMBERS", 8 * 256)
     hardsight.extract(net, photos, tmp_path / "whole", batch_size=3)
     with pytest.raises(Stop):
         hardsight.extract(net, photos, tmp_path / "run", batch_size=3, progress=stop)

@@ -17,6 +17,7 @@ from hardsight.domains.opening import Features  # noqa: E402
 from hardsight.errors import RunError  # noqa: E402
 from hardsight.generalize import loop, run, running  # noqa: E402
 from hardsight.generalize.loop import chosen_epoch, folded  # noqa: E402
+from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
 from hardsight.generalize.student import Student, voted  # noqa: E402
 from hardsight.models.trainable import open_trainable  # noqa: E402
 from hardsight.training.inputs import ArrayInputs  # noqa: E402
@@ -85,8 +86,7 @@ def test_a_fold_keeps_the_unseen_domain_out() -> None:
 
 def test_features_are_standardised_by_the_training_domains_alone() -> None:
     data = features()
-    settings = running.Settings(("softmax",), {}, (), (0,), 1, 8, "validation", 0.2, True, 4, 0.1, 0.9, 0.0, "none")
-    work = running._Work(settings, data, ["sun", "rain", "snow"], {"model": None}, None, torch.device("cpu"), 1, running._silent)
+    work = running._Work(GeneralizeSettings(), data, ["sun", "rain", "snow"], torch.device("cpu"), running._silent)
     seen = work._inputs([0, 2]).inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
     assert seen.mean(0) == pytest.approx(np.zeros(6), abs=1e-5) and seen.std(0) == pytest.approx(np.ones(6), abs=1e-5)
 
@@ -230,7 +230,7 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
         (["three.npz", "--model", "cnn10"], "model, size and augment are for images"),
         (["three.npz", "--selection", "best"], "selection must be one of validation, last, oracle"),
         (["three.npz", "--loss-options", "avh:scale=3"], "not among the losses softmax"),
-        (["three.npz", "--scales", "a"], "--scales must be numbers"),
+        (["three.npz", "--scales", "a"], "scales must be numbers"),
         (["three.npz", "--scales", "5,10"], "softmax has none to choose"),
         (["missing.npz"], "missing.npz"),
     ],

@@ -31,7 +31,7 @@ from hardsight.losses import (  # noqa: E402
     smallest_scale,
 )
 from hardsight.losses.arcface import added_angle  # noqa: E402
-from hardsight.losses.multiplied_angle import annealed, psi  # noqa: E402
+from hardsight.losses.multiplied_angle import Annealing, psi  # noqa: E402
 
 
 def on_circle(*degrees: float, dtype: Any = torch.float64) -> Tensor:
@@ -195,7 +195,7 @@ def test_annealing_starts_plain_and_ends_at_the_floor() -> None:
     assert shares == pytest.approx([max(2.0, 10 / (1 + step)) for step in range(1, 7)])
     loss.eval()(x, y)
     assert int(loss.step) == 6  # evaluating is no step
-    assert annealed(0, base=7.0, gamma=1.0, power=2.0, smallest=0.0) == 7.0
+    assert Annealing(base=7.0, gamma=1.0, power=2.0, smallest=0.0).at(0) == 7.0
     many = LSoftmaxLoss(6, 4, base=1e9).double().eval()
     torch.testing.assert_close(many(x, y), F.cross_entropy(many.logits(x), y))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import typer
@@ -113,3 +114,69 @@ def test_signature_help_and_docs_show_every_option() -> None:
     assert "minutes: Minutes on the stove. Default: 10." in (cook.__doc__ or "")
     assert "| `--no-stirring` | `stirred` | on | Leave out stirring. |" in table(Cooking)
     assert "--add" in by_command("--help") and "Something to add; repeatable." in by_command("--help")
+
+
+@dataclass(frozen=True)
+class Baking(Cooking):
+    tins: dict[str, int] = option({}, "Tins.", read=dict)
+    crust: Literal["thin", "thick"] = option("thin", "Crust.", flag=("--crust", "--edge"))
+    fan: bool = option(True, "Use the fan.", flag="--fan/--no-fan")
+    minutes: int = Cooking.redefine("minutes", 40, help="Minutes in the oven.")
+
+
+def test_a_subclass_changes_a_default_and_keeps_the_bounds() -> None:
+    assert Baking().minutes == 40 and Cooking().minutes == 10
+    with pytest.raises(InputError, match="of at most 60"):
+        Baking(minutes=61)
+    assert [field.name for field in Baking.fields()][:5] == ["tins", "crust", "fan", "minutes", "heat"]  # its own first
+    assert "| `--minutes` | `minutes` | 40 | Minutes in the oven. |" in table(Baking)
+
+
+def test_a_literal_is_its_choices_and_a_dictionary_is_each_objects_own() -> None:
+    with pytest.raises(InputError, match="crust must be one of thin, thick"):
+        Baking(crust="burnt")  # type: ignore[arg-type]
+    first = Baking()
+    first.tins["round"] = 1
+    assert Baking().tins == {}
+
+
+def test_an_option_of_several_names_and_a_switch_of_two_directions() -> None:
+    app = typer.Typer(rich_markup_mode=None)
+    seen: list[Baking] = []
+
+    @app.command()
+    @options_of(Baking)
+    def run(settings: Baking) -> None:
+        """Bake."""
+        seen.append(settings)
+
+    for words in (["--crust", "thick", "--no-fan"], ["--edge", "thick", "--no-fan"], ["--fan"]):
+        assert CliRunner().invoke(app, words).exit_code == 0
+    assert seen == [Baking(crust="thick", fan=False)] * 2 + [Baking()]
+
+
+def test_the_commands_know_their_options_without_numpy(fresh_python: Any) -> None:
+    """`--help` is quick: the settings classes import nothing heavy."""
+    code = "import sys, hardsight.cli; print([name for name in ('numpy', 'torch', 'pyarrow', 'scipy') if name in sys.modules])"
+    done = fresh_python(code)
+    assert done.out == "[]\n", done.err
+
+
+@pytest.mark.parametrize(
+    "name", ["training.settings:TrainSettings", "adapt.settings:AdaptSettings", "generalize.settings:GeneralizeSettings"]
+)
+def test_defaults_of_a_command_are_those_of_the_function(name: str) -> None:
+    """No option given on the command line is the same as none given in Python, and start.json can hold it."""
+    module, _, class_name = name.partition(":")
+    settings_class = getattr(importlib.import_module(f"hardsight.{module}"), class_name)
+    app, seen = typer.Typer(rich_markup_mode=None), []
+
+    @app.command()
+    @options_of(settings_class)
+    def run(settings: Any) -> None:
+        """Run."""
+        seen.append(settings)
+
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == 0 and seen == [settings_class()], result.output
+    assert json.loads(json.dumps(seen[0].as_dict())) == seen[0].as_dict()

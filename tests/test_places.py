@@ -18,10 +18,11 @@ from hardsight.errors import FileError
 from hardsight.files.heads import save_head
 from hardsight.files.places import Remote, address, place
 from hardsight.files.run import Run
+from hardsight.files.samples import write_samples
 from hardsight.files.writing import replacing
 from hardsight.head import Head
 from hardsight.scoring.job import Job
-from hardsight.snapshot import Snapshot, write_samples
+from hardsight.snapshot import Snapshot
 
 server = pytest.importorskip("moto.server", reason="moto's S3 server is not installed")
 N, D, C = 500, 8, 4

@@ -17,10 +17,11 @@ from threadpoolctl import threadpool_limits
 import hardsight
 from hardsight import SCORES, Head, score
 from oracles import angle_table, plain_logits, row_scores
+from properties import examples
 
-OF_A_SNAPSHOT = {name: one for name, one in SCORES.items() if one.needs != "dynamics"}  # those have test_dynamics_scores.py
-ROW = [name for name, one in SCORES.items() if one.needs == "row"]
-DATASET = [name for name, one in SCORES.items() if one.needs == "dataset"]
+OF_A_SNAPSHOT = {name: one for name, one in SCORES.items() if one.scope != "dynamics"}  # those have test_dynamics_scores.py
+ROW = [name for name, one in SCORES.items() if one.scope == "row"]
+DATASET = [name for name, one in SCORES.items() if one.scope == "dataset"]
 ANGULAR = ["avh", "avh_relative", "avc_label", "own_angle", "nearest_angle", "angular_gap", "avh_scaled"]
 FROM_LOGITS = [name for name, one in SCORES.items() if one.from_logits()]
 HARD_ENDS = {"high": {"avh", "avh_relative", "avh_scaled", "own_angle", "angular_gap", "entropy", "el2n", "loss"}}
@@ -103,7 +104,7 @@ def test_scores_do_not_depend_on_the_order_of_the_classes(size: tuple[int, int, 
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(size=sizes, seed=seeds)
 def test_shares_sum_to_one_over_the_classes(size: tuple[int, int, int], seed: int, dtype: Any) -> None:
     features, weight, _ = random_input(*size, seed, dtype)
@@ -172,7 +173,7 @@ def test_avh_at_small_and_large_angles(backend: str) -> None:
 
 
 @pytest.mark.parametrize("kind", heads(2, 2, 0))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(size=sizes, seed=seeds)
 def test_every_row_score_from_its_formula(kind: str, size: tuple[int, int, int], seed: int) -> None:
     n, d, c = size
@@ -251,7 +252,7 @@ def test_gap_and_margin_have_the_sign_of_being_right(size: tuple[int, int, int],
 # ---- dataset scores ----
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(size=sizes, seed=seeds)
 def test_scaled_scores_against_a_plain_loop(size: tuple[int, int, int], seed: int) -> None:
     features, weight, labels = random_input(*size, seed)
@@ -267,7 +268,7 @@ def test_scaled_scores_against_a_plain_loop(size: tuple[int, int, int], seed: in
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "identity"])
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(size=sizes, seed=seeds)
 @example(size=(7, 7, 16), seed=0)  # a variance near the floor, but above it
 def test_gm_likelihood_against_scipy(covariance: str, size: tuple[int, int, int], seed: int) -> None:
@@ -298,7 +299,7 @@ def test_gm_likelihood_of_one_sample_per_class_has_no_spread_to_measure() -> Non
     np.testing.assert_allclose(again, values, rtol=1e-8)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(size=sizes, seed=seeds, k=st.integers(1, 12))
 def test_knn_agreement_against_scikit_learn(size: tuple[int, int, int], seed: int, k: int) -> None:
     n, d, c = size
@@ -408,7 +409,7 @@ def test_threads_do_not_change_the_scores(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("kind", heads(2, 2, 0))
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(size=sizes, seed=seeds)
 def test_torch_twin_equals_numpy(kind: str, dtype: Any, size: tuple[int, int, int], seed: int) -> None:
     torch = pytest.importorskip("torch")
@@ -446,7 +447,7 @@ def test_a_tensor_that_needs_a_gradient_is_scored_like_any_other() -> None:
 def test_every_score_describes_itself(name: str) -> None:
     one = SCORES[name]
     assert one.name == name == one.function.__name__
-    assert one.hard in ("high", "low") and one.needs in ("row", "dataset", "dynamics")
+    assert one.hard in ("high", "low") and one.scope in ("row", "dataset", "dynamics")
     assert one.range and one.formula and one.source and one.summary.endswith((".", ":")) is True
     assert getattr(hardsight, name) is one.function
 

@@ -14,7 +14,7 @@ import pytest
 
 from hardsight import FileError, Head, InputError, Snapshot
 from hardsight.files.heads import save_head
-from hardsight.snapshot import write_samples
+from hardsight.files.samples import write_samples
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(10, 4)).astype(np.float32)
@@ -173,8 +173,115 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path, ending: str) -> None:
         Snapshot.load(tmp_path / f"s.{ending}")
 
 
-def test_samples_are_written_as_other_tools_expect(tmp_path: Path) -> None:
-    write_samples(tmp_path / "p.parquet", FEATURES.astype(np.float64), {"id": IDS, "label": LABELS})
-    schema = pq.read_schema(tmp_path / "p.parquet")
-    assert schema.names == ["id", "label", "features"]
-    assert schema.field("features").type == pa.list_(pa.float32(), 4)
+OWN = [("id", pa.string()), ("label", pa.int64()), ("split", pa.string()), ("path", pa.string()), ("base_id", pa.string())]
+OWN += [("degradation", pa.string()), ("level", pa.float64())]
+
+
+def test_samples_are_written_in_one_schema(tmp_path: Path) -> None:
+    """Own columns first, whether given or not; a label of -1 is null; further columns follow, then float32 features."""
+    columns = {"weather": ["fog"] * 10, "level": [1] * 10, "label": LABELS, "id": IDS}
+    assert write_samples(tmp_path / "p.parquet", FEATURES.astype(np.float64), columns) == 10
+    table = pq.read_table(tmp_path / "p.parquet")
+    expected = [*OWN, ("weather", pa.string()), ("features", pa.list_(pa.float32(), 4))]
+    assert [(field.name, field.type) for field in table.schema] == expected
+    assert table.column("label").to_pylist() == [None if label < 0 else label for label in LABELS.tolist()]
+    assert table.column("split").null_count == 10 and table.column("level").to_pylist() == [1.0] * 10
+    write_samples(tmp_path / "bare.parquet", FEATURES, {"id": np.arange(10)})
+    bare = pq.read_schema(tmp_path / "bare.parquet")
+    assert [(field.name, field.type) for field in bare][1:7] == OWN[1:] and bare.field("id").type == pa.int64()
+
+
+def with_columns(folder: Path, kind: str) -> Snapshot:
+    """Four samples, the third without features where the kind of file can say so."""
+    features = np.arange(8, dtype=np.float32).reshape(4, 2)
+    labels, ids, split = [1, None, 0, 1], ["a", "b", "c", "d"], ["train", "test", "test", "train"]
+    further = {"split": split, "weight_g": [10, 20, 30, 40]}
+    if kind == "arrays":
+        return Snapshot(features, np.eye(2), labels, ids=ids, columns=further)
+    if kind == "npz":
+        Snapshot(features, np.eye(2), labels, ids=ids, columns=further).save(folder / "s.npz")
+        return Snapshot.load(folder / "s.npz")
+    lists = pa.array([[0, 1], [2, 3], None, [6, 7]], pa.list_(pa.float32(), 2))
+    table = pa.table({"id": pa.array(ids, pa.large_string()), "label": pa.array(labels, pa.int8()), **further, "features": lists})
+    if kind == "parquet":
+        pq.write_table(table, folder / "s.parquet", row_group_size=3)
+        return Snapshot.load(folder / "s.parquet", head=np.eye(2))
+    (folder / "samples").mkdir()
+    pq.write_table(table.slice(0, 1), folder / "samples" / "part-00000.parquet")
+    pq.write_table(table.slice(1), folder / "samples" / "part-00001.parquet")
+    save_head(folder / "head.safetensors", Head("linear", np.eye(2)))
+    (folder / "run.json").write_text(json.dumps({"parts": [{"name": f"samples/part-0000{k}.parquet"} for k in (0, 1)]}))
+    return Snapshot.load(folder)
+
+
+EVERY_KIND = pytest.mark.parametrize("kind", ["arrays", "npz", "parquet", "run"])
+
+
+@EVERY_KIND
+def test_columns_without_features(tmp_path: Path, kind: str) -> None:
+    snapshot = with_columns(tmp_path, kind)
+    assert snapshot.column_names == ["id", "label", "split", "weight_g"]
+    table = snapshot.columns()
+    assert table.to_pydict() == {
+        "id": ["a", "b", "c", "d"],
+        "label": [1, None, 0, 1],
+        "split": ["train", "test", "test", "train"],
+        "weight_g": [10, 20, 30, 40],
+    }
+    assert table.schema.field("id").type == pa.string() and table.schema.field("label").type == pa.int64()
+    assert snapshot.columns(["weight_g", "id"]).column_names == ["weight_g", "id"]
+    with pytest.raises(InputError, match="no column 'features'; it has id, label, split, weight_g"):
+        snapshot.columns(["id", "features"])
+
+
+@EVERY_KIND
+def test_take_keeps_everything_of_the_rows_in_their_order(tmp_path: Path, kind: str) -> None:
+    snapshot = with_columns(tmp_path, kind)
+    taken = snapshot.take(np.array([3, 2, 1]))
+    assert taken.columns().to_pydict() == {
+        "id": ["d", "c", "b"],
+        "label": [1, 0, None],
+        "split": ["train", "test", "test"],
+        "weight_g": [40, 30, 20],
+    }
+    rows = taken.in_memory()
+    assert rows.values[[0, 2]].tolist() == [[6, 7], [2, 3]] and rows.labels.tolist() == [1, 0, -1]
+    if kind in ("parquet", "run"):  # the row without features is still known to have none
+        assert rows.missing is not None and rows.missing.tolist() == [False, True, False] and np.isnan(rows.values[1]).all()
+    else:
+        assert rows.missing is None and rows.values[1].tolist() == [4, 5]
+    assert taken.head is not None and taken.name == snapshot.name
+    assert len(snapshot.take([])) == 0
+    for wrong, match in (([4], "0 to 3, got 4"), ([-1], "got -1"), ([0.5], "row numbers"), ([[0]], "row numbers")):
+        with pytest.raises(InputError, match=match):
+            snapshot.take(wrong)
+
+
+def test_take_of_a_large_file_holds_only_what_was_taken(tmp_path: Path) -> None:
+    """Batches of 32 MB, of which two rows stay: the peak is far below the 256 MB of the features."""
+    import tracemalloc
+
+    np.save(tmp_path / "f.npy", np.ones((2**17, 512), np.float32))
+    tracemalloc.start()
+    taken = Snapshot.load(tmp_path / "f.npy").take([2**17 - 1, 0])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken.columns().to_pydict() == {"id": [2**17 - 1, 0], "label": [None, None]} and peak < 100e6
+
+
+def test_parts_with_other_columns_make_one_table(tmp_path: Path) -> None:
+    """Parts of an old run need not agree: a column that a part has not, or knows only as null, is null there."""
+    (tmp_path / "samples").mkdir()
+    lists = pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))
+    for number, further in enumerate(({"split": pa.nulls(1), "level": [0.5]}, {"split": ["test"]})):
+        pq.write_table(pa.table({**further, "features": lists}), tmp_path / "samples" / f"part-0000{number}.parquet")
+    (tmp_path / "run.json").write_text(json.dumps({"parts": [{"name": f"samples/part-0000{k}.parquet"} for k in (0, 1)]}))
+    table = Snapshot.load(tmp_path).columns()
+    expected = {"id": [0, 1], "label": [None, None], "split": [None, "test"], "level": [0.5, None]}
+    assert table.to_pydict() == expected
+
+
+def test_columns_that_no_table_can_hold(tmp_path: Path) -> None:
+    np.savez(tmp_path / "s.npz", features=np.eye(2), phase=np.array([1j, 2j]))
+    with pytest.raises(InputError, match="s.npz: the column phase cannot be shown in a table"):
+        Snapshot.load(tmp_path / "s.npz").columns()

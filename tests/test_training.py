@@ -202,14 +202,13 @@ def test_two_features_are_drawn(tmp_path: Path) -> None:
 
 def test_who_learns_how() -> None:
     from hardsight.models.trainable import open_trainable
+    from hardsight.training.settings import TrainSettings
     from hardsight.training.trainee import Trainee, parameter_groups
 
-    class Asked:  # what of the settings counts here
-        loss, loss_options, lr, head_rate, weight_decay = "lgm", {"covariance": "shared"}, 0.5, 10.0, 0.1
-
-    trainee = Trainee(open_trainable("sphere_mlp", 3), torch.randn(4, 3), Asked(), 3, 9)  # type: ignore[arg-type]
+    settings = TrainSettings(loss="lgm", loss_options={"covariance": "shared"}, lr=0.5, head_rate=10.0, weight_decay=0.1)
+    trainee = Trainee(open_trainable("sphere_mlp", 3), torch.randn(4, 3), settings, 3, 9)
     names = {id(p): name for name, p in trainee.named_parameters()}
-    learned = {names[id(p)]: (g["lr"], g["weight_decay"]) for g in parameter_groups(trainee, Asked()) for p in g["params"]}  # type: ignore[arg-type]
+    learned = {names[id(p)]: (g["lr"], g["weight_decay"]) for g in parameter_groups(trainee, settings) for p in g["params"]}
     assert learned == {
         "network.hidden.1.weight": (0.5, 0.1),
         "network.hidden.1.bias": (0.5, 0.0),
@@ -355,9 +354,9 @@ def test_a_late_failure_names_the_last_good_checkpoint(tmp_path: Path) -> None:
     [
         ({"epochs": 0}, "epochs must be a whole number"),
         ({"batch_size": 2.5}, "batch_size must be a whole number"),
-        ({"lr": -1}, "lr must be a positive number"),
-        ({"lr": float("nan")}, "lr must be a positive number"),
-        ({"clip": 0}, "clip must be a positive length"),
+        ({"lr": -1}, "lr must be a number above 0"),
+        ({"lr": float("nan")}, "lr must be a number above 0"),
+        ({"clip": 0}, "clip must be a number above 0"),
         ({"schedule": "linear"}, "schedule must be one of"),
         ({"milestones": [1]}, "milestones go with schedule 'step'"),
         ({"optimizer": "adam"}, "optimizer must be one of sgd, adamw"),
@@ -438,7 +437,7 @@ def test_the_command_watches_what_it_is_told(tmp_path: Path, cli: Callable[..., 
     [
         (("--watch", "test"), "--watch is written name=DATA"),
         (("--watch", "a=digits", "--watch", "a=digits"), "--watch a is given twice"),
-        (("--milestones", "x"), "--milestones must be epochs"),
+        (("--milestones", "x"), "milestones must be epochs"),
         (("--loss", "nothing"), "loss must be one of"),
         (("--loss-options", "scale"), "key=value"),
     ],

@@ -18,8 +18,8 @@ from hardsight import FileError, Head
 from hardsight.explorer.review import Review
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
+from hardsight.files.samples import write_samples
 from hardsight.files.writing import write_json
-from hardsight.snapshot import write_samples
 from hardsight.table import write_table
 
 Cli = Callable[..., Any]

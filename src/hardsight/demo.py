@@ -21,10 +21,11 @@ from hardsight.errors import FileError, InputError, require
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run
+from hardsight.files.samples import write_samples
 from hardsight.files.writing import replacing, why, write_json
 from hardsight.head import Head
 from hardsight.scoring.job import score
-from hardsight.snapshot import Snapshot, write_samples
+from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, hardest, read_scores, write_table
 
 if TYPE_CHECKING:

@@ -20,10 +20,11 @@ import functools
 import inspect
 import math
 import numbers
+import os
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hardsight.errors import InputError
 
@@ -32,8 +33,8 @@ Result = TypeVar("Result")
 
 def option(
     default: Any, help: str, *, least: float | None = None, above: float | None = None, most: float | None = None,
-    below: float | None = None, choices: Sequence[str] | None = None, flag: str | None = None, metavar: str | None = None,
-    read: Callable[[Any], Any] | None = None, repeat: bool = False, decides: bool = True,
+    below: float | None = None, choices: Sequence[str] | None = None, flag: str | Sequence[str] | None = None,
+    metavar: str | None = None, read: Callable[[Any], Any] | None = None, repeat: bool = False, decides: bool = True,
 ) -> Any:  # fmt: skip
     """One option: a dataclass field that knows its bounds and its help.
 
@@ -41,14 +42,22 @@ def option(
         default: its value when nobody says anything; None where it depends on something else, and then the help says on what.
         help: one line that starts with a noun or a verb.
         least, above, most, below: bounds of a number; `least` and `most` are allowed themselves.
-        choices: the words allowed.
-        flag: its name on the command line, if not the field's own ("--degrade"); "--no-x" turns a true default off.
+        choices: the words allowed; a type `Literal["a", "b"]` says them as well.
+        flag: its name on the command line, if not the field's own ("--degrade"), or several names for the same option;
+            "--no-x" turns a true default off, and "--x/--no-x" is a switch with both directions.
         metavar: what stands for its value in the help.
         read: makes the value of whatever was given: the text (or texts) of the command line, or a Python value.
         repeat: given several times on the command line.
         decides: whether the result depends on it: what `start.json` records and a resumed run must repeat.
     """
-    about = _About(help, least, above, most, below, tuple(choices) if choices else None, flag, metavar, read, repeat, decides)
+    flags = () if flag is None else (flag,) if isinstance(flag, str) else tuple(flag)
+    about = _About(help, least, above, most, below, tuple(choices) if choices else None, flags, metavar, read, repeat, decides)
+    return _field(default, about)
+
+
+def _field(default: Any, about: _About) -> Any:
+    if isinstance(default, (dict, list)):  # one of its own for each object
+        return dataclasses.field(default_factory=functools.partial(type(default), default), metadata={"option": about})
     return dataclasses.field(default=default, metadata={"option": about})
 
 
@@ -60,7 +69,7 @@ class _About:
     most: float | None
     below: float | None
     choices: tuple[str, ...] | None
-    flag: str | None
+    flags: tuple[str, ...]
     metavar: str | None
     read: Callable[[Any], Any] | None
     repeat: bool
@@ -78,8 +87,13 @@ class OptionField:
     about: _About
 
     @property
+    def flags(self) -> tuple[str, ...]:
+        """Its names on the command line, the usual one first."""
+        return self.about.flags or ("--" + self.name.replace("_", "-"),)
+
+    @property
     def flag(self) -> str:
-        return self.about.flag or "--" + self.name.replace("_", "-")
+        return self.flags[0]
 
     def checked(self, value: Any) -> Any:
         """The value, read and within its bounds, or an InputError that says what must hold."""
@@ -145,6 +159,14 @@ class Options:
         return _fields_of(cls)  # type: ignore[arg-type]  # a class is hashable, whatever mypy makes of its __hash__
 
     @classmethod
+    def redefine(cls, name: str, default: Any, **changes: Any) -> Any:
+        """An option of this class for a subclass, with another default and, if need be, another help or flag."""
+        about = next(field.about for field in cls.fields() if field.name == name)
+        if isinstance(flag := changes.get("flag"), str):
+            changes = {**{key: value for key, value in changes.items() if key != "flag"}, "flags": (flag,)}
+        return _field(default, dataclasses.replace(about, **changes))
+
+    @classmethod
     def given(cls, settings: Self | None, options: Mapping[str, Any]) -> Self:
         """Settings from a whole object, from single options, or from an object with some options changed."""
         unknown = [name for name in options if name not in {field.name for field in cls.fields()}]
@@ -165,25 +187,31 @@ class Options:
 
 @functools.cache
 def _fields_of(cls: Any) -> tuple[OptionField, ...]:
-    hints = get_type_hints(cls)
-    found = []
-    for field in dataclasses.fields(cls):
-        kinds = get_args(hints[field.name]) if get_origin(hints[field.name]) in (Union, types.UnionType) else (hints[field.name],)
-        real = [kind for kind in kinds if kind is not type(None)]
-        kind = real[0] if len(real) == 1 else Any
-        found.append(OptionField(field.name, kind, type(None) in kinds, field.default, field.metadata["option"]))
-    return tuple(found)
+    """The options of a class: its own first, then those that it shares with others."""
+    hints, fields = get_type_hints(cls), {field.name: field for field in dataclasses.fields(cls)}
+    order = dict.fromkeys(name for one in cls.__mro__ for name in vars(one).get("__annotations__", {}) if name in fields)
+    return tuple(_option_field(fields[name], hints[name]) for name in order)
+
+
+def _option_field(field: dataclasses.Field[Any], hint: Any) -> OptionField:
+    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    real = [kind for kind in kinds if kind is not type(None)]
+    kind, about = real[0] if len(real) == 1 else Any, field.metadata["option"]
+    if get_origin(kind) is Literal:
+        kind, about = str, dataclasses.replace(about, choices=about.choices or get_args(kind))
+    default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    return OptionField(field.name, kind, type(None) in kinds, default, about)
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: numbers, text, lists and dictionaries; anything else by its text."""
+    """A value as JSON has it: numbers, text, lists and dictionaries; anything else by (the beginning of) its text."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    return str(value)
+    return str(value) if isinstance(value, os.PathLike) else str(value)[:200]
 
 
 def takes(settings_class: type[Options]) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
@@ -211,7 +239,15 @@ def takes(settings_class: type[Options]) -> Callable[[Callable[..., Result]], Ca
 
 
 def _lines(fields: Iterable[OptionField]) -> list[str]:
-    return [f"    {field.name}: {field.about.help} Default: {shown(field.default)}." for field in fields]
+    return [f"    {field.name}: {described(field)}" for field in fields]
+
+
+def described(field: OptionField) -> str:
+    """What an option means, with its choices and its default, unless the help says them."""
+    help = field.about.help
+    choices = field.about.choices or ()
+    words = [help] + ([f"One of {', '.join(choices)}."] if not all(choice in help for choice in choices) else [])
+    return " ".join(words + ([f"Default: {shown(field.default)}."] if "Default:" not in help else []))
 
 
 def shown(default: Any) -> str:
@@ -227,6 +263,7 @@ def table(settings_class: type[Options]) -> str:
     """The options as a Markdown table, for the docs."""
     rows = ["| option | in Python | default | meaning |", "|---|---|---|---|"]
     for field in settings_class.fields():
+        flags = ", ".join(f"`{flag}`" for flag in field.flags)
         help = field.about.help.replace("|", "\\|")
-        rows.append(f"| `{field.flag}` | `{field.name}` | {shown(field.default)} | {help} |")
+        rows.append(f"| {flags} | `{field.name}` | {shown(field.default)} | {help} |")
     return "\n".join(rows) + "\n"

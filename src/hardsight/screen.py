@@ -29,6 +29,36 @@ def number(value: Any) -> str:
     return str(value) if isinstance(value, (int, str)) else f"{value:.4g}"
 
 
+def percent(share: float | None, deviation: float | None = None, digits: int = 2) -> str:
+    """A share as a percentage, with its standard deviation where there is one; a dash where it is not known.
+
+    Example:
+        >>> percent(0.7231), percent(0.7231, 0.0028), percent(None)
+        ('72.31', '72.31 ± 0.28', '–')
+    """
+    if share is None:
+        return "–"
+    shown = f"{100 * share:.{digits}f}"
+    return shown if deviation is None else f"{shown} ± {100 * deviation:.{digits}f}"
+
+
+def interval(low: float | None, high: float | None, digits: int = 3, factor: float = 1.0) -> str:
+    """Where a difference or a coefficient lies; a dash where it is not known. With `factor` 100, shares become points.
+
+    Example:
+        >>> interval(-0.25, 0.5), interval(0.011, 0.038, 2, factor=100)
+        ('[-0.250, +0.500]', '[+1.10, +3.80]')
+    """
+    if low is None or high is None:
+        return "–"
+    return f"[{factor * low:+.{digits}f}, {factor * high:+.{digits}f}]"
+
+
+def print_line(sentence: str) -> None:
+    """A sentence for the user on standard output, at once."""
+    print(printable(sentence), flush=True)
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None, words: int = 1) -> None:
     """A plain table on standard output; the first columns hold words, the others numbers."""
     from rich.box import SIMPLE

@@ -7,13 +7,12 @@ a batch at a time. Everything that makes one ends here, everything that scores o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hardsight.checks import (
     as_array,
@@ -27,15 +26,15 @@ from hardsight.checks import (
     list_matrix,
     to_numpy,
 )
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.class_names import check_class_names
 from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
-from hardsight.files.inputs import note_input
+from hardsight.files.inputs import command, note_input
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import Place, place
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import Batch, SampleFiles
-from hardsight.files.writing import replacing
+from hardsight.files.writing import check_output, replacing
 from hardsight.head import Head, as_head
 from hardsight.threads import blocks
 
@@ -57,6 +56,11 @@ class Source(Protocol):
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]: ...
 
+    @property
+    def column_names(self) -> list[str]: ...
+
+    def columns(self, names: list[str], num_classes: int | None) -> pa.Table: ...
+
 
 class ArraySource:
     """Rows in memory, or in arrays on disk that know how to be sliced; `name` is the file, for messages."""
@@ -66,7 +70,7 @@ class ArraySource:
     def __init__(
         self, evidence: str, values: Any, labels: Any, ids: Any, columns: dict[str, Any], missing: np.ndarray | None = None
     ) -> None:
-        self.evidence, self.values, self.columns, self.missing = evidence, values, columns, missing
+        self.evidence, self.values, self.further, self.missing = evidence, values, columns, missing
         self.num_samples, self.width = (int(extent) for extent in values.shape)
         self.itemsize = values.dtype.itemsize
         self.labeled = labels is not None
@@ -85,6 +89,26 @@ class ArraySource:
             ids = np.arange(cut.start, cut.stop) if self.ids is None else self.ids[cut]
             missing = None if self.missing is None else self.missing[cut]
             yield Batch(cut.start, self.values[cut], missing, labels[cut], ids)
+
+    @property
+    def column_names(self) -> list[str]:
+        return ["id", "label", *self.further]
+
+    def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
+        return pa.table({name: self._column(name, num_classes) for name in names})
+
+    def _column(self, name: str, num_classes: int | None) -> Any:
+        if name == "id":
+            return pa.array(np.arange(self.num_samples) if self.ids is None else self.ids, self.id_type)
+        if name == "label":
+            labels = self._checked_labels(num_classes)
+            return pa.array(labels, mask=labels < 0)
+        column = self.further[name]
+        try:
+            return column if isinstance(column, (pa.Array, pa.ChunkedArray)) else _arrow_column(name, column)
+        except (pa.ArrowException, InputError) as error:
+            where = f"{self.name}: " if self.name else ""
+            raise InputError(f"{where}the column {name} cannot be shown in a table: {first_line(error)}") from error
 
     def _checked_labels(self, num_classes: int | None) -> np.ndarray:
         if self.checked is None or self.checked[0] != num_classes:  # once, not for every piece
@@ -191,10 +215,68 @@ class Snapshot:
             np.concatenate([np.asarray(part.ids) for part in parts]),
         )
 
+    @property
+    def column_names(self) -> list[str]:
+        """Names of what is known of every sample beside its features: id, label, then any further column."""
+        return self.source.column_names
+
+    def columns(self, names: Sequence[str] | None = None) -> pa.Table:
+        """The columns of `column_names` as an Arrow table, or those of `names` in that order.
+
+        Features are not read. Unlabeled samples have a null label.
+
+        Example:
+            >>> snapshot = Snapshot(np.eye(3), labels=[0, 1, -1], columns={"split": ["train", "train", "test"]})
+            >>> snapshot.columns(["label", "split"]).to_pydict()
+            {'label': [0, 1, None], 'split': ['train', 'train', 'test']}
+        """
+        known = self.column_names
+        unknown = [name for name in names or () if name not in known]
+        if unknown:
+            raise InputError(f"{self.name or 'the snapshot'} has no column {unknown[0]!r}; it has {', '.join(known)}.")
+        return self.source.columns(list(dict.fromkeys(known if names is None else names)), self.num_classes)
+
+    def take(self, rows: Any) -> Snapshot:
+        """A snapshot in memory of the given rows, in the given order, with their labels, ids and further columns.
+
+        Example:
+            >>> snapshot = Snapshot(np.eye(3), labels=[0, 1, 2])
+            >>> snapshot.take([2, 0]).columns().to_pydict()
+            {'id': [2, 0], 'label': [2, 0]}
+        """
+        rows = _check_rows(rows, len(self))
+        order = np.argsort(rows, kind="stable")
+        ascending = rows[order]
+        values: np.ndarray | None = None
+        missing = np.zeros(len(rows), dtype=bool)
+        first, last = (int(ascending[0]), int(ascending[-1]) + 1) if len(rows) else (0, 0)
+        for batch in self.batches(first, last):  # only what is taken stays in memory
+            here = slice(*np.searchsorted(ascending, (batch.start, batch.start + len(batch))))
+            picked, target = ascending[here] - batch.start, order[here]
+            held = to_numpy(batch.values)
+            if values is None:
+                values = np.empty((len(rows), held.shape[1]), held.dtype)
+            values[target] = held[picked]
+            if batch.missing is not None:
+                missing[target] = batch.missing[picked]
+        if values is None:
+            values = np.zeros((0, self.source.width), np.float32)
+        columns = self.columns().take(rows)
+        labels = columns.column("label") if self.source.labeled else None
+        further = {name: columns.column(name) for name in columns.column_names[2:]}
+        ids = columns.column("id").to_numpy() if len(rows) else None
+        source = ArraySource(self.source.evidence, values, labels, ids, further, missing if missing.any() else None)
+        taken = Snapshot.__new__(Snapshot)
+        taken._set(source, self.head, self.class_names, self.name)
+        return taken
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as `.npz` with the vocabulary's names as keys."""
         if place(path).suffix.lower() != ".npz":
             raise InputError(f"{path}: a snapshot is saved as .npz; give a name that ends so.")
+        with command():
+            note_input(*(self.loaded_from or {}).values())
+            check_output(place(path))
         everything = self.in_memory()
         arrays: dict[str, Any] = {self.source.evidence: to_numpy(everything.values), "labels": everything.labels}
         arrays["ids"] = np.asarray(everything.ids) if everything.ids.dtype.kind == "i" else np.asarray(everything.ids, dtype=str)
@@ -205,7 +287,7 @@ class Snapshot:
         if self.class_names is not None:
             arrays["class_names"] = np.array(self.class_names, dtype=str)
         if isinstance(self.source, ArraySource):
-            arrays |= {name: _plain_column(name, column) for name, column in self.source.columns.items()}
+            arrays |= {name: _plain_column(name, column) for name, column in self.source.further.items() if not _all_null(column)}
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
 
@@ -218,9 +300,7 @@ class Snapshot:
         and `labels` (an array or a `.npy` file) replace or add what the file does not have.
         """
         path = place(path)
-        for file in (path, head, labels):
-            if isinstance(file, (str, os.PathLike)):
-                note_input(file)
+        note_input(path, head, labels)
         names: list[str] | None = None
         own_head: Head | None = None
         source: Source
@@ -248,7 +328,7 @@ class Snapshot:
             if not isinstance(source, ArraySource):
                 raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
             given = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
-            source = ArraySource(source.evidence, source.values, given, source.ids, source.columns)
+            source = ArraySource(source.evidence, source.values, given, source.ids, source.further)
         if isinstance(source, ArraySource):
             source.name = str(path)
         snapshot = cls.__new__(cls)
@@ -278,6 +358,26 @@ def _check_columns(columns: Any, num_samples: int) -> dict[str, Any]:
         if shape != (num_samples,):
             raise InputError(f"column {name} must have one entry per sample, got shape {shape} for {num_samples} samples.")
     return columns
+
+
+def _check_rows(rows: Any, num_samples: int) -> np.ndarray:
+    """(k,) row numbers, each of them a row that is there."""
+    column = as_array(rows, "rows")
+    if column.ndim != 1 or (column.dtype.kind not in "iu" and len(column)):
+        raise InputError(f"rows must be a list of row numbers, got {column.dtype} of shape {column.shape}.")
+    outside = np.flatnonzero((column < 0) | (column >= num_samples))
+    if len(outside):
+        raise InputError(f"rows must be 0 to {num_samples - 1}, got {column[outside[0]]}.")
+    return column.astype(np.int64)
+
+
+def _arrow_column(name: str, column: Any) -> pa.Array:
+    plain = as_array(column, f"column {name}")
+    return pa.array(plain, from_pandas=plain.dtype == object)  # NaN among text is pandas' null
+
+
+def _all_null(column: Any) -> bool:
+    return isinstance(column, (pa.Array, pa.ChunkedArray)) and column.null_count == len(column)
 
 
 def _plain_column(name: str, column: Any) -> np.ndarray:
@@ -339,23 +439,9 @@ def _from_run(path: Place) -> tuple[SampleFiles, Head | None, list[str] | None]:
         raise FileError(f"{manifest}: damaged: {error!r}") from error
     if not files or not own:
         raise FileError(f"{manifest}: lists no samples of its own.")
-    for file in (manifest, *files):
-        note_input(file)
+    note_input(manifest, *files)
     head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
     samples = SampleFiles(files)
     if counted is not None and counted != len(samples):
         raise FileError(f"{path} was changed: its run.json lists {counted} rows, its samples hold {len(samples)}.")
     return samples, head, names
-
-
-def write_samples(
-    path: str | os.PathLike[str], features: Any, columns: dict[str, Any], metadata: dict[bytes, bytes] | None = None
-) -> int:
-    """Write one `samples/part-*.parquet`: the given columns in order, then features as fixed-size lists of float32."""
-    matrix = np.ascontiguousarray(to_numpy(features), dtype=np.float32)
-    flat = pa.array(matrix.reshape(-1))
-    table = pa.table({**columns, "features": pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])})
-    table = table.replace_schema_metadata(metadata)
-    with replacing(path) as temporary:
-        pq.write_table(table, temporary, write_page_checksum=True, compression="zstd", use_dictionary=list(columns))
-    return len(matrix)

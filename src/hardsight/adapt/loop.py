@@ -24,7 +24,7 @@ from hardsight.adapt.learner import Learner, follow
 from hardsight.adapt.measures import class_accuracies, mean_accuracy, sample_columns, selection_statistics
 from hardsight.adapt.objective import self_training_loss
 from hardsight.adapt.selection import REGULARISED, PseudoLabels, select_pseudo_labels
-from hardsight.adapt.settings import Settings
+from hardsight.adapt.settings import AdaptSettings
 from hardsight.errors import TrainingError
 from hardsight.files.writing import write_json
 from hardsight.table import write_table
@@ -72,7 +72,7 @@ class SelfTraining:
     source: Inputs
     target: Inputs
     num_classes: int
-    settings: Settings
+    settings: AdaptSettings
     seed: int
     make: Callable[[], Learner]
     device: torch.device
@@ -87,20 +87,21 @@ class SelfTraining:
 
     def train_source(self, folder: Path) -> tuple[Learner, list[dict[str, Any]]]:
         """The source model, and what it reaches on the target."""
-        now, s = self._begin(folder, self.settings.source_lr, None), self.settings
-        for epoch in range(now.progress.epoch + 1, s.source_epochs + 1):
-            self.report("source", epoch - 1, s.source_epochs)
+        epochs, lr = self.settings.source_epochs or 0, self.settings.source_lr or self.settings.learning_rate
+        now = self._begin(folder, lr, None)
+        for epoch in range(now.progress.epoch + 1, epochs + 1):
+            self.report("source", epoch - 1, epochs)
             rows = self._source_rows(1.0, SOURCE, epoch)
-            self._epoch(now, rows, None, s.source_lr * self._factor((epoch - 1) / s.source_epochs), 0.0, (SOURCE, epoch))
+            self._epoch(now, rows, None, lr * self._factor((epoch - 1) / epochs), 0.0, (SOURCE, epoch))
             now.progress.epoch = epoch
-            self._checkpoint(folder, now, last=epoch == s.source_epochs)
+            self._checkpoint(folder, now, last=epoch == epochs)
         return now.learner, [{"round": 0, "portion": None, **self._evaluate(now.learner)}]
 
     # ---- self-training ----
 
     def adapt(self, folder: Path, method: str, start: dict[str, Tensor]) -> tuple[Learner, list[dict[str, Any]]]:
         """One method from the source model: the learner at the end, and what each round selected and reached."""
-        now, s = self._begin(folder, self.settings.lr, start), self.settings
+        now, s = self._begin(folder, self.settings.learning_rate, start), self.settings
         alpha = s.mrkld if method in REGULARISED else 0.0
         for number in range(now.progress.epoch + 1, s.rounds + 1):
             self.report(method, number - 1, s.rounds)
@@ -110,7 +111,7 @@ class SelfTraining:
             for epoch in range(1, s.epochs + 1):
                 if epoch > 1 and s.relabel:
                     chosen = self._chosen(now.judge, method, portion)[0]
-                rate = s.lr * self._factor((number - 1 + (epoch - 1) / s.epochs) / s.rounds)
+                rate = s.learning_rate * self._factor((number - 1 + (epoch - 1) / s.epochs) / s.rounds)
                 self._epoch(now, rows, chosen, rate, alpha, (ROUNDS, number, epoch))
             now.progress.epoch = number
             now.progress.history.append({"round": number, "portion": portion, **self._evaluate(now.judge), "selection": told})
@@ -296,14 +297,17 @@ class SelfTraining:
         self._last_checkpoint = time.monotonic()
 
 
-def make_optimizer(learner: Learner, settings: Settings, rate: float) -> torch.optim.Optimizer:
+def make_optimizer(learner: Learner, settings: AdaptSettings, rate: float) -> torch.optim.Optimizer:
     """SGD with Nesterov's momentum or AdamW; matrices and filters decay, biases and norms do not."""
     decaying = [p for p in learner.parameters() if p.requires_grad and p.ndim >= 2]
     plain = [p for p in learner.parameters() if p.requires_grad and p.ndim < 2]
-    groups = [{"params": decaying, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    groups: list[dict[str, Any]] = [
+        {"params": decaying, "weight_decay": settings.weight_decay},
+        {"params": plain, "weight_decay": 0.0},
+    ]
     if settings.optimizer == "adamw":
         return torch.optim.AdamW(groups, lr=rate)
-    return torch.optim.SGD(groups, lr=rate, momentum=settings.momentum, nesterov=settings.momentum > 0)
+    return torch.optim.SGD(groups, lr=rate, momentum=settings.momentum, nesterov=settings.uses_nesterov)
 
 
 def finished(folder: Path) -> list[dict[str, Any]] | None:

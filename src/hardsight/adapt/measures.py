@@ -8,8 +8,8 @@ import numpy as np
 
 from hardsight.adapt.selection import PseudoLabels
 from hardsight.head import Head
-from hardsight.scores.needs import ANGLES, LOGITS, SOFTMAX
 from hardsight.scores.sweep import sweep
+from hardsight.scores.terms import ANGLES, LOGITS, SOFTMAX
 
 
 def class_accuracies(labels: np.ndarray, predicted: np.ndarray, num_classes: int) -> list[float | None]:

@@ -18,6 +18,7 @@ from hardsight.domains import results_page as rp
 from hardsight.files.run import Run
 from hardsight.files.writing import replacing
 from hardsight.plots.adaptation import accuracy_per_round, thumbnails
+from hardsight.screen import percent
 from hardsight.table import write_table
 
 SHOWN = 18  # thumbnails
@@ -139,12 +140,12 @@ def _overview(results: Results, accuracy: pa.Table) -> str:
     if not found:
         return ""
     rows = [
-        [_arrow(pair), *(rp.percent(found[pair, m]["accuracy"], found[pair, m]["accuracy std"]) for m in results.methods)]
+        [_arrow(pair), *(percent(found[pair, m]["accuracy"], found[pair, m]["accuracy std"]) for m in results.methods)]
         for pair in results.pairs
         if (pair, results.methods[0]) in found
     ]
     known = [pair for pair in results.pairs if (pair, results.methods[0]) in found]
-    rows.append(["mean", *(rp.percent(float(np.mean([found[pair, m]["accuracy"] for pair in known]))) for m in results.methods)])
+    rows.append(["mean", *(percent(float(np.mean([found[pair, m]["accuracy"] for pair in known]))) for m in results.methods)])
     return rp.heading("Every pair of domains") + rp.table(("domains", *results.methods), rows, last=1)
 
 
@@ -178,10 +179,10 @@ def _per_class(results: Results, accuracy: pa.Table, pair: str) -> str:
         return ""
     columns: list[tuple[str, list[rp.Cell]]] = [("method", [row["method"] for row in found])]
     columns += [
-        (name, [rp.percent(row[f"class {name}"], row[f"class {name} std"]) for row in found]) for name in results.class_names
+        (name, [percent(row[f"class {name}"], row[f"class {name} std"]) for row in found]) for name in results.class_names
     ]
-    columns.append(("mean", [rp.percent(row["accuracy"], row["accuracy std"]) for row in found]))
-    best = [(rp.percent(row["oracle_accuracy"], row["oracle_accuracy std"]), "quiet") for row in found]
+    columns.append(("mean", [percent(row["accuracy"], row["accuracy std"]) for row in found]))
+    best = [(percent(row["oracle_accuracy"], row["oracle_accuracy std"]), "quiet") for row in found]
     columns.append(("best round (oracle)", [*best]))
     if len(results.class_names) <= MANY:
         rows = [[cells[at] for _, cells in columns] for at in range(len(found))]
@@ -200,7 +201,7 @@ def _selected(selection: pa.Table, pair: str) -> str:
     for row in selection.to_pylist():
         if row["pair"] == pair:
             cells = [
-                rp.percent(row["true_positive_rate"]),
+                percent(row["true_positive_rate"]),
                 *(f"{row[name]:.4g}" if row[name] is not None else "–" for name in TOLD),
             ]
             rows.append([row["method"], f"{row['selected']:.4g}", *cells])

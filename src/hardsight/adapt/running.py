@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hardsight.adapt.settings import RECIPES, SOURCE_ONLY, Portions, Settings, read_methods
+from hardsight.adapt.settings import SOURCE_ONLY, AdaptSettings
 from hardsight.adapt.tables import Results
 from hardsight.data import ImageData, open_data
 from hardsight.domains.opening import (
@@ -25,8 +25,9 @@ from hardsight.domains.opening import (
     only,
     open_domain,
 )
-from hardsight.domains.seeds import read_seeds
 from hardsight.errors import InputError, require
+from hardsight.options import takes
+from hardsight.screen import percent
 
 require("torch", extra="torch", purpose="hardsight.adapt.run")
 
@@ -70,78 +71,23 @@ class Adapted:
     rounds: pa.Table
 
 
+@takes(AdaptSettings)
 def run(
-    source: Any,
-    target: Any = None,
-    output: str | os.PathLike[str] = "adapted",
-    *,
-    methods: Any = "cbst+avh",
-    seeds: Any = 1,
-    model: Any = None,
-    model_options: Mapping[str, Any] | None = None,
-    weights: str | os.PathLike[str] | None = None,
-    pretrained: bool = False,
-    size: int | None = None,
-    images: Any = None,
-    rounds: int = 10,
-    epochs: int = 2,
-    source_epochs: int | None = None,
-    portion: Any = "0.2:0.05:0.5",
-    source_portion: Any = 1.0,
-    standardize: Any = "domain",
-    hidden: int = 512,
-    balance: bool = True,
-    relabel: bool = False,
-    ema: float = 0.0,
-    rule: Any = "classification",
-    group_by: Any = "predicted",
-    lrent: float = 0.25,
-    mrkld: float = 0.01,
-    optimizer: Any = None,
-    lr: float | None = None,
-    source_lr: float | None = None,
-    momentum: float = 0.9,
-    weight_decay: float | None = None,
-    schedule: Any = "constant",
-    batch_size: int = 256,
-    augment: str = "none",
-    device: str = "auto",
-    workers: int | None = None,
-    limit: int | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
-    say: Callable[[str], None] | None = None,
-) -> Adapted:
+    source: Any, target: Any = None, output: str | os.PathLike[str] = "adapted", *, settings: AdaptSettings,
+    progress: Callable[[int, int, str], None] | None = None, say: Callable[[str], None] | None = None,
+) -> Adapted:  # fmt: skip
     """Train on a source with labels, then on a target without, and compare methods that start from the same source model.
 
-    Labels of the target, where there are any, only report: nothing is selected and no round is stopped at by them.
+    Target labels, where there are any, are used only for reporting: nothing is selected and no round is stopped at by them.
 
     Args:
         source: labeled features or images: a path (`pacs.npz:photo` is one domain of it), a Snapshot, an ImageData, or
             `(features, labels)`.
         target: the same, labels not needed. None: every ordered pair of the source's domains.
-        output: run directory; one that was interrupted goes on.
-        methods: names with commas or in a list, `source` for the source model alone; see `select_pseudo_labels`.
-        seeds: how many, or which.
-        model, model_options, weights, pretrained, size: for images, as in `hardsight.training.run`; a trained run is gone on
-            from.
-        images: pictures of a target of features, by id, for the figure of selected samples.
-        rounds, epochs: how often samples are selected, and how long is trained on each selection.
-        source_epochs: on the source alone, first; by default 8, and 0 for a model that is trained already.
-        portion: of each class that is selected, `start:step:stop` over the rounds.
-        source_portion: of the source samples in each round, the same way.
-        standardize: features by the mean and deviation of their own "domain", of the "source", or "none".
-        hidden: units of the head on features.
-        balance: as many source samples of each class.
-        relabel: select again before each epoch, not only each round.
-        ema: decay of a moving average of the model that selects and is measured; 0 for none.
-        rule, group_by: see `select_pseudo_labels`.
-        lrent, mrkld: strength of CRST's regularisers: the temperature of soft labels, and the true weight of the term in
-            training. Public code applies its weight twice, so its 0.1 is 0.01 here.
-        optimizer, lr, source_lr, momentum, weight_decay, schedule, batch_size: of the training; what is not given depends on
-            whether it is features or images that are trained on, see `hardsight.adapt.settings.RECIPES`.
-        augment: of images, as in `hardsight.training.run`.
-        device, workers, limit: where, with how many decoding threads, and on how many samples of each domain.
-        progress: called with what is done, what there is in all, and words.
+        output: run directory; an interrupted run is resumed.
+        settings: all options below as one object; options given beside it override its own. Defaults that depend on
+            whether features or images are trained on: see `hardsight.adapt.settings.RECIPES`.
+        progress: called with steps done, steps in all, and what is going on.
         say: called with sentences for the user.
 
     Example:
@@ -155,49 +101,15 @@ def run(
         >>> done.accuracy.column("method").to_pylist()
         ['source', 'cbst']
     """
+    model = settings.model
     trained_already = isinstance(model, torch.nn.Module) or (isinstance(model, (str, os.PathLike)) and Path(model).is_dir())
-    pairs = _pairs(source, target, limit)
+    pairs = _pairs(source, target, settings.limit)
     first = next(iter(pairs.values()))[0]
-    recipe = RECIPES["features" if isinstance(first, Features) else "images"]
-    rate = recipe["lr"] if lr is None else lr
-    settings = Settings(
-        methods=read_methods(methods),
-        seeds=read_seeds(seeds),
-        rounds=rounds,
-        epochs=epochs,
-        source_epochs=(0 if trained_already else recipe["source_epochs"]) if source_epochs is None else source_epochs,
-        portion=Portions.read(portion, "portion"),
-        source_portion=Portions.read(source_portion, "source_portion"),
-        standardize=standardize,
-        hidden=hidden,
-        balance=balance,
-        relabel=relabel,
-        ema=ema,
-        rule=rule,
-        group_by=group_by,
-        lrent=lrent,
-        mrkld=mrkld,
-        optimizer=optimizer or recipe["optimizer"],
-        lr=rate,
-        source_lr=rate if source_lr is None else source_lr,
-        momentum=momentum,
-        weight_decay=recipe["weight_decay"] if weight_decay is None else weight_decay,
-        schedule=schedule,
-        batch_size=batch_size,
-        augment=augment,
-    )
-    asked = {
-        "model": model,
-        "model_options": dict(model_options or {}),
-        "weights": weights,
-        "pretrained": pretrained,
-        "size": size,
-    }
-    _check_model(first, asked, settings)
-    work = _Work(settings, asked, torch_device(device), workers or num_threads(), say or (lambda sentence: None))
+    settings = settings.for_data("features" if isinstance(first, Features) else "images", trained_already)
+    _check_model(first, settings)
+    work = _Work(settings, torch_device(settings.device), say or (lambda sentence: None))
     jobs = {name: work.prepared(*pair) for name, pair in pairs.items()}
     arguments = {**settings.as_dict(), "device": work.device.type, "pairs": list(jobs)}
-    arguments |= {"model": None if model is None else str(model)[:200], "model_options": asked["model_options"], "size": size}
     inputs = {
         name: {"source": job.source.fingerprint(), "target": job.target.fingerprint(), "model": job.model_fingerprint()}
         for name, job in jobs.items()
@@ -208,7 +120,7 @@ def run(
         return _read(Path(output))
     with directory.only_writer(), torch.random.fork_rng(devices=[]):
         results = work.all(directory, jobs, progress)
-        shown = _pictures(pairs, images)
+        shown = _pictures(pairs, settings.images)
         written = write_report(directory, results, shown, lambda *key: directory.directory / _folder(*key))
         parts = sorted(path for pair in jobs for path in (directory.directory / pair).rglob("*") if path.is_file())
         directory.finish([*parts, *written], {"accuracy": _headline(results), "oracle": _headline(results, best=True)})
@@ -240,10 +152,8 @@ class _Job:
 
 @dataclass
 class _Work:
-    settings: Settings
-    asked: dict[str, Any]
+    settings: AdaptSettings
     device: torch.device
-    workers: int
     say: Callable[[str], None]
 
     def prepared(self, source: Data, target: Data) -> _Job:
@@ -252,9 +162,9 @@ class _Work:
         if c < 2:
             raise InputError(f"self-training needs at least two classes, the source has {c}.")
         names = list(source.class_names or [str(k) for k in range(c)])
+        s = self.settings
         if isinstance(source, Features):
             assert isinstance(target, Features)
-            s = self.settings
             ours, theirs = standards(source.values, target.values, s.standardize)
             inputs = [
                 ArrayInputs(how(data.values), data.labels, data.ids, names) for how, data in ((ours, source), (theirs, target))
@@ -264,14 +174,13 @@ class _Work:
             network = lambda: open_trainable("feature_head", c, options=options)
             return _Job(inputs[0], inputs[1], c, names, network, sample, theirs, None)
         assert isinstance(target, ImageData)
-        a = self.asked
 
         def trainable() -> Trainable:
-            weights = None if a["weights"] is None else Path(a["weights"])
-            return open_trainable(a["model"], c, options=a["model_options"], weights=weights, pretrained=a["pretrained"])
+            return open_trainable(s.model, c, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained)
 
-        preprocessing = sized(trainable().preprocessing, source, a["size"])
-        ours_, theirs_ = (ImageInputs(data, preprocessing, workers=self.workers) for data in (source, target))
+        preprocessing = sized(trainable().preprocessing, source, s.size)
+        workers = s.workers or num_threads()
+        ours_, theirs_ = (ImageInputs(data, preprocessing, workers=workers) for data in (source, target))
         batch = next(iter(ours_.batches([np.arange(min(FOUND_BY, len(ours_)))])))
         if not len(batch.rows):
             raise InputError(f"none of the first {FOUND_BY} images of the source can be read.")
@@ -281,7 +190,8 @@ class _Work:
         """Every pair, seed and method; what is complete already is read."""
         s = self.settings
         methods = [method for method in s.methods if method != SOURCE_ONLY]
-        steps = s.source_epochs + len(methods) * s.rounds
+        source_epochs = s.source_epochs or 0
+        steps = source_epochs + len(methods) * s.rounds
         found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
         at = 0
         for pair, job in jobs.items():
@@ -289,7 +199,7 @@ class _Work:
 
                 def report(words: str, done: int, _: int, at: int = at, pair: str = pair, seed: int = seed) -> None:
                     if progress is not None:
-                        before = 0 if words == SOURCE_ONLY else s.source_epochs + methods.index(words) * s.rounds
+                        before = 0 if words == SOURCE_ONLY else source_epochs + methods.index(words) * s.rounds
                         progress(at + before + done, steps * len(jobs) * len(s.seeds), f"{pair}  seed {seed}  {words}")
 
                 loop = SelfTraining(job.source, job.target, job.num_classes, s, seed, job.learner, self.device, report)
@@ -367,12 +277,12 @@ def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data,
     return checked
 
 
-def _check_model(data: Data, asked: dict[str, Any], settings: Settings) -> None:
+def _check_model(data: Data, settings: AdaptSettings) -> None:
     if isinstance(data, Features):
-        given = [name for name in ("model", "weights", "size") if asked[name] is not None]
-        if given or asked["pretrained"] or settings.augment != "none":
+        given = [name for name in ("model", "weights", "size") if getattr(settings, name) is not None]
+        if given or settings.pretrained or settings.augment != "none":
             raise InputError(f"{(given or ['pretrained or augment'])[0]} is for images; features get a head of `hidden` units.")
-    elif asked["model"] is None:
+    elif settings.model is None:
         raise InputError("images need a model: lenet, mnist_cnn, timm:NAME, or a run that hardsight trained.")
 
 
@@ -391,7 +301,7 @@ def _folder(pair: str, method: str, seed: int) -> Path:
 
 
 def _sentence(pair: str, method: str, seed: int, entry: dict[str, Any]) -> str:
-    reached = "labels not known" if entry["accuracy"] is None else f"{100 * entry['accuracy']:.2f} %"
+    reached = "labels not known" if entry["accuracy"] is None else f"{percent(entry['accuracy'])} %"
     return f"{pair}  seed {seed}  {method}  {reached}"
 
 

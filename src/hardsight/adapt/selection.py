@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from hardsight.adapt.thresholds import Rule, check_portion, class_thresholds, kept_per_class
+from hardsight.adapt.settings import GroupBy, Rule
+from hardsight.adapt.thresholds import check_portion, class_thresholds, kept_per_class
 from hardsight.checks import as_matrix, check_same_space, to_numpy
 from hardsight.errors import InputError
 from hardsight.geometry import angles
@@ -36,7 +37,6 @@ METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "thres
 SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions
 REGULARISED = ("crst", "crst-mrkld")  # whose training has the MRKLD term
 ALPHA = 0.25  # of LRENT, as published
-GroupBy = Literal["predicted", "label"]
 
 WHY = (
     "kept",
@@ -47,7 +47,7 @@ WHY = (
 )
 _BLOCK = 2**22  # numbers of features whose angles are taken at a time
 _ROWS = 2**14  # rows of (n, c) arrays worked on at a time: they stay in the cache
-OF_A_SNAPSHOT = tuple(name for name, one in SCORES.items() if one.needs != "dynamics")  # a target has no training of its own
+OF_A_SNAPSHOT = tuple(name for name, one in SCORES.items() if one.scope != "dynamics")  # a target has no training of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,8 +308,8 @@ class _Asked:
             logits = self.logits
             return lambda labels, rows=slice(None): sign * score.function(logits=logits[rows], labels=labels[rows])
         features, head = self._with_head(name)
-        if score.needs == "dataset":  # it looks at all samples, whichever are asked for
-            more = {"head": head} if score.passes else {}
+        if score.scope == "dataset":  # it looks at all samples, whichever are asked for
+            more = {"head": head} if score.terms else {}
             return lambda labels, rows=slice(None): sign * score.function(features, labels=labels, **more)[rows]
         return lambda labels, rows=slice(None): sign * score.function(take(features, rows), head, labels[rows])
 

@@ -1,20 +1,21 @@
-"""What decides a self-training, beside its data and its network: checked once, at the door."""
+"""The options of self-training, each defined once. Nothing here imports NumPy or torch."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+import dataclasses
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Self
 
-from hardsight.adapt.selection import GroupBy, check_method
-from hardsight.adapt.thresholds import Rule
-from hardsight.domains.scaling import Standardize
+from hardsight.domains.settings import DomainOptions, Standardize, check_different
 from hardsight.errors import InputError
+from hardsight.options import option
+from hardsight.training.settings import Optimizer
 
-Schedule = Literal["constant", "cosine"]
-Optimizer = Literal["sgd", "adamw"]
+Rule = Literal["classification", "segmentation"]
+GroupBy = Literal["predicted", "label"]
 SOURCE_ONLY = "source"  # the method that does nothing
-RECIPES: dict[str, dict[str, Any]] = {  # what is used where nothing else is asked for
+RECIPES: dict[str, dict[str, Any]] = {  # the defaults, by what is trained on
     "features": {"optimizer": "sgd", "lr": 0.03, "weight_decay": 0.05, "source_epochs": 8},
     "images": {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 5e-4, "source_epochs": 8},
 }
@@ -58,75 +59,81 @@ class Portions:
         return f"{self.start:g}:{self.step:g}:{self.stop:g}"
 
 
-@dataclass(frozen=True)
-class Settings:
-    """See `hardsight.adapt.run` for what each one means."""
-
-    methods: tuple[str, ...]
-    seeds: tuple[int, ...]
-    rounds: int
-    epochs: int
-    source_epochs: int
-    portion: Portions
-    source_portion: Portions
-    standardize: Standardize
-    hidden: int
-    balance: bool
-    relabel: bool
-    ema: float
-    rule: Rule
-    group_by: GroupBy
-    lrent: float
-    mrkld: float
-    optimizer: Optimizer
-    lr: float
-    source_lr: float
-    momentum: float
-    weight_decay: float
-    schedule: Schedule
-    batch_size: int
-    augment: str
-
-    def __post_init__(self) -> None:
-        for name, least in (("rounds", 1), ("epochs", 1), ("source_epochs", 0), ("batch_size", 1), ("hidden", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"{name} must be a whole number of {least} or more, got {value!r}.")
-        for name in ("lr", "source_lr", "lrent"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name} must be a positive number, got {getattr(self, name)!r}.")
-        for name in ("mrkld", "momentum", "weight_decay"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} must be a number of 0 or more, got {getattr(self, name)!r}.")
-        if not 0 <= self.ema < 1:
-            raise InputError(f"ema must be 0 (none) or more and below 1, got {self.ema!r}.")
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in get_args(allowed):
-                raise InputError(f"{name} must be one of {', '.join(get_args(allowed))}, got {getattr(self, name)!r}.")
-        for name, values in (("methods", self.methods), ("seeds", self.seeds)):
-            if not values:
-                raise InputError(f"there must be at least one of {name}.")
-            if len(set(values)) != len(values):
-                raise InputError(f"{name} must be different ones, got {', '.join(map(str, values))}.")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for start.json."""
-        return {**asdict(self), "portion": str(self.portion), "source_portion": str(self.source_portion)} | {
-            "methods": list(self.methods),
-            "seeds": list(self.seeds),
-        }
-
-
-_CHOICES: dict[str, Any] = {
-    "standardize": Standardize,
-    "schedule": Schedule,
-    "optimizer": Optimizer,
-    "rule": Rule,
-    "group_by": GroupBy,
-}
-
-
-def read_methods(methods: Any) -> tuple[str, ...]:
+def read_methods(given: Any) -> tuple[str, ...]:
     """Methods by name, with `source` for none at all; a text has commas between them."""
-    names = methods.split(",") if isinstance(methods, str) else list(methods)
+    from hardsight.adapt.selection import check_method
+
+    names = given.split(",") if isinstance(given, str) else list(given)
     return tuple(SOURCE_ONLY if str(name).strip() == SOURCE_ONLY else check_method(name) for name in names)
+
+
+@dataclass(frozen=True)
+class AdaptSettings(DomainOptions):
+    """The options of `hardsight.adapt.run` and `hardsight adapt`."""
+
+    methods: tuple[str, ...] = option(
+        "cbst+avh",
+        "Methods to compare, with commas: cbst, crst, crst-mrkld, crst-lrent, cbst+avh, cbst+SCORE, avc, threshold; source "
+        "is no adaptation.",
+        flag=("--methods", "--method"),
+        read=read_methods,
+    )
+    images: Any = option(
+        None, "Pictures of a target of features, with the same ids, for the figures.", metavar="DATA", decides=False
+    )
+    rounds: int = option(10, "Rounds of selecting pseudo-labels and training on them.", least=1)
+    epochs: int = option(2, "Passes over source and selected samples in each round.", least=1)
+    source_epochs: int | None = option(None, "Passes over the source alone, first. Default: 8, or 0 for a trained run.", least=0)
+    portion: Portions = option(
+        "0.2:0.05:0.5",
+        "Portion of each class that is selected, start:step:stop over the rounds.",
+        read=partial(Portions.read, name="portion"),
+    )
+    source_portion: Portions = option(
+        "1",
+        "Portion of the source samples in each round, start:step:stop or one number.",
+        read=partial(Portions.read, name="source_portion"),
+    )
+    standardize: Standardize = option(
+        "domain", "Standardize features by the mean and deviation of their own domain, of the source, or not at all (none)."
+    )
+    balance: bool = option(True, "Draw as many source samples of each class.", flag="--balance/--no-balance")
+    relabel: bool = option(False, "Select pseudo-labels before each epoch, not only before each round.")
+    ema: float = option(
+        0.0, "Decay of a moving average of the model, which then selects and is evaluated; 0 for none.", least=0, below=1
+    )
+    rule: Rule = option("classification", "Ranking rule of a class's threshold: classification or segmentation.")
+    group_by: GroupBy = option(
+        "predicted", "Samples that a score's threshold is ranked among: those predicted as the class, or labeled as it (label)."
+    )
+    lrent: float = option(0.25, "Temperature of CRST's soft labels.", above=0)
+    mrkld: float = option(
+        0.01, "Weight of CRST's regulariser. Public code applies its weight twice: its 0.1 is 0.01 here.", least=0
+    )
+    source_lr: float | None = option(None, "Learning rate on the source. Default: that of the rounds.", above=0)
+    batch_size: int = DomainOptions.redefine("batch_size", 256, help="Samples per step.")
+    optimizer: Optimizer | None = DomainOptions.redefine(  # type: ignore[assignment]
+        "optimizer", None, help="Optimizer: sgd or adamw. Default: sgd on features, adamw on images."
+    )
+    lr: float | None = DomainOptions.redefine(
+        "lr", None, help="Learning rate of the rounds. Default: 0.03 on features, 0.001 on images."
+    )
+    weight_decay: float | None = DomainOptions.redefine(  # type: ignore[assignment]
+        "weight_decay", None, help="Weight decay of matrices and filters. Default: 0.05 on features, 0.0005 on images."
+    )
+
+    def check(self) -> None:
+        super().check()
+        check_different("methods", self.methods)
+
+    def for_data(self, kind: str, trained: bool) -> Self:
+        """The same with its defaults filled in.
+
+        Args:
+            kind: "features" or "images", a key of RECIPES.
+            trained: whether the model has been trained already.
+        """
+        recipe = RECIPES[kind] | ({"source_epochs": 0} if trained else {})
+        lr = recipe["lr"] if self.lr is None else self.lr
+        missing = {name: value for name, value in recipe.items() if getattr(self, name) is None}
+        return dataclasses.replace(self, **missing, source_lr=lr if self.source_lr is None else self.source_lr)

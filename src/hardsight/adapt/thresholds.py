@@ -13,14 +13,13 @@ default. The second is the segmentation code's.
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
+from hardsight.adapt.settings import Rule
 from hardsight.checks import check_count, is_tensor, to_numpy
 from hardsight.errors import InputError
-
-Rule = Literal["classification", "segmentation"]
 
 
 def class_thresholds(

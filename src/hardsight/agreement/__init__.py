@@ -1,6 +1,52 @@
-"""Do scores agree with people? Human data, joined to scores, compared and tested."""
+"""Do scores agree with people? Human data, joined to scores, compared and tested.
 
-from hardsight.agreement.correlations import Correlations, correlate
-from hardsight.files.human import People, read_people
+    settings.py       options of `correlate` and of the command
+    models.py         runs, snapshots and tables as scores tables; predictions.py adds ensembles and several passes
+    targets.py        what scores are compared with: people's answers or a numeric column
+    comparing.py      coefficients and tests of one model against one target
+    correlations.py   `correlate`: all models and targets as one result; hypotheses.py gives verdicts, tables.py the columns
+    calibrated.py, disagreement.py, granularity.py, unseen.py   questions beside the coefficients
+    studying.py       `study`: decides which of them the data allows, and computes all
+    printing.py, reporting.py, latex.py   a study on the screen and as files
 
-__all__ = ["Correlations", "People", "correlate", "read_people"]
+Names load when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "Correlations": "hardsight.agreement.correlations",
+    "CorrelateSettings": "hardsight.agreement.settings",
+    "People": "hardsight.files.human",
+    "Study": "hardsight.agreement.studying",
+    "StudySettings": "hardsight.agreement.settings",
+    "correlate": "hardsight.agreement.correlations",
+    "read_people": "hardsight.files.human",
+    "study": "hardsight.agreement.studying",
+}
+
+__all__ = [
+    "CorrelateSettings",
+    "Correlations",
+    "People",
+    "Study",
+    "StudySettings",
+    "correlate",
+    "read_people",
+    "study",
+]
+
+if TYPE_CHECKING:
+    from hardsight.agreement.correlations import Correlations, correlate
+    from hardsight.agreement.settings import CorrelateSettings, StudySettings
+    from hardsight.agreement.studying import Study, study
+    from hardsight.files.human import People, read_people
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hardsight.agreement' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

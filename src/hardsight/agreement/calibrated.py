@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_softmax
 
-from hardsight.agreement.comparing import Agreement, Row, turned
-from hardsight.agreement.models import Model, hard_end
+from hardsight.agreement.comparing import Agreement, turned
+from hardsight.agreement.models import ScoredModel, hard_end
 from hardsight.agreement.predictions import all_logits
+from hardsight.agreement.tables import Row
 from hardsight.errors import InputError
 from hardsight.stats.calibration import Reliability, fit_temperature, reliability
 from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
@@ -28,7 +29,7 @@ class Calibration:
     effects: list[Row]  # score, kind, before, after
 
 
-def calibration(model: Model, one: Agreement, seed: int = 0) -> Calibration:
+def calibration(model: ScoredModel, agreement: Agreement, seed: int = 0) -> Calibration:
     """Fit a temperature on a random half of the labeled samples and judge it on the other half."""
     logits = all_logits(model.snapshot, "calibration")[: len(model.table)].astype(np.float64)
     labels = model.labels
@@ -39,7 +40,7 @@ def calibration(model: Model, one: Agreement, seed: int = 0) -> Calibration:
     fit, judge = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
     temperature = fit_temperature(logits[fit], labels[fit])
     before, after = (_reliability(logits[judge] / t, labels[judge]) for t in (1.0, temperature))
-    effects = _effects(logits[one.rows], labels[one.rows], one, temperature)
+    effects = _effects(logits[agreement.rows], labels[agreement.rows], agreement, temperature)
     return Calibration(model.name, temperature, before, after, len(fit), len(judge), effects)
 
 
@@ -48,18 +49,18 @@ def _reliability(logits: np.ndarray, labels: np.ndarray) -> Reliability:
     return reliability(np.exp(logs.max(1)).clip(0, 1), logs.argmax(1) == labels)
 
 
-def _effects(logits: np.ndarray, labels: np.ndarray, one: Agreement, temperature: float) -> list[Row]:
+def _effects(logits: np.ndarray, labels: np.ndarray, agreement: Agreement, temperature: float) -> list[Row]:
     """Each correlation before and after; angles and the norm do not see the temperature."""
-    target = turned(one.values, one.target.hard)
+    target = agreement.easy_target
     before, after = (_softmax_scores(logits / t, labels) for t in (1.0, temperature))
     rows: list[Row] = []
-    for name in (*before, *(name for name in one.scores if name not in before)):
+    for name in (*before, *(name for name in agreement.scores if name not in before)):
         for kind in KINDS:
             if name in before:
                 values = [_coefficient(kind, turned(scores[name], hard_end(name)), target) for scores in (before, after)]
             else:
-                values = [one.single(name, kind)["agreement"]] * 2
-            rows.append({"model": one.model, "score": name, "kind": kind, "before": values[0], "after": values[1]})
+                values = [agreement.single(name, kind)["agreement"]] * 2
+            rows.append({"model": agreement.model, "score": name, "kind": kind, "before": values[0], "after": values[1]})
     return rows
 
 

@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from hardsight.agreement.models import Model, hard_end
+from hardsight.agreement.models import ScoredModel, hard_end
+from hardsight.agreement.settings import CorrelateSettings
+from hardsight.agreement.tables import Row
 from hardsight.agreement.targets import Target
 from hardsight.errors import InputError
 from hardsight.stats.answers import Ceiling, noise_ceilings
 from hardsight.stats.bootstrap import Bootstrap, bootstrap
-from hardsight.stats.coefficients import KINDS, Coefficient, Kind, correlate_columns
+from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
 from hardsight.stats.concordance import compare_influences, kendall_influence
 from hardsight.stats.dependent import meng, steiger, williams, zou
 from hardsight.stats.independent import Outcome, fisher_test, outcome
 from hardsight.stats.permutation import swap_tests
 
 Progress = Callable[[int, int], None]
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the caller may choose about the statistics."""
-
-    bins: tuple[float, ...] | None = None
-    level: float = 0.95
-    replicates: int = 1000
-    permutations: int = 1000
-    splits: int = 100
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.level < 1:
-            raise InputError(f"level must be between 0 and 1, such as 0.95, got {self.level}.")
-        if self.splits < 1:
-            raise InputError(f"splits must be at least 1, got {self.splits}.")
-        if self.replicates < 20 or self.permutations < 20:
-            raise InputError(f"at least 20 replicates and permutations, got {self.replicates} and {self.permutations}.")
+FREQUENCY_BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # the AVH paper's
+FEWEST = 4  # samples for a coefficient with an interval
 
 
 @dataclass(frozen=True)
@@ -57,16 +40,21 @@ class Agreement:
     ids: np.ndarray  # (n,)
     scores: dict[str, np.ndarray]  # (n,) each
     values: np.ndarray  # (n,) of the target
-    left_out: dict[str, int]
+    left_out: dict[str, int]  # why -> number of samples
     ceilings: dict[Kind, Ceiling | str]
     singles: list[Row] = field(repr=False)
     pairs: list[Row] = field(repr=False)
-
     clustered: bool = False  # some rows are copies of one image
 
     @property
     def n(self) -> int:
+        """Number of samples compared."""
         return len(self.values)
+
+    @property
+    def easy_target(self) -> np.ndarray:
+        """(n,) the target, turned so that easy is high."""
+        return turned(self.values, self.target.hard)
 
     def single(self, score: str, kind: Kind = "spearman") -> Row:
         """The row of Table 1 over all samples."""
@@ -83,193 +71,192 @@ def turned(values: np.ndarray, hard: str) -> np.ndarray:
 
 
 def agree(
-    model: Model, target: Target, names: Sequence[str], options: Options, *, pairs: bool, progress: Progress | None = None
+    model: ScoredModel,
+    target: Target,
+    names: Sequence[str],
+    settings: CorrelateSettings,
+    *,
+    pairs: bool,
+    progress: Progress | None = None,
 ) -> Agreement:
     """All coefficients and tests of one model against one target."""
     if len(target.rows) == 0:
         raise InputError(f"{model.name}: there is no sample with {target.words}.")
     columns = {name: model.column(name)[target.rows] for name in names}
-    left_out: dict[str, int] = {}
     empty = [name for name, column in columns.items() if not np.isfinite(column).any()]
-    keep = np.isfinite(target.values)
-    left_out[f"without {target.words}"] = int((~keep).sum())
-    for name, column in columns.items():
-        if name not in empty:
-            left_out[f"without {name}"] = int((keep & ~np.isfinite(column)).sum())
-            keep &= np.isfinite(column)
-    left_out = {why: count for why, count in left_out.items() if count}
-    if not keep.any():
-        said = ", ".join(f"{count} {why}" for why, count in left_out.items())
-        raise InputError(
-            f"{model.name}: no sample has {target.words} and all of {', '.join(n for n in names if n not in empty)}: {said}."
-        )
-    rows = np.flatnonzero(keep)
-    scores = {name: column[rows] for name, column in columns.items() if name not in empty}
-    values = target.values[rows]
-    ceilings = _ceilings(target, rows, options)
-    easy = {name: turned(column, hard_end(name)) for name, column in scores.items()}
-    easy_target = turned(values, target.hard)
-    varied = [name for name, column in easy.items() if len(column) >= 4 and np.ptp(column) > 0]
-    clusters = _clusters(model, target.rows[rows])
-    drawn: Bootstrap | None = None
-    if varied and np.ptp(values) > 0:
-        matrix = np.column_stack([easy[name] for name in varied])
-        drawn = bootstrap(
-            matrix, easy_target, replicates=options.replicates, seed=options.seed,
-            clusters=clusters, progress=progress,
-        )  # fmt: skip
-    singles = _singles(model.name, target, easy, easy_target, values, ceilings, drawn, varied, options)
-    singles += [
-        _null(model.name, target, name, kind, "all", 0, f"{name} has no value for any sample") for name in empty for kind in KINDS
-    ]
-    found: list[Row] = []
-    if pairs and drawn is not None and len(varied) > 1:
-        found = _pairs(model.name, target, easy, easy_target, clusters, drawn, varied, options)
+    keep, left_out = _complete(model, target, {name: columns[name] for name in names if name not in empty})
+    rows = target.rows[keep]
+    scores = {name: column[keep] for name, column in columns.items() if name not in empty}
+    sides = _Sides(
+        model.name, target, settings, values=target.values[keep], clusters=_clusters(model, rows),
+        easy={name: turned(column, hard_end(name)) for name, column in scores.items()},
+    )  # fmt: skip
+    ceilings = _ceilings(target, keep, settings)
+    resampled = sides.resampled(progress)
+    singles = sides.singles(ceilings, resampled)
+    singles += [sides.null(name, kind, "all", 0, f"{name} has no value for any sample") for name in empty for kind in KINDS]
     return Agreement(
-        model.name, target, _accuracy(model, target.rows[rows]), target.rows[rows], model.ids[target.rows[rows]],
-        scores, values, left_out, ceilings, singles, found, clusters is not None,
+        model.name, target, model.accuracy(rows), rows, model.ids[rows], scores, sides.values, left_out, ceilings, singles,
+        sides.pairs(resampled) if pairs and resampled is not None and len(sides.varied) > 1 else [],
+        clustered=sides.clusters is not None,
     )  # fmt: skip
 
 
-def _accuracy(model: Model, rows: np.ndarray) -> float | None:
-    return Model(model.name, model.table.take(rows)).accuracy
+def _complete(model: ScoredModel, target: Target, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, int]]:
+    """Indices into the target's rows that have every number, and how many samples lack which one."""
+    keep = np.isfinite(target.values)
+    left_out = {f"without {target.words}": int((~keep).sum())}
+    for name, column in columns.items():
+        left_out[f"without {name}"] = int((keep & ~np.isfinite(column)).sum())
+        keep &= np.isfinite(column)
+    left_out = {why: count for why, count in left_out.items() if count}
+    if not keep.any():
+        counted = ", ".join(f"{count} {why}" for why, count in left_out.items())
+        raise InputError(f"{model.name}: no sample has {target.words} and all of {', '.join(columns)}: {counted}.")
+    return np.flatnonzero(keep), left_out
 
 
-def _clusters(model: Model, rows: np.ndarray) -> np.ndarray | None:
-    """Degraded copies of one image are drawn together: they are not independent."""
+def _clusters(model: ScoredModel, rows: np.ndarray) -> np.ndarray | None:
+    """(n,) which image each row is a copy of: copies are drawn together, since they are not independent."""
     if not model.has("base_id"):
         return None
-    base = [str(one) for one in model.table.column("base_id").take(rows).to_pylist()]
-    return None if len(set(base)) == len(base) else np.unique(base, return_inverse=True)[1]
+    bases = [str(base) for base in model.table.column("base_id").take(rows).to_pylist()]
+    return None if len(set(bases)) == len(bases) else np.unique(bases, return_inverse=True)[1]
 
 
-def _ceilings(target: Target, rows: np.ndarray, options: Options) -> dict[Kind, Ceiling | str]:
+def _ceilings(target: Target, rows: np.ndarray, settings: CorrelateSettings) -> dict[Kind, Ceiling | str]:
+    """Noise ceiling of each coefficient, or why there is none."""
     if target.counts is None or target.labels is None or target.measure is None:
         return dict.fromkeys(KINDS, target.no_ceiling)
     try:
         counts, labels = target.counts[rows], target.labels[rows]
-        return {**noise_ceilings(counts, labels, KINDS, of=target.measure, splits=options.splits, seed=options.seed)}
+        return {**noise_ceilings(counts, labels, KINDS, of=target.measure, splits=settings.splits, seed=settings.seed)}
     except InputError as error:
         return dict.fromkeys(KINDS, str(error))
 
 
-# ---- every score alone ----
+def check_varied(name: str, values: np.ndarray, where: str = "") -> None:
+    """Raise an InputError, in the words of the user's table, where a column has no coefficient."""
+    n = len(values)
+    if n < FEWEST:
+        samples = "sample" if n == 1 else "samples"
+        raise InputError(f"{n} {samples}{where}; a coefficient with an interval needs at least {FEWEST}")
+    if np.ptp(values) == 0:
+        raise InputError(f"{name} is the same for all {n} samples{where}")
 
 
-def bin_edges(target: Target, options: Options) -> list[tuple[float, float, str]]:
-    """Low edge, high edge and name of each bin: closed below, open above, but the last one is closed."""
-    edges = options.bins
-    if edges is None:
-        edges = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0) if target.key == "frequency" else ()
-    if len(edges) == 1 or any(not low < high for low, high in itertools.pairwise(edges)):
-        raise InputError(f"bins are edges in rising order, such as 0,0.2,0.4,0.6,0.8,1, got {edges}.")
-    last = len(edges) - 2
-    return [
-        (low, high, f"[{low:g}, {high:g}{']' if at == last else ')'}") for at, (low, high) in enumerate(itertools.pairwise(edges))
-    ]
+@dataclass(frozen=True)
+class _Sides:
+    """The two sides of a comparison, on the same n samples and turned so that easy is high."""
 
+    model: str
+    target: Target
+    settings: CorrelateSettings
+    easy: dict[str, np.ndarray]  # score -> (n,)
+    values: np.ndarray  # (n,) the target as it is
+    clusters: np.ndarray | None  # (n,) rows that are copies of one image
 
-def _singles(
-    model: str,
-    target: Target,
-    easy: dict[str, np.ndarray],
-    easy_target: np.ndarray,
-    values: np.ndarray,
-    ceilings: dict[Kind, Ceiling | str],
-    drawn: Bootstrap | None,
-    varied: list[str],
-    options: Options,
-) -> list[Row]:
-    parts: list[tuple[str, np.ndarray]] = [("all", np.ones(len(values), dtype=bool))]
-    cut = bin_edges(target, options)
-    for at, (low, high, name) in enumerate(cut):
-        inside = (values >= low) & ((values <= high) if at == len(cut) - 1 else (values < high))
-        parts.append((name, inside))
-    found = []
-    for name, (part, inside), kind in itertools.product(easy, parts, KINDS):
-        try:
-            one = correlate_columns(kind, *_named(easy[name][inside], easy_target[inside], name, target, part), options.level)
-        except InputError as error:
-            found.append(_null(model, target, name, kind, part, int(inside.sum()), str(error)))
-            continue
-        row = _row(model, target, name, part, one)
-        if part == "all":
-            ceiling = ceilings[kind]
-            row["share_of_ceiling"] = one.value / ceiling.ceiling if isinstance(ceiling, Ceiling) else None
-            if drawn is not None and name in varied and kind != "kendall":
-                row["bootstrap_low"], row["bootstrap_high"] = drawn.interval(kind, varied.index(name), options.level)
-        found.append(row)
-    return found
+    @functools.cached_property
+    def easy_target(self) -> np.ndarray:
+        return turned(self.values, self.target.hard)
 
+    @functools.cached_property
+    def varied(self) -> list[str]:
+        """Scores that can have a coefficient."""
+        return [name for name, column in self.easy.items() if len(column) >= FEWEST and np.ptp(column) > 0]
 
-def _named(score: np.ndarray, target: np.ndarray, name: str, of: Target, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """The two columns, or why they have no correlation, in the words of the user's table."""
-    where = "" if part == "all" else f" in {part}"
-    if len(score) < 4:
-        raise InputError(
-            f"{len(score)} {'sample' if len(score) == 1 else 'samples'}{where}; a coefficient with an interval needs at least 4"
-        )
-    for column, words in ((score, name), (target, of.words)):
-        if np.ptp(column) == 0:
-            raise InputError(f"{words} is the same for all {len(score)} samples{where}")
-    return score, target
+    @functools.cached_property
+    def matrix(self) -> np.ndarray:
+        """(n, k) those scores."""
+        return np.column_stack([self.easy[name] for name in self.varied])
 
+    def resampled(self, progress: Progress | None) -> Bootstrap | None:
+        """The paired bootstrap of all scores at once; None where there is no coefficient."""
+        if not self.varied or np.ptp(self.values) == 0:
+            return None
+        draws, seed = self.settings.replicates, self.settings.seed
+        return bootstrap(self.matrix, self.easy_target, replicates=draws, seed=seed, clusters=self.clusters, progress=progress)
 
-def _row(model: str, target: Target, score: str, part: str, one: Coefficient) -> Row:
-    sign = 1 if hard_end(score) == target.hard else -1
-    return {
-        "model": model, "target": target.key, "score": score, "hard": hard_end(score), "kind": one.kind, "bin": part, "n": one.n,
-        "agreement": one.value, "raw": sign * one.value, "low": one.low, "high": one.high,
-        "bootstrap_low": None, "bootstrap_high": None,
-        "fisher_z": one.fisher_z if math.isfinite(one.fisher_z) else None, "p": one.p, "share_of_ceiling": None, "reason": None,
-    }  # fmt: skip
+    # ---- every score alone ----
 
+    def bins(self) -> list[tuple[str, np.ndarray]]:
+        """Name of each bin and which samples are in it: closed below, open above, but the last one is closed."""
+        edges = self.settings.bins
+        if edges is None:
+            edges = FREQUENCY_BINS if self.target.key == "frequency" else ()
+        bins, values = [], self.values
+        for low, high in itertools.pairwise(edges):
+            last = high == edges[-1]
+            inside = (values >= low) & ((values <= high) if last else (values < high))
+            bins.append((f"[{low:g}, {high:g}{']' if last else ')'}", inside))
+        return bins
 
-def _null(model: str, target: Target, score: str, kind: Kind, part: str, n: int, reason: str) -> Row:
-    empty: Row = dict.fromkeys(("agreement", "raw", "low", "high", "bootstrap_low", "bootstrap_high", "fisher_z", "p"))
-    return {
-        "model": model, "target": target.key, "score": score, "hard": hard_end(score), "kind": kind, "bin": part, "n": n,
-        **empty, "share_of_ceiling": None, "reason": reason,
-    }  # fmt: skip
+    def singles(self, ceilings: dict[Kind, Ceiling | str], resampled: Bootstrap | None) -> list[Row]:
+        """Table 1: each score over all samples and in bins, by each coefficient."""
+        parts = [("all", np.ones(len(self.values), dtype=bool)), *self.bins()]
+        rows = []
+        for name, (part, inside), kind in itertools.product(self.easy, parts, KINDS):
+            score, target = self.easy[name][inside], self.easy_target[inside]
+            try:
+                where = "" if part == "all" else f" in {part}"
+                check_varied(name, score, where)
+                check_varied(self.target.words, target, where)
+                coefficient = correlate_columns(kind, score, target, self.settings.level)
+            except InputError as error:
+                rows.append(self.null(name, kind, part, len(score), str(error)))
+                continue
+            row = self.null(name, kind, part, coefficient.n, None) | {
+                "agreement": coefficient.value,
+                "raw": coefficient.value if hard_end(name) == self.target.hard else -coefficient.value,
+                "low": coefficient.low,
+                "high": coefficient.high,
+                "fisher_z": _finite(coefficient.fisher_z),
+                "p": coefficient.p,
+            }
+            if part == "all":
+                ceiling = ceilings[kind]
+                row["share_of_ceiling"] = coefficient.value / ceiling.ceiling if isinstance(ceiling, Ceiling) else None
+                if resampled is not None and name in self.varied and kind != "kendall":
+                    interval = resampled.interval(kind, self.varied.index(name), self.settings.level)
+                    row["bootstrap_low"], row["bootstrap_high"] = interval
+            rows.append(row)
+        return rows
 
+    def null(self, score: str, kind: Kind, part: str, n: int, reason: str | None) -> Row:
+        """A row of Table 1 without a coefficient."""
+        numbers = ("agreement", "raw", "low", "high", "bootstrap_low", "bootstrap_high", "fisher_z", "p", "share_of_ceiling")
+        known = {"model": self.model, "target": self.target.key, "score": score, "hard": hard_end(score), "kind": kind}
+        return {**known, "bin": part, "n": n, **dict.fromkeys(numbers), "reason": reason}
 
-# ---- every two of them ----
+    # ---- every two of them ----
 
-
-def _pairs(
-    model: str,
-    target: Target,
-    easy: dict[str, np.ndarray],
-    easy_target: np.ndarray,
-    clusters: np.ndarray | None,
-    drawn: Bootstrap,
-    varied: list[str],
-    options: Options,
-) -> list[Row]:
-    couples = list(itertools.combinations(range(len(varied)), 2))
-    matrix = np.column_stack([easy[name] for name in varied])
-    swapped = swap_tests(matrix, easy_target, couples, permutations=options.permutations, seed=options.seed, clusters=clusters)
-    to_target = {(kind, i): correlate_columns(kind, matrix[:, i], easy_target) for kind in KINDS for i in range(len(varied))}
-    influences = [kendall_influence(matrix[:, i], easy_target) for i in range(len(varied))]
-    found = []
-    for kind in KINDS:
-        for (i, j), p in zip(couples, swapped, strict=True):
-            between = correlate_columns(kind, matrix[:, i], matrix[:, j]).value
-            first, second = to_target[kind, i], to_target[kind, j]
-            row: Row = {
-                "model": model, "target": target.key, "kind": kind, "first": varied[i], "second": varied[j], "n": first.n,
-                "r_first": first.value, "r_second": second.value, "r_between": between,
-                "z_first": _finite(first.fisher_z), "z_second": _finite(second.fisher_z),
-                "difference": first.value - second.value,
-            }  # fmt: skip
-            row |= _tests(first.value, second.value, between, first.n, options.level)
-            if kind == "kendall":
-                row |= _jackknifed(influences[i], influences[j], clusters, options.level)
-            else:
-                row |= _redrawn(kind, first.value - second.value, drawn, (i, j), options.level)
-            row["permutation_p"] = float(p) if kind == "spearman" else None
-            found.append(row)
-    return found
+    def pairs(self, resampled: Bootstrap) -> list[Row]:
+        """Tables 2 and 6 to 9: each two scores, by each coefficient."""
+        matrix, target, names, settings = self.matrix, self.easy_target, self.varied, self.settings
+        pairs = list(itertools.combinations(range(len(names)), 2))
+        draws, seed = settings.permutations, settings.seed
+        swapped = swap_tests(matrix, target, pairs, permutations=draws, seed=seed, clusters=self.clusters)
+        to_target = {(kind, i): correlate_columns(kind, matrix[:, i], target) for kind in KINDS for i in range(len(names))}
+        influences = [kendall_influence(column, target) for column in matrix.T]
+        rows = []
+        for kind in KINDS:
+            for (i, j), p in zip(pairs, swapped, strict=True):
+                between = correlate_columns(kind, matrix[:, i], matrix[:, j]).value
+                first, second = to_target[kind, i], to_target[kind, j]
+                row: Row = {
+                    "model": self.model, "target": self.target.key, "kind": kind, "first": names[i], "second": names[j],
+                    "n": first.n, "r_first": first.value, "r_second": second.value, "r_between": between,
+                    "z_first": _finite(first.fisher_z), "z_second": _finite(second.fisher_z),
+                    "difference": first.value - second.value,
+                }  # fmt: skip
+                row |= _tests(first.value, second.value, between, first.n, settings.level)
+                if kind == "kendall":
+                    row |= _jackknifed(influences[i], influences[j], self.clusters, settings.level)
+                else:
+                    row |= _bootstrapped(kind, first.value - second.value, resampled, (i, j), settings.level)
+                row["permutation_p"] = float(p) if kind == "spearman" else None
+                rows.append(row)
+        return rows
 
 
 def _finite(value: float) -> float | None:
@@ -278,7 +265,7 @@ def _finite(value: float) -> float | None:
 
 def _tests(a: float, b: float, c: float, n: int, level: float) -> Row:
     """The paper's test and those for dependent correlations; null, with the reason, where they do not exist."""
-    found: Row = {"reason": None}
+    row: Row = {"reason": None}
     tests: dict[str, Callable[[], Outcome]] = {
         "independent": lambda: fisher_test(a, b, n),
         "williams": lambda: williams(a, b, c, n),
@@ -286,24 +273,23 @@ def _tests(a: float, b: float, c: float, n: int, level: float) -> Row:
         "meng": lambda: meng(a, b, c, n),
     }
     for name, test in tests.items():
+        keys = ("williams_t" if name == "williams" else f"{name}_z", f"{name}_p_greater", f"{name}_p")
         try:
-            one = test()
-            found |= {f"{name}_z" if name != "williams" else "williams_t": one.statistic}
-            found |= {f"{name}_p_greater": one.p_greater, f"{name}_p": one.p}
+            result = test()
+            row |= dict(zip(keys, (result.statistic, result.p_greater, result.p), strict=True))
         except (InputError, ZeroDivisionError, ValueError) as error:
-            found |= {f"{name}_z" if name != "williams" else "williams_t": None, f"{name}_p_greater": None, f"{name}_p": None}
-            found["reason"] = str(error)
+            row |= {**dict.fromkeys(keys), "reason": str(error)}
     try:
-        found["zou_low"], found["zou_high"] = zou(a, b, c, n, level)
+        row["zou_low"], row["zou_high"] = zou(a, b, c, n, level)
     except (InputError, ValueError) as error:
-        found |= {"zou_low": None, "zou_high": None, "reason": str(error)}
-    return found
+        row |= {"zou_low": None, "zou_high": None, "reason": str(error)}
+    return row
 
 
-def _redrawn(kind: Kind, difference: float, drawn: Bootstrap, at: tuple[int, int], level: float) -> Row:
-    """The interval and p to trust, from images drawn again."""
-    low, high = drawn.difference(kind, *at, level)
-    error = drawn.error(kind, *at)
+def _bootstrapped(kind: Kind, difference: float, resampled: Bootstrap, pair: tuple[int, int], level: float) -> Row:
+    """The interval and p to trust, from the bootstrap over images."""
+    low, high = resampled.difference(kind, *pair, level)
+    error = resampled.error(kind, *pair)
     return _trusted("bootstrap", low, high, outcome(difference / error if error > 0 else 0.0))
 
 
@@ -311,10 +297,11 @@ def _jackknifed(
     first: tuple[float, np.ndarray], second: tuple[float, np.ndarray], clusters: np.ndarray | None, level: float
 ) -> Row:
     """The same for Kendall, from what each sample contributes: equal to the bootstrap to first order, and much cheaper."""
-    one, difference, error = compare_influences(first, second, clusters)
+    result, difference, error = compare_influences(first, second, clusters)
     half = -float(ndtri((1 - level) / 2)) * error
-    return _trusted("jackknife", difference - half, difference + half, one)
+    return _trusted("jackknife", difference - half, difference + half, result)
 
 
-def _trusted(method: str, low: float, high: float, one: Outcome) -> Row:
-    return {"trusted": method, "trusted_low": low, "trusted_high": high, "trusted_p_greater": one.p_greater, "trusted_p": one.p}
+def _trusted(method: str, low: float, high: float, result: Outcome) -> Row:
+    interval = {"trusted": method, "trusted_low": low, "trusted_high": high}
+    return {**interval, "trusted_p_greater": result.p_greater, "trusted_p": result.p}

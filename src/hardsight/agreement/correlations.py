@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +10,19 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.agreement.calibrated import Calibration, calibration
-from hardsight.agreement.comparing import Agreement, Options, Row, agree
+from hardsight.agreement.comparing import Agreement, agree
 from hardsight.agreement.disagreement import Disagreement, disagreement
 from hardsight.agreement.granularity import coarse_model, coarse_people, read_superclasses, within_groups
 from hardsight.agreement.hypotheses import hypotheses
-from hardsight.agreement.models import DEFAULT_SCORES, Model, checked, open_models
+from hardsight.agreement.models import DEFAULT_SCORES, ScoredModel, checked, open_models
 from hardsight.agreement.predictions import ensemble, with_passes
+from hardsight.agreement.settings import CorrelateSettings
+from hardsight.agreement.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
 from hardsight.agreement.targets import Target, column_targets, human_targets
 from hardsight.agreement.unseen import open_set
 from hardsight.errors import InputError
-from hardsight.files.human import read_people
-from hardsight.stats.answers import Ceiling
+from hardsight.files.human import People, read_people
+from hardsight.options import takes
 from hardsight.stats.coefficients import holm
 
 if TYPE_CHECKING:
@@ -40,11 +42,17 @@ class Correlations:
     `table1()` has every score alone, `pairs()` every two of them, `hypotheses()` the verdicts, `models()` the models
     side by side; `plot()` draws. All tables are Arrow. `agreement` is above 0 where what is hard for people is hard by
     the score; `raw` is the coefficient with the sign of the columns as they are.
+
+    Example:
+        >>> table = pa.table({"id": [0, 1, 2, 3, 4], "label": [0] * 5, "avh": [0.1, 0.2, 0.3, 0.4, 0.6]})
+        >>> correlations = correlate(table, [1.0, 0.9, 0.9, 0.5, 0.6], replicates=50)
+        >>> round(correlations.of().single("avh")["agreement"], 3)
+        0.872
     """
 
     agreements: tuple[Agreement, ...]
-    options: Options
-    opened: tuple[Model, ...] = field(default=(), repr=False)
+    settings: CorrelateSettings
+    opened: tuple[ScoredModel, ...] = field(default=(), repr=False)
     epochs: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
     trust: str = field(default=TRUST, repr=False)
@@ -52,16 +60,15 @@ class Correlations:
     @property
     def main(self) -> tuple[Agreement, ...]:
         """One agreement per model: with the first target. Levels of several degradations are targets in their own right."""
-        extra = {"entropy"}
-        return tuple(one for one in self.agreements if one.target.key not in extra)
+        return tuple(agreement for agreement in self.agreements if agreement.target.key != "entropy")
 
     def table1(self) -> pa.Table:
         """Table 1: each score with each target, over all samples and in bins, by three coefficients."""
-        return as_table([row for one in self.agreements for row in one.singles], SINGLE)
+        return as_table([row for agreement in self.agreements for row in agreement.singles], SINGLE)
 
     def pairs(self) -> pa.Table:
         """Tables 2 and 6 to 9: each two scores, with the paper's test, the right ones, and Holm's correction over all rows."""
-        rows = [row for one in self.agreements for row in one.pairs]
+        rows = [row for agreement in self.agreements for row in agreement.pairs]
         corrected = holm([row["trusted_p"] for row in rows])
         full = [row | {"holm_p": float(p), "verdict": _verdict(row, float(p))} for row, p in zip(rows, corrected, strict=True)]
         return as_table(full, PAIR)
@@ -73,110 +80,87 @@ class Correlations:
     def models(self) -> pa.Table:
         """The models side by side: accuracy, mean of each score, its correlation (Observation 4)."""
         rows = []
-        for one in self.main:
-            for name, column in one.scores.items():
-                single = one.single(name)
-                rows.append(
-                    {"model": one.model, "target": one.target.key, "n": one.n, "accuracy": one.accuracy, "score": name}
-                    | {"mean": float(column.mean())}
-                    | {key: single[key] for key in ("agreement", "bootstrap_low", "bootstrap_high", "share_of_ceiling", "reason")}
-                )
+        for agreement in self.main:
+            known = {"model": agreement.model, "target": agreement.target.key, "n": agreement.n, "accuracy": agreement.accuracy}
+            for name, column in agreement.scores.items():
+                rows.append({**agreement.single(name), **known, "mean": float(column.mean())})
         return as_table(rows, SIDE)
 
     def checkpoints(self) -> pa.Table:
         """One row per epoch and score, where epochs were given (Observation 3)."""
-        return as_table(list(self.epochs), EPOCH)
+        return as_table(self.epochs, EPOCH)
 
     def ceilings(self) -> pa.Table:
         """How well people agree among themselves, and so the best that any score could reach."""
         rows = []
-        for one in self.agreements:
-            for kind, ceiling in one.ceilings.items():
-                row: Row = {"model": one.model, "target": one.target.key, "kind": kind}
-                if isinstance(ceiling, Ceiling):
-                    row |= {"n": ceiling.n, "split_half": ceiling.split_half, "reliability": ceiling.reliability}
-                    row |= {"ceiling": ceiling.ceiling, "splits": ceiling.splits, "reason": None}
-                else:
-                    row |= {
-                        "n": None,
-                        "split_half": None,
-                        "reliability": None,
-                        "ceiling": None,
-                        "splits": None,
-                        "reason": ceiling,
-                    }
-                rows.append(row)
+        for agreement in self.agreements:
+            for kind, ceiling in agreement.ceilings.items():
+                known = {"reason": ceiling} if isinstance(ceiling, str) else vars(ceiling)
+                rows.append({**known, "model": agreement.model, "target": agreement.target.key, "kind": kind})
         return as_table(rows, CEILING)
 
     def plot(self, score: str | None = None, model: str | None = None) -> Figure:
         """2-D histograms against the target (Figures 5 and 16 to 18): one score, or all of a model side by side."""
         return self.draw(self.of(model), None if score is None else [score])
 
-    def draw(self, one: Agreement, scores: Sequence[str] | None = None) -> Figure:
+    def draw(self, agreement: Agreement, scores: Sequence[str] | None = None) -> Figure:
         """The same for one of the agreements."""
         from hardsight.plots.agreement import histograms
 
-        names = list(one.scores) if scores is None else list(scores)
-        unknown = [name for name in names if name not in one.scores]
+        names = list(agreement.scores) if scores is None else list(scores)
+        unknown = [name for name in names if name not in agreement.scores]
         if unknown:
-            raise InputError(f"there is no score {unknown[0]!r} here; choose from {', '.join(one.scores)}.")
+            raise InputError(f"there is no score {unknown[0]!r} here; choose from {', '.join(agreement.scores)}.")
         return histograms(
-            [(name, one.scores[name], _title(one.single(name))) for name in names],
-            one.values,
-            target=one.target.words,
-            title=f"{one.model}, n = {one.n}",
+            [(name, agreement.scores[name], _title(agreement.single(name))) for name in names],
+            agreement.values,
+            target=agreement.target.words,
+            title=f"{agreement.model}, n = {agreement.n}",
         )
 
     def disagreement(self, score: str = "avh", model: str | None = None, top: int = 12) -> Disagreement:
         """Easy for people and hard for the model, and the reverse: how many, and the clearest cases."""
-        one = self.of(model)
-        return disagreement(one, self._model(one.model), score, top)
+        agreement = self.of(model)
+        return disagreement(agreement, self.model(agreement.model), score, top)
 
     def calibration(self, model: str | None = None) -> Calibration:
         """Reliability, a temperature fitted on a half, and what it does to each correlation. Needs a run or snapshot."""
-        one = self.of(model)
-        return calibration(self._model(one.model), one, self.options.seed)
+        agreement = self.of(model)
+        return calibration(self.model(agreement.model), agreement, self.settings.seed)
 
     def open_set(self, unseen: Any, model: str | None = None) -> pa.Table:
         """AUROC of the scores without a label for inputs of unseen classes, another snapshot of the same model."""
-        rows = open_set(self._model(self.of(model).model), unseen, self.options.level)
+        rows = open_set(self.model(self.of(model).model), unseen, self.settings.level)
         return as_table(rows, OPEN_SET)
 
     def within(self, column: str, model: str | None = None) -> pa.Table:
         """Spearman of each score inside each group of samples that share a value of a column."""
-        one = self.of(model)
-        opened = self._model(one.model)
-        if not opened.has(column):
-            raise InputError(f"{opened.name} has no column {column!r}; it has {', '.join(opened.table.column_names)}.")
-        groups = np.array([str(value) for value in opened.table.column(column).take(one.rows).to_pylist()], dtype=object)
-        if opened.class_names is not None and column == "label":
-            groups = np.array([opened.class_names[int(group)] for group in groups], dtype=object)
-        return as_table(within_groups(one, groups, "group"), GROUP)
+        agreement = self.of(model)
+        return as_table(within_groups(agreement, self.model(agreement.model).groups(column, agreement.rows)), GROUP)
 
-    def _model(self, name: str) -> Model:
+    def model(self, name: str) -> ScoredModel:
+        """The scores table behind an agreement."""
         return next(model for model in self.opened if model.name == name)
 
     def of(self, model: str | None = None) -> Agreement:
         """The agreement of one model, by default the first."""
-        named = [one for one in self.main if model is None or one.model == model]
+        named = [agreement for agreement in self.main if model is None or agreement.model == model]
         if not named:
-            raise InputError(f"there is no model {model!r}; choose from {', '.join(one.model for one in self.main)}.")
+            known = ", ".join(agreement.model for agreement in self.main)
+            raise InputError(f"there is no model {model!r}; choose from {known}.")
         return named[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON: no NaN, null where a number does not exist, with its reason."""
         return {
-            "level": self.options.level,
-            "replicates": self.options.replicates,
-            "permutations": self.options.permutations,
-            "splits": self.options.splits,
-            "seed": self.options.seed,
+            **{name: getattr(self.settings, name) for name in ("level", "replicates", "permutations", "splits", "seed")},
             "notes": list(self.notes),
             "trust": self.trust,
             "targets": [
-                {"model": one.model, "target": one.target.key, "words": one.target.words, "hard": one.target.hard}
-                | {"n": one.n, "left_out": one.left_out, "accuracy": one.accuracy}
-                for one in self.agreements
+                {"model": agreement.model, "target": agreement.target.key, "words": agreement.target.words}
+                | {"hard": agreement.target.hard, "n": agreement.n, "left_out": agreement.left_out}
+                | {"accuracy": agreement.accuracy}
+                for agreement in self.agreements
             ],
             "ceilings": self.ceilings().to_pylist(),
             "table1": self.table1().to_pylist(),
@@ -187,26 +171,15 @@ class Correlations:
         }
 
 
+@takes(CorrelateSettings)
 def correlate(
     table: Any,
     human: Any = None,
     *,
-    against: str | None = None,
-    hard: str | None = None,
-    scores: str | Sequence[str] | None = None,
-    bins: Sequence[float] | None = None,
-    level: float = 0.95,
-    replicates: int = 1000,
-    permutations: int = 1000,
-    splits: int = 100,
-    seed: int = 0,
-    split: str | None = None,
-    limit: int | None = None,
-    allow_missing: bool = False,
-    class_names: Sequence[str] | None = None,
+    settings: CorrelateSettings,
     passes: Any = None,
     superclasses: Any = None,
-    epochs: Any = None,
+    epochs: Mapping[Any, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Correlations:
     """Test whether scores agree with people, or with any numeric column.
@@ -216,81 +189,68 @@ def correlate(
             models' by name.
         human: (n, c) counts of answers per class, an (n,) selection frequency of the given class, a table or a file:
             .npy, .csv, .parquet or .json. Joined by id where it has ids, else by order.
-        against: instead of human data, a numeric column of the table, such as `level` of a degradation.
-        hard: for `against`, the end at which samples are hard: "high" (when not given) or "low".
-        scores: names, with commas or as a list. By default avh, angular_gap, confidence, loss, entropy and the norm.
-        bins: edges in which coefficients are computed as well; for a frequency 0, 0.2, 0.4, 0.6, 0.8, 1.
-        level: of all intervals.
-        replicates, permutations: of the paired bootstrap and the permutation test.
-        splits: of the people into halves, for the noise ceiling.
-        seed: same seed, same numbers.
-        split: only the samples of one split, such as "test" of a run of `hardsight train`.
-        limit: only the first samples of each model.
-        allow_missing: use the samples that both sides have, where one has more.
-        class_names: for human data with names of classes.
+        settings: all options as one object; each is also a keyword of its own, see below.
         passes: (passes, n, c) probabilities of MC-dropout or ensemble members, or snapshots of them: their variance and
-            mutual information become scores. Several models of the same samples make an ensemble by themselves.
+            mutual information become scores. Several models of the same samples make an ensemble automatically.
         superclasses: a mapping class -> superclass, a dict or a CSV: both sides are recomputed for the coarser classes.
         epochs: tables of several epochs by number, to be correlated as well.
-        progress: called with what is done and what there is in all.
-
-    Example:
-        >>> table = pa.table({"id": [0, 1, 2, 3, 4], "label": [0] * 5, "avh": [0.1, 0.2, 0.3, 0.4, 0.6]})
-        >>> found = correlate(table, [1.0, 0.9, 0.9, 0.5, 0.6], replicates=50)
-        >>> round(found.of().single("avh")["agreement"], 3)
-        0.872
+        progress: called with the number of replicates done and the total.
     """
-    options = Options(None if bins is None else tuple(bins), level, replicates, permutations, splits, seed)
-    if (human is None) == (against is None):
+    if (human is None) == (settings.against is None):
         raise InputError("give human data, or a column to correlate against: one of the two.")
-    if limit is not None and limit < 1:
-        raise InputError(f"limit must be at least 1, got {limit}.")
-    if hard not in (None, "low", "high"):
-        raise InputError(f"hard must be low or high, got {hard!r}.")
-    wanted = [one.strip() for one in scores.split(",")] if isinstance(scores, str) else scores
-    models = open_models(table, wanted, split)
-    names = class_names or next((model.class_names for model in models if model.class_names), None)
-    people = None if human is None else read_people(human, names)
-    together = ensemble(models) if passes is None and superclasses is None and scores is None else None
-    if together is not None:
-        models.append(together)
+    models = open_models(table, settings.scores, settings.split)
+    class_names = settings.class_names or next((model.class_names for model in models if model.class_names), None)
+    people = None if human is None else read_people(human, class_names)
     if passes is not None:
         models = [with_passes(model, passes) for model in models]
+    elif superclasses is None and settings.scores is None:
+        together = ensemble(models)
+        models += [] if together is None else [together]
     if superclasses is not None:
         if people is None:
             raise InputError("superclasses go with human data.")
-        mapping = read_superclasses(superclasses, names, _num_classes(models[0]))
+        mapping = read_superclasses(superclasses, class_names, models[0].num_classes)
         people = coarse_people(people, mapping)
-        models = [checked(coarse_model(model, mapping), wanted) for model in models]
-    targets: list[tuple[Model, list[Target]]] = []
-    for model in models:
-        every = human_targets(model, people, allow_missing) if people is not None else column_targets(model, against or "", hard)
-        targets.append((model, [target.first(limit) for target in every]))
-    chosen = {model.name: _chosen(model, wanted) for model in models}
-    total = sum(len(found) for _, found in targets) * replicates
-    done = 0
-
-    def step(at: int, of: int) -> None:
-        if progress is not None:
-            progress(done + at, total)
-
-    agreements = []
-    for model, found in targets:
-        for target in found:
-            agreements.append(agree(model, target, chosen[model.name], options, pairs=target.key != "entropy", progress=step))
-            done += replicates
+        models = [checked(coarse_model(model, mapping), settings.scores) for model in models]
+    agreements = _agreements(models, people, settings, progress)
     if epochs and people is not None and people.ids is None:  # in the order of the model; a table of an epoch has its own
         people = replace(people, ids=models[0].ids)
-    rows = _over_epochs(epochs, people, against, hard, wanted, options, split) if epochs else []
-    return Correlations(tuple(agreements), options, tuple(models), tuple(rows), tuple(_notes(agreements)))
+    rows = _over_epochs(epochs, people, settings) if epochs else []
+    return Correlations(tuple(agreements), settings, tuple(models), tuple(rows), tuple(_notes(agreements)))
 
 
-def _num_classes(model: Model) -> int:
-    known = None if model.snapshot is None else model.snapshot.num_classes
-    return known if known is not None else int(model.labels.max(initial=-1)) + 1
+def _agreements(
+    models: Sequence[ScoredModel],
+    people: People | None,
+    settings: CorrelateSettings,
+    progress: Callable[[int, int], None] | None,
+) -> list[Agreement]:
+    """Every model against each of its targets. All joins are made before anything is computed: one may be refused."""
+    work = [
+        (model, target.first(settings.limit), _chosen(model, settings.scores))
+        for model in models
+        for target in _targets(model, people, settings, settings.allow_missing)
+    ]
+    agreements: list[Agreement] = []
+
+    def step(done: int, total: int) -> None:
+        if progress is not None:
+            progress(len(agreements) * settings.replicates + done, len(work) * settings.replicates)
+
+    for model, target, names in work:
+        agreements.append(agree(model, target, names, settings, pairs=target.key != "entropy", progress=step))
+    return agreements
 
 
-def _chosen(model: Model, wanted: Sequence[str] | None) -> list[str]:
+def _targets(model: ScoredModel, people: People | None, settings: CorrelateSettings, allow_missing: bool) -> Iterable[Target]:
+    """What a model's scores are compared with."""
+    if people is not None:
+        return human_targets(model, people, allow_missing)
+    assert settings.against is not None
+    return column_targets(model, settings.against, settings.hard)
+
+
+def _chosen(model: ScoredModel, wanted: Sequence[str] | None) -> list[str]:
     names = list(dict.fromkeys(wanted)) if wanted else [name for name in DEFAULT_SCORES if model.has(name)]
     names += [name for name in model.table.column_names if name.startswith("passes_") and name not in names]
     if not names:
@@ -298,53 +258,44 @@ def _chosen(model: Model, wanted: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _over_epochs(
-    epochs: Any,
-    people: Any,
-    against: str | None,
-    hard: str | None,
-    wanted: Sequence[str] | None,
-    options: Options,
-    split: str | None,
-) -> list[Row]:
+def _over_epochs(epochs: Mapping[Any, Any], people: People | None, settings: CorrelateSettings) -> list[Row]:
     """Spearman of each score in each epoch; a table of dynamics also has samples that people have not seen."""
-    found: list[Row] = []
-    for key, table in epochs.items():
-        (model,) = open_models({str(key): table}, None, split)
-        targets = human_targets(model, people, True) if people is not None else list(column_targets(model, against or "", hard))
-        names = [name for name in wanted or DEFAULT_SCORES if model.has(name)]
-        few = Options((), options.level, 20, 20, 1, options.seed)
-        one = agree(model, targets[0], names, few, pairs=False)
+    rows: list[Row] = []
+    quick = replace(settings, bins=(), replicates=20, permutations=20, splits=1)  # only Fisher's interval is used
+    for epoch, table in epochs.items():
+        (model,) = open_models({str(epoch): table}, None, settings.split)
+        target = next(iter(_targets(model, people, settings, allow_missing=True)))
+        names = [name for name in settings.scores or DEFAULT_SCORES if model.has(name)]
+        agreement = agree(model, target, names, quick, pairs=False)
         for name in names:
-            single = one.single(name)
-            found.append(
-                {"model": str(key), "score": name, "n": one.n, "accuracy": one.accuracy}
-                | {"mean": float(one.scores[name].mean()) if name in one.scores else None}
-                | {column: single[column] for column in ("agreement", "low", "high", "p", "reason")}
-            )
-    return found
+            mean = float(agreement.scores[name].mean()) if name in agreement.scores else None
+            row = {"model": str(epoch), "score": name, "n": agreement.n, "accuracy": agreement.accuracy, "mean": mean}
+            single = agreement.single(name)
+            rows.append(row | {column: single[column] for column in ("agreement", "low", "high", "p", "reason")})
+    return rows
 
 
 def _notes(agreements: Sequence[Agreement]) -> list[str]:
     """What a reader must know before believing the numbers."""
     notes = []
-    for one in agreements:
-        if one.left_out:
-            said = ", ".join(f"{count} {why}" for why, count in one.left_out.items())
-            notes.append(f"{one.model}, {one.target.words}: {one.n} samples used; left out: {said}.")
-        if one.clustered:
+    for agreement in agreements:
+        model, target, values = agreement.model, agreement.target, agreement.values
+        if agreement.left_out:
+            counted = ", ".join(f"{count} {why}" for why, count in agreement.left_out.items())
+            notes.append(f"{model}, {target.words}: {agreement.n} samples used; left out: {counted}.")
+        if agreement.clustered:
             notes.append(
-                f"{one.model}: rows are copies of the same images. The bootstrap and the jackknife draw whole images; "
+                f"{model}: rows are copies of the same images. The bootstrap and the jackknife draw whole images; "
                 "p values and Fisher's intervals of single coefficients take the rows as independent, which they are not."
             )
-        if one.target.key == "frequency" and one.n >= 20 and (half := float((one.values < 0.5).mean())) > 0.5:
+        if target.key == "frequency" and agreement.n >= 20 and (half := float((values < 0.5).mean())) > 0.5:
             notes.append(
-                f"{one.model}: in {100 * half:.0f} % of samples most people chose another class than the given one. "
+                f"{model}: in {100 * half:.0f} % of samples most people chose another class than the given one. "
                 "Are rows, labels and classes in the same order on both sides?"
             )
-        share = np.unique(one.values, return_counts=True)[1].max() / one.n
-        if share > 0.25 and one.target.measure is not None:
-            notes.append(f"{100 * share:.0f} % of samples share one value of {one.target.words}; ties weaken rank correlations.")
+        share = np.unique(values, return_counts=True)[1].max() / agreement.n
+        if share > 0.25 and target.measure is not None:
+            notes.append(f"{100 * share:.0f} % of samples share one value of {target.words}; ties weaken rank correlations.")
     return list(dict.fromkeys(notes))
 
 
@@ -361,38 +312,3 @@ def _verdict(row: Row, holm_p: float) -> str:
     if not holm_p < 0.05:
         return "no difference shown"
     return f"{row['first'] if row['difference'] > 0 else row['second']} agrees more"
-
-
-def _schema(words: str, numbers: str, whole: str = "n") -> list[tuple[str, pa.DataType]]:
-    kinds = {**dict.fromkeys(words.split(), pa.string()), **dict.fromkeys(whole.split(), pa.int64())}
-    return [(name, kinds.get(name, pa.float64())) for name in numbers.split()]
-
-
-SINGLE = _schema(
-    "model target score hard kind bin reason",
-    "model target score hard kind bin n agreement raw low high bootstrap_low bootstrap_high fisher_z p share_of_ceiling reason",
-)
-PAIR = _schema(
-    "model target kind first second trusted verdict reason",
-    "model target kind first second n r_first r_second r_between z_first z_second difference "
-    "independent_z independent_p_greater independent_p williams_t williams_p_greater williams_p steiger_z steiger_p_greater "
-    "steiger_p meng_z meng_p_greater meng_p zou_low zou_high permutation_p trusted trusted_low trusted_high trusted_p_greater "
-    "trusted_p holm_p verdict reason",
-)
-HYPOTHESIS = _schema(
-    "model target hypothesis statement verdict note",
-    "model target hypothesis statement verdict effect low high p share_of_ceiling note",
-)
-SIDE = _schema(
-    "model target score reason",
-    "model target n accuracy score mean agreement bootstrap_low bootstrap_high share_of_ceiling reason",
-)
-OPEN_SET = _schema("model score", "model score auroc low high known unseen", "known unseen")
-GROUP = _schema("model group score reason", "model group score n mean agreement reason")
-EPOCH = _schema("model score reason", "model score n accuracy mean agreement low high p reason")
-CEILING = _schema("model target kind reason", "model target kind n split_half reliability ceiling splits reason", "n splits")
-
-
-def as_table(rows: Sequence[Row], columns: list[tuple[str, pa.DataType]]) -> pa.Table:
-    """Rows as Arrow, with all columns there even if no row is."""
-    return pa.table({name: pa.array([row.get(name) for row in rows], type=kind) for name, kind in columns})

@@ -11,8 +11,9 @@ import numpy as np
 from PIL import Image
 from scipy.stats import rankdata
 
-from hardsight.agreement.comparing import Agreement, Row, turned
-from hardsight.agreement.models import Model
+from hardsight.agreement.comparing import Agreement
+from hardsight.agreement.models import ScoredModel
+from hardsight.agreement.tables import Row
 from hardsight.data import open_data
 from hardsight.errors import HardsightError, InputError
 
@@ -24,23 +25,29 @@ MODEL_HARD, PEOPLE_HARD = "easy for people, hard for the model", "hard for peopl
 class Disagreement:
     """How many samples each quadrant has, and the clearest cases of the two in which people and the model disagree."""
 
+    model: str
     score: str
     counts: dict[str, int]
     model_hard: list[Row]
     people_hard: list[Row]
 
+    @property
+    def cases(self) -> dict[str, list[Row]]:
+        """The clearest cases, by the words of their quadrant."""
+        return {MODEL_HARD: self.model_hard, PEOPLE_HARD: self.people_hard}
 
-def disagreement(one: Agreement, model: Model, score: str = "avh", top: int = 12) -> Disagreement:
+
+def disagreement(agreement: Agreement, model: ScoredModel, score: str = "avh", top: int = 12) -> Disagreement:
     """Quadrants by rank: the easier half and the harder half, for people and for the score; ties stay together.
 
     The clearest cases have the largest distance between the two ranks.
     """
-    if score not in one.scores:
-        raise InputError(f"{one.model} has no score {score!r} to disagree by; it has {', '.join(one.scores)}.")
-    n = one.n
-    given, seen = (_names(model, name) for name in ("label", "predicted"))
-    people = (rankdata(turned(one.values, one.target.hard)) - 0.5) / n  # (n,) in (0, 1): 1 is easy
-    by_score = (rankdata(one.easy(score)) - 0.5) / n
+    if score not in agreement.scores:
+        raise InputError(f"{agreement.model} has no score {score!r} to disagree by; it has {', '.join(agreement.scores)}.")
+    n = agreement.n
+    label, predicted = (_names(model, column) for column in ("label", "predicted"))
+    people = (rankdata(agreement.easy_target) - 0.5) / n  # (n,) in (0, 1): 1 is easy
+    by_score = (rankdata(agreement.easy(score)) - 0.5) / n
     easy_people, easy_model = people >= 0.5, by_score >= 0.5
     counts = {
         BOTH_EASY: int((easy_people & easy_model).sum()),
@@ -50,25 +57,27 @@ def disagreement(one: Agreement, model: Model, score: str = "avh", top: int = 12
     }
     apart = people - by_score
 
-    def rows(order: np.ndarray) -> list[Row]:
-        return [
-            {"id": one.ids[at].item() if hasattr(one.ids[at], "item") else one.ids[at], "row": int(one.rows[at])}
-            | {"label": given[one.rows[at]], "predicted": seen[one.rows[at]]}
-            | {one.target.key: float(one.values[at]), score: float(one.scores[score][at]), "apart": float(apart[at])}
-            for at in order[:top].tolist()
-        ]
+    def cases(order: np.ndarray) -> list[Row]:
+        rows = []
+        for at in order[:top].tolist():
+            row, name = int(agreement.rows[at]), agreement.ids[at]
+            seen = {"id": name.item() if isinstance(name, np.generic) else name, "row": row}
+            seen |= {"label": label[row], "predicted": predicted[row], agreement.target.key: float(agreement.values[at])}
+            rows.append(seen | {score: float(agreement.scores[score][at]), "apart": float(apart[at])})
+        return rows
 
     hardest_for_model = np.argsort(-apart, kind="stable")
     hardest_for_people = np.argsort(apart, kind="stable")
     return Disagreement(
+        agreement.model,
         score,
         counts,
-        rows(hardest_for_model[easy_people[hardest_for_model] & ~easy_model[hardest_for_model]]),
-        rows(hardest_for_people[~easy_people[hardest_for_people] & easy_model[hardest_for_people]]),
+        cases(hardest_for_model[easy_people[hardest_for_model] & ~easy_model[hardest_for_model]]),
+        cases(hardest_for_people[~easy_people[hardest_for_people] & easy_model[hardest_for_people]]),
     )
 
 
-def _names(model: Model, column: str) -> list[Any]:
+def _names(model: ScoredModel, column: str) -> list[Any]:
     """Class of each sample by name, or else by its number, as text."""
     if not model.has(column):
         return [None] * len(model.table)
@@ -76,25 +85,25 @@ def _names(model: Model, column: str) -> list[Any]:
     return [None if k is None else str(k) if names is None else names[k] for k in model.table.column(column).to_pylist()]
 
 
-def images_of(source: Any, model: Model) -> Callable[[Any], Any] | None:
-    """Thumbnails by id: from data as `hardsight extract` reads it, or from the images a run holds itself.
+def images_of(source: Any, model: ScoredModel) -> Callable[[Any], Any] | None:
+    """A function from id to thumbnail: of data as `hardsight extract` reads it, or of the images in the run itself.
 
-    The function gives None for an image that is not there or broken. Without any images there is no function.
+    The function gives None for an image that is missing or damaged. Without any images there is no function.
     """
     if source is None:
         return _images_of_run(model)
     data = open_data(source)
-    place = {one: row for row, one in enumerate(data.ids)}
+    row_of = {name: row for row, name in enumerate(data.ids)}
     base = {}
     if model.has("base_id"):
         base = dict(zip(model.ids.tolist(), model.table.column("base_id").to_pylist(), strict=True))
-    if not {str(base.get(one, one)) for one in model.ids.tolist()} & set(place):
+    if not {str(base.get(name, name)) for name in model.ids.tolist()} & set(row_of):
         raise InputError(
             f"{source}: no image has the id of a sample; its ids look like {data.ids[0]!r}, the samples' like {model.ids[0]!r}."
         )
 
-    def image(one: Any) -> Any:
-        row = place.get(str(base.get(one, one)))
+    def image(name: Any) -> Any:
+        row = row_of.get(str(base.get(name, name)))
         if row is None:
             return None
         try:
@@ -105,7 +114,7 @@ def images_of(source: Any, model: Model) -> Callable[[Any], Any] | None:
     return image
 
 
-def _images_of_run(model: Model) -> Callable[[Any], Any] | None:
+def _images_of_run(model: ScoredModel) -> Callable[[Any], Any] | None:
     loaded = model.snapshot.loaded_from if model.snapshot is not None else None
     if loaded is None or not model.has("path") or not isinstance(loaded["path"], Path):
         return None
@@ -114,8 +123,8 @@ def _images_of_run(model: Model) -> Callable[[Any], Any] | None:
     if not any((root / path).is_file() for path in list(path_of.values())[:1] if path):
         return None
 
-    def image(one: Any) -> Any:
-        path = (root / path_of[one]).resolve()
+    def image(name: Any) -> Any:
+        path = (root / path_of[name]).resolve()
         if not path.is_relative_to(root) or not path.is_file():
             return None
         try:

@@ -16,14 +16,20 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import softmax
 
-from hardsight.agreement.comparing import Agreement, Row
-from hardsight.agreement.models import Model
+from hardsight.agreement.comparing import Agreement, check_varied
+from hardsight.agreement.models import ScoredModel
+from hardsight.agreement.tables import Row
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.columns import read_columns
 from hardsight.files.human import People
 from hardsight.geometry import angles
+from hardsight.scores import SCORES
+from hardsight.scores.registry import probs_to_logits, values
+from hardsight.scores.sweep import Sweep, sweep_logits
 from hardsight.stats.coefficients import spearman
+
+COARSE_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm")
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class Superclasses:
 
     @property
     def sizes(self) -> np.ndarray:
+        """(s,) number of classes in each."""
         return np.bincount(self.of_class, minlength=len(self.names))
 
 
@@ -49,10 +56,10 @@ def read_superclasses(source: Any, class_names: Sequence[str] | None, num_classe
         pairs = list(zip(columns["class"], columns["superclass"], strict=True))
     else:
         pairs = list(dict(source).items())
-    place = {one: k for k, one in enumerate(class_names or [])}
-    found: dict[int, str] = {}
-    for key, above in pairs:
-        k = place.get(key, None) if isinstance(key, str) else None
+    index_of = {class_name: k for k, class_name in enumerate(class_names or [])}
+    superclass_of: dict[int, str] = {}
+    for key, superclass in pairs:
+        k = index_of.get(key, None) if isinstance(key, str) else None
         if k is None:
             try:
                 k = int(key)
@@ -60,13 +67,13 @@ def read_superclasses(source: Any, class_names: Sequence[str] | None, num_classe
                 raise InputError(f"{name}: {key!r} is no class: give an index or a name of the model's.") from error
         if not 0 <= k < num_classes:
             raise InputError(f"{name}: class {k} is not among 0 to {num_classes - 1}.")
-        if found.setdefault(k, str(above)) != str(above):
-            raise InputError(f"{name}: class {k} has two superclasses, {found[k]!r} and {above!r}.")
-    missing = [k for k in range(num_classes) if k not in found]
+        if superclass_of.setdefault(k, str(superclass)) != str(superclass):
+            raise InputError(f"{name}: class {k} has two superclasses, {superclass_of[k]!r} and {superclass!r}.")
+    missing = [k for k in range(num_classes) if k not in superclass_of]
     if missing:
         raise InputError(f"{name}: every class needs a superclass; {len(missing)} have none, the first is class {missing[0]}.")
-    names = list(dict.fromkeys(found[k] for k in range(num_classes)))
-    return Superclasses(np.array([names.index(found[k]) for k in range(num_classes)]), names)
+    names = list(dict.fromkeys(superclass_of[k] for k in range(num_classes)))
+    return Superclasses(np.array([names.index(superclass_of[k]) for k in range(num_classes)]), names)
 
 
 def coarse_people(people: People, superclasses: Superclasses) -> People:
@@ -74,7 +81,7 @@ def coarse_people(people: People, superclasses: Superclasses) -> People:
     if people.counts is None:
         raise InputError(
             f"{people.name}: superclasses need counts per class. "
-            "A frequency b/m does not tell how many chose another class of the same superclass."
+            "A frequency b/m does not say how many people chose another class of the same superclass."
         )
     counts = people.counts
     if counts.shape[1] > len(superclasses.of_class):
@@ -85,74 +92,59 @@ def coarse_people(people: People, superclasses: Superclasses) -> People:
     return replace(people, counts=together)
 
 
-def coarse_model(model: Model, superclasses: Superclasses) -> Model:
-    """Scores of the superclass of each label."""
+def coarse_model(model: ScoredModel, superclasses: Superclasses) -> ScoredModel:
+    """Scores of the superclass of each label, by the formulas of `SCORES`."""
     snapshot = model.snapshot
     if snapshot is None or snapshot.source.evidence != "features" or snapshot.head is None:
         raise InputError(
             f"{model.name}: superclasses need angles to every class: give a run or a snapshot with features and a head."
         )
-    s = len(superclasses.names)
-    members = [np.flatnonzero(superclasses.of_class == k) for k in range(s)]
-    columns: dict[str, list[np.ndarray]] = {}
+    members = [np.flatnonzero(superclasses.of_class == k) for k in range(len(superclasses.names))]
+    batches = []
     for batch in snapshot.batches():
-        theta = angles(to_numpy(batch.values), to_numpy(snapshot.head.weight))  # (b, c)
-        probs = softmax(to_numpy(snapshot.head.logits(batch.values)).astype(np.float64), axis=1)
-        coarse_theta = np.stack([theta[:, which].min(1) for which in members], axis=1)  # (b, s)
-        coarse_probs = np.stack([probs[:, which].sum(1) for which in members], axis=1)
-        labels = np.where(batch.labels >= 0, superclasses.of_class[np.maximum(batch.labels, 0)], -1)
-        for name, values in _scores(coarse_theta, coarse_probs, labels).items():
-            columns.setdefault(name, []).append(values)
-        columns.setdefault("norm", []).append(np.linalg.norm(to_numpy(batch.values).astype(np.float64), axis=1))
-        columns.setdefault("label", []).append(labels)
-        columns.setdefault("predicted", []).append(coarse_probs.argmax(1))
-    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
-    kept = {"id": model.table.column("id")} | {k: model.table.column(k) for k in ("base_id",) if model.has(k)}
-    given = joined.pop("label")
-    label = pa.array(given, mask=given < 0)
-    table = pa.table({**kept, "label": label, **{k: pa.array(v) for k, v in joined.items()}})
-    return Model(model.name, table, None, superclasses.names)
+        features = to_numpy(batch.values)
+        theta = angles(features, to_numpy(snapshot.head.weight))  # (b, c)
+        probs = softmax(to_numpy(snapshot.head.logits(batch.values)).astype(np.float64), axis=1)  # (b, c)
+        rows = _swept(
+            np.stack([theta[:, which].min(1) for which in members], axis=1),  # (b, s)
+            np.stack([probs[:, which].sum(1) for which in members], axis=1),  # (b, s)
+            np.where(batch.labels >= 0, superclasses.of_class[np.maximum(batch.labels, 0)], -1),
+            np.linalg.norm(features.astype(np.float64), axis=1),
+        )
+        scores = {name: values(SCORES[name], rows) for name in COARSE_SCORES}
+        label = pa.array(rows.labels, mask=rows.labels < 0)
+        batches.append(pa.table({"label": label, "predicted": rows.predicted, **scores}))
+    table = pa.concat_tables(batches)
+    for name in ("base_id", "id"):
+        if model.has(name):
+            table = table.add_column(0, name, model.table.column(name))
+    return ScoredModel(model.name, table, None, superclasses.names)
 
 
-def _scores(theta: np.ndarray, probs: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
-    rows, own = np.arange(len(labels)), np.maximum(labels, 0)
+def _swept(theta: np.ndarray, probs: np.ndarray, labels: np.ndarray, norm: np.ndarray) -> Sweep:
+    """What scores are computed from, made of (n, s) angles and probabilities of superclasses."""
+    at, own = np.arange(len(labels)), np.maximum(labels, 0)
     others = theta.copy()
-    others[rows, own] = np.inf
-    nearest = others.min(1)
-    p = probs[rows, own]
-    logs = np.log(np.where(probs > 0, probs, 1.0))
-    found = {
-        "avh": theta[rows, own] / theta.sum(1),
-        "angular_gap": np.where(np.isfinite(nearest), theta[rows, own] - nearest, np.nan),
-        "confidence": p,
-        "loss": -np.log(np.maximum(p, np.finfo(np.float64).tiny)),
-    }
-    found = {name: np.where(labels >= 0, values, np.nan) for name, values in found.items()}
-    return {**found, "entropy": -(probs * logs).sum(1)}
+    others[at, own] = np.inf
+    rows = sweep_logits(probs_to_logits(probs), labels)
+    angular = {"own_angle": theta[at, own], "nearest_angle": others.min(1), "angle_sum": theta.sum(1)}
+    return replace(rows, norm=norm, **angular)
 
 
-def within_groups(one: Agreement, groups: np.ndarray, name: str) -> list[Row]:
+def within_groups(agreement: Agreement, groups: np.ndarray) -> list[Row]:
     """Spearman of each score inside each group of (n,) samples; null, with the reason, where it does not exist."""
     rows: list[Row] = []
     for group in dict.fromkeys(groups.tolist()):
         inside = groups == group
-        for score in one.scores:
-            x, y = one.easy(score)[inside], one.values[inside] * (1 if one.target.hard == "low" else -1)
-            row: Row = {
-                "model": one.model,
-                name: group,
-                "score": score,
-                "n": int(inside.sum()),
-                "agreement": None,
-                "reason": None,
-            }
-            row["mean"] = float(one.scores[score][inside].mean())
+        target = agreement.easy_target[inside]
+        for name, column in agreement.scores.items():
+            row: Row = {"model": agreement.model, "group": group, "score": name, "n": len(target), "agreement": None}
+            row |= {"mean": float(column[inside].mean()), "reason": None}
             try:
-                if inside.sum() < 4:
-                    raise InputError(f"{inside.sum()} samples; at least 4 are needed")
-                row["agreement"] = spearman(x, y)
+                check_varied(name, column[inside])
+                check_varied(agreement.target.words, target)
+                row["agreement"] = spearman(agreement.easy(name)[inside], target)
             except InputError as error:
-                said = str(error).replace("x is constant", f"{score} is constant")
-                row["reason"] = said.replace("y is constant", f"{one.target.words} is constant")
+                row["reason"] = str(error)
             rows.append(row)
     return rows

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from hardsight.agreement.comparing import Agreement, Row
+from hardsight.agreement.comparing import Agreement
+from hardsight.agreement.tables import Row
 
 STATEMENTS = {
     "H1": ("avh", "AVH correlates"),
@@ -18,36 +18,27 @@ STATEMENTS = {
 
 def hypotheses(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> list[Row]:
     """One row per model and hypothesis, then Discovery 5 over all models and epochs."""
-    found = []
-    tested = [one for one in agreements if "avh" in one.scores] or list(agreements)  # an ensemble has no angles
-    for one in tested:
-        for key in ("H1", "H2", "H4"):
-            found.append(_correlated(key, one))
-        found.append(_stronger(one))
-    found.sort(key=lambda row: (row["model"], row["target"], row["hypothesis"]))
-    targets = dict.fromkeys(one.target.key for one in tested)
-    return found + [_consistent([one for one in tested if one.target.key == key], epochs) for key in targets]
+    tested = [agreement for agreement in agreements if "avh" in agreement.scores] or list(agreements)  # an ensemble has no angles
+    rows = [_correlated(key, agreement) for agreement in tested for key in ("H1", "H2", "H4")]
+    rows += [_stronger(agreement) for agreement in tested]
+    rows.sort(key=lambda row: (row["model"], row["target"], row["hypothesis"]))
+    by_target: dict[str, list[Agreement]] = {}
+    for agreement in tested:
+        by_target.setdefault(agreement.target.key, []).append(agreement)
+    return rows + [_consistent(same_target, epochs) for same_target in by_target.values()]
 
 
-def _start(key: str, one: Agreement) -> Row:
-    empty: dict[str, Any] = dict.fromkeys(("effect", "low", "high", "p", "share_of_ceiling"))
-    return {
-        "model": one.model,
-        "target": one.target.key,
-        "hypothesis": key,
-        "statement": STATEMENTS[key][1],
-        **empty,
-        "verdict": "",
-        "note": None,
-    }
+def _start(key: str, agreement: Agreement) -> Row:
+    known = {"model": agreement.model, "target": agreement.target.key, "hypothesis": key, "statement": STATEMENTS[key][1]}
+    return {**known, **dict.fromkeys(("effect", "low", "high", "p", "share_of_ceiling")), "verdict": "", "note": None}
 
 
-def _correlated(key: str, one: Agreement) -> Row:
+def _correlated(key: str, agreement: Agreement) -> Row:
     """Null: no correlation. The effect is Spearman's, turned so that above 0 means hard for people is hard for the score."""
-    row, name = _start(key, one), STATEMENTS[key][0]
-    if name not in one.scores:
+    row, name = _start(key, agreement), STATEMENTS[key][0]
+    if name not in agreement.scores:
         return row | {"verdict": "not tested", "note": f"there is no {name}"}
-    single = one.single(name)
+    single = agreement.single(name)
     if single["agreement"] is None:
         return row | {"verdict": "not tested", "note": single["reason"]}
     low, high = _ends(single)
@@ -60,16 +51,16 @@ def _correlated(key: str, one: Agreement) -> Row:
     return row | {"verdict": "null rejected", "note": None if abs(row["effect"]) >= 0.1 else "but the effect is small"}
 
 
-def _stronger(one: Agreement) -> Row:
+def _stronger(agreement: Agreement) -> Row:
     """Null: the two correlate alike. The effect is the difference of Spearman's coefficients, AVH minus confidence."""
-    row = _start("H3", one)
-    pair = next((p for p in one.pairs if p["kind"] == "spearman" and {p["first"], p["second"]} == {"avh", "confidence"}), None)
-    if pair is None:
+    row = _start("H3", agreement)
+    pairs = {pair["kind"]: pair for pair in agreement.pairs if {pair["first"], pair["second"]} == {"avh", "confidence"}}
+    if not pairs:
         return row | {"verdict": "not tested", "note": "it needs both avh and confidence, with more than one value"}
+    pair, pearson = pairs["spearman"], pairs["pearson"]
     sign = 1 if pair["first"] == "avh" else -1
     ends = sorted((sign * pair["trusted_low"], sign * pair["trusted_high"]))
     row |= {"effect": sign * pair["difference"], "low": ends[0], "high": ends[1], "p": pair["trusted_p"]}
-    pearson = next(p for p in one.pairs if p["kind"] == "pearson" and {p["first"], p["second"]} == {"avh", "confidence"})
     difference = sign * pearson["difference"]
     beyond = pearson["trusted_low"] > 0 or pearson["trusted_high"] < 0
     note = f"by Pearson the difference is {difference:+.3f}{'' if beyond else ', which may be chance'}"
@@ -82,11 +73,9 @@ def _consistent(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> Row:
     """Whether the norm correlates alike everywhere: over all models, and all epochs where they were given."""
     name = STATEMENTS["D5"][0]
     row = _start("D5", agreements[0]) | {"model": "all"}
-    singles = [one.single(name) for one in agreements if name in one.scores]
-    known = [(one["agreement"], *_ends(one)) for one in singles if one["agreement"] is not None]
-    known += [
-        (one["agreement"], one["low"], one["high"]) for one in epochs if one["score"] == name and one["agreement"] is not None
-    ]
+    singles = [agreement.single(name) for agreement in agreements if name in agreement.scores]
+    known = [(single["agreement"], *_ends(single)) for single in singles if single["agreement"] is not None]
+    known += [(at["agreement"], at["low"], at["high"]) for at in epochs if at["score"] == name and at["agreement"] is not None]
     if len(known) < 2:
         return row | {"verdict": "not tested", "note": "it needs several models, or epochs of one"}
     values = [value for value, _, _ in known]

@@ -19,7 +19,7 @@ def escaped(text: str) -> str:
         >>> escaped("norm_in_class, 95 %")
         'norm\\_in\\_class, 95 \\%'
     """
-    return re.sub(r"[&%$#_{}~^\\]", lambda found: ESCAPES[found[0]], "".join(c for c in text if c.isprintable()))
+    return re.sub(r"[&%$#_{}~^\\]", lambda match: ESCAPES[match[0]], "".join(c for c in text if c.isprintable()))
 
 
 def tabular(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
@@ -36,21 +36,21 @@ def tabular(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) 
     return "\n".join([*lines, r"\hline", r"\end{tabular}", r"\end{table}", ""])
 
 
-def table1(found: Correlations) -> str:
-    """Table 1 of every model and target: Spearman's coefficient over all samples and in bins, as absolute values."""
+def table1(correlations: Correlations) -> str:
+    """Table 1 of every model and target: Spearman's coefficient over all samples and in bins."""
     parts = []
-    for one in found.agreements:
-        rows = [row for row in one.singles if row["kind"] == "spearman"]
+    for agreement in correlations.agreements:
+        rows = [row for row in agreement.singles if row["kind"] == "spearman"]
         bins = list(dict.fromkeys(row["bin"] for row in rows))
         of = {(row["score"], row["bin"]): row for row in rows}
-        first = next(iter(one.scores))
+        first = next(iter(agreement.scores))
         body = [["samples", "", *(str(of[first, part]["n"]) for part in bins)]]
-        for name in one.scores:
+        for name in agreement.scores:
             z = of[name, "all"]["fisher_z"]
             body.append([escaped(name), _number(z), *(_number(of[name, part]["agreement"]) for part in bins)])
         header = ["score", "$z$", *("total" if part == "all" else f"${part}$" for part in bins)]
         caption = (
-            f"Spearman's rank correlation with {escaped(one.target.words)}, {escaped(one.model)}. "
+            f"Spearman's rank correlation with {escaped(agreement.target.words)}, {escaped(agreement.model)}. "
             "Positive: what is hard for people is hard by the score. "
             "Bins are closed below and open above; the last one is closed. -- : no coefficient."
         )
@@ -58,11 +58,11 @@ def table1(found: Correlations) -> str:
     return "\n".join(parts)
 
 
-def pairs(found: Correlations) -> str:
+def pairs(correlations: Correlations) -> str:
     """Tables 2 and 6 to 9: every two scores of every model."""
     parts = []
-    rows = found.pairs().to_pylist()
-    percent = f"{100 * found.options.level:g}"
+    rows = correlations.pairs().to_pylist()
+    percent = f"{100 * correlations.settings.level:g}"
     for model in dict.fromkeys(row["model"] for row in rows):
         body = []
         for row in (row for row in rows if row["model"] == model):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_ids, to_numpy
+from hardsight.checks import check_ids
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.columns import read_columns
 from hardsight.files.dynamics import moments, read_moment, rows_named
@@ -25,12 +25,11 @@ from hardsight.snapshot import Snapshot
 from hardsight.table import read_scores
 
 DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")
-FIXED = ("id", "label", "predicted", "status")
 EXTRA_HARD = {"passes_entropy": "high", "passes_information": "high", "passes_variance": "high"}
 
 
 @dataclass(frozen=True)
-class Model:
+class ScoredModel:
     """A name and a scores table with further columns; the snapshot behind it and its run, where there are such."""
 
     name: str
@@ -42,24 +41,27 @@ class Model:
 
     @property
     def splits(self) -> list[str]:
-        held = self.table.column("split").to_pylist() if self.has("split") else []
-        return list(dict.fromkeys(str(one) for one in held if one is not None))
+        """Names of the splits there are."""
+        splits = self.table.column("split").to_pylist() if self.has("split") else []
+        return list(dict.fromkeys(str(split) for split in splits if split is not None))
 
     @property
     def ids(self) -> np.ndarray:
+        """(n,) strings or integers."""
         return check_ids(self.table.column("id").to_pylist(), len(self.table))
 
     @property
     def labels(self) -> np.ndarray:
+        """(n,) class of each sample, -1 where it has none."""
         return np.array([-1 if label is None else label for label in self.table.column("label").to_pylist()], dtype=np.int64)
 
-    @property
-    def accuracy(self) -> float | None:
-        if not {"label", "predicted"} <= set(self.table.column_names):
+    def accuracy(self, rows: np.ndarray) -> float | None:
+        """Share of the labeled samples among some rows that are predicted right."""
+        if not (self.has("label") and self.has("predicted")):
             return None
-        pairs = zip(self.table.column("label").to_pylist(), self.table.column("predicted").to_pylist(), strict=True)
-        judged = [label == predicted for label, predicted in pairs if label is not None and predicted is not None]
-        return float(np.mean(judged)) if judged else None
+        labels, predicted = (self.table.column(name).take(rows).to_pylist() for name in ("label", "predicted"))
+        right = [y == k for y, k in zip(labels, predicted, strict=True) if y is not None and k is not None]
+        return float(np.mean(right)) if right else None
 
     def column(self, name: str) -> np.ndarray:
         """(n,) numbers of a column; null is NaN."""
@@ -71,7 +73,28 @@ class Model:
             raise InputError(f"{self.name}: the column {name!r} must hold numbers: {first_line(error)}") from error
 
     def has(self, name: str) -> bool:
+        """Whether its table has a column."""
         return name in self.table.column_names
+
+    @property
+    def has_logits(self) -> bool:
+        """Whether logits are known or can be computed."""
+        return self.snapshot is not None and (self.snapshot.source.evidence != "features" or self.snapshot.head is not None)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes: the snapshot's, or else by the labels."""
+        known = None if self.snapshot is None else self.snapshot.num_classes
+        return known if known is not None else int(self.labels.max(initial=-1)) + 1
+
+    def groups(self, column: str, rows: np.ndarray) -> np.ndarray:
+        """(n,) value of a column as text, for some rows; a label by its class name."""
+        if not self.has(column):
+            raise InputError(f"{self.name} has no column {column!r}; it has {', '.join(self.table.column_names)}.")
+        values = self.table.column(column).take(rows).to_pylist()
+        if self.class_names is not None and column == "label":
+            values = [None if label is None else self.class_names[label] for label in values]
+        return np.array([str(value) for value in values], dtype=object)
 
 
 def hard_end(name: str) -> str:
@@ -79,7 +102,7 @@ def hard_end(name: str) -> str:
     return SCORES[name].hard if name in SCORES else EXTRA_HARD.get(name, "high")
 
 
-def open_models(source: Any, scores: Sequence[str] | None = None, split: str | None = None) -> list[Model]:
+def open_models(source: Any, scores: Sequence[str] | None = None, split: str | None = None) -> list[ScoredModel]:
     """Models from tables, snapshots, paths, a list of those, or a dict of them by name; of all samples, or of one split."""
     if isinstance(source, Mapping):
         models = [_open(one, scores, str(name)) for name, one in source.items()]
@@ -97,7 +120,7 @@ def open_models(source: Any, scores: Sequence[str] | None = None, split: str | N
     return [checked(_of_split(model, split), scores) for model in models]
 
 
-def _of_split(model: Model, split: str | None) -> Model:
+def _of_split(model: ScoredModel, split: str | None) -> ScoredModel:
     """The model of one split's samples, its snapshot in memory."""
     if split is None:
         return model
@@ -113,7 +136,7 @@ def _of_split(model: Model, split: str | None) -> Model:
         raise InputError(
             f"{model.name} has no sample of the split {split!r}; its splits are {', '.join(model.splits) or 'none'}."
         )
-    snapshot = None if model.snapshot is None else _taken(model.snapshot, rows)
+    snapshot = None if model.snapshot is None else model.snapshot.take(rows)
     return replace(model, table=model.table.take(rows), snapshot=snapshot)
 
 
@@ -124,27 +147,16 @@ def _last_epoch(run: Path, split: str) -> pa.Table | None:
     return table if table is not None and len(table) else None
 
 
-def _in_order(name: str, table: pa.Table) -> Model:
+def _in_order(name: str, table: pa.Table) -> ScoredModel:
     """Dynamics are sorted by the text of their ids: in the order of the data again, where ids are numbers from 0 on."""
     rows = rows_named(table.column("id").combine_chunks())
     if rows is None or not np.array_equal(np.sort(rows), np.arange(len(rows))):
-        return Model(name, table, ordered=False)
-    return Model(name, table.take(np.argsort(rows)))
+        return ScoredModel(name, table, ordered=False)
+    return ScoredModel(name, table.take(np.argsort(rows)))
 
 
-def _taken(snapshot: Snapshot, rows: np.ndarray) -> Snapshot:
-    whole = snapshot.in_memory()
-    values = to_numpy(whole.values)[rows]
-    if whole.missing is not None and whole.missing[rows].any():
-        values = np.where(whole.missing[rows, None], np.nan, values)
-    held = {snapshot.source.evidence: values, "labels": whole.labels[rows], "ids": np.asarray(whole.ids)[rows]}
-    taken = Snapshot(**held, head=snapshot.head, class_names=snapshot.class_names)
-    taken.name = snapshot.name
-    return taken
-
-
-def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Model:
-    if isinstance(source, Model):
+def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> ScoredModel:
+    if isinstance(source, ScoredModel):
         return source
     if isinstance(source, (str, os.PathLike)):
         opened = _open_path(Path(source), scores)
@@ -153,13 +165,13 @@ def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Model:
     if isinstance(source, Snapshot):
         return _scored(source, scores, name or source.name or "model")
     if isinstance(source, pa.Table):
-        return Model(name or "model", source)
+        return ScoredModel(name or "model", source)
     if hasattr(source, "columns") and hasattr(source, "to_dict"):  # a pandas frame
-        return Model(name or "model", pa.Table.from_pandas(source, preserve_index=False))
+        return ScoredModel(name or "model", pa.Table.from_pandas(source, preserve_index=False))
     raise InputError(f"a model is a scores table, a Snapshot or the path of one, got {type(source).__name__}.")
 
 
-def _open_path(path: Path, scores: Sequence[str] | None) -> Model:
+def _open_path(path: Path, scores: Sequence[str] | None) -> ScoredModel:
     name = Path(os.path.abspath(path)).name if path.is_dir() else path.stem  # as the user calls it, also of a link
     if path.is_dir():
         if (path / "samples").is_dir():
@@ -167,9 +179,9 @@ def _open_path(path: Path, scores: Sequence[str] | None) -> Model:
             known = read_scores(path) if (path / "scores.parquet").is_file() else None
             wanted = [one for one in scores or DEFAULT_SCORES if one != "norm_in_class"]
             if known is not None and set(wanted) <= set(known.column_names) and len(known) == len(snapshot):
-                return Model(name, _with_sample_columns(known, snapshot), snapshot, snapshot.class_names)
+                return ScoredModel(name, _with_sample_columns(known, snapshot), snapshot, snapshot.class_names)
             return _scored(snapshot, scores, name)
-        return Model(name, read_scores(path))
+        return ScoredModel(name, read_scores(path))
     ending = path.suffix.lower()
     if not path.exists():
         raise FileError(f"{path} does not exist.")
@@ -178,12 +190,14 @@ def _open_path(path: Path, scores: Sequence[str] | None) -> Model:
             held = pq.read_schema(path).names
         except (pa.ArrowException, OSError) as error:
             raise FileError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
-        return _scored(Snapshot.load(path), scores, name) if set(held) & set(LIST_COLUMNS) else Model(name, read_scores(path))
+        return (
+            _scored(Snapshot.load(path), scores, name) if set(held) & set(LIST_COLUMNS) else ScoredModel(name, read_scores(path))
+        )
     if ending in (".csv", ".tsv"):
-        return Model(name, _from_csv(path))
+        return ScoredModel(name, _from_csv(path))
     if ending == ".json":
         try:
-            return Model(name, pa.Table.from_pylist(json.loads(path.read_text(encoding="utf-8"))))
+            return ScoredModel(name, pa.Table.from_pylist(json.loads(path.read_text(encoding="utf-8"))))
         except (OSError, ValueError, AttributeError, pa.ArrowException) as error:
             raise FileError(f"{path}: not a scores table in JSON: {first_line(error)}") from error
     return _scored(Snapshot.load(path), scores, name)
@@ -199,35 +213,25 @@ def _from_csv(path: Path) -> pa.Table:
     return pa.table(columns)
 
 
-def _scored(snapshot: Snapshot, scores: Sequence[str] | None, name: str) -> Model:
+def _scored(snapshot: Snapshot, scores: Sequence[str] | None, name: str) -> ScoredModel:
     """A snapshot, scored: the asked names, or every row score."""
     known = None if scores is None else [one for one in scores if one in SCORES]
     table = score(snapshot, scores=known) if known is None or known else score(snapshot, scores=None)
-    return Model(name, _with_sample_columns(table, snapshot), snapshot, snapshot.class_names)
+    return ScoredModel(name, _with_sample_columns(table, snapshot), snapshot, snapshot.class_names)
 
 
 def _with_sample_columns(table: pa.Table, snapshot: Snapshot) -> pa.Table:
     """The table with what else is known of each sample: path, split, level, ... in the same order."""
-    files = getattr(snapshot.source, "files", None)
-    if files is None:
-        held = getattr(snapshot.source, "columns", {})
-        extra = {key: pa.array(np.asarray(column)) for key, column in held.items()}
-    else:
-        parts = [
-            part.read(columns=[key for key in part.schema_arrow.names if key not in LIST_COLUMNS])
-            for part in map(snapshot.source._open, files)  # type: ignore[attr-defined]
-        ]
-        samples = pa.concat_tables(parts)
-        extra = {key: samples.column(key) for key in samples.column_names}
-        if "id" in extra and not extra["id"].equals(table.column("id")):
-            raise InputError(f"{snapshot.name}: its scores.parquet is of other samples; score it again.")
-    for key, column in extra.items():
-        if key not in table.column_names and len(column) == len(table):
-            table = table.append_column(key, column)
+    samples = snapshot.columns()
+    if not samples.column("id").equals(table.column("id")):
+        raise InputError(f"{snapshot.name}: its scores.parquet is of other samples; score it again.")
+    for name in samples.column_names:
+        if name not in table.column_names:
+            table = table.append_column(name, samples.column(name))
     return table
 
 
-def checked(model: Model, scores: Sequence[str] | None) -> Model:
+def checked(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
     """The model with ids that are unique and with the norm within its class, where that can be had."""
     table = model.table
     if "id" not in table.column_names:
@@ -260,6 +264,6 @@ def _with_base_ids(table: pa.Table) -> pa.Table:
     return table.set_column(place, "base_id", pc.coalesce(base.cast(pa.string()), table.column("id").cast(pa.string())))
 
 
-def score_names(model: Model) -> list[str]:
+def score_names(model: ScoredModel) -> list[str]:
     """Columns that are scores."""
     return [name for name in model.table.column_names if name in SCORES or name in EXTRA_HARD]

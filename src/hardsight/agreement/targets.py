@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hardsight.agreement.models import Model
+from hardsight.agreement.models import ScoredModel
 from hardsight.errors import InputError
 from hardsight.files.human import People, match, match_bases
 from hardsight.stats.answers import Measure, answer_entropy, selection_frequency
@@ -38,7 +38,7 @@ class Target:
         return replace(self, rows=self.rows[kept], values=self.values[kept], counts=counts, labels=labels)
 
 
-def human_targets(model: Model, people: People, allow_missing: bool) -> list[Target]:
+def human_targets(model: ScoredModel, people: People, allow_missing: bool) -> list[Target]:
     """Selection frequency, and the entropy of the answers where counts are known."""
     rows, of_people = _match(model, people, allow_missing)
     people = people.take(of_people)
@@ -70,7 +70,7 @@ def human_targets(model: Model, people: People, allow_missing: bool) -> list[Tar
     ]
 
 
-def _match(model: Model, people: People, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
+def _match(model: ScoredModel, people: People, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the model and of the people; degraded copies belong to the image they were made of."""
     if people.ids is None and not model.ordered:
         raise InputError(f"{people.name}: the samples of {model.name} have no order to go by; give human data with ids.")
@@ -107,7 +107,7 @@ def _counts_from_frequency(people: People) -> tuple[np.ndarray | None, str]:
     return np.stack([own, answers.astype(np.int64) - own], axis=1), ""
 
 
-def column_targets(model: Model, name: str, hard: str | None) -> Iterator[Target]:
+def column_targets(model: ScoredModel, name: str, hard: str | None) -> Iterator[Target]:
     """A numeric column as the target; of a level of degradation, one target for each kind."""
     values = model.column(name)
     if name == "level" and model.has("degradation"):

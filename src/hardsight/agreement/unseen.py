@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.agreement.comparing import Row, turned
-from hardsight.agreement.models import Model
+from hardsight.agreement.comparing import turned
+from hardsight.agreement.models import ScoredModel
+from hardsight.agreement.tables import Row
 from hardsight.errors import InputError
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
@@ -17,7 +18,7 @@ from hardsight.stats.open_set import auroc
 NAMES = ("avc_predicted", "predicted_confidence", "entropy", "max_logit", "norm")
 
 
-def open_set(model: Model, unseen: Any, level: float = 0.95) -> list[Row]:
+def open_set(model: ScoredModel, unseen: Any, level: float = 0.95) -> list[Row]:
     """AUROC of each score that needs no label: the chance that an unseen input looks harder than a known one."""
     if model.snapshot is None:
         raise InputError(f"{model.name}: the open set needs its head: give a run or a snapshot, not a table of scores.")
@@ -33,9 +34,9 @@ def open_set(model: Model, unseen: Any, level: float = 0.95) -> list[Row]:
     rows = []
     for name in names:
         known, new = (turned(x[np.isfinite(x)], SCORES[name].hard) for x in (model.column(name), table.column(name).to_numpy()))
-        found = auroc(-known, -new, level)
+        area = auroc(-known, -new, level)
         rows.append(
-            {"model": model.name, "score": name, "auroc": found.value, "low": found.low, "high": found.high}
-            | {"known": found.known, "unseen": found.unseen}
+            {"model": model.name, "score": name, "auroc": area.value, "low": area.low, "high": area.high}
+            | {"known": area.known, "unseen": area.unseen}
         )
     return rows

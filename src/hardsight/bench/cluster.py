@@ -22,10 +22,11 @@ from hardsight.bench.timing import Measurement, compared
 from hardsight.errors import require
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
+from hardsight.files.samples import write_samples
 from hardsight.head import Head
 from hardsight.scoring.cluster import score_on_cluster
 from hardsight.scoring.job import Job
-from hardsight.snapshot import Snapshot, write_samples
+from hardsight.snapshot import Snapshot
 from hardsight.table import TableWriter
 
 N, D, C = 1_000_000, 256, 1000

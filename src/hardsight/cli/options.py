@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
 
 from hardsight.options import OptionField, Options
 
-PLAIN = (bool, int, float, str)
+PLAIN = (bool, int, float, str, Path)
 
 
 def options_of(settings_class: type[Options]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -46,11 +47,12 @@ def _parameter(field: OptionField) -> inspect.Parameter:
     if about.repeat:
         default = []
     elif kind is str and not isinstance(default, str):
-        default = str(default) if default else None
+        default = str(default) if default not in (None, (), {}) else None
     elif _turns_off(field):
         default = False
     bounds: dict[str, Any] = {"min": about.least, "max": about.most} if kind is int else {}
-    info = typer.Option(default, field.flag, help=about.help, metavar=about.metavar, **bounds)
+    metavar = about.metavar or (f"[{'|'.join(about.choices)}]" if about.choices else None)
+    info = typer.Option(default, *field.flags, help=about.help, metavar=metavar, **bounds)
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
 
 

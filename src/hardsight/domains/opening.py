@@ -23,8 +23,7 @@ from hardsight.data.dataset import num_classes as count_image_classes
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.npy import open_npz
 from hardsight.files.places import Place, place
-from hardsight.files.samples import SampleFiles
-from hardsight.snapshot import ArraySource, Snapshot
+from hardsight.snapshot import Snapshot
 
 COLUMNS = ("domain", "domains")
 
@@ -200,23 +199,17 @@ def _of_snapshot(snapshot: Snapshot, path: Place | None) -> Features:
 
 
 def _domains_of(snapshot: Snapshot, path: Place | None) -> np.ndarray | None:
-    source = snapshot.source
-    if isinstance(source, SampleFiles):
-        found = [name for name in COLUMNS if name in pq.read_schema(source.files[0]).names]
-        if not found:
-            return None
-        parts = [pq.read_table(file, columns=[found[0]]).column(0).to_pylist() for file in source.files]
-        return np.array([str(value) for part in parts for value in part], dtype=object)
-    assert isinstance(source, ArraySource)
-    column = next((np.asarray(source.columns[name]) for name in COLUMNS if name in source.columns), None)
-    if column is None:
+    name = next((name for name in COLUMNS if name in snapshot.column_names), None)
+    if name is None:
         return None
-    if column.dtype.kind in "iu" and path is not None and "domain_names" in (arrays := open_npz(path)):
-        names = np.asarray(arrays["domain_names"])
-        if column.max(initial=0) >= len(names):
-            raise InputError(f"{path}: domains go up to {column.max()}, but there are {len(names)} domain_names.")
-        column = names[column]
-    return np.array([str(value) for value in column], dtype=object)
+    column = snapshot.columns([name]).column(0)
+    arrays = open_npz(path) if path is not None and path.suffix.lower() == ".npz" and pa.types.is_integer(column.type) else {}
+    if "domain_names" in arrays:
+        names, numbers = np.asarray(arrays["domain_names"]), column.to_numpy()
+        if numbers.max(initial=0) >= len(names):
+            raise InputError(f"{path}: domains go up to {numbers.max()}, but there are {len(names)} domain_names.")
+        return np.array([str(value) for value in names[numbers]], dtype=object)
+    return np.array([str(value) for value in column.to_pylist()], dtype=object)
 
 
 def _limited(data: Data, limit: int | None) -> Data:

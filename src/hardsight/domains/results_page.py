@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hardsight.screen import interval
+
 Cell = str | tuple[str, str]  # text, or text and the name of its style: yes, no, quiet
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 STYLE = """
@@ -96,18 +98,12 @@ def words(value: Any) -> str:
     return "–" if value is None else ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
-def percent(mean: float | None, deviation: float | None = None) -> str:
-    """72.31 ± 0.28 of 0.7231 and 0.0028; a dash where it is not known."""
-    if mean is None:
-        return "–"
-    return f"{100 * mean:.2f}" if deviation is None else f"{100 * mean:.2f} ± {100 * deviation:.2f}"
-
-
 def points(row: Mapping[str, Any]) -> Cell:
     """+2.45 [+1.10, +3.80] of a difference with its interval, marked where that leaves 0 out."""
+    mean = f"{100 * row['difference']:+.2f}"
     if row["low"] is None:
-        return f"{100 * row['difference']:+.2f}"
-    text = f"{100 * row['difference']:+.2f} [{100 * row['low']:+.2f}, {100 * row['high']:+.2f}]"
+        return mean
+    text = f"{mean} {interval(row['low'], row['high'], 2, factor=100)}"
     return text, "yes" if row["low"] > 0 else "no" if row["high"] < 0 else ""
 
 

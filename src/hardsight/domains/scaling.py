@@ -7,11 +7,10 @@ and deviation, each domain looks like the other, and no label is needed for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-Standardize = Literal["domain", "source", "none"]
+from hardsight.domains.settings import Standardize
 
 
 @dataclass(frozen=True, eq=False)

@@ -148,7 +148,7 @@ def by_column(run: str | Path, column: str, split: str | None = None) -> Groups:
         return by_label(run)
     if column in ("degradation", "level"):
         return by_degradation(run)
-    if column in SCORES and SCORES[column].needs == "dynamics":
+    if column in SCORES and SCORES[column].scope == "dynamics":
         ids, _ = _last_seen(run, split)
         return by_values(column, ids, Stories(run, [SCORES[column]], split=split).of(SCORES[column], ids))
     for path in [Path(run) / "scores.parquet", *sorted((Path(run) / "samples").glob("*.parquet"))[:1]]:

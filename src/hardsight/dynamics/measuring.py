@@ -16,12 +16,12 @@ from hardsight.checks import as_matrix, check_labels, check_same_space, is_tenso
 from hardsight.errors import InputError
 from hardsight.geometry import cosines_to_angles, row_norms
 from hardsight.head import Head
-from hardsight.scores.needs import ANGLES, LOGITS, NEAREST, SOFTMAX, SQUARES
 from hardsight.scores.registry import norms_only
 from hardsight.scores.running import FLOOR
 from hardsight.scores.sweep import ORDINARY, Sweep, sweep, sweep_logits
+from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, SOFTMAX, SQUARES
 
-NEEDS = frozenset({ANGLES, NEAREST, LOGITS, SOFTMAX, SQUARES})
+TERMS = frozenset({ANGLES, NEAREST, LOGITS, SOFTMAX, SQUARES})
 ONE_TILE = 2**18  # entries of the (b, c) product up to which a batch is swept in one go
 
 
@@ -42,9 +42,9 @@ def sweep_batch(features: Any, head: Any, labels: Any) -> Sweep:
         if found is not None:
             return found
     if _all_have_direction(weight):
-        return sweep(features, whole or Head(kind, weight, bias), given, NEEDS)
+        return sweep(features, whole or Head(kind, weight, bias), given, TERMS)
     # A class vector at the origin, as in a head that starts from zeros: logits it has, angles it has not.
-    rows = sweep_logits(_logits(features, weight, bias, whole), given, NEEDS - {ANGLES, NEAREST})
+    rows = sweep_logits(_logits(features, weight, bias, whole), given, TERMS - {ANGLES, NEAREST})
     return replace(rows, norm=norms_only(features, None).norm)
 
 

@@ -25,11 +25,11 @@ from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.rounds import ABOUT, Rounds
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head
-from hardsight.files.samples import LIST_COLUMNS, SampleFiles
+from hardsight.files.samples import LIST_COLUMNS
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
-from hardsight.snapshot import ArraySource, Snapshot
-from hardsight.table import read_parquet, read_scores, write_table
+from hardsight.snapshot import Snapshot
+from hardsight.table import read_scores, write_table
 
 OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
 RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there sorts the samples
@@ -278,27 +278,15 @@ def _start(where: Path) -> dict[str, Any]:
 
 def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
     """The columns that lie beside the features: split, path, degradation, and those a user brought."""
-    source = snapshot.source
-    if not isinstance(source, SampleFiles):
-        for name, values in source.columns.items() if isinstance(source, ArraySource) else ():
-            column = from_arrow(name, pa.array(np.asarray(values)))
-            if column is not None and name not in sheet.columns:
-                sheet.add(column)
-        return
-    wanted = [name for name in pq.read_schema(source.files[0]).names if name not in (*LIST_COLUMNS, "label")]
-    try:
-        parts = [read_parquet(file, wanted) for file in source.files]
-        table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{sheet.place}: samples are damaged or not readable: {first_line(error)}") from error
-    ids = table.column("id").cast(pa.string()).combine_chunks() if "id" in wanted else None
-    if ids is not None and not ids.equals(sheet.ids):
+    table = snapshot.columns([name for name in snapshot.column_names if name != "label"]).combine_chunks()
+    ids = table.column("id").cast(pa.string()).combine_chunks()
+    if not ids.equals(sheet.ids):
         rows = pc.index_in(sheet.ids, value_set=ids)
         sheet.snapshot_rows = pc.fill_null(rows, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         if (sheet.snapshot_rows < 0).all():
             raise InputError(f"{sheet.place}: no id of scores.parquet is among its samples; score the run again.")
         table = table.take(rows)
-    for name in wanted:
+    for name in table.column_names:
         if name in OWN or name in sheet.columns:
             continue
         column = from_arrow(name, table.column(name))

@@ -62,9 +62,7 @@ def report(
         images, class_names, human, split: see `hardsight explore`.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
-    for file in (run, class_names, human):
-        if file is not None:
-            note_input(file)
+    note_input(run, class_names, human)
     if output is not None:
         check_output(Path(output), "html")
     sheet = open_sheet(run, class_names=class_names, human=human, split=split, progress=progress)

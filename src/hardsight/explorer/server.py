@@ -389,6 +389,11 @@ def _value(column: Column, row: int) -> Any:
 
 def serve(app: Guard, opened: socket.socket, ready: Callable[[], None] | None = None) -> None:
     """Answer until interrupted."""
+    make_server(app, ready).run(sockets=[opened])
+
+
+def make_server(app: Guard, ready: Callable[[], None] | None = None) -> Any:
+    """A uvicorn server that calls `ready` when the first request would be answered."""
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -426,4 +431,4 @@ def serve(app: Guard, opened: socket.socket, ready: Callable[[], None] | None = 
         timeout_graceful_shutdown=2,
         h11_max_incomplete_event_size=32 * 1024,
     )
-    Server(settings).run(sockets=[opened])
+    return Server(settings)

@@ -29,17 +29,17 @@ from hardsight.extraction.loader import extract_loader, stack
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run
+from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
-from hardsight.snapshot import Snapshot, write_samples
+from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 from hardsight.threads import num_threads
 
-PART_NUMBERS = 2**22  # features in one part: 16 MB
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # decoded while the model works: at most so many batches, and about so many bytes
 BROKEN = b"hardsight.errors"  # where a part keeps the list of its broken images
 ERRORS = pa.schema([("id", pa.string()), ("reason", pa.string()), ("message", pa.string())])
-OWN_COLUMNS = ("id", "label", "split", "path", "base_id", "degradation", "level", "features")
+TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # names that no column of the data can have
 LONG_RUN, LISTEN = 60.0, 5.0  # seconds: what is worth a forecast, and how long to watch before making it
 
 Progress = Callable[[int, int], None]
@@ -103,7 +103,7 @@ def extract(
     if not isinstance(data, (str, os.PathLike, ImageData)):
         refuse("a loader, whose images are ready for the model", labels_from=labels_from, degradations=degradations or None)
         size = 32 if batch_size == "auto" else int(batch_size)
-        return extract_loader(opened, data, output, limit=limit, split=split, batch_size=size, part_numbers=PART_NUMBERS)
+        return extract_loader(opened, data, output, limit=limit, split=split, batch_size=size)
     if output is None:
         raise InputError("extract needs an output directory for images on disk: output='run'.")
     if isinstance(data, ImageData):
@@ -147,7 +147,7 @@ class _Job:
             batch_size = _begun_with(output) or _fitting_batch_size(self.model, sample)
         self.batch_size = batch_size
         self.ahead = max(2 * self.workers, min(AHEAD_BATCHES * batch_size, AHEAD_BYTES // (self.copies * sample[0].nbytes)))
-        images_per_part = max(1, min(65536, PART_NUMBERS // self.model.head.num_features) // self.copies)
+        images_per_part = max(1, rows_per_part(self.model.head.num_features) // self.copies)
         inputs = {"model": self.model.fingerprint(), "data": self.data.fingerprint()}
         run = Run(output, "hardsight extract", self._arguments(images_per_part), inputs, self.sources)
         if run.complete:
@@ -261,7 +261,7 @@ class _Job:
 
     def _settle_columns(self) -> None:
         """Types of the user's columns, and a word about those whose names are taken."""
-        taken = [name for name in self.data.columns if name in OWN_COLUMNS and name not in ("split", "path")]
+        taken = [name for name in self.data.columns if name in TAKEN]
         if taken:
             self.say(f"columns named as ours are left out: {', '.join(taken)}")
         self.types = {name: pa.array(values).type for name, values in self.data.columns.items() if name not in taken}
@@ -271,32 +271,19 @@ class _Job:
         base = [self.data.ids[row] for row in kept]
         labels = np.full(len(kept), -1) if self.data.labels is None else self.data.labels[kept]
         ids = [degraded_id(one, how) for one in base for how in self.degradations] if self.degradations else base
-        columns: dict[str, Any] = {
-            "id": pa.array(ids, pa.string()),
-            "label": pa.array(np.repeat(labels, self.copies), mask=np.repeat(labels < 0, self.copies)),
-            "split": self._column("split", kept),
-            "path": self._column("path", kept),
-            "base_id": pa.array(self._repeat(base), pa.string()),
-            "degradation": self._level("kind", kept, pa.string()),
-            "level": self._level("level", kept, pa.float64()),
-        }
-        columns |= {column: self._column(column, kept) for column in self.types if column not in columns}
+        columns: dict[str, Any] = {"id": pa.array(ids, pa.string()), "label": np.repeat(labels, self.copies)}
+        columns["base_id"] = self._repeat(base)
+        if self.degradations:
+            columns["degradation"] = [how.kind for _ in kept for how in self.degradations]
+            columns["level"] = [how.level for _ in kept for how in self.degradations]
+        for column, kind in self.types.items():
+            values = self.data.columns[column]
+            columns[column] = pa.array(self._repeat([values[row] for row in kept]), kind)
         matrix = np.concatenate(features) if features else np.zeros((0, self.model.head.num_features), np.float32)
         write_samples(name, matrix, columns, metadata={BROKEN: json.dumps(broken).encode()})
 
     def _repeat(self, values: list[Any]) -> list[Any]:
         return [value for value in values for _ in range(self.copies)]
-
-    def _level(self, name: str, kept: list[int], kind: pa.DataType) -> pa.Array:
-        if not self.degradations:
-            return pa.nulls(len(kept), kind)
-        return pa.array([getattr(one, name) for _ in kept for one in self.degradations], kind)
-
-    def _column(self, name: str, kept: list[int]) -> pa.Array:
-        if name not in self.types:
-            return pa.nulls(len(kept) * self.copies, pa.string())
-        values = self.data.columns[name]
-        return pa.array(self._repeat([values[row] for row in kept]), self.types[name])
 
     def _finish(self, run: Run, names: list[Path], class_names: list[str] | None) -> None:
         """errors.parquet, the head, and run.json last."""

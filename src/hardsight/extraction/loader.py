@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import InputError, RunError
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run
+from hardsight.files.samples import rows_per_part, write_samples
 from hardsight.models import Model
-from hardsight.snapshot import Snapshot, write_samples
+from hardsight.snapshot import Snapshot
 
 Rows = tuple[np.ndarray, np.ndarray]  # (b, d) features and (b,) labels
 
@@ -33,12 +33,11 @@ def extract_loader(
     limit: int | None,
     split: str | None,
     batch_size: int,
-    part_numbers: int,
 ) -> Snapshot:
     """The loader's snapshot: in memory, or in the run directory `output`. Ids are row numbers."""
     rows = _rows(model, loader, limit, batch_size)
     if output is not None:
-        return _written(model, rows, place_on_disk(output), split, part_numbers)
+        return _written(model, rows, place_on_disk(output), split)
     batches = list(rows)
     if not batches:
         raise InputError("the loader gave no images.")
@@ -61,7 +60,7 @@ def _rows(model: Model, loader: Iterable[Any], limit: int | None, batch_size: in
             return
 
 
-def _written(model: Model, rows: Iterator[Rows], output: Path, split: str | None, part_numbers: int) -> Snapshot:
+def _written(model: Model, rows: Iterator[Rows], output: Path, split: str | None) -> Snapshot:
     """One part after another. A loader cannot be compared with an earlier one, so it is always read from its start."""
     run = Run(output, "hardsight.extract", {"source": "a loader", "split": split}, {"model": model.fingerprint()})
     if run.complete:
@@ -72,11 +71,9 @@ def _written(model: Model, rows: Iterator[Rows], output: Path, split: str | None
             left.unlink()
         counts: dict[str, int] = {}
         at = 0
-        for features, labels in _parts(rows, lambda: max(1, part_numbers // model.head.num_features)):
+        for features, labels in _parts(rows, lambda: rows_per_part(model.head.num_features)):
             part = folder / f"part-{len(counts):05d}.parquet"
-            columns = {"id": pa.array(np.arange(at, at + len(labels))), "label": pa.array(labels, mask=labels < 0)}
-            if split is not None:
-                columns["split"] = pa.array([split] * len(labels))
+            columns = {"id": np.arange(at, at + len(labels)), "label": labels, "split": [split] * len(labels)}
             counts[part.name] = write_samples(part, features, columns)
             at += len(labels)
         if not counts:

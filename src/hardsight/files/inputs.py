@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hardsight.files.places import Place  # which takes long to import, for a command that reads nothing
@@ -40,16 +40,18 @@ def command(own: Path | None = None) -> Iterator[None]:
         _current.reset(token)
 
 
-def note_input(path: str | os.PathLike[str]) -> None:
-    """A reader opens this file. Directories are not noted: what is read in them is."""
+def note_input(*values: Any) -> None:
+    """This command reads these files. Values that are no paths (arrays, None) are left out."""
     here = _current.get()
     if here is None:
         return
     from hardsight.files.places import place
 
-    where = place(path)
-    if not is_own(where):
-        here.files.update(_names(where))
+    for value in values:
+        if isinstance(value, (str, os.PathLike)):
+            path = place(value)
+            if not is_own(path):
+                here.files.update(_names(path))
 
 
 def is_own(path: Place) -> bool:

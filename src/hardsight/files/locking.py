@@ -91,6 +91,8 @@ def new_locked_file(path: Path) -> Iterator[None]:
 
 def remove_if_abandoned(path: Path, pid: int) -> None:
     """Remove a file that `new_locked_file` made and whose process has ended. One that is being written stays."""
+    if pid == os.getpid():
+        return
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:

@@ -1,8 +1,15 @@
-"""Samples in batches, and in Parquet: `id`, `label` and a list column of features (or logits or probs)."""
+"""Samples in Parquet: the one schema and the one writer of `samples/`, and the reader of it and of users' own files.
+
+    id, label, split, path, base_id, degradation, level, any further column, features (fixed-size lists of float32)
+
+A user's file needs only a list column of features (or logits or probs); `label`, `id` and the rest are read where they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +18,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_ids, check_labels, list_matrix
+from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.checksums import check
 from hardsight.files.places import Place, Remote, readable
+from hardsight.files.writing import replacing
 
 LIST_COLUMNS = ("features", "logits", "probs")
+OWN_COLUMNS = {  # of every part that we write; id and label stand before them
+    "split": pa.string(),
+    "path": pa.string(),
+    "base_id": pa.string(),
+    "degradation": pa.string(),
+    "level": pa.float64(),
+}
+PART_NUMBERS, PART_ROWS = 2**22, 2**16  # features (16 MB) and rows in one part, at most
 
 
 @dataclass(frozen=True)
@@ -30,6 +47,39 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+
+def rows_per_part(num_features: int) -> int:
+    """How many samples one part of a run holds."""
+    return max(1, min(PART_ROWS, PART_NUMBERS // num_features))
+
+
+def write_samples(
+    path: str | os.PathLike[str], features: Any, columns: Mapping[str, Any], metadata: dict[bytes, bytes] | None = None
+) -> int:
+    """Write one `samples/part-*.parquet` in the schema above, and return its rows.
+
+    `columns` must hold id (strings or integers). A label of -1 or null means unlabeled; own columns that are not given are
+    null; further columns follow in their order.
+    """
+    matrix = np.ascontiguousarray(to_numpy(features), dtype=np.float32)  # (n, d)
+    label = _as_arrow(columns.get("label", pa.nulls(len(matrix))), pa.int64())
+    held: dict[str, Any] = {
+        "id": _as_arrow(columns["id"]),
+        "label": pc.if_else(pc.less(label, 0), pa.scalar(None, pa.int64()), label),
+        **{name: _as_arrow(columns.get(name, pa.nulls(len(matrix))), kind) for name, kind in OWN_COLUMNS.items()},
+    }
+    held |= {name: _as_arrow(column) for name, column in columns.items() if name not in held}
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), matrix.shape[1])
+    table = pa.table({**held, "features": lists}).replace_schema_metadata(metadata)
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary, write_page_checksum=True, compression="zstd", use_dictionary=list(held))
+    return len(matrix)
+
+
+def _as_arrow(values: Any, kind: pa.DataType | None = None) -> Any:
+    column = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+    return column if kind is None else column.cast(kind)
 
 
 class SampleFiles:
@@ -49,6 +99,7 @@ class SampleFiles:
                 row += count
         self.num_samples = row
         schema = self._open(files[0]).schema_arrow
+        self.schema_names = schema.names
         self.evidence = self._check_columns(files[0], schema.names)
         self.labeled, self.has_ids = "label" in schema.names, "id" in schema.names
         kind = schema.field("id").type if self.has_ids else pa.int64()
@@ -64,28 +115,58 @@ class SampleFiles:
         """Rows that are read together: a row group each, whatever was asked for."""
         return [piece for _, _, piece in self.groups if len(piece)]
 
+    @property
+    def column_names(self) -> list[str]:
+        """Everything but the features: id and label first, whether or not the files hold them."""
+        return ["id", "label", *(name for name in self.schema_names if name not in ("id", "label", *LIST_COLUMNS))]
+
+    def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
+        """Columns of all rows. A row without an id has its number; a part without one of the columns has nulls in it."""
+        parts, row = [], 0
+        for file in self.files:
+            check(file)
+            opened = self._open(file)
+            with _parquet_damage_named(file):
+                table = opened.read(columns=[name for name in names if name in opened.schema_arrow.names])
+                table.validate(full=True)  # text that is not UTF-8 would fail far from here
+            count = opened.metadata.num_rows
+            columns: dict[str, Any] = {name: table.column(name) for name in names if name in table.column_names}
+            if "id" in names:
+                held = columns.get("id")
+                columns["id"] = pa.array(range(row, row + count)) if held is None else self._cast_ids(held, file)
+            if "label" in columns:
+                columns["label"] = pa.array(labels := _checked_labels(columns["label"], num_classes, row, file), mask=labels < 0)
+            elif "label" in names:
+                columns["label"] = pa.nulls(count, pa.int64())
+            parts.append(pa.table(columns))
+            row += count
+        with _parquet_damage_named(self.files[0]):
+            return pa.concat_tables(parts, promote_options="permissive").select(names)
+
+    def _cast_ids(self, column: Any, file: Place) -> Any:
+        try:
+            return _id_column(column, file).cast(self.id_type)
+        except pa.ArrowException as error:
+            raise InputError(f"{file}: the column id must hold strings or 64-bit integers: {first_line(error)}.") from error
+
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         columns = [self.evidence, *(["label"] if self.labeled else []), *(["id"] if self.has_ids else [])]
         for file, group, piece in self.groups:
             if piece.stop <= start or piece.start >= stop:
                 continue
             row = piece.start
-            try:
+            check(file)
+            with _parquet_damage_named(file):
                 for part in self._open(file).iter_batches(rows, row_groups=[group], columns=columns):
                     first, row = row, row + len(part)
                     part = part.slice(max(0, start - first), max(0, min(stop, row) - max(start, first)))
                     if len(part):
                         yield self._batch(part, max(first, start), num_classes, file)
-            except (pa.ArrowException, OSError) as error:
-                raise FileError(f"{file}: damaged or not readable: {first_line(error)}") from error
 
     def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Place) -> Batch:
         values, missing = list_matrix(part.column(self.evidence), str(file), self.width, first)
         given = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
-        try:
-            labels = check_labels(_labels(given), len(part), num_classes, first)
-        except InputError as error:
-            raise InputError(f"{file}: {error}") from error
+        labels = _checked_labels(given, num_classes, first, file)
         ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
         return Batch(first, values, missing, labels, ids)
 
@@ -131,30 +212,55 @@ class SampleFiles:
         return 0
 
 
-def _labels(column: pa.Array) -> np.ndarray:
+@contextlib.contextmanager
+def _parquet_damage_named(file: Place) -> Iterator[None]:
+    """Damage found while reading becomes an error of ours with the file's name."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(f"{file}: damaged or not readable: {first_line(error)}") from error
+
+
+def _checked_labels(column: Any, num_classes: int | None, first_row: int, file: Place) -> np.ndarray:
+    """(n,) int64 labels of a column, -1 for null."""
+    try:
+        return check_labels(_labels(column), len(column), num_classes, first_row)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
+def _labels(column: Any) -> np.ndarray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         raise InputError(f"the column label must hold class indices 0..c-1, got categories of {kind.value_type}.")
     if pa.types.is_null(kind):
         return np.full(len(column), -1)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
     if pa.types.is_signed_integer(kind):
         column = pc.fill_null(column, -1)
     return np.asarray(column.to_numpy(zero_copy_only=False))  # other numbers with nulls become floats with NaN
 
 
 def _ids(column: pa.Array, file: Place) -> np.ndarray:
-    if column.null_count:
-        raise InputError(f"{file}: the column id must not hold nulls, found {column.null_count}.")
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.string())
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise InputError(f"{file}: the column id must hold strings or integers, got {kind}.")
+    column = _id_column(column, file)
     try:
         return check_ids(column.to_numpy(zero_copy_only=False), len(column))
     except (UnicodeDecodeError, pa.ArrowException) as error:
         raise InputError(f"{file}: the column id must hold UTF-8 text, but {first_line(error)}.") from error
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
+
+
+def _id_column(column: Any, file: Place) -> Any:
+    """Ids as Arrow has them, strings or integers, none of them null."""
+    if column.null_count:
+        raise InputError(f"{file}: the column id must not hold nulls, found {column.null_count}.")
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise InputError(f"{file}: the column id must hold strings or integers, got {kind}.")
+    return column

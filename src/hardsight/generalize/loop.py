@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from hardsight.errors import TrainingError
-from hardsight.generalize.settings import Selection, Settings
+from hardsight.generalize.settings import GeneralizeSettings, Selection
 from hardsight.generalize.student import Student
 from hardsight.training.augmentation import parse_augmentation, sample_keys
 from hardsight.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, save_checkpoint
@@ -59,7 +59,7 @@ def folded(inputs: Inputs, domains: np.ndarray, unseen: int, left: list[int], sh
 
 
 def train(
-    fold: Fold, student: Student, settings: Settings, seed: int, device: torch.device, folder: Path | None,
+    fold: Fold, student: Student, settings: GeneralizeSettings, seed: int, device: torch.device, folder: Path | None,
     report: Callable[[int], None],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Accuracy on the held-out and on the unseen samples after each epoch. `folder` is for checkpoints; None for none."""
@@ -68,7 +68,7 @@ def train(
     decaying = [p for p in student.parameters() if p.ndim >= 2]
     plain = [p for p in student.parameters() if p.ndim < 2]
     groups = [{"params": decaying, "weight_decay": s.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    optimizer = torch.optim.SGD(groups, lr=s.lr, momentum=s.momentum, nesterov=s.momentum > 0)
+    optimizer = torch.optim.SGD(groups, lr=s.learning_rate, momentum=s.momentum, nesterov=s.uses_nesterov)
     progress = Progress()
     number = newest_checkpoint(folder)[0] if folder is not None and folder.is_dir() else 0
     if number and folder is not None:
@@ -89,7 +89,9 @@ def train(
             own = torch.tensor([position[domain] for domain in fold.domains[batch.rows]], device=device)
             loss = student(inputs, torch.from_numpy(labels[batch.rows]).to(device), at, own)
             if not math.isfinite(float(loss.detach())):
-                raise TrainingError(f"the loss became {float(loss.detach())} in epoch {epoch}: try a smaller lr than {s.lr:g}.")
+                raise TrainingError(
+                    f"the loss became {float(loss.detach())} in epoch {epoch}: try a smaller lr than {s.learning_rate:g}."
+                )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

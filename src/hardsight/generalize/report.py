@@ -13,6 +13,7 @@ from hardsight.files.run import Run
 from hardsight.files.writing import replacing
 from hardsight.generalize.tables import AVERAGE, Results, accuracy_table, difference_table, epoch_table
 from hardsight.plots.generalization import accuracy_per_domain, accuracy_per_epoch
+from hardsight.screen import percent
 from hardsight.table import write_table
 
 RULES = {
@@ -65,8 +66,8 @@ def _accuracy(results: Results, accuracy: pa.Table) -> str:
     rows: list[list[rp.Cell]] = [
         [
             row["loss"],
-            *(rp.percent(row[place], row[f"{place} std"]) for place in places),
-            (rp.percent(row["oracle average"]), "quiet"),
+            *(percent(row[place], row[f"{place} std"]) for place in places),
+            (percent(row["oracle average"]), "quiet"),
         ]
         for row in accuracy.to_pylist()
     ]

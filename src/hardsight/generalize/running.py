@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.domains.opening import Data, Features, domain_column, domain_names, labels_of, num_classes, open_domain
-from hardsight.domains.seeds import read_seeds
 from hardsight.errors import InputError, require
-from hardsight.generalize.settings import DRM, Selection, Settings, parts_of
+from hardsight.generalize.settings import DRM, GeneralizeSettings, Selection, parts_of
+from hardsight.options import takes
+from hardsight.screen import percent
 
 require("torch", extra="torch", purpose="hardsight.generalize.run")
 
@@ -56,55 +57,21 @@ class Generalized:
     epochs: pa.Table
 
 
+@takes(GeneralizeSettings)
 def run(
-    data: Any,
-    output: str | os.PathLike[str],
-    *,
-    losses: Any = "softmax",
-    loss_options: Mapping[str, Mapping[str, Any]] | None = None,
-    scales: Sequence[float] = (),
-    seeds: Any = 1,
-    model: Any = None,
-    model_options: Mapping[str, Any] | None = None,
-    weights: str | os.PathLike[str] | None = None,
-    pretrained: bool = False,
-    size: int | None = None,
-    selection: Selection = "validation",
-    held_out: float = 0.2,
-    epochs: int = 10,
-    batch_size: int = 128,
-    standardize: bool = True,
-    hidden: int = 512,
-    lr: float = 0.01,
-    momentum: float = 0.9,
-    weight_decay: float = 5e-4,
-    augment: str = "none",
-    device: str = "auto",
-    workers: int | None = None,
-    limit: int | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
-    say: Callable[[str], None] | None = None,
-) -> Generalized:
+    data: Any, output: str | os.PathLike[str], *, settings: GeneralizeSettings,
+    progress: Callable[[int, int, str], None] | None = None, say: Callable[[str], None] | None = None,
+) -> Generalized:  # fmt: skip
     """Train on all domains but one and test on that one, for each domain, loss and seed.
+
+    All losses share a seed's split, network and order of samples. Scales, where there are some to choose from, are tried
+    by leaving out each training domain in turn: the unseen domain plays no part.
 
     Args:
         data: features with a domain column, or images in domain/class folders; see `hardsight.domains.opening`.
-        output: run directory; one that was interrupted goes on.
-        losses: names with commas or in a list: softmax, avh, cosface, lgm, ...; `drm` and `drm+LOSS` have one head per
-            training domain as well.
-        loss_options: by loss, such as {"avh": {"scale": 20}}.
-        scales: for losses with a scale that is not given: which to choose from, by leaving out each training domain in
-            turn. The unseen domain plays no part. Without any, the loss's own default.
-        seeds: how many, or which. All losses share a seed's split, network and order of samples.
-        model, model_options, weights, pretrained, size: for images, as in `hardsight.training.run`.
-        selection: which epoch counts: the best on held-out samples of the training domains ("validation"), the "last",
-            or the best on the unseen domain ("oracle", which nobody has).
-        held_out: share of each training domain that is not trained on.
-        epochs, batch_size, lr, momentum, weight_decay, augment: of the training, by SGD.
-        standardize: features by the mean and deviation of the training domains together.
-        hidden: units of the head on features.
-        device, workers, limit: where, with how many decoding threads, and on how many samples of each domain.
-        progress: called with what is done, what there is in all, and words.
+        output: run directory; an interrupted run is resumed.
+        settings: all options below as one object; options given beside it override its own.
+        progress: called with steps done, steps in all, and what is going on.
         say: called with sentences for the user.
 
     Example:
@@ -121,33 +88,13 @@ def run(
         >>> done.accuracy.column("loss").to_pylist()
         ['softmax', 'avh']
     """
-    names = _losses(losses)
-    settings = Settings(
-        losses=names,
-        loss_options=_options(names, loss_options or {}, epochs),
-        scales=tuple(float(scale) for scale in scales),
-        seeds=read_seeds(seeds),
-        epochs=epochs,
-        batch_size=batch_size,
-        selection=selection,
-        held_out=held_out,
-        standardize=standardize,
-        hidden=hidden,
-        lr=lr,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        augment=augment,
-    )
-    if scales and not any("scale" in options_of(LOSSES[parts_of(name)[0]][1]) for name in names):
-        raise InputError(f"scales are given, but {', '.join(names)} has none to choose.")
+    settings = _checked_losses(settings)
     opened, _ = open_domain(data)
-    if limit is not None:
-        opened = _limited(opened, domain_names(opened), limit)
+    if settings.limit is not None:
+        opened = _limited(opened, domain_names(opened), settings.limit)
     domains = _checked_domains(opened)
-    asked = {"model": model, "options": dict(model_options or {}), "weights": weights, "pretrained": pretrained}
-    work = _Work(settings, opened, domains, asked, size, torch_device(device), workers or num_threads(), say or _silent)
-    arguments = {**settings.as_dict(), "device": work.device.type, "domains": domains, "size": size}
-    arguments |= {"model": None if model is None else str(model)[:200], "model_options": asked["options"]}
+    work = _Work(settings, opened, domains, torch_device(settings.device), say or _silent)
+    arguments = {**settings.as_dict(), "device": work.device.type, "domains": domains}
     directory = Run(Path(output), "hardsight generalize", arguments, {"data": work.fingerprint()})
     if directory.complete:
         work.say(f"{output} is complete already")
@@ -158,19 +105,16 @@ def run(
         parts = sorted([*directory.directory.rglob("epochs.json"), *directory.directory.rglob("scale.json")])
         counts = {loss: float(results.reached(loss, tables.AVERAGE).mean()) for loss in results.losses}
         scales_used = {f"{loss} without {domain}": scale for (loss, domain), scale in results.scales.items()}
-        directory.finish([*parts, *written], {"accuracy": counts, "selection": selection, "scales": scales_used})
+        directory.finish([*parts, *written], {"accuracy": counts, "selection": settings.selection, "scales": scales_used})
     return _read(Path(output))
 
 
 @dataclass
 class _Work:
-    settings: Settings
+    settings: GeneralizeSettings
     data: Data
     domains: list[str]
-    asked: dict[str, Any]
-    size: int | None
     device: torch.device
-    workers: int
     say: Callable[[str], None]
 
     def __post_init__(self) -> None:
@@ -180,15 +124,16 @@ class _Work:
         self.c = num_classes(self.data)
         if self.c < 2:
             raise InputError(f"there must be at least two classes, the data has {self.c}.")
+        s = self.settings
         if isinstance(self.data, Features):
-            if self.asked["model"] is not None or self.size is not None or self.settings.augment != "none":
+            if s.model is not None or s.size is not None or s.augment != "none":
                 raise InputError("model, size and augment are for images; features get a head of `hidden` units.")
             self.images: ImageInputs | None = None
         else:
-            if self.asked["model"] is None:
+            if s.model is None:
                 raise InputError("images need a model: cnn10, timm:NAME, or a run that hardsight trained.")
-            preprocessing = sized(self._network(0).preprocessing, self.data, self.size)
-            self.images = ImageInputs(self.data, preprocessing, workers=self.workers)
+            preprocessing = sized(self._network(0).preprocessing, self.data, s.size)
+            self.images = ImageInputs(self.data, preprocessing, workers=s.workers or num_threads())
 
     def fingerprint(self) -> dict[str, Any]:
         if isinstance(self.data, Features):
@@ -221,7 +166,7 @@ class _Work:
                     place = folder / domain / loss / f"seed={seed}"
                     found[loss, domain, seed] = self._one(place, fold, loss, scales.get((loss, domain)), seed, words)
                     reached = chosen_epoch(found[loss, domain, seed], s.selection)
-                    self.say(f"{loss} without {domain}  seed {seed}  {100 * reached['test']:.2f} % (epoch {reached['epoch']})")
+                    self.say(f"{loss} without {domain}  seed {seed}  {percent(reached['test'])} % (epoch {reached['epoch']})")
                     at += s.epochs
         return tables.Results(found, scales, list(s.losses), self.domains, list(s.seeds), s.selection)
 
@@ -275,7 +220,7 @@ class _Work:
         return Student(self._network(int(sample[0].numel())), sample, name, options, self.c, len(fold.train), heads)
 
     def _given(self, loss: str) -> dict[str, Any]:
-        return self.settings.loss_options.get(loss, {})
+        return dict(self.settings.loss_options.get(loss, {}))
 
     def _inputs(self, left: list[int]) -> Inputs:
         """All samples as the network takes them; of features, standardised by the training domains alone."""
@@ -292,31 +237,23 @@ class _Work:
         if isinstance(self.data, Features):
             options = {"num_inputs": num_inputs, "num_features": self.settings.hidden}
             return open_trainable("feature_head", self.c, options=options)
-        weights = None if self.asked["weights"] is None else Path(self.asked["weights"])
-        return open_trainable(
-            self.asked["model"], self.c, options=self.asked["options"], weights=weights, pretrained=self.asked["pretrained"]
-        )
+        s = self.settings
+        return open_trainable(s.model, self.c, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained)
 
 
-def _losses(losses: Any) -> tuple[str, ...]:
-    """Names of losses, with `drm` and `drm+LOSS` for one head per domain."""
-    found = []
-    for text in losses.split(",") if isinstance(losses, str) else losses:
-        name = str(text).strip().lower()
-        if name == DRM:
-            found.append(DRM)
-        elif name.startswith(f"{DRM}+"):
-            found.append(f"{DRM}+{loss_name(name.removeprefix(f'{DRM}+'))}")
-        else:
-            found.append(loss_name(name))
-    return tuple(found)
-
-
-def _options(names: Sequence[str], given: Mapping[str, Mapping[str, Any]], epochs: int) -> dict[str, dict[str, Any]]:
-    unknown = [name for name in given if name not in names]
+def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:
+    """The same with the losses as they are known inside, and the options that each one takes."""
+    names = tuple(
+        name if name == DRM else f"{DRM}+{loss_name(parts_of(name)[0])}" if parts_of(name)[1] else loss_name(name)
+        for name in settings.losses
+    )
+    unknown = [name for name in settings.loss_options if name not in names]
     if unknown:
         raise InputError(f"options are given for {unknown[0]}, which is not among the losses {', '.join(names)}.")
-    return {name: with_defaults(parts_of(name)[0], given.get(name, {}), epochs) for name in names}
+    if settings.scales and not any("scale" in options_of(LOSSES[parts_of(name)[0]][1]) for name in names):
+        raise InputError(f"scales are given, but {', '.join(names)} has none to choose.")
+    options = {name: with_defaults(parts_of(name)[0], settings.loss_options.get(name, {}), settings.epochs) for name in names}
+    return replace(settings, losses=names, loss_options=options, lr=settings.learning_rate)
 
 
 def _checked_domains(data: Data) -> list[str]:

@@ -1,58 +1,19 @@
-"""What decides a comparison on unseen domains, checked at the door."""
+"""The options of generalizing to unseen domains, each defined once. Nothing here imports NumPy or torch."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
+from hardsight.domains.settings import DomainOptions, check_different
 from hardsight.errors import InputError
+from hardsight.options import option
+from hardsight.training.settings import read_numbers, read_options
 
 Selection = Literal["validation", "last", "oracle"]
 DRM = "drm"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """See `hardsight.generalize.run` for what each one means."""
-
-    losses: tuple[str, ...]
-    loss_options: dict[str, dict[str, Any]]
-    scales: tuple[float, ...]
-    seeds: tuple[int, ...]
-    epochs: int
-    batch_size: int
-    selection: Selection
-    held_out: float
-    standardize: bool
-    hidden: int
-    lr: float
-    momentum: float
-    weight_decay: float
-    augment: str
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "hidden"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} must be a whole number of 1 or more, got {value!r}.")
-        if not 0 < self.lr < math.inf:
-            raise InputError(f"lr must be a positive number, got {self.lr!r}.")
-        for name in ("momentum", "weight_decay"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} must be a number of 0 or more, got {getattr(self, name)!r}.")
-        if not 0 < self.held_out < 1:
-            raise InputError(f"held_out must be between 0 and 1, got {self.held_out!r}.")
-        if self.selection not in get_args(Selection):
-            raise InputError(f"selection must be one of {', '.join(get_args(Selection))}, got {self.selection!r}.")
-        if any(not 0 < scale < math.inf for scale in self.scales):
-            raise InputError(f"scales must be positive numbers, got {self.scales}.")
-        if not self.losses or len(set(self.losses)) != len(self.losses):
-            raise InputError(f"losses must be different ones, at least one, got {', '.join(self.losses) or 'none'}.")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for start.json."""
-        return {**asdict(self), "losses": list(self.losses), "seeds": list(self.seeds), "scales": list(self.scales)}
 
 
 def parts_of(name: str) -> tuple[str, bool]:
@@ -60,3 +21,60 @@ def parts_of(name: str) -> tuple[str, bool]:
     if name == DRM:
         return "softmax", True
     return (name.removeprefix(f"{DRM}+"), True) if name.startswith(f"{DRM}+") else (name, False)
+
+
+def _losses(given: Any) -> tuple[str, ...]:
+    """Names with commas or in a sequence; `loss_names` of running.py checks them."""
+    return tuple(str(name).strip().lower() for name in (given.split(",") if isinstance(given, str) else given))
+
+
+def _loss_options(given: Any) -> dict[str, dict[str, Any]]:
+    """{"avh": {"scale": 20}} from avh:scale=20."""
+    if given is None or isinstance(given, Mapping):
+        return {name: dict(options) for name, options in (given or {}).items()}
+    texts: dict[str, list[str]] = {}
+    for text in given:
+        loss, colon, one_option = text.partition(":")
+        if not colon:
+            raise InputError(f"--loss-options is written loss:key=value, as in avh:scale=20, got {text!r}.")
+        texts.setdefault(loss, []).append(one_option)
+    return {loss: read_options(options) for loss, options in texts.items()}
+
+
+def _scales(given: Any) -> tuple[float, ...]:
+    return read_numbers(given, "scales")
+
+
+@dataclass(frozen=True)
+class GeneralizeSettings(DomainOptions):
+    """The options of `hardsight.generalize.run` and `hardsight generalize`."""
+
+    losses: tuple[str, ...] = option(
+        "softmax",
+        "Losses to compare, with commas: softmax, avh, cosface, lgm, ...; drm or drm+LOSS for one head per domain.",
+        flag=("--losses", "--loss"),
+        read=_losses,
+    )
+    loss_options: Mapping[str, Mapping[str, Any]] = option(
+        {}, "Option of a loss, such as avh:scale=20; repeatable.", repeat=True, read=_loss_options, metavar="LOSS:KEY=VALUE"
+    )
+    scales: tuple[float, ...] = option(
+        (), "Scales to choose from by cross-validation on the training domains, with commas.", read=_scales
+    )
+    selection: Selection = option(
+        "validation",
+        "Epoch that counts: the best on held-out samples of the training domains (validation), the last, or the best on "
+        "the unseen domain (oracle).",
+    )
+    held_out: float = option(0.2, "Share of each training domain that is held out for validation.", above=0, below=1)
+    epochs: int = option(10, "Passes over the training domains.", least=1)
+    batch_size: int = DomainOptions.redefine("batch_size", 128, help="Samples per step.", least=2)
+    standardize: bool = option(
+        True, "Standardize features by the mean and deviation of the training domains.", flag="--standardize/--no-standardize"
+    )
+
+    def check(self) -> None:
+        super().check()
+        check_different("losses", self.losses)
+        if any(not 0 < scale < math.inf for scale in self.scales):
+            raise InputError(f"scales must be positive numbers, got {self.scales}.")

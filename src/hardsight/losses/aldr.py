@@ -12,15 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import (
-    Reduction,
-    check_logits,
-    check_not_negative,
-    check_positive,
-    check_reduction,
-    in_full_precision,
-    reduce_plain,
-)
+from hardsight.losses.contract import Reduction, check_not_negative, check_positive, check_reduction, checked_logits, reduce_plain
 from hardsight.losses.ldr import Normalise, ldr_loss, margin_gaps, normalised
 
 
@@ -67,10 +59,9 @@ class ALDRLoss(nn.Module):
         self.register_buffer("temperatures", torch.full((num_samples,), float(start)))  # lambda_i, saved with the rest
 
     def forward(self, logits: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
-        check_logits(logits, labels)
+        logits = checked_logits(logits, labels)
         if indices.shape != labels.shape:
             raise InputError(f"there must be one index per sample, got {tuple(indices.shape)} for {len(labels)} samples.")
-        (logits,) = in_full_precision(logits)
         before = self.temperatures[indices].to(logits)  # (n,)
         with torch.no_grad():
             gaps = margin_gaps(normalised(logits, self.normalise), labels, self.margin)

@@ -7,30 +7,22 @@ for staying. There, cos(angle) - margin * sin(margin) takes over, which keeps fa
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.head import Head
-from hardsight.losses.contract import HeadLoss, Reduction, check_batch, check_positive, reduce
-from hardsight.losses.cosine_softmax import cosine_cross_entropy, cosines
+from hardsight.losses.contract import Reducing, check_batch, check_positive, reduce
+from hardsight.losses.cosine_softmax import ScaledCosineLoss, cosine_cross_entropy
 
 
 def arcface_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    margin: float = 0.5,
-    scale: float = 64.0,
-    reduction: Reduction = "mean",
-    class_weight: Tensor | None = None,
+    features: Tensor, weight: Tensor, labels: Tensor, *, margin: float = 0.5, scale: float = 64.0, **reducing: Unpack[Reducing]
 ) -> Tensor:
     """Cross-entropy on scale * cos, the own class's being scale * cos(angle + margin); margin in radians."""
     losses = cosine_cross_entropy(features, weight, labels, scale=scale, margin=lambda own: added_angle(own, margin))  # (n,)
-    return reduce(losses, labels, reduction, class_weight)
+    return reduce(losses, labels, **reducing)
 
 
 def added_angle(cosine: Tensor, margin: float) -> Tensor:
@@ -41,7 +33,7 @@ def added_angle(cosine: Tensor, margin: float) -> Tensor:
     return torch.where(cosine > -math.cos(margin), shifted, cosine - margin * math.sin(margin))
 
 
-class ArcFaceLoss(HeadLoss):
+class ArcFaceLoss(ScaledCosineLoss):
     """`arcface_loss` with its own class vectors; margin in radians (0.5 is 28.6 degrees)."""
 
     def __init__(self, num_features: int, num_classes: int, *, margin: float = 0.5, scale: float = 64.0, **common: Any) -> None:
@@ -52,19 +44,4 @@ class ArcFaceLoss(HeadLoss):
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         check_batch(features, labels, self.num_features, self.num_classes)
-        return arcface_loss(
-            features,
-            self.weight,
-            labels,
-            margin=self.margin,
-            scale=self.scale,
-            reduction=self.reduction,
-            class_weight=self.class_weight,
-        )
-
-    def logits(self, features: Tensor) -> Tensor:
-        return self.scale * cosines(features, self.weight)
-
-    @property
-    def head(self) -> Head:
-        return Head("cosine", self.weight.detach(), scale=self.scale)
+        return arcface_loss(features, self.weight, labels, margin=self.margin, scale=self.scale, **self.reducing)

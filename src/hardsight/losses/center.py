@@ -44,9 +44,8 @@ class CenterLoss(SoftmaxLoss):
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         check_batch(features, labels, self.num_features, self.num_classes)
-        common: Any = {"reduction": self.reduction, "class_weight": self.class_weight}
-        softmax = softmax_loss(features, self.weight, self.bias, labels, **common)
-        loss = softmax + self.pull * center_loss(features, self.centres, labels, **common)
+        softmax = softmax_loss(features, self.weight, self.bias, labels, **self.reducing)
+        loss = softmax + self.pull * center_loss(features, self.centres, labels, **self.reducing)
         if self.training:
             self.centres = moved_centres(self.centres, features.detach(), labels, self.rate)
         return loss

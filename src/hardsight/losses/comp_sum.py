@@ -16,14 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hardsight.losses.contract import (
-    Reduction,
-    check_logits,
-    check_not_negative,
-    check_reduction,
-    in_full_precision,
-    reduce_plain,
-)
+from hardsight.losses.contract import Reduction, check_not_negative, check_reduction, checked_logits, reduce_plain
 
 
 def comp_sum_loss(logits: Tensor, labels: Tensor, *, tau: float = 1.0, reduction: Reduction = "mean") -> Tensor:
@@ -35,8 +28,7 @@ def comp_sum_loss(logits: Tensor, labels: Tensor, *, tau: float = 1.0, reduction
         [3.0, 1.3863, 1.0, 0.75]
     """
     check_not_negative("tau", tau)
-    check_logits(logits, labels)
-    (logits,) = in_full_precision(logits)
+    logits = checked_logits(logits, labels)
     log_p = -F.cross_entropy(logits, labels, reduction="none")  # (n,)
     largest = 0.5 * math.log(torch.finfo(log_p.dtype).max)  # 1/p of a hopeless sample (p < 1e-19) is held to a number
     losses = -log_p if tau == 1 else torch.expm1(((tau - 1) * log_p).clamp_max(largest)) / (1 - tau)

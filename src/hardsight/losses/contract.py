@@ -9,15 +9,23 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, Self, get_args
+from typing import Literal, Self, TypedDict, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hardsight.errors import InputError
 from hardsight.head import Head
 
 Reduction = Literal["mean", "sum", "none"]
+
+
+class Reducing(TypedDict, total=False):
+    """How the (n,) losses of a batch become one: the last options of every loss with class vectors (see `reduce`)."""
+
+    reduction: Reduction
+    class_weight: Tensor | None
 
 
 class HeadLoss(nn.Module, ABC):
@@ -52,11 +60,18 @@ class HeadLoss(nn.Module, ABC):
 
     @property
     def num_classes(self) -> int:
+        """c, the number of class vectors."""
         return self.weight.shape[0]
 
     @property
     def num_features(self) -> int:
+        """d, the length of a class vector."""
         return self.weight.shape[1]
+
+    @property
+    def reducing(self) -> Reducing:
+        """The options of `reduce` that this loss was made with."""
+        return {"reduction": self.reduction, "class_weight": self.class_weight}
 
     @abstractmethod
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
@@ -83,6 +98,7 @@ class HeadLoss(nn.Module, ABC):
         return self
 
     def extra_repr(self) -> str:
+        """What `print` shows of the loss."""
         return f"{self.num_features}, {self.num_classes}, reduction={self.reduction!r}"
 
 
@@ -94,6 +110,11 @@ def reduce(losses: Tensor, labels: Tensor, reduction: Reduction = "mean", class_
     weight = class_weight.to(losses)[labels]  # (n,)
     losses = losses * weight
     return losses.sum() / weight.sum() if reduction == "mean" else reduce_plain(losses, reduction)
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, reduction: Reduction = "mean", class_weight: Tensor | None = None) -> Tensor:
+    """`F.cross_entropy` by the names that `reduce` has."""
+    return F.cross_entropy(logits, labels, class_weight, reduction=reduction)
 
 
 def reduce_plain(losses: Tensor, reduction: Reduction) -> Tensor:
@@ -116,11 +137,12 @@ def check_batch(features: Tensor, labels: Tensor, num_features: int, num_classes
     check_labels(labels, len(features), num_classes)
 
 
-def check_logits(logits: Tensor, labels: Tensor) -> None:
-    """logits (n, c) and labels (n,) go with each other."""
+def checked_logits(logits: Tensor, labels: Tensor) -> Tensor:
+    """(n, c) logits in full precision, once they and the (n,) labels are known to go with each other."""
     if logits.ndim != 2 or logits.shape[1] < 2:
         raise InputError(f"logits must have shape (n, c) with at least two classes, got {tuple(logits.shape)}.")
     check_labels(labels, len(logits), logits.shape[1])
+    return in_full_precision(logits)[0]
 
 
 def check_pairs(features: Tensor, labels: Tensor) -> None:
@@ -145,6 +167,7 @@ def check_labels(labels: Tensor, num_samples: int, num_classes: int | None) -> N
 
 
 def as_class_weight(class_weight: Tensor | Sequence[float] | None, num_classes: int) -> Tensor | None:
+    """(c,) weights of classes as a tensor, checked."""
     if class_weight is None:
         return None
     weight = torch.as_tensor(class_weight, dtype=torch.get_default_dtype()).detach().clone()
@@ -154,18 +177,21 @@ def as_class_weight(class_weight: Tensor | Sequence[float] | None, num_classes: 
 
 
 def check_reduction(reduction: Reduction) -> Reduction:
+    """The reduction, if it is one of those there are."""
     if reduction not in get_args(Reduction):
         raise InputError(f"reduction must be one of {', '.join(get_args(Reduction))}, got {reduction!r}.")
     return reduction
 
 
 def check_positive(name: str, value: float) -> float:
+    """The value, if it is finite and above 0."""
     if not (value > 0 and math.isfinite(value)):
         raise InputError(f"{name} must be a positive number, got {value}.")
     return value
 
 
 def check_not_negative(name: str, value: float) -> float:
+    """The value, if it is finite and at least 0."""
     if not (value >= 0 and math.isfinite(value)):
         raise InputError(f"{name} must be a number >= 0, got {value}.")
     return value

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from torch import Tensor
 
-from hardsight.head import Head
-from hardsight.losses.contract import HeadLoss, Reduction, check_batch, check_not_negative, check_positive, reduce
-from hardsight.losses.cosine_softmax import cosine_cross_entropy, cosines
+from hardsight.losses.contract import Reducing, check_batch, check_not_negative, check_positive, reduce
+from hardsight.losses.cosine_softmax import ScaledCosineLoss, cosine_cross_entropy
 
 
 def cosface_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    margin: float = 0.35,
-    scale: float = 64.0,
-    reduction: Reduction = "mean",
-    class_weight: Tensor | None = None,
+    features: Tensor, weight: Tensor, labels: Tensor, *, margin: float = 0.35, scale: float = 64.0, **reducing: Unpack[Reducing]
 ) -> Tensor:
     """Cross-entropy on scale * cos, the own class's being scale * (cos - margin)."""
     losses = cosine_cross_entropy(features, weight, labels, scale=scale, margin=lambda own: own - margin)  # (n,)
-    return reduce(losses, labels, reduction, class_weight)
+    return reduce(losses, labels, **reducing)
 
 
-class CosFaceLoss(HeadLoss):
+class CosFaceLoss(ScaledCosineLoss):
     """`cosface_loss` with its own class vectors."""
 
     def __init__(self, num_features: int, num_classes: int, *, margin: float = 0.35, scale: float = 64.0, **common: Any) -> None:
@@ -35,19 +27,4 @@ class CosFaceLoss(HeadLoss):
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         check_batch(features, labels, self.num_features, self.num_classes)
-        return cosface_loss(
-            features,
-            self.weight,
-            labels,
-            margin=self.margin,
-            scale=self.scale,
-            reduction=self.reduction,
-            class_weight=self.class_weight,
-        )
-
-    def logits(self, features: Tensor) -> Tensor:
-        return self.scale * cosines(features, self.weight)
-
-    @property
-    def head(self) -> Head:
-        return Head("cosine", self.weight.detach(), scale=self.scale)
+        return cosface_loss(features, self.weight, labels, margin=self.margin, scale=self.scale, **self.reducing)

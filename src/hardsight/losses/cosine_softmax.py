@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from hardsight.losses.contract import in_full_precision
+from hardsight.head import Head
+from hardsight.losses.contract import HeadLoss, in_full_precision
 
 Margin = Callable[[Tensor], Tensor]  # (n,) cosines to the own class -> (n,) what replaces them
 Logit = Literal["cosine", "angular"]
@@ -52,7 +53,7 @@ def cosine_cross_entropy(
     features, weight = in_full_precision(features, weight)
     scale = torch.as_tensor(scale, dtype=features.dtype, device=features.device)
     with torch.autocast(features.device.type, enabled=False):
-        losses: Tensor = _CosineCrossEntropy.apply(features, weight, labels, scale, logit, margin)  # type: ignore[no-untyped-call]
+        losses: Tensor = _CosineCrossEntropy.apply(features, weight, labels, scale, (logit, margin))  # type: ignore[no-untyped-call]
     return losses
 
 
@@ -62,6 +63,21 @@ def cosines(features: Tensor, weight: Tensor) -> Tensor:
     with torch.autocast(features.device.type, enabled=False):
         product = features * inverse_norms(features)[:, None] @ weight.T
         return product * inverse_norms(weight)  # (n, c)
+
+
+class ScaledCosineLoss(HeadLoss):
+    """A head loss that predicts by scale * cos, whatever its margin does in training."""
+
+    scale: float
+
+    def logits(self, features: Tensor) -> Tensor:
+        """scale * cos, without the margin: (n, d) -> (n, c)."""
+        return self.scale * cosines(features, self.weight)
+
+    @property
+    def head(self) -> Head:
+        """A cosine head of this scale."""
+        return Head("cosine", self.weight.detach(), scale=self.scale)
 
 
 def arccos(cosine: Tensor) -> Tensor:
@@ -92,7 +108,8 @@ class _Arccos(torch.autograd.Function):
 
 class _CosineCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, w: Tensor, labels: Tensor, scale: Tensor, logit: Logit, margin: Margin | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, w: Tensor, labels: Tensor, scale: Tensor, kind: tuple[Logit, Margin | None]) -> Tensor:
+        logit, margin = kind
         x_inverse, w_inverse = inverse_norms(x), inverse_norms(w)  # (n,), (c,)
         unit = x * x_inverse[:, None]  # (n, d)
         rows = unit @ w.T  # (n, c), soon cosines, in the end the gradient
@@ -153,7 +170,7 @@ class _CosineCrossEntropy(torch.autograd.Function):
                 grad_w[part].addcmul_(w[part], along[:, None], value=-1)
         if ctx.needs_input_grad[3]:
             grad_scale = upstream @ by_scale
-        return grad_x, grad_w, None, grad_scale, None, None
+        return grad_x, grad_w, None, grad_scale, None
 
 
 def _with_slope(margin: Margin, cosine: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,17 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import Reduction, check_logits, check_reduction, in_full_precision, reduce_plain
+from hardsight.losses.contract import Reduction, check_reduction, checked_logits, reduce_plain
 
 
 def ens_loss(
     logits: Tensor, labels: Tensor, *, reduction: Reduction = "mean", generator: torch.Generator | None = None
 ) -> Tensor:
     """slope * margin, the slopes held fixed; margin = z_1 - z_0 for class 1, z_0 - z_1 for class 0."""
-    check_logits(logits, labels)
+    logits = checked_logits(logits, labels)
     if logits.shape[1] != 2:
         raise InputError(f"EnsLoss is for two classes, got logits {tuple(logits.shape)}.")
-    (logits,) = in_full_precision(logits)
     margin = (logits[:, 1] - logits[:, 0]) * (2 * labels - 1)  # (n,)
     slopes = random_slopes(margin.detach(), generator)
     return reduce_plain(slopes * margin, reduction)

@@ -48,15 +48,16 @@ def gaussian_logits(
     if log_variance is not None:
         log_variance = log_variance.to(mean.dtype)
     with torch.autocast(features.device.type, enabled=False):
-        logits, own = _GaussianLogits.apply(features, mean, log_variance, labels, alpha, bounds)  # type: ignore[no-untyped-call]
+        logits, own = _GaussianLogits.apply(features, mean, log_variance, labels, (alpha, bounds))  # type: ignore[no-untyped-call]
     return logits, own
 
 
 class _GaussianLogits(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, mean: Tensor, log_variance: Tensor | None, labels: Tensor, alpha: float, bounds: Bounds
+        ctx: Any, features: Tensor, mean: Tensor, log_variance: Tensor | None, labels: Tensor, margin: tuple[float, Bounds]
     ) -> tuple[Tensor, Tensor]:
+        alpha, bounds = margin
         centre = mean.mean(0)  # distances do not change, and far-off features keep their digits
         x = features - centre  # (n, d)
         squares = x * x
@@ -108,12 +109,12 @@ class _GaussianLogits(torch.autograd.Function):
                 grad_v += 0.5 * (by_energy[part].sum() - p[0] * (spread.sum(0) + g.sum(1) @ squares))
         low, high = ctx.bounds
         if grad_v is None:
-            return grad_x, grad_mean, None, None, None, None
+            return grad_x, grad_mean, None, None, None
         least, most = log_variance.aminmax()
         if least < low or most > high:
             stray = ((log_variance > high) & (grad_v < 0)) | ((log_variance < low) & (grad_v > 0))
             grad_v.masked_fill_(stray, 0)  # a step along it would lead further out
-        return grad_x, grad_mean, grad_v, None, None, None
+        return grad_x, grad_mean, grad_v, None, None
 
 
 def _blocks(

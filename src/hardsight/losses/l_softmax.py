@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from hardsight.head import Head
-from hardsight.losses.contract import HeadLoss, Reduction, check_batch, in_full_precision
+from hardsight.losses.contract import Reducing, cross_entropy, in_full_precision
 from hardsight.losses.cosine_softmax import inverse_norms
-from hardsight.losses.multiplied_angle import annealed, check_multiple, psi
+from hardsight.losses.multiplied_angle import Annealing, MultipliedAngleLoss, psi
 
 
 def l_softmax_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    m: int = 4,
-    plain: float = 0.0,
-    reduction: Reduction = "mean",
-    class_weight: Tensor | None = None,
+    features: Tensor, weight: Tensor, labels: Tensor, *, m: int = 4, plain: float = 0.0, **reducing: Unpack[Reducing]
 ) -> Tensor:
     """Cross-entropy on |w| |x| cos, the own class's being |w| |x| (plain * cos + psi) / (1 + plain)."""
     features, weight = in_full_precision(features, weight)
@@ -33,52 +26,31 @@ def l_softmax_loss(
         length = torch.linalg.vector_norm(features, dim=1) * torch.linalg.vector_norm(own_weight, dim=1)
         own = (plain * product + length * psi(cosine, m)) / (1 + plain)  # (n,)
         logits = (features @ weight.T).scatter(1, labels[:, None], own[:, None])  # (n, c)
-        return F.cross_entropy(logits, labels, class_weight, reduction=reduction)
+        return cross_entropy(logits, labels, **reducing)
 
 
-class LSoftmaxLoss(HeadLoss):
+class LSoftmaxLoss(MultipliedAngleLoss):
     """`l_softmax_loss` with its own class vectors, and the share of the plain cosine annealed over training steps.
 
     Args:
-        m: by how much the own angle is multiplied.
+        m: factor that multiplies the own angle.
         base, gamma, power, smallest: the plain cosine's share is base * (1 + gamma * step)^-power, never below smallest.
     """
 
-    step: Tensor
+    loss = staticmethod(l_softmax_loss)
 
     def __init__(
-        self,
-        num_features: int,
-        num_classes: int,
-        *,
-        m: int = 4,
-        base: float = 1000.0,
-        gamma: float = 2e-5,
-        power: float = 45.0,
-        smallest: float = 0.0,
-        **common: Any,
-    ) -> None:
+        self, num_features: int, num_classes: int, *, m: int = 4,
+        base: float = 1000.0, gamma: float = 2e-5, power: float = 45.0, smallest: float = 0.0, **common: Any,
+    ) -> None:  # fmt: skip
         super().__init__(num_features, num_classes, **common)
-        self.m = check_multiple(m)
-        self.base, self.gamma, self.power, self.smallest = base, gamma, power, smallest
-        self.register_buffer("step", torch.zeros((), dtype=torch.int64))  # training steps so far; resumes with the rest
-
-    @property
-    def plain(self) -> float:
-        """The plain cosine's share now."""
-        return annealed(int(self.step), base=self.base, gamma=self.gamma, power=self.power, smallest=self.smallest)
-
-    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
-        check_batch(features, labels, self.num_features, self.num_classes)
-        options: Any = {"m": self.m, "plain": self.plain, "reduction": self.reduction, "class_weight": self.class_weight}
-        loss = l_softmax_loss(features, self.weight, labels, **options)
-        if self.training:
-            self.step += 1
-        return loss
+        self.anneal(m, Annealing(base, gamma, power, smallest))
 
     def logits(self, features: Tensor) -> Tensor:
+        """Those of a linear layer: (n, d) -> (n, c)."""
         return F.linear(features, self.weight)
 
     @property
     def head(self) -> Head:
+        """A linear head without bias."""
         return Head("linear", self.weight.detach())

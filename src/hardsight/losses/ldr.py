@@ -14,15 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import (
-    Reduction,
-    check_logits,
-    check_not_negative,
-    check_positive,
-    check_reduction,
-    in_full_precision,
-    reduce_plain,
-)
+from hardsight.losses.contract import Reduction, check_not_negative, check_positive, check_reduction, checked_logits, reduce_plain
 
 Normalise = Literal["none", "softplus", "l1"]
 
@@ -37,8 +29,7 @@ def ldr_loss(
     reduction: Reduction = "mean",
 ) -> Tensor:
     """The formula above, with lambda = temperature: one number, or (n,) one per sample."""
-    check_logits(logits, labels)
-    (logits,) = in_full_precision(logits)
+    logits = checked_logits(logits, labels)
     gaps = margin_gaps(normalised(logits, normalise), labels, margin)  # (n, c)
     t = torch.as_tensor(temperature, dtype=gaps.dtype, device=gaps.device).reshape(-1, 1)  # (1, 1) or (n, 1)
     losses = t[:, 0] * (torch.logsumexp(gaps / t, dim=1) - math.log(gaps.shape[1]))  # (n,)

@@ -1,4 +1,4 @@
-"""psi, the multiplied angle of L-Softmax and A-Softmax, and how its share is annealed.
+"""psi, the multiplied angle of L-Softmax and A-Softmax, and what the two losses share: how it is annealed.
 
 psi(angle) = (-1)^k cos(m angle) - 2k for angle in [k pi/m, (k+1) pi/m]: cos(m angle), continued so that it always falls.
 """
@@ -6,11 +6,14 @@ psi(angle) = (-1)^k cos(m angle) - 2k for angle in [k pi/m, (k+1) pi/m]: cos(m a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
 from hardsight.errors import InputError
+from hardsight.losses.contract import HeadLoss, check_batch
 
 
 def psi(cosine: Tensor, m: int) -> Tensor:
@@ -29,17 +32,53 @@ def psi(cosine: Tensor, m: int) -> Tensor:
     return (1 - 2 * (k % 2)) * cos_m - 2 * k
 
 
-def annealed(step: int, *, base: float, gamma: float, power: float, smallest: float) -> float:
-    """How much of the plain cosine is mixed in at a step: base * (1 + gamma * step)^-power, never below `smallest`.
+class Annealing(NamedTuple):
+    """How much of the plain cosine is mixed in: base * (1 + gamma * step)^-power, never below `smallest`.
 
     Example:
-        >>> annealed(0, base=1000.0, gamma=2e-5, power=45.0, smallest=0.0)
+        >>> Annealing(base=1000.0, gamma=2e-5, power=45.0, smallest=0.0).at(0)
         1000.0
     """
-    return max(smallest, base * (1 + gamma * step) ** -power)
+
+    base: float
+    gamma: float
+    power: float
+    smallest: float
+
+    def at(self, step: int) -> float:
+        """The plain cosine's share at a training step."""
+        return max(self.smallest, self.base * (1 + self.gamma * step) ** -self.power)
+
+
+class MultipliedAngleLoss(HeadLoss):
+    """A loss whose own angle is multiplied by m, with the plain cosine's share annealed over training steps."""
+
+    loss: ClassVar[Callable[..., Tensor]]  # of (features, weight, labels, m=, plain=, ...)
+    m: int
+    annealing: Annealing
+    step: Tensor
+
+    def anneal(self, m: int, annealing: Annealing) -> None:
+        """Start counting training steps."""
+        self.m, self.annealing = check_multiple(m), annealing
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))  # training steps so far; resumes with the rest
+
+    @property
+    def plain(self) -> float:
+        """The plain cosine's share at the current step."""
+        return self.annealing.at(int(self.step))
+
+    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss at the current step; in training mode the step then counts up."""
+        check_batch(features, labels, self.num_features, self.num_classes)
+        loss = type(self).loss(features, self.weight, labels, m=self.m, plain=self.plain, **self.reducing)
+        if self.training:
+            self.step += 1
+        return loss
 
 
 def check_multiple(m: int) -> int:
+    """m as an integer, from 1 on."""
     if m != int(m) or m < 1:
         raise InputError(f"the angle is multiplied by a whole number from 1 on, got m = {m}.")
     return int(m)

@@ -6,48 +6,57 @@ The paper's experiments leave nu and the search for the worst input open; the de
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from hardsight.losses.comp_sum import comp_sum_loss
-from hardsight.losses.contract import Reduction, check_logits, check_not_negative, check_positive, check_reduction, reduce_plain
+from hardsight.losses.contract import Reduction, check_not_negative, check_positive, check_reduction, checked_logits, reduce_plain
+
+Network = Callable[[Tensor], Tensor]
+
+
+class Search(NamedTuple):
+    """The ball around each input, in the input's units, and the projected gradient steps in it; low, high: an input's range."""
+
+    radius: float = 8 / 255
+    step: float = 2 / 255
+    steps: int = 10
+    low: float | None = 0.0
+    high: float | None = 1.0
+    generator: torch.Generator | None = None  # of the noise to start from
 
 
 def smooth_adversarial_comp_sum_loss(
-    model: Callable[[Tensor], Tensor],
-    inputs: Tensor,
-    labels: Tensor,
-    *,
-    tau: float = 1.0,
-    rho: float = 1.0,
-    nu: float = 6.0,
-    radius: float = 8 / 255,
-    step: float = 2 / 255,
-    steps: int = 10,
-    low: float | None = 0.0,
-    high: float | None = 1.0,
-    reduction: Reduction = "mean",
-    generator: torch.Generator | None = None,
-) -> Tensor:
+    model: Network, inputs: Tensor, labels: Tensor, *,
+    tau: float = 1.0, rho: float = 1.0, nu: float = 6.0, reduction: Reduction = "mean", **search: Any,
+) -> Tensor:  # fmt: skip
     """Phi_tau of the margins over rho, plus nu times how far the margins move within a ball around the input.
 
     The margins are z_y - z_k for k != y. The move is |margins(x') - margins(x)|, at its largest over |x' - x| <= radius
-    in each coordinate, found by projected gradient steps.
+    in each coordinate, found by projected gradient steps. `search` takes the fields of `Search`: radius, step, steps, low,
+    high and generator.
     """
     logits = model(inputs)  # (n, c)
-    check_logits(logits, labels)
-    start, still = inputs.detach(), logits.detach()
-    noise = torch.empty_like(start).uniform_(-1, 1, generator=generator)
-    moved = _within(start + 1e-3 * radius * noise, low, high)  # at the input itself, nothing has moved and no slope leads on
+    checked_logits(logits, labels)
+    worst = worst_inputs(model, inputs.detach(), logits.detach(), labels, Search(**search))
+    change = _margin_change(model(worst), logits, labels)  # (n,)
+    return reduce_plain(comp_sum_loss(logits / rho, labels, tau=tau, reduction="none") + nu * change, reduction)
+
+
+def worst_inputs(model: Network, inputs: Tensor, logits: Tensor, labels: Tensor, search: Search) -> Tensor:
+    """Inputs in the ball around these whose margins are as far as can be from those of `logits`, the model's here."""
+    radius, step, steps, low, high, generator = search
+    noise = torch.empty_like(inputs).uniform_(-1, 1, generator=generator)
+    moved = _within(inputs + 1e-3 * radius * noise, low, high)  # at the input itself, nothing has moved and no slope leads on
     for _ in range(steps):
         moved.requires_grad_()
         with torch.enable_grad():
-            (slope,) = torch.autograd.grad(_margin_change(model(moved), still, labels).sum(), moved)
-        moved = start + (moved.detach() + step * slope.sign() - start).clamp(-radius, radius)
+            (slope,) = torch.autograd.grad(_margin_change(model(moved), logits, labels).sum(), moved)
+        moved = inputs + (moved.detach() + step * slope.sign() - inputs).clamp(-radius, radius)
         moved = _within(moved, low, high)
-    change = _margin_change(model(moved), logits, labels)  # (n,)
-    return reduce_plain(comp_sum_loss(logits / rho, labels, tau=tau, reduction="none") + nu * change, reduction)
+    return moved
 
 
 def _within(inputs: Tensor, low: float | None, high: float | None) -> Tensor:
@@ -71,35 +80,16 @@ class SmoothAdversarialCompSumLoss(nn.Module):
     """
 
     def __init__(
-        self,
-        *,
-        tau: float = 1.0,
-        rho: float = 1.0,
-        nu: float = 6.0,
-        radius: float = 8 / 255,
-        step: float = 2 / 255,
-        steps: int = 10,
-        low: float | None = 0.0,
-        high: float | None = 1.0,
+        self, *, tau: float = 1.0, rho: float = 1.0, nu: float = 6.0,
+        radius: float = 8 / 255, step: float = 2 / 255, steps: int = 10, low: float | None = 0.0, high: float | None = 1.0,
         reduction: Reduction = "mean",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.tau, self.rho, self.nu = check_not_negative("tau", tau), check_positive("rho", rho), check_not_negative("nu", nu)
-        self.radius, self.step, self.steps = check_positive("radius", radius), check_positive("step", step), steps
-        self.low, self.high, self.reduction = low, high, check_reduction(reduction)
+        self.search = Search(check_positive("radius", radius), check_positive("step", step), steps, low, high)
+        self.reduction = check_reduction(reduction)
 
-    def forward(self, model: Callable[[Tensor], Tensor], inputs: Tensor, labels: Tensor) -> Tensor:
-        return smooth_adversarial_comp_sum_loss(
-            model,
-            inputs,
-            labels,
-            tau=self.tau,
-            rho=self.rho,
-            nu=self.nu,
-            radius=self.radius,
-            step=self.step,
-            steps=self.steps,
-            low=self.low,
-            high=self.high,
-            reduction=self.reduction,
-        )
+    def forward(self, model: Network, inputs: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, ...) inputs and (n,) labels under this model."""
+        options: dict[str, Any] = {"tau": self.tau, "rho": self.rho, "nu": self.nu, "reduction": self.reduction}
+        return smooth_adversarial_comp_sum_loss(model, inputs, labels, **options, **self.search._asdict())

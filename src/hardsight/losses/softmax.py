@@ -34,7 +34,7 @@ class SoftmaxLoss(HeadLoss):
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         check_batch(features, labels, self.num_features, self.num_classes)
-        return softmax_loss(features, self.weight, self.bias, labels, reduction=self.reduction, class_weight=self.class_weight)
+        return softmax_loss(features, self.weight, self.bias, labels, **self.reducing)
 
     def logits(self, features: Tensor) -> Tensor:
         return F.linear(features, self.weight, self.bias)

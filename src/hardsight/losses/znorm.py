@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import Reduction, check_logits, check_positive, check_reduction, in_full_precision, reduce_plain
+from hardsight.losses.contract import Reduction, check_positive, check_reduction, checked_logits, reduce_plain
 
 
 def znorm_loss(
@@ -24,8 +24,7 @@ def znorm_loss(
     Adding a number to all logits, or multiplying them by a positive one, changes nothing. So with two classes z_y is
     +1 or -1 and there is nothing to learn: use it with more.
     """
-    check_logits(logits, labels)
-    (logits,) = in_full_precision(logits)
+    logits = checked_logits(logits, labels)
     highest = math.sqrt(logits.shape[1] - 1)
     b = highest / 2 if target is None else target
     if b >= highest:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardsight.scores.needs import ANGLES, LOGITS, NEAREST
 from hardsight.scores.registry import row_score
 from hardsight.scores.sweep import Sweep
+from hardsight.scores.terms import ANGLES, LOGITS, NEAREST
 
 AVH_PAPER = "Chen et al., ICML 2020"
 GAP_PAPER = "Peng et al., ACM MM 2022"
 
 
 @row_score(
-    hard="high", range="[0, 1]", formula="angle(x, w_y) / sum_k angle(x, w_k)", source=f"{AVH_PAPER}, eq. 1", passes={ANGLES}
+    hard="high", range="[0, 1]", formula="angle(x, w_y) / sum_k angle(x, w_k)", source=f"{AVH_PAPER}, eq. 1", terms={ANGLES}
 )
 def avh(rows: Sweep) -> np.ndarray:
     """Angular visual hardness: the angle to a sample's own class, over the sum of its angles to all classes.
@@ -42,7 +42,7 @@ def avh(rows: Sweep) -> np.ndarray:
     return rows.own_angle / rows.angle_sum
 
 
-@row_score(hard="high", range="[0, c]", formula="c * avh", source=f"{AVH_PAPER}, rescaled", passes={ANGLES})
+@row_score(hard="high", range="[0, c]", formula="c * avh", source=f"{AVH_PAPER}, rescaled", terms={ANGLES})
 def avh_relative(rows: Sweep) -> np.ndarray:
     """AVH times the number of classes: 1 is undecided, below 1 leans to the own class.
 
@@ -56,7 +56,7 @@ def avh_relative(rows: Sweep) -> np.ndarray:
     range="[0, 1]",
     formula="(pi - angle(x, w_y)) / sum_k (pi - angle(x, w_k))",
     source=f"{AVH_PAPER}, eq. 3",
-    passes={ANGLES},
+    terms={ANGLES},
 )
 def avc_label(rows: Sweep) -> np.ndarray:
     """Angular visual confidence of the given class: 1/c is undecided, higher is easier."""
@@ -65,7 +65,7 @@ def avc_label(rows: Sweep) -> np.ndarray:
 
 @row_score(
     hard="low", range="[0, 1]", formula="(pi - angle(x, w_p)) / sum_k (pi - angle(x, w_k)), p the predicted class",
-    source=f"{AVH_PAPER}, eq. 3", passes={ANGLES, LOGITS}, labels=False,
+    source=f"{AVH_PAPER}, eq. 3", terms={ANGLES, LOGITS}, labels=False,
 )  # fmt: skip
 def avc_predicted(rows: Sweep) -> np.ndarray:
     """Angular visual confidence of the predicted class: what self-training ranks by, no label needed."""
@@ -77,13 +77,13 @@ def _share_from_pi(angle: np.ndarray, rows: Sweep) -> np.ndarray:
     return np.maximum(np.pi - angle, 0.0) / np.maximum(rows.num_classes * np.pi - rows.angle_sum, 0.0)
 
 
-@row_score(hard="high", range="[0, pi]", formula="angle(x, w_y)", source=AVH_PAPER, passes={ANGLES})
+@row_score(hard="high", range="[0, pi]", formula="angle(x, w_y)", source=AVH_PAPER, terms={ANGLES})
 def own_angle(rows: Sweep) -> np.ndarray:
     """Angle in radians to the class vector of the given class."""
     return rows.own_angle
 
 
-@row_score(hard="low", range="[0, pi]", formula="min_{k != y} angle(x, w_k)", source=GAP_PAPER, passes={ANGLES, NEAREST})
+@row_score(hard="low", range="[0, pi]", formula="min_{k != y} angle(x, w_k)", source=GAP_PAPER, terms={ANGLES, NEAREST})
 def nearest_angle(rows: Sweep) -> np.ndarray:
     """Smallest angle in radians to the class vector of any other class."""
     return rows.nearest_angle
@@ -94,7 +94,7 @@ def nearest_angle(rows: Sweep) -> np.ndarray:
     range="[-pi, pi]",
     formula="angle(x, w_y) - min_{k != y} angle(x, w_k)",
     source=GAP_PAPER,
-    passes={ANGLES, NEAREST},
+    terms={ANGLES, NEAREST},
 )
 def angular_gap(rows: Sweep) -> np.ndarray:
     """Angle to the own class minus the angle to the nearest other one: negative when the angles are right.
@@ -109,7 +109,7 @@ def angular_gap(rows: Sweep) -> np.ndarray:
     return rows.own_angle - rows.nearest_angle
 
 
-@row_score(hard="low", range="[0, inf)", formula="|x|", source=f"{AVH_PAPER}, Table 1", passes=set(), labels=False)
+@row_score(hard="low", range="[0, inf)", formula="|x|", source=f"{AVH_PAPER}, Table 1", terms=set(), labels=False)
 def norm(rows: Sweep) -> np.ndarray:
     """Length of the feature. It follows training and contrast more than difficulty; angles do not see it."""
     return rows.norm

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardsight.scores.needs import LOGITS, MOMENT, NOBIAS, SOFTMAX, SQUARES
 from hardsight.scores.registry import row_score
 from hardsight.scores.sweep import Sweep
+from hardsight.scores.terms import LOGITS, MOMENT, NOBIAS, SOFTMAX, SQUARES
 
 AVH_PAPER = "Chen et al., ICML 2020"
 
 
-@row_score(hard="low", range="[0, 1]", formula="p_y", source=f"{AVH_PAPER}, Def. 1", passes={SOFTMAX})
+@row_score(hard="low", range="[0, 1]", formula="p_y", source=f"{AVH_PAPER}, Def. 1", terms={SOFTMAX})
 def confidence(rows: Sweep) -> np.ndarray:
     """Softmax probability of the given class: the paper's "model confidence".
 
@@ -28,22 +28,20 @@ def confidence(rows: Sweep) -> np.ndarray:
 
 
 @row_score(
-    hard="low", range="[0, 1]", formula="softmax(x W^T)_y", source=f"{AVH_PAPER}, Def. 1 as printed", passes={SOFTMAX, NOBIAS}
+    hard="low", range="[0, 1]", formula="softmax(x W^T)_y", source=f"{AVH_PAPER}, Def. 1 as printed", terms={SOFTMAX, NOBIAS}
 )
 def confidence_nobias(rows: Sweep) -> np.ndarray:
     """Softmax probability of the given class with the head's bias left out, as Definition 1 prints it."""
     return rows.reported(rows.nobias_confidence)
 
 
-@row_score(
-    hard="low", range="[1/c, 1]", formula="max_k p_k", source="maximum softmax probability", passes={SOFTMAX}, labels=False
-)
+@row_score(hard="low", range="[1/c, 1]", formula="max_k p_k", source="maximum softmax probability", terms={SOFTMAX}, labels=False)
 def predicted_confidence(rows: Sweep) -> np.ndarray:
     """Softmax probability of the predicted class; no label needed."""
     return rows.reported(1 / rows.partition)
 
 
-@row_score(hard="low", range="[-1, 1]", formula="p_y - max_{k != y} p_k", source="classification margin", passes={SOFTMAX})
+@row_score(hard="low", range="[-1, 1]", formula="p_y - max_{k != y} p_k", source="classification margin", terms={SOFTMAX})
 def probability_margin(rows: Sweep) -> np.ndarray:
     """Probability of the given class minus the largest other one: negative when the prediction is wrong."""
     margin = rows.reported((rows.own_exp - np.exp(rows.other_logit - rows.max_logit)) / rows.partition)
@@ -51,14 +49,14 @@ def probability_margin(rows: Sweep) -> np.ndarray:
 
 
 @row_score(
-    hard="low", range="(-inf, inf)", formula="z_y - max_{k != y} z_k", source="Pleiss et al., NeurIPS 2020 (AUM)", passes={LOGITS}
+    hard="low", range="(-inf, inf)", formula="z_y - max_{k != y} z_k", source="Pleiss et al., NeurIPS 2020 (AUM)", terms={LOGITS}
 )
 def logit_margin(rows: Sweep) -> np.ndarray:
     """Logit of the given class minus the largest other one: what AUM averages over training."""
     return rows.own_logit - rows.other_logit
 
 
-@row_score(hard="low", range="(-inf, inf)", formula="max_k z_k", source="maximum logit", passes={LOGITS}, labels=False)
+@row_score(hard="low", range="(-inf, inf)", formula="max_k z_k", source="maximum logit", terms={LOGITS}, labels=False)
 def max_logit(rows: Sweep) -> np.ndarray:
     """Largest logit; no label needed."""
     return rows.max_logit
@@ -69,7 +67,7 @@ def max_logit(rows: Sweep) -> np.ndarray:
     range="[0, log c]",
     formula="-sum_k p_k log p_k",
     source="Shannon entropy",
-    passes={SOFTMAX, MOMENT},
+    terms={SOFTMAX, MOMENT},
     labels=False,
 )
 def entropy(rows: Sweep) -> np.ndarray:
@@ -85,7 +83,7 @@ def entropy(rows: Sweep) -> np.ndarray:
 
 
 @row_score(
-    hard="high", range="[0, sqrt 2]", formula="|p - onehot(y)|_2", source="Paul et al., NeurIPS 2021", passes={SOFTMAX, SQUARES}
+    hard="high", range="[0, sqrt 2]", formula="|p - onehot(y)|_2", source="Paul et al., NeurIPS 2021", terms={SOFTMAX, SQUARES}
 )
 def el2n(rows: Sweep) -> np.ndarray:
     """Length of the error vector: probabilities minus the one-hot label.
@@ -97,7 +95,7 @@ def el2n(rows: Sweep) -> np.ndarray:
     return np.sqrt(rows.other_sum**2 + rows.other_squares) / rows.partition  # 1 - p_y = other_sum / partition
 
 
-@row_score(hard="high", range="[0, inf)", formula="-log p_y", source="cross-entropy", passes={SOFTMAX})
+@row_score(hard="high", range="[0, inf)", formula="-log p_y", source="cross-entropy", terms={SOFTMAX})
 def loss(rows: Sweep) -> np.ndarray:
     """Cross-entropy of the given class: -log of its softmax probability."""
     behind = rows.max_logit - rows.own_logit  # 0 when the given class is on top, and log1p keeps small losses exact

@@ -8,9 +8,9 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.scores.needs import LOGITS
 from hardsight.scores.registry import AsDataset, dataset_score
 from hardsight.scores.sweep import Sweep
+from hardsight.scores.terms import LOGITS
 
 VARIANCE_FLOOR = 1e-9  # of the spread of all samples: a dimension that never varies within a class must not divide by zero
 
@@ -21,7 +21,7 @@ class ClassGaussians:
     The variance is the pooled one: squared distances to the own class's mean, averaged over all labeled samples.
     """
 
-    passes = frozenset({LOGITS})
+    terms = frozenset({LOGITS})
 
     def __init__(self, covariance: str = "diagonal") -> None:
         if not isinstance(covariance, str) or covariance not in ("diagonal", "identity"):

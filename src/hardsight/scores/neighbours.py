@@ -21,7 +21,7 @@ FIRST = 1024  # candidates that are sorted in full; afterwards only those nearer
 class Neighbours:
     """Unit features of all labeled samples, kept in memory as float32: n x d x 4 bytes."""
 
-    passes: frozenset[str] = frozenset()
+    terms: frozenset[str] = frozenset()
 
     def __init__(self, k: int = 10) -> None:
         self.k = check_count(k, "k", least=1)

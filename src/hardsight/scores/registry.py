@@ -13,8 +13,8 @@ import numpy as np
 from hardsight.checks import as_matrix, check_labels, check_same_space, check_some_columns, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
-from hardsight.scores.needs import ANGLES, NEAREST, NOBIAS
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
+from hardsight.scores.terms import ANGLES, NEAREST, NOBIAS
 
 Formula = Callable[[Sweep], np.ndarray]
 
@@ -40,20 +40,20 @@ class RowScore(Protocol):
 class Score:
     """One score: what it means and how it is computed.
 
-    `hard` is the end at which a sample is hard, "high" or "low". `needs` is "row" (one sample and the head),
-    "dataset" (all samples) or "dynamics" (the sample over the epochs of a training). `labels` says whether it needs the
-    given class.
+    `hard` is the end at which a sample is hard, "high" or "low". `scope` says what one value depends on: "row" (one sample
+    and the head), "dataset" (all samples) or "dynamics" (the sample over the epochs of a training). `labels` says whether it
+    needs the given class.
     """
 
     name: str
     hard: Literal["high", "low"]
-    needs: Literal["row", "dataset", "dynamics"]
+    scope: Literal["row", "dataset", "dynamics"]
     labels: bool
     range: str
     formula: str
     source: str
     function: Callable[..., np.ndarray]
-    passes: frozenset[str] = field(repr=False, default=frozenset())  # what it takes from the sweep
+    terms: frozenset[str] = field(repr=False, default=frozenset())  # of the sweep: what its formula is made of
     of: Formula | None = field(repr=False, default=None)  # a row score on a finished sweep
     fit: Callable[[], Fitted] | None = field(repr=False, default=None)  # a dataset score, to be fitted
     columns: tuple[str, ...] = field(repr=False, default=())  # what a dynamics score takes from each epoch
@@ -66,14 +66,14 @@ class Score:
 
     def from_logits(self) -> bool:
         """Whether logits alone are enough: no features, no head."""
-        return self.needs == "row" and bool(self.passes) and not self.passes & {ANGLES, NEAREST, NOBIAS}
+        return self.scope == "row" and bool(self.terms) and not self.terms & {ANGLES, NEAREST, NOBIAS}
 
 
 SCORES: dict[str, Score] = {}
 
 
 def row_score(
-    *, hard: Literal["high", "low"], range: str, formula: str, source: str, passes: set[str], labels: bool = True
+    *, hard: Literal["high", "low"], range: str, formula: str, source: str, terms: set[str], labels: bool = True
 ) -> Callable[[Formula], RowScore]:
     """Register a formula on a `Sweep` as a score, and make it a function of features, head and labels."""
 
@@ -90,11 +90,11 @@ def row_score(
             logits: Any = None,
             probs: Any = None,
         ) -> np.ndarray:
-            return values(SCORES[name], swept(features, head, labels, frozenset(passes), bias, logits, probs, name))
+            return values(SCORES[name], swept(features, head, labels, frozenset(terms), bias, logits, probs, name))
 
         del function.__wrapped__  # help() should show the signature of the function, not of the formula
         function.__annotations__ = {}
-        SCORES[name] = Score(name, hard, "row", labels, range, formula, source, function, passes=frozenset(passes), of=of)
+        SCORES[name] = Score(name, hard, "row", labels, range, formula, source, function, terms=frozenset(terms), of=of)
         return function
 
     return register
@@ -103,7 +103,7 @@ def row_score(
 class Fitted(Protocol):
     """A dataset score at work: it sees every batch once, then gives each batch its values."""
 
-    passes: frozenset[str]
+    terms: frozenset[str]
 
     def see(self, x: Any, rows: Sweep) -> None: ...
 
@@ -130,14 +130,14 @@ def dataset_score(
         @functools.wraps(ask)
         def function(*args: Any, **kwargs: Any) -> np.ndarray:
             asked = ask(*args, **kwargs)
-            rows = swept(asked.features, asked.head, asked.labels, asked.fitted.passes, asked.bias, None, None, ask.__name__)
+            rows = swept(asked.features, asked.head, asked.labels, asked.fitted.terms, asked.bias, None, None, ask.__name__)
             x = as_matrix(asked.features, "features")
             asked.fitted.see(x, rows)
             return np.where(rows.ok, asked.fitted.of(x, rows), np.nan)
 
         function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
         SCORES[ask.__name__] = Score(
-            ask.__name__, hard, "dataset", labels, range, formula, source, function, passes=fit().passes, fit=fit
+            ask.__name__, hard, "dataset", labels, range, formula, source, function, terms=fit().terms, fit=fit
         )
         return function
 
@@ -156,28 +156,28 @@ def values(score: Score, rows: Sweep) -> np.ndarray:
 
 
 def swept(
-    features: Any, head: Any, labels: Any, passes: frozenset[str], bias: Any, logits: Any, probs: Any, asked_by: str
+    features: Any, head: Any, labels: Any, terms: frozenset[str], bias: Any, logits: Any, probs: Any, asked_by: str
 ) -> Sweep:
     """Check what a caller gave, and make the one pass over it."""
     given = [name for name, x in (("features", features), ("logits", logits), ("probs", probs)) if x is not None]
     if len(given) != 1:
         raise InputError(f"{asked_by} needs one of features, logits or probs, got {' and '.join(given) or 'none'}.")
     if features is None:
-        if passes & {ANGLES, NEAREST, NOBIAS} or not passes:
+        if terms & {ANGLES, NEAREST, NOBIAS} or not terms:
             raise InputError(f"{asked_by} needs features and a head; {given[0]} alone do not have it.")
         table = as_matrix(logits if probs is None else probs, given[0])
         check_some_columns(table, given[0])
         table = widened(table) if probs is None else probs_to_logits(table)
-        return sweep_logits(table, check_labels_or_none(labels, *table.shape), passes)
+        return sweep_logits(table, check_labels_or_none(labels, *table.shape), terms)
     features = as_matrix(features, "features")
     check_some_columns(features, "features")
     if head is None:
-        if passes:
+        if terms:
             raise InputError(f"{asked_by} needs a head: a Head, or the (c, d) weight of the last linear layer.")
         return norms_only(features, labels)
     head = as_head(head, bias)
     check_same_space(features, head.weight)
-    return sweep(features, head, check_labels_or_none(labels, len(features), head.num_classes), passes)
+    return sweep(features, head, check_labels_or_none(labels, len(features), head.num_classes), terms)
 
 
 def norms_only(features: Any, labels: Any) -> Sweep:

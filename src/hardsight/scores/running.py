@@ -13,14 +13,14 @@ import numpy as np
 
 from hardsight.checks import is_tensor, namespace, to_numpy
 from hardsight.geometry import row_norms
-from hardsight.scores.needs import ANGLES, EVERYTHING, MOMENT, NEAREST, NOBIAS, NONFINITE_LOGIT, SOFTMAX, SQUARES, STATUSES
+from hardsight.scores.terms import ANGLES, EVERYTHING, MOMENT, NEAREST, NOBIAS, NONFINITE_LOGIT, SOFTMAX, SQUARES, STATUSES
 from hardsight.threads import like
 
 FLOOR = -40.0  # logits this far below the best other one count for 4e-18: kept out of the slow denormal range
 
 _ANGULAR = frozenset({ANGLES, NEAREST})
 _SUMS = frozenset({SOFTMAX, SQUARES, MOMENT, NOBIAS})
-# Running number: what it starts from, and the needs that ask for it.
+# Running number: what it starts from, and the terms that ask for it.
 _RUNNING: dict[str, tuple[float, frozenset[str]]] = {
     "angle_sum": (0.0, _ANGULAR),
     "own_angle": (np.nan, _ANGULAR),
@@ -35,9 +35,9 @@ _RUNNING: dict[str, tuple[float, frozenset[str]]] = {
 }
 
 
-def empty_columns(n: int, needs: frozenset[str]) -> dict[str, Any]:
+def empty_columns(n: int, terms: frozenset[str]) -> dict[str, Any]:
     """The (n,) columns of the result; those that nobody asked for are NaN and take no memory."""
-    asked = {name: needs & by for name, (_, by) in _RUNNING.items()}
+    asked = {name: terms & by for name, (_, by) in _RUNNING.items()}
     asked |= {"predicted_angle": asked.pop("other_angle"), "nobias_confidence": asked.pop("nobias")}
     found: dict[str, Any] = {
         name: np.full(n, np.nan) if wanted else np.broadcast_to(np.nan, (n,)) for name, wanted in asked.items()
@@ -48,11 +48,11 @@ def empty_columns(n: int, needs: frozenset[str]) -> dict[str, Any]:
     return found
 
 
-def start(x: Any, needs: frozenset[str]) -> dict[str, Any]:
+def start(x: Any, terms: frozenset[str]) -> dict[str, Any]:
     """The running numbers of a block x, before its first tile."""
     xp, b = namespace(x), len(x)
-    state = {name: xp.full((b,), value, dtype=x.dtype, device=x.device) for name, (value, by) in _RUNNING.items() if needs & by}
-    if needs - _ANGULAR:
+    state = {name: xp.full((b,), value, dtype=x.dtype, device=x.device) for name, (value, by) in _RUNNING.items() if terms & by}
+    if terms - _ANGULAR:
         state["other_index"] = xp.zeros((b,), dtype=xp.int64, device=x.device)
     return state
 
@@ -79,8 +79,8 @@ def absorb_angles(state: dict[str, Any], theta: Any, own: Any, first: int) -> No
         theta[mine] = kept
 
 
-def absorb_logits(state: dict[str, Any], logits: Any, theta: Any, own: Any, first: int, unbias: Any, terms: Any) -> None:
-    """A (b, t) tile of logits into the running softmax over the other classes; `logits` and `terms` are overwritten."""
+def absorb_logits(state: dict[str, Any], logits: Any, theta: Any, own: Any, first: int, unbias: Any, exps: Any) -> None:
+    """A (b, t) tile of logits into the running softmax over the other classes; `logits` and `exps` are overwritten."""
     xp = namespace(logits)
     mine = own_entries(own, first, logits.shape[1], xp)
     state["own_logit"][mine[0]] = logits[mine]
@@ -95,28 +95,28 @@ def absorb_logits(state: dict[str, Any], logits: Any, theta: Any, own: Any, firs
             state["other_angle"][better] = theta[better, column]
     top = xp.maximum(before, largest)
     if "other_sum" in state:
-        _absorb_softmax(state, logits, before, top, mine, unbias, terms)
+        _absorb_softmax(state, logits, before, top, mine, unbias, exps)
     state["other_logit"][...] = top
 
 
-def _absorb_softmax(state: dict[str, Any], logits: Any, before: Any, top: Any, mine: Any, unbias: Any, terms: Any) -> None:
+def _absorb_softmax(state: dict[str, Any], logits: Any, before: Any, top: Any, mine: Any, unbias: Any, exps: Any) -> None:
     """The sums over the other classes, moved from the largest logit `before` this tile to the largest now, `top`."""
     xp = namespace(logits)
     anchor = xp.where(xp.isfinite(top), top, xp.zeros_like(top))  # a tile may hold the given class alone
-    shrink = xp.exp(before - anchor)  # what earlier tiles' terms are multiplied by
+    shrink = xp.exp(before - anchor)  # what earlier tiles' sums are multiplied by
     xp.subtract(logits, anchor[:, None], out=logits)
     xp.clip(logits, FLOOR, None, out=logits)
-    xp.exp(logits, out=terms)
-    terms[mine] = 0.0
+    xp.exp(logits, out=exps)
+    exps[mine] = 0.0
     if "other_moment" in state:
-        xp.multiply(logits, terms, out=logits)
+        xp.multiply(logits, exps, out=logits)
         step = xp.where(xp.isfinite(before), before - anchor, xp.zeros_like(before))
         state["other_moment"][...] = shrink * (state["other_moment"] + step * state["other_sum"]) + logits.sum(1)
-    state["other_sum"][...] = shrink * state["other_sum"] + terms.sum(1)
+    state["other_sum"][...] = shrink * state["other_sum"] + exps.sum(1)
     if unbias is not None:
-        state["nobias"][...] = shrink * state["nobias"] + terms @ unbias
+        state["nobias"][...] = shrink * state["nobias"] + exps @ unbias
     if "other_squares" in state:
-        state["other_squares"][...] = shrink**2 * state["other_squares"] + row_norms(terms, xp) ** 2
+        state["other_squares"][...] = shrink**2 * state["other_squares"] + row_norms(exps, xp) ** 2
 
 
 def store(found: dict[str, Any], at: Any, state: dict[str, Any], own: Any) -> None:

@@ -21,8 +21,8 @@ from hardsight.checks import namespace, to_numpy
 from hardsight.errors import InputError
 from hardsight.geometry import cosines_to_angles, row_norms, safe_row_norms, sum_angles
 from hardsight.head import Head
-from hardsight.scores.needs import ANGLES, EVERYTHING, NEAREST, NOBIAS, NONFINITE, NONFINITE_LOGIT, SOFTMAX, STATUSES, ZERO
 from hardsight.scores.running import absorb_angles, absorb_logits, empty_columns, start, store
+from hardsight.scores.terms import ANGLES, EVERYTHING, NEAREST, NOBIAS, NONFINITE, NONFINITE_LOGIT, SOFTMAX, STATUSES, ZERO
 from hardsight.threads import blocks, like, num_workers, share, take
 
 BLOCK = 2**22  # numbers in one block of features, and in one tile of the product: 16 MB of float32 each
@@ -88,23 +88,23 @@ class Sweep:
         return self.own_exp + self.other_sum
 
 
-def sweep(features: Any, head: Head, labels: np.ndarray, needs: frozenset[str] = EVERYTHING) -> Sweep:
+def sweep(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str] = EVERYTHING) -> Sweep:
     """One pass over checked (n, d) features, a head in the same space and (n,) labels."""
-    found = empty_columns(len(features), needs)
-    _Pass(features, head, labels, needs, found).run(features)
+    found = empty_columns(len(features), terms)
+    _Pass(features, head, labels, terms, found).run(features)
     odd = np.flatnonzero(~_ordinary(found["norm"]))
     if len(odd):
-        _sweep_odd_rows(features, head, labels, needs, found, odd)
-    if NOBIAS in needs and head.bias is not None and not _close_together(head.bias):
+        _sweep_odd_rows(features, head, labels, terms, found, odd)
+    if NOBIAS in terms and head.bias is not None and not _close_together(head.bias):
         bare = sweep(features, Head(head.kind, head.weight), labels, frozenset({SOFTMAX}))
         found["nobias_confidence"] = bare.own_exp / bare.partition
     return Sweep(head.num_classes, _precision(features), labels, **found)
 
 
-def sweep_logits(logits: Any, labels: np.ndarray, needs: frozenset[str] = EVERYTHING) -> Sweep:
+def sweep_logits(logits: Any, labels: np.ndarray, terms: frozenset[str] = EVERYTHING) -> Sweep:
     """The same pass when only (n, c) logits are known: no angles and no norm."""
     xp = namespace(logits)
-    found = empty_columns(len(logits), needs)
+    found = empty_columns(len(logits), terms)
     finite = to_numpy(xp.isfinite(logits).all(1))
     found["code"][~finite] = STATUSES.index(NONFINITE_LOGIT)
     rows = np.flatnonzero(finite)
@@ -112,7 +112,7 @@ def sweep_logits(logits: Any, labels: np.ndarray, needs: frozenset[str] = EVERYT
         at = rows[part]
         block = logits[like(at, logits)]
         own = like(np.maximum(labels[at], 0), logits)
-        state = start(block, needs - {NOBIAS})
+        state = start(block, terms - {NOBIAS})
         absorb_logits(state, block, None, own, 0, None, xp.empty_like(block))
         store(found, at, state, own)
     return Sweep(logits.shape[1], _precision(logits), labels, **found)
@@ -122,7 +122,7 @@ def sweep_logits(logits: Any, labels: np.ndarray, needs: frozenset[str] = EVERYT
 
 
 def _sweep_odd_rows(
-    features: Any, head: Head, labels: np.ndarray, needs: frozenset[str], found: dict[str, Any], odd: np.ndarray
+    features: Any, head: Head, labels: np.ndarray, terms: frozenset[str], found: dict[str, Any], odd: np.ndarray
 ) -> None:
     """Rows whose norm is zero, tiny, huge or not finite: name them, or score them scaled and in float64."""
     for part in blocks(len(odd), max(1, BLOCK // head.num_features)):
@@ -134,8 +134,8 @@ def _sweep_odd_rows(
         found["norm"][at[~good]] = np.nan
         at, largest, unit = at[good], largest[good], x[good] / largest[good, None]
         if len(at):
-            mine = empty_columns(len(at), needs)
-            _Pass(unit, head, labels[at], needs, mine, magnitude=largest).run(unit)
+            mine = empty_columns(len(at), terms)
+            _Pass(unit, head, labels[at], terms, mine, magnitude=largest).run(unit)
             mine["norm"] *= largest
             for name, values in mine.items():
                 if found[name].flags.writeable:
@@ -149,24 +149,24 @@ class _Pass:
     """
 
     def __init__(
-        self, x: Any, head: Head, labels: np.ndarray, needs: frozenset[str], found: dict[str, Any], magnitude: Any = None
+        self, x: Any, head: Head, labels: np.ndarray, terms: frozenset[str], found: dict[str, Any], magnitude: Any = None
     ) -> None:
         self.xp = xp = namespace(x)
         # Distances to far-off means cancel, and products with class vectors of 1e30 overflow: those take float64.
         careful = x.dtype.itemsize >= 8 or head.kind == "gaussian" or _wide(head.weight)
         self.dtype = xp.float64 if careful else xp.float32
-        self.head, self.labels, self.needs, self.found, self.magnitude = (
-            head.like(xp.empty((0,), dtype=self.dtype, device=x.device)), labels, needs, found, magnitude,
+        self.head, self.labels, self.terms, self.found, self.magnitude = (
+            head.like(xp.empty((0,), dtype=self.dtype, device=x.device)), labels, terms, found, magnitude,
         )  # fmt: skip
         self.own = np.maximum(labels, 0)  # unlabeled rows stand in as class 0
         c, d = head.weight.shape
         self.block_rows = _block_rows(c, d, xp)
         self.width = max(1, min(c, BLOCK // self.block_rows, BLOCK // d))
         self.slice_rows = min(self.block_rows, max(1, SLICE[xp.__name__] // self.width))
-        self.angular = bool(needs & {ANGLES, NEAREST}) or head.kind in ("cosine", "angular")
-        self.only_angles = needs <= {ANGLES, NEAREST}
+        self.angular = bool(terms & {ANGLES, NEAREST}) or head.kind in ("cosine", "angular")
+        self.only_angles = terms <= {ANGLES, NEAREST}
         # Sums of angles have a shorter way where NumPy's arccos is slow, and all classes fit in one tile.
-        self.only_sums = needs == {ANGLES} and self.dtype is np.float32 and self.width == c
+        self.only_sums = terms == {ANGLES} and self.dtype is np.float32 and self.width == c
         with np.errstate(divide="ignore"):
             self.inverse_w = 1 / safe_row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the origin
         if self.angular and not bool(xp.isfinite(self.inverse_w).all()):
@@ -176,7 +176,7 @@ class _Pass:
             )
         # With the bias left out, the softmax terms are the same ones times e^-bias: no second exponential.
         bias = self.head.bias
-        shared = NOBIAS in needs and bias is not None and _close_together(bias)
+        shared = NOBIAS in terms and bias is not None and _close_together(bias)
         self.unbias = xp.exp(bias.mean() - bias) if shared else None  # (c,)
 
         def buffer(rows: int) -> Any:
@@ -199,11 +199,11 @@ class _Pass:
             self.found["norm"][rows] = to_numpy(row_norms(x, self.xp))
             if not _ordinary(self.found["norm"][rows]).all():
                 cut.append(rows.start)
-            if self.needs and (not cut or rows.start < min(cut)):
+            if self.terms and (not cut or rows.start < min(cut)):
                 self._sweep(x, rows)
 
         share(measure_and_sweep, blocks(len(features), self.block_rows), self.xp)
-        if cut and self.needs:
+        if cut and self.terms:
             first = min(cut)
             rest = first + np.flatnonzero(_ordinary(self.found["norm"][first:]))
             share(
@@ -252,7 +252,7 @@ class _Pass:
         own = like(self.own[at], x)
         inverse_x = self._cast(like(1 / found["norm"][at], x))
         magnitude = None if self.magnitude is None else self.magnitude[at, None]
-        state = start(x, self.needs)
+        state = start(x, self.terms)
         for first, tile, matrix in self.tiles or self._tiles():
             product = memory[0][: len(x) * len(matrix)].reshape(len(x), len(matrix))
             if self.angular or tile.kind == "linear":
@@ -262,7 +262,7 @@ class _Pass:
                 scale = None if magnitude is None else magnitude[rows]
                 self._absorb_tile(part, product[rows], x[rows], inverse_x[rows, None], own[rows], scale, first, tile, memory)
         store(found, at, state, own)
-        if NOBIAS in self.needs and (self.unbias is not None or self.head.bias is None):
+        if NOBIAS in self.terms and (self.unbias is not None or self.head.bias is None):
             kept = _own_exp(found, at)
             if self.unbias is None:
                 found["nobias_confidence"][at] = kept / (kept + found["other_sum"][at])
@@ -285,20 +285,20 @@ class _Pass:
     ) -> None:  # fmt: skip
         """One slice of one tile: (s, t) product of (s, d) features and the tile's class vectors."""
         xp, size = self.xp, product.shape[0] * product.shape[1]
-        theta, terms, more = (buffer[:size].reshape(product.shape) for buffer in memory[1:])
+        theta, exps, more = (buffer[:size].reshape(product.shape) for buffer in memory[1:])
         if self.only_angles:
             theta = xp.multiply(product, inverse_x, out=product)
         elif self.angular:
             xp.multiply(product, inverse_x, out=theta)
             xp.multiply(theta, self.inverse_w[first : first + len(tile.weight)], out=theta)
         if self.angular:
-            cosines_to_angles(theta, x, tile.weight, scratch=(terms, more))
+            cosines_to_angles(theta, x, tile.weight, scratch=(exps, more))
             if "own_angle" in state:
                 absorb_angles(state, theta, own, first)
         if not self.only_angles:
             logits = _logit_tile(tile, product, theta, x, scale)
             unbias = None if self.unbias is None else self.unbias[first : first + len(tile.weight)]
-            absorb_logits(state, logits, theta if self.angular else None, own, first, unbias, terms)
+            absorb_logits(state, logits, theta if self.angular else None, own, first, unbias, exps)
 
 
 def _ordinary(norm: np.ndarray) -> np.ndarray:

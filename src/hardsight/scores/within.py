@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.scores.needs import ANGLES
 from hardsight.scores.registry import AsDataset, dataset_score
 from hardsight.scores.sweep import Sweep
+from hardsight.scores.terms import ANGLES
 
 
 class AvhScaled:
     """AVH mapped linearly so that the dataset's smallest is 0 and its largest 1."""
 
-    passes = frozenset({ANGLES})
+    terms = frozenset({ANGLES})
 
     def __init__(self) -> None:
         self.low, self.high = np.inf, -np.inf
@@ -38,7 +38,7 @@ class AvhScaled:
 class NormInClass:
     """Norm mapped linearly so that the smallest of each given class is 0 and its largest 1."""
 
-    passes: frozenset[str] = frozenset()
+    terms: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         self.low, self.high = np.empty(0), np.empty(0)  # (classes seen so far,)

@@ -145,10 +145,10 @@ def score_on_cluster(
 def _refuse_what_needs_all_rows(job: Job) -> None:
     if job.cross_validated:
         raise InputError("a head is fitted to all rows at once, and not on a cluster. Give one with --head.")
-    whole = [one for one in job.chosen if one.needs != "row"]
+    whole = [one for one in job.chosen if one.scope != "row"]
     if whole:
         raise InputError(
-            f"{whole[0].name} is a {whole[0].needs} score: it needs all rows at once, and is not available on a cluster."
+            f"{whole[0].name} is a {whole[0].scope} score: it needs all rows at once, and is not available on a cluster."
         )
 
 

@@ -24,9 +24,9 @@ from hardsight.files.dynamics import Stories
 from hardsight.files.samples import Batch
 from hardsight.head import Head
 from hardsight.scores import SCORES
-from hardsight.scores.needs import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scores.registry import Fitted, Score, probs_to_logits, values
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
+from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scoring.fitted_head import out_of_sample_heads
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
@@ -117,13 +117,13 @@ class Job:
     def chosen(self) -> list[Score]:
         """The scores asked for, or all row scores that the input allows."""
         features = self.snapshot.source.evidence == "features"
-        possible = {name for name, one in SCORES.items() if features or one.from_logits() or one.needs == "dynamics"}
+        possible = {name for name, one in SCORES.items() if features or one.from_logits() or one.scope == "dynamics"}
         if self.run_with_dynamics is None:
-            possible -= {name for name, one in SCORES.items() if one.needs == "dynamics"}
+            possible -= {name for name, one in SCORES.items() if one.scope == "dynamics"}
         if self.snapshot.source.evidence == "probs":
             possible -= {"max_logit"}  # probabilities know their logits only up to a constant
         if self.scores is None:
-            return [one for one in SCORES.values() if one.name in possible and one.needs == "row"]
+            return [one for one in SCORES.values() if one.name in possible and one.scope == "row"]
         everything = isinstance(self.scores, str) and self.scores.strip() == "all"
         names = list(SCORES) if everything else _names(self.scores)
         unknown = [name for name in names if name not in SCORES]
@@ -132,7 +132,7 @@ class Job:
         if everything:
             names = [name for name in names if name in possible]
         out_of_reach = [name for name in names if name not in possible]
-        if out_of_reach and SCORES[out_of_reach[0]].needs == "dynamics":
+        if out_of_reach and SCORES[out_of_reach[0]].scope == "dynamics":
             where = f"and {self.snapshot.name} has none" if self.snapshot.name else "and arrays have none"
             raise InputError(f"{out_of_reach[0]} is made of a training's dynamics, {where}: score a run that was trained.")
         if out_of_reach:
@@ -140,11 +140,11 @@ class Job:
                 f"{out_of_reach[0]} cannot be had from {self.snapshot.source.evidence}: it needs features and a head."
             )
         chosen = [SCORES[name] for name in dict.fromkeys(names)]
-        unfit = [one.name for one in chosen if one.needs == "dataset" and not self.snapshot.source.labeled]
+        unfit = [one.name for one in chosen if one.scope == "dataset" and not self.snapshot.source.labeled]
         if unfit and not everything:
             raise InputError(f"{unfit[0]} is fitted to labeled samples, and there are no labels.")
         chosen = [one for one in chosen if one.name not in unfit]
-        if self.shard is not None and any(one.needs == "dataset" for one in chosen):
+        if self.shard is not None and any(one.scope == "dataset" for one in chosen):
             raise InputError("dataset scores need all rows and are not available for a single shard.")
         return chosen
 
@@ -173,7 +173,7 @@ class Job:
     def parts(self, progress: Progress | None = None) -> Iterator[pa.Table]:
         """The table, a piece at a time, in row order. Fails at the end if an id came twice."""
         chosen, rows = self.chosen, self.rows
-        told = [one for one in chosen if one.needs == "dynamics"]
+        told = [one for one in chosen if one.scope == "dynamics"]
         stories = Stories(self.run_with_dynamics, told) if told and self.run_with_dynamics is not None else None
         fitted: dict[str, Fitted] = {one.name: one.fit() for one in chosen if one.fit is not None}
         rounds = 2 if fitted else 1
@@ -227,7 +227,7 @@ class Job:
     @functools.cached_property
     def passes(self) -> frozenset[str]:
         """What the sweep has to gather for the chosen scores, and for `predicted`."""
-        return frozenset({LOGITS}).union(*(one.passes for one in self.chosen))
+        return frozenset({LOGITS}).union(*(one.terms for one in self.chosen))
 
     def _table(self, batch: Batch, x: Any, swept: Sweep, fitted: dict[str, Fitted], stories: Stories | None) -> pa.Table:
         """One batch, swept, as rows of the table."""

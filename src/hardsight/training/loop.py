@@ -28,12 +28,12 @@ from hardsight.models.network import Network
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
 from hardsight.training import processes, results
-from hardsight.training.augmentation import sample_keys
+from hardsight.training.augmentation import parse_augmentation, sample_keys
 from hardsight.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, save_checkpoint
 from hardsight.training.inputs import Inputs
 from hardsight.training.schedule import rate_factor
 from hardsight.training.sets import Said, Sets
-from hardsight.training.settings import Settings
+from hardsight.training.settings import TrainSettings
 from hardsight.training.teacher import check_teacher, taught_logits
 from hardsight.training.trainee import Trainee, make_optimizer
 
@@ -46,7 +46,7 @@ Report = Callable[[int, int, str], None]
 @dataclass
 class Training:
     accelerator: Accelerator
-    settings: Settings
+    settings: TrainSettings
     source: Trainable
     inputs: dict[str, Inputs]  # "train" first
     sets: Sets
@@ -159,7 +159,7 @@ class Training:
         settings, train = self.settings, self.inputs["train"]
         set_seed(_epoch_seed(settings.seed, epoch, gathering.rank()))
         order = np.random.default_rng([settings.seed, epoch]).permutation(len(train))
-        steps = self._steps_per_epoch
+        augment, steps = parse_augmentation(settings.augment), self._steps_per_epoch
         mine = [np.array_split(rows, gathering.num_processes())[gathering.rank()] for rows in np.array_split(order, steps)]
         model.train()
         trainee.objective.set_epoch(epoch - 1)
@@ -170,7 +170,7 @@ class Training:
             if len(batch.rows) == 0 and gathering.num_processes() == 1:  # not one of its images could be read
                 self.done.step += 1
                 continue
-            images = settings.augment(batch.inputs, keys[batch.rows], settings.seed, epoch)
+            images = augment(batch.inputs, keys[batch.rows], settings.seed, epoch)
             labels = torch.from_numpy(train.labels[batch.rows]).to(self.accelerator.device)
             taught = [] if self.teacher is None else [self._tensor(taught_logits(self.teacher, images))]
             rows = torch.from_numpy(batch.rows).to(self.accelerator.device)
@@ -207,7 +207,7 @@ class Training:
     def _rate(self, step: int) -> float:
         s = self.settings
         options: dict[str, Any] = {"schedule": s.schedule, "milestones": s.milestones, "gamma": s.gamma, "warmup": s.warmup}
-        return s.lr * rate_factor(step, self._steps_per_epoch, s.epochs, **options)
+        return s.learning_rate * rate_factor(step, self._steps_per_epoch, s.epochs, **options)
 
     def _tensor(self, inputs: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(inputs)).to(self.accelerator.device)
@@ -223,9 +223,9 @@ class Training:
         elif self.done.step == 0:
             cause = "nothing is trained yet and the features are not finite: look at the network's weights and the inputs"
         elif s.precision != "float32":
-            cause = f"numbers overflowed in {s.precision}: try precision float32, or a smaller lr than {s.lr:g}"
+            cause = f"numbers overflowed in {s.precision}: try precision float32, or a smaller lr than {s.learning_rate:g}"
         else:
-            cause = f"the learning rate {s.lr:g} is too large: try a tenth of it, warmup or clip"
+            cause = f"the learning rate {s.learning_rate:g} is too large: try a tenth of it, warmup or clip"
         last = f"the last good checkpoint is after epoch {epoch - 1}" if epoch > 1 else "there is no checkpoint yet"
         raise TrainingError(
             f"the loss became {loss} at step {self.done.step + 1} (epoch {epoch}); {last}. Likely cause: {cause}."

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.extraction.extracting import ERRORS, PART_NUMBERS
+from hardsight.extraction.extracting import ERRORS
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
+from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.files.writing import replacing, write_json
 from hardsight.head import Head
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.snapshot import write_samples
 from hardsight.table import write_table
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import Inputs
@@ -52,14 +52,13 @@ def write_model(run: Run, trainee: Trainee, preprocessing: Preprocessing | None,
 
 def parts_of(sets: dict[str, Inputs], num_features: int) -> list[tuple[str, range]]:
     """The snapshot's parts: which rows of which set each holds. Sets whose ids are taken by one before are left out."""
-    rows_per_part = max(1, min(65536, PART_NUMBERS // num_features))
+    size = rows_per_part(num_features)
     taken: set[str] = set()
     parts = []
     for name, inputs in sets.items():
         if taken.isdisjoint(inputs.ids):
             taken.update(inputs.ids)
-            starts = range(0, len(inputs), rows_per_part)
-            parts += [(name, range(start, min(start + rows_per_part, len(inputs)))) for start in starts]
+            parts += [(name, range(start, min(start + size, len(inputs)))) for start in range(0, len(inputs), size)]
     return parts
 
 
@@ -72,15 +71,9 @@ def write_part(path: Path, name: str, inputs: Inputs, rows: range, forward: Forw
             kept.append(batch.rows)
             features.append(forward(batch.inputs))
     at = np.concatenate(kept) if kept else np.zeros(0, np.int64)
-    labels = inputs.labels[at]
-    columns: dict[str, Any] = {
-        "id": pa.array([inputs.ids[row] for row in at], pa.string()),
-        "label": pa.array(labels, mask=labels < 0),
-        "split": pa.array([name] * len(at), pa.string()),
-    }
-    for column, kind in (("path", pa.string()), ("base_id", pa.string()), ("degradation", pa.string()), ("level", pa.float64())):
-        values = inputs.columns.get(column)
-        columns[column] = pa.nulls(len(at), kind) if values is None else pa.array([values[row] for row in at], kind)
+    columns: dict[str, Any] = {"id": pa.array([inputs.ids[row] for row in at], pa.string()), "label": inputs.labels[at]}
+    columns |= {key: [values[row] for row in at] for key, values in inputs.columns.items() if key in OWN_COLUMNS}
+    columns["split"] = [name] * len(at)
     matrix = np.concatenate(features) if features else np.zeros((0, num_features), np.float32)
     write_samples(path, matrix, columns)
 

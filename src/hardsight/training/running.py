@@ -10,12 +10,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hardsight.data import parse_degradations
 from hardsight.errors import InputError, MissingExtra, require
 
 require("torch", extra="torch", purpose="hardsight.training.run")
@@ -30,15 +28,14 @@ from hardsight.files.heads import load_head
 from hardsight.head import Head
 from hardsight.models.network import torch_device
 from hardsight.models.trainable import open_trainable
-from hardsight.threads import num_threads
-from hardsight.training.augmentation import parse_augmentation
+from hardsight.options import takes
 from hardsight.training.loop import Report, Training
 from hardsight.training.objective import loss_name, with_defaults
-from hardsight.training.schedule import Schedule
 from hardsight.training.sets import Said, open_sets
-from hardsight.training.settings import PRECISIONS, RATES, Settings
+from hardsight.training.settings import TrainSettings
 from hardsight.training.teacher import open_teacher
 
+PRECISIONS = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}  # ours, and Accelerate's word for it
 TRACKERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",), "mlflow": ("mlflow",)}
 
 
@@ -59,84 +56,23 @@ class Trained:
     is_main_process: bool = True
 
 
+@takes(TrainSettings)
 def run(
-    data: Any,
-    model: Any,
-    output: str | os.PathLike[str],
-    *,
-    loss: str = "softmax",
-    loss_options: Mapping[str, Any] | None = None,
-    model_options: Mapping[str, Any] | None = None,
-    weights: str | os.PathLike[str] | None = None,
-    pretrained: bool = False,
-    size: int | None = None,
-    watch: Mapping[str, Any] | None = None,
-    degradations: Sequence[str] = (),
-    every: int | None = None,
-    at_start: bool = False,
-    epochs: int = 10,
-    batch_size: int = 128,
-    optimizer: str = "sgd",
-    lr: float | None = None,
-    head_rate: float = 1.0,
-    momentum: float = 0.9,
-    nesterov: bool = False,
-    weight_decay: float = 5e-4,
-    schedule: Schedule = "constant",
-    milestones: Sequence[float] = (),
-    gamma: float = 0.1,
-    warmup: float = 0.0,
-    clip: float | None = None,
-    augment: str = "none",
-    seed: int = 0,
-    precision: str = "float32",
-    device: str = "auto",
-    workers: int | None = None,
-    limit: int | None = None,
-    split: str | None = None,
-    labels_from: str | None = None,
-    snapshot: bool = True,
-    strict: bool = False,
-    tracker: str | None = None,
-    teacher: Any = None,
-    progress: Report | None = None,
+    data: Any, model: Any, output: str | os.PathLike[str], *, settings: TrainSettings, progress: Report | None = None,
     say: Said | None = None,
-) -> Trained:
+) -> Trained:  # fmt: skip
     """Train a network and write a run: its model, head, snapshot, and the dynamics of every sample.
+
+    Batches of an epoch differ in size by one at most, so that none is too small for batch normalisation. Where a launcher
+    starts several processes, each takes its own device.
 
     Args:
         data: what `hardsight train` takes as DATA, an `ImageData`, or `(inputs, labels)` or `(inputs, labels, ids)` arrays
             that go into the network as they are.
         model: a network by name (see `hardsight.models.trainable`), or an nn.Module.
-        output: run directory; one that was interrupted goes on.
-        loss: a name from `hardsight.training.objective.LOSSES`.
-        loss_options: the loss's own, such as {"scale": 20}.
-        model_options: arguments of the network, such as {"num_features": 2}.
-        weights, pretrained: what to start from: a file, or what timm or torchvision releases.
-        size: pixels a side, if not the network's own.
-        watch: held-out sets by name, evaluated after each epoch; by default the data's own other splits; {} for none.
-        degradations: such as "contrast=0.3,0.6": watched images once more at each level.
-        every: evaluate the watched sets also every so many training steps.
-        at_start: evaluate them also before the first step, as epoch 0.
-        epochs, batch_size: how long, and how many samples per step over all processes. Batches of an epoch differ in
-            size by one at most, so that none is too small for batch normalisation.
-        optimizer: "sgd" or "adamw"; lr is 0.01 or 0.001 where none is given.
-        head_rate: the loss's own parameters, such as class vectors, learn at so many times the rate.
-        momentum, nesterov: of sgd.
-        weight_decay: on matrices and filters; biases, norms and log-variances do not decay.
-        schedule, milestones, gamma, warmup: see `hardsight.training.schedule.rate_factor`.
-        clip: longest gradient.
-        augment: "flip,crop", "flip,crop=2" or "none".
-        seed: all that is random.
-        precision: "float32", "bfloat16", or "float16" on a GPU.
-        device: "auto", "cpu", "cuda", "mps". Where a launcher starts several processes, each takes its own.
-        workers: decoding threads.
-        limit, split, labels_from: see `hardsight.data.open_data`; the limit holds for each set.
-        snapshot: keep the features of every sample at the end.
-        strict: stop at the first image that cannot be read.
-        tracker: "tensorboard", "wandb" or "mlflow".
-        teacher: for the loss dual_head: a run, or any other model that `open_model` opens, with the same classes.
-        progress: called with steps done, steps in all, and the epoch's numbers so far in words.
+        output: run directory; an interrupted run is resumed.
+        settings: all options below as one object; options given beside it override its own.
+        progress: called with steps done, steps in all, and the epoch's metrics so far.
         say: called with sentences for the user.
 
     Example:
@@ -149,63 +85,39 @@ def run(
         >>> [entry["epoch"] for entry in done.history], done.head.kind
         ([1, 2, 3], 'angular')
     """
-    name = loss_name(loss)
-    settings = Settings(
-        loss=name,
-        loss_options=with_defaults(name, loss_options or {}, epochs),
-        epochs=epochs,
-        batch_size=batch_size,
-        optimizer=optimizer,
-        lr=RATES.get(optimizer, 0.01) if lr is None else lr,
-        head_rate=head_rate,
-        momentum=momentum,
-        nesterov=nesterov,
-        weight_decay=weight_decay,
-        schedule=schedule,
-        milestones=tuple(milestones),
-        gamma=gamma,
-        warmup=warmup,
-        clip=clip,
-        augment=parse_augmentation(augment),
-        every=every,
-        seed=seed,
-        precision=precision,
-        snapshot=snapshot,
-        strict=strict,
-        degradations=tuple(str(one) for one in parse_degradations(degradations)),
-        at_start=at_start,
-    )
-    _check_tracker(tracker)
-    accelerator = _accelerator(settings, device, tracker, Path(output))
+    name = loss_name(settings.loss)
+    settings = settings.with_loss(name, with_defaults(name, settings.loss_options, settings.epochs))
+    _check_tracker(settings.tracker)
+    accelerator = _accelerator(settings, Path(output))
     say = say if say is not None and accelerator.is_main_process else _silent
-    sets = open_sets(data, watch, settings, limit=limit, split=split, labels_from=labels_from, say=say)
-    set_seed(seed)  # what the network starts from
+    sets = open_sets(data, settings, say)
+    set_seed(settings.seed)  # what the network starts from
     source = open_trainable(
         model,
         sets.num_classes,
-        options=dict(model_options or {}),
-        weights=None if weights is None else Path(weights),
-        pretrained=pretrained,
+        options=dict(settings.model_options),
+        weights=settings.weights,
+        pretrained=settings.pretrained,
     )
-    inputs, preprocessing = sets.prepared(source, size, workers or num_threads(), settings)
-    taught_by = open_teacher(teacher, name, preprocessing, sets.class_names, str(accelerator.device))
-    loop = Training(accelerator, settings, source, inputs, sets, preprocessing, say, progress, taught_by)
+    inputs, preprocessing = sets.prepared(source, settings)
+    teacher = open_teacher(settings.teacher, name, preprocessing, sets.class_names, str(accelerator.device))
+    loop = Training(accelerator, settings, source, inputs, sets, preprocessing, say, progress, teacher)
     loop.arrange_and_run(Path(output))
     return _finished(Path(output), accelerator.is_main_process)
 
 
-def _accelerator(settings: Settings, device: str, tracker: str | None, output: Path) -> Accelerator:
+def _accelerator(settings: TrainSettings, output: Path) -> Accelerator:
     """Accelerate as these settings want it; it keeps the first ones it saw unless told to forget them."""
     AcceleratorState._reset_state()
     GradientState._reset_state()
-    chosen = torch_device(device)
+    chosen = torch_device(settings.device)
     if settings.precision == "float16" and chosen.type == "cpu":
         raise InputError("precision float16 needs a GPU; on a CPU use bfloat16.")
     return Accelerator(
         cpu=chosen.type == "cpu",
         mixed_precision=PRECISIONS[settings.precision],
-        log_with=tracker,
-        project_dir=output / "tracker" if tracker else None,
+        log_with=settings.tracker,
+        project_dir=output / "tracker" if settings.tracker else None,
     )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
-Schedule = Literal["constant", "step", "cosine"]
+from hardsight.training.settings import Schedule
 
 
 def rate_factor(

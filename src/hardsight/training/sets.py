@@ -15,8 +15,9 @@ from hardsight.errors import FileError, InputError
 from hardsight.files.npy import open_npz
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
+from hardsight.threads import num_threads
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
-from hardsight.training.settings import Settings
+from hardsight.training.settings import TrainSettings
 
 Said = Callable[[str], None]
 
@@ -30,28 +31,26 @@ class Sets:
     num_classes: int
     class_names: list[str] | None
 
-    def prepared(
-        self, source: Trainable, size: int | None, workers: int, settings: Settings
-    ) -> tuple[dict[str, Inputs], Preprocessing | None]:
+    def prepared(self, source: Trainable, settings: TrainSettings) -> tuple[dict[str, Inputs], Preprocessing | None]:
         """Every set as batches of numbers, `train` first, and the preprocessing they share."""
         if isinstance(self.train, ArrayInputs):
-            if size is not None or settings.degradations or str(settings.augment) != "none":
+            if settings.size is not None or settings.degradations or settings.augment != "none":
                 raise InputError("size, augment and degradations are for images, not for arrays.")
             return {"train": self.train, **self.watched}, None  # type: ignore[dict-item]
-        preprocessing = sized(source.preprocessing, self.train, size)
-        found: dict[str, Inputs] = {"train": ImageInputs(self.train, preprocessing, workers=workers, strict=settings.strict)}
+        preprocessing = sized(source.preprocessing, self.train, settings.size)
+        common: dict[str, Any] = {"workers": settings.workers or num_threads(), "strict": settings.strict}
+        inputs: dict[str, Inputs] = {"train": ImageInputs(self.train, preprocessing, **common)}
         degradations = parse_degradations(settings.degradations)
         for name, data in self.watched.items():
             assert isinstance(data, ImageData)
-            found[name] = ImageInputs(data, preprocessing, degradations=degradations, workers=workers, strict=settings.strict)
-        return found, preprocessing
+            inputs[name] = ImageInputs(data, preprocessing, degradations=degradations, **common)
+        return inputs, preprocessing
 
 
-def open_sets(
-    data: Any, watch: Mapping[str, Any] | None, settings: Settings, *, limit: int | None, split: str | None,
-    labels_from: str | None, say: Said,
-) -> Sets:  # fmt: skip
-    train = _open(data, limit=limit, split=None, labels_from=labels_from)
+def open_sets(data: Any, settings: TrainSettings, say: Said) -> Sets:
+    """The training data, and the sets to watch: those asked for, or the data's own other splits."""
+    watch, limit, split = settings.watch, settings.limit, settings.split
+    train = _open(data, limit=limit, labels_from=settings.labels_from)
     watched: dict[str, Any] = {}
     if isinstance(train, ImageData):
         train, watched = _own_splits(train, split, watch, limit, data)

@@ -1,103 +1,47 @@
-"""What decides a training, beside its data and its network: checked once, at the door."""
+"""The options of a training, each defined once: the Python function, the command line, the docs and start.json follow.
+
+`NetworkOptions`, `LearningOptions` and `ResourceOptions` are shared with adapt and generalize. Nothing here imports NumPy
+or torch, so that `hardsight --help` is quick.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass, field
-from typing import Any, get_args
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
 
 from hardsight.errors import InputError
-from hardsight.training.augmentation import Augmentation
-from hardsight.training.schedule import Schedule
+from hardsight.options import Options, option
 
-OPTIMIZERS = ("sgd", "adamw")
-PRECISIONS = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}  # ours, and Accelerate's word for it
-RATES = {"sgd": 0.01, "adamw": 1e-3}  # learning rates where none is given
-
-
-@dataclass(frozen=True)
-class Settings:
-    """See `hardsight.training.run` for what each one means."""
-
-    loss: str
-    loss_options: dict[str, Any]
-    epochs: int
-    batch_size: int
-    optimizer: str
-    lr: float
-    head_rate: float
-    momentum: float
-    nesterov: bool
-    weight_decay: float
-    schedule: Schedule
-    milestones: tuple[float, ...]
-    gamma: float
-    warmup: float
-    clip: float | None
-    augment: Augmentation
-    every: int | None
-    seed: int
-    precision: str
-    snapshot: bool
-    strict: bool
-    degradations: tuple[str, ...] = field(default=())
-    at_start: bool = False
-
-    def __post_init__(self) -> None:
-        _one_of("optimizer", self.optimizer, OPTIMIZERS)
-        _one_of("precision", self.precision, tuple(PRECISIONS))
-        _one_of("schedule", self.schedule, get_args(Schedule))
-        for name, value, least in (("epochs", self.epochs, 1), ("batch_size", self.batch_size, 1), ("every", self.every, 1)):
-            if value is not None and (isinstance(value, bool) or int(value) != value or value < least):
-                raise InputError(f"{name} must be a whole number of {least} or more, got {value!r}.")
-        for name in ("lr", "head_rate", "gamma"):
-            if not (0 < getattr(self, name) < math.inf):
-                raise InputError(f"{name} must be a positive number, got {getattr(self, name)!r}.")
-        for name in ("momentum", "weight_decay", "warmup"):
-            if not (0 <= getattr(self, name) < math.inf):
-                raise InputError(f"{name} must be a number of 0 or more, got {getattr(self, name)!r}.")
-        if self.clip is not None and not (0 < self.clip < math.inf):
-            raise InputError(f"clip must be a positive length, got {self.clip!r}.")
-        if self.nesterov and self.momentum == 0:
-            raise InputError("nesterov needs a momentum above 0.")
-        if any(not 0 <= at for at in self.milestones):
-            raise InputError(f"milestones are epochs of 0 or more, got {self.milestones}.")
-        if self.milestones and self.schedule != "step":
-            raise InputError(f"milestones go with schedule 'step', not with {self.schedule!r}.")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for start.json."""
-        plain = asdict(self)
-        return {
-            **plain,
-            "augment": str(self.augment),
-            "milestones": list(self.milestones),
-            "degradations": list(self.degradations),
-        }
+Optimizer = Literal["sgd", "adamw"]
+Schedule = Literal["constant", "step", "cosine"]
+Precision = Literal["float32", "bfloat16", "float16"]
+LEARNING_RATES = {"sgd": 0.01, "adamw": 1e-3}  # where none is given
 
 
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InputError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
+def read_options(given: Any) -> dict[str, Any]:
+    """Options from a mapping, or from `key=value` texts.
 
-
-def read_options(texts: Any) -> dict[str, Any]:
-    """Options from `key=value` texts: numbers, true, false and none as such, several numbers with commas as a tuple.
+    Numbers, true, false and none are read as such, and several numbers with commas as a tuple.
 
     Example:
         >>> read_options(["scale=10", "covariance=shared", "bounds=-4,4", "bias=false"])
         {'scale': 10, 'covariance': 'shared', 'bounds': (-4, 4), 'bias': False}
     """
-    found: dict[str, Any] = {}
-    for text in texts:
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})
+    options: dict[str, Any] = {}
+    for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key.strip().isidentifier():
             raise InputError(f"an option is written key=value, as in scale=10, got {text!r}.")
-        if key.strip() in found:
+        if key.strip() in options:
             raise InputError(f"the option {key.strip()} is given twice.")
         parts = tuple(_value(part.strip()) for part in value.split(","))
-        found[key.strip()] = parts if len(parts) > 1 else parts[0]
-    return found
+        options[key.strip()] = parts if len(parts) > 1 else parts[0]
+    return options
 
 
 def _value(text: str) -> Any:
@@ -110,3 +54,149 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def read_numbers(given: Any, name: str, what: str = "numbers") -> tuple[float, ...]:
+    """Numbers from a text with commas, or from a sequence."""
+    parts = [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+    try:
+        return tuple(float(part) for part in parts)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be {what}, with commas on the command line, got {given!r}.") from error
+
+
+def _milestones(given: Any) -> tuple[float, ...]:
+    return read_numbers(given, "milestones", "epochs")
+
+
+def _augment(given: Any) -> str:
+    from hardsight.training.augmentation import parse_augmentation
+
+    return str(parse_augmentation(given))
+
+
+def _degradations(given: Any) -> tuple[str, ...]:
+    from hardsight.data import parse_degradations
+
+    return tuple(str(degradation) for degradation in parse_degradations(given))
+
+
+def _watch(given: Any) -> Mapping[str, Any] | None:
+    """{name: data} from name=data texts; None where nothing is said, an empty mapping for `none`."""
+    if given is None or isinstance(given, Mapping):
+        return given
+    texts: Sequence[str] = given
+    if list(texts) == ["none"]:
+        return {}
+    watched: dict[str, str] = {}
+    for text in texts:
+        name, equals, data = text.partition("=")
+        if not equals or not name or not data:
+            raise InputError(f"--watch is written name=DATA, as in test=photos/, or none; got {text!r}.")
+        if name in watched:
+            raise InputError(f"--watch {name} is given twice.")
+        watched[name] = data
+    return watched or None
+
+
+@dataclass(frozen=True)
+class NetworkOptions(Options):
+    """Which network to train, beside its name."""
+
+    model_options: Mapping[str, Any] = option(
+        {}, "Option of the network, such as num_features=2; repeatable.", repeat=True, read=read_options, metavar="KEY=VALUE"
+    )
+    weights: Path | None = option(
+        None, "Weights to start from: .safetensors, or .pt without code in it.", read=Path, decides=False
+    )
+    pretrained: bool = option(False, "Start from the weights that timm or torchvision releases.")
+    size: int | None = option(None, "Input size in pixels. Default: the network's own.", least=1)
+
+
+@dataclass(frozen=True)
+class LearningOptions(Options):
+    """How a network learns."""
+
+    batch_size: int = option(128, "Samples per step, over all processes.", least=1)
+    optimizer: Optimizer = option("sgd", "Optimizer: sgd or adamw.")
+    lr: float | None = option(None, "Learning rate. Default: 0.01 for sgd, 0.001 for adamw.", above=0)
+    head_rate: float = option(1.0, "Learning-rate multiplier for the class vectors and other parameters of the loss.", above=0)
+    momentum: float = option(0.9, "Momentum of sgd.", least=0)
+    nesterov: bool | None = option(False, "Use Nesterov momentum.", flag="--nesterov/--no-nesterov")
+    weight_decay: float = option(5e-4, "Weight decay of matrices and filters; biases and norms have none.", least=0)
+    schedule: Schedule = option("constant", "Learning-rate schedule: constant, step or cosine.")
+    milestones: tuple[float, ...] = option(
+        (), "Epochs at which step multiplies the learning rate, with commas. Default: 1/2 and 3/4 of all.", read=_milestones
+    )
+    gamma: float = option(0.1, "Factor of the learning rate at each milestone.", above=0)
+    warmup: float = option(0.0, "Epochs over which the learning rate first rises linearly.", least=0)
+    clip: float | None = option(None, "Clip the gradient norm to this value.", above=0)
+    augment: str = option("none", "Augmentation of images: flip, crop, crop=PIXELS, with commas; or none.", read=_augment)
+
+    def check(self) -> None:
+        """What must hold between options."""
+        if self.nesterov and self.momentum == 0:
+            raise InputError("nesterov needs a momentum above 0.")
+        if any(epoch < 0 for epoch in self.milestones):
+            raise InputError(f"milestones must be epochs of 0 or more, got {self.milestones}.")
+        if self.milestones and self.schedule != "step":
+            raise InputError(f"milestones go with schedule 'step', not with {self.schedule!r}.")
+
+    @property
+    def learning_rate(self) -> float:
+        """`lr`, or that of the optimizer where none is given."""
+        return LEARNING_RATES[self.optimizer] if self.lr is None else self.lr
+
+    @property
+    def uses_nesterov(self) -> bool:
+        """`nesterov`; where it is None, whether there is momentum."""
+        return self.momentum > 0 if self.nesterov is None else self.nesterov
+
+
+@dataclass(frozen=True)
+class ResourceOptions(Options):
+    """Where to compute, and on how much of the data. The fingerprints of the inputs tell what was read."""
+
+    device: str = option("auto", "Device: auto, cpu, cuda or mps.", decides=False)
+    workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
+    limit: int | None = option(None, "Use N samples of each data set only, evenly spread over it.", least=1, decides=False)
+
+
+@dataclass(frozen=True)
+class TrainSettings(NetworkOptions, LearningOptions, ResourceOptions):
+    """The options of `hardsight.training.run` and `hardsight train`."""
+
+    loss: str = option("softmax", "Loss: softmax, avh, lgm, gm, center, l_softmax, arcface, ...: see docs/training.md.")
+    loss_options: Mapping[str, Any] = option(
+        {}, "Option of the loss, such as scale=20; repeatable.", repeat=True, read=read_options, metavar="KEY=VALUE"
+    )
+    epochs: int = option(10, "Passes over the training data.", least=1)
+    watch: Mapping[str, Any] | None = option(
+        None,
+        "Held-out set to evaluate after each epoch; repeatable; none for none. Default: the data's other splits.",
+        repeat=True,
+        read=_watch,
+        metavar="NAME=DATA",
+        decides=False,
+    )
+    degradations: tuple[str, ...] = option(
+        (),
+        "Degradation of the watched images, such as contrast=0.1,0.3 or noise=0.2; repeatable.",
+        flag="--degrade",
+        repeat=True,
+        read=_degradations,
+    )
+    every: int | None = option(None, "Evaluate the watched sets also every K training steps.", least=1)
+    at_start: bool = option(False, "Evaluate the watched sets also before training, as epoch 0.")
+    seed: int = option(0, "Random seed.")
+    precision: Precision = option("float32", "Precision: float32, bfloat16, or float16 on a GPU.")
+    split: str | None = option(None, "Split of DATA to train on. Default: train, where it has splits.", decides=False)
+    labels_from: str | None = option(None, "Source of the labels: folder:N, a column, or a file.", decides=False)
+    snapshot: bool = option(True, "Keep the features of every sample at the end.", flag="--snapshot/--no-snapshot")
+    strict: bool = option(False, "Stop at an image that cannot be read instead of listing it.")
+    tracker: str | None = option(None, "Log metrics to a tracker: tensorboard, wandb or mlflow.", decides=False)
+    teacher: Any = option(None, "Teacher for --loss dual_head: a run, or a model as for extract.", metavar="MODEL", decides=False)
+
+    def with_loss(self, name: str, loss_options: Mapping[str, Any]) -> Self:
+        """The same with the loss as it is known inside, and the learning rate that is used."""
+        return dataclasses.replace(self, loss=name, loss_options=loss_options, lr=self.learning_rate)

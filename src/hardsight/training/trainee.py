@@ -14,7 +14,7 @@ from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, cut_off
 from hardsight.training.objective import Objective
 from hardsight.training.processes import gathered
-from hardsight.training.settings import Settings
+from hardsight.training.settings import TrainSettings
 
 
 class Trainee(nn.Module):
@@ -38,7 +38,7 @@ class Trainee(nn.Module):
         self,
         source: Trainable,
         sample: Tensor,
-        settings: Settings,
+        settings: TrainSettings,
         num_classes: int,
         num_samples: int,
         preprocessing: Preprocessing | None = None,
@@ -47,7 +47,7 @@ class Trainee(nn.Module):
         self.source, self.network = source, source.module
         last, self.cut, layer = cut_off(self.network, sample)
         self.layer = last.tap.layer
-        options = settings.loss_options
+        options = dict(settings.loss_options)
         if settings.loss == "smooth_adversarial":
             options = self._know_pixels(preprocessing) | options
         self.objective = Objective(settings.loss, last.head.num_features, num_classes, num_samples, options)
@@ -119,7 +119,7 @@ class Trainee(nn.Module):
         return state, {"layer": self.layer, **shape_of(head)}
 
 
-def parameter_groups(trainee: Trainee, settings: Settings) -> list[dict[str, Any]]:
+def parameter_groups(trainee: Trainee, settings: TrainSettings) -> list[dict[str, Any]]:
     """Parameters by how they learn.
 
     Matrices and filters decay; biases, norms and slopes do not. The loss's own parameters learn at `head_rate` times the
@@ -135,13 +135,13 @@ def parameter_groups(trainee: Trainee, settings: Settings) -> list[dict[str, Any
     if not groups:
         raise InputError("the network has no parameter to train.")
     return [
-        {"params": members, "lr": settings.lr * share, "share": share, "weight_decay": decay}
+        {"params": members, "lr": settings.learning_rate * share, "share": share, "weight_decay": decay}
         for (share, decay), members in groups.items()
     ]
 
 
-def make_optimizer(trainee: Trainee, settings: Settings) -> torch.optim.Optimizer:
+def make_optimizer(trainee: Trainee, settings: TrainSettings) -> torch.optim.Optimizer:
     groups = parameter_groups(trainee, settings)
     if settings.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=settings.lr)
-    return torch.optim.SGD(groups, lr=settings.lr, momentum=settings.momentum, nesterov=settings.nesterov)
+        return torch.optim.AdamW(groups, lr=settings.learning_rate)
+    return torch.optim.SGD(groups, lr=settings.learning_rate, momentum=settings.momentum, nesterov=settings.uses_nesterov)

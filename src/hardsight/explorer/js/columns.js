@@ -44,10 +44,7 @@ export class Columns {
 
   fetch(name) {
     if (!this.coming.has(name)) {
-      const coming = this.source.column(this.meta(name)).then((values) => {
-        this.loaded.set(name, values);
-        this.coming.delete(name);
-      });
+      const coming = this.source.column(this.meta(name)).then((values) => this.loaded.set(name, values)).finally(() => this.coming.delete(name));
       this.coming.set(name, coming);
     }
     return this.coming.get(name);

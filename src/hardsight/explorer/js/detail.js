@@ -8,27 +8,33 @@ export class Detail {
   constructor(page) {
     this.page = page;
     this.dialog = document.getElementById("detail");
+    this.row = this.asked = null; // the sample that is shown, and the one asked for last: it may be on its way
     this.dialog.addEventListener("keydown", (event) => this.key(event));
-    this.dialog.addEventListener("close", () => (this.row = null));
+    this.dialog.addEventListener("close", () => (this.row = this.asked = null));
     this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close()); // beside it
   }
 
-  async open(row) {
-    this.row = row;
-    const { source } = this.page;
+  open(row) {
+    this.asked = row;
+    return this.page.until(this.fetchAndShow(row));
+  }
+
+  async fetchAndShow(row) {
     let told;
     try {
-      told = await source.sample(row);
+      told = await this.page.source.sample(row);
     } catch (error) {
+      if (this.asked === row) this.asked = this.row;
       this.page.say(error.message, true);
       return;
     }
-    if (this.row !== row) return;
+    if (this.asked !== row) return;
+    this.row = row;
     this.dialog.replaceChildren(this.head(told), el("div", { class: "body" }, this.left(told), this.right(told)));
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.querySelector("#detail-title").focus();
     this.dialog.scrollTop = 0;
-    this.later(row);
+    await this.later(row);
   }
 
   head(told) {
@@ -110,19 +116,22 @@ export class Detail {
   }
 
   // What takes the server longer.
-  async later(row) {
+  later(row) {
     const { source, about } = this.page;
-    if (about.moving.length) {
-      source.story(row).then((told) => this.row === row && this.drawStory(told)).catch(() => {});
-    }
+    const into = (place, request, draw) => request.then((told) => this.row === row && draw(told))
+      .catch((error) => this.row === row && place.replaceChildren(el("p", { class: "quiet" }, error.message)));
+    const waiting = [];
+    if (about.moving.length) waiting.push(into(this.story, source.story(row), (told) => this.drawStory(told)));
     if (about.closeups) {
-      this.around.replaceChildren(el("h3", {}, "Nearest neighbours"), el("p", { class: "quiet" }, "Looking…"));
-      source.neighbours(row).then((found) => {
-        if (this.row !== row) return;
-        const words = (one) => `${harmless(this.page.columns.word("label", one.row) ?? "–").slice(0, 16)} ${one.cosine.toFixed(3)}`;
-        this.around.replaceChildren(el("h3", {}, "Nearest neighbours"), this.strip(found, words));
-      }).catch((error) => this.row === row && this.around.replaceChildren(el("p", { class: "quiet" }, error.message)));
+      this.around.replaceChildren(el("h3", {}, "Nearest neighbours"), el("p", { class: "quiet" }, "Loading…"));
+      waiting.push(into(this.around, source.neighbours(row), (neighbours) => this.drawNeighbours(neighbours)));
     }
+    return Promise.all(waiting);
+  }
+
+  drawNeighbours(neighbours) {
+    const words = (one) => `${harmless(this.page.columns.word("label", one.row) ?? "–").slice(0, 16)} ${one.cosine.toFixed(3)}`;
+    this.around.replaceChildren(el("h3", {}, "Nearest neighbours"), this.strip(neighbours, words));
   }
 
   drawStory(told) {
@@ -136,7 +145,7 @@ export class Detail {
   }
 
   async step(by) {
-    const next = await this.page.samples.beside(this.row, by);
+    const next = await this.page.samples.beside(this.asked, by);
     if (next !== null && this.dialog.open) this.open(next);
   }
 
@@ -144,7 +153,7 @@ export class Detail {
     if (event.ctrlKey || event.metaKey || event.altKey || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
     if (event.key === "ArrowRight") this.step(1);
     else if (event.key === "ArrowLeft") this.step(-1);
-    else if (this.page.review.key(event.key, this.row, () => this.step(1))) { /* marked */ }
+    else if (this.row === this.asked && this.page.review.key(event.key, this.row, () => this.step(1))) { /* marked; nobody judges what is not shown yet */ }
     else return;
     event.preventDefault();
   }

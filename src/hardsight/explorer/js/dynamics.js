@@ -112,7 +112,7 @@ export class Dynamics {
     this.button.setAttribute("aria-pressed", "true");
     let at = this.at !== undefined && this.at < last ? this.at : 0;
     const smooth = this.page.about.n <= 100000 && !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    await this.fitAll();
+    await this.fitAll(mine);
     while (this.playing === mine && at <= last) {
       const start = performance.now();
       await this.go(at);
@@ -126,7 +126,7 @@ export class Dynamics {
   }
 
   // A window that holds nearly every sample at every epoch, so that the cloud moves and not the axes.
-  async fitAll() {
+  async fitAll(playing) {
     const ends = [];
     const [x, y] = await this.axes();
     const last = this.page.about.epochs.length - 1, some = [...new Set([0, 1, 2, 3, 4].map((k) => Math.round((k * last) / 4)))];
@@ -139,7 +139,7 @@ export class Dynamics {
       const room = (high - low) * 0.04 || 0.5;
       ends.push(low - room, high + room);
     }
-    if (ends.every(Number.isFinite)) await this.page.change({ zoom: ends });
+    if (this.playing === playing && ends.every(Number.isFinite)) await this.page.change({ zoom: ends }); // not if stopped meanwhile
   }
 
   stop() {

@@ -34,10 +34,11 @@ export class FilterForm {
     this.place = document.getElementById("view-filter");
     this.column = el("select", { id: "filter-column" });
     this.body = el("div", { class: "fields" });
-    this.column.addEventListener("change", () => this.draw());
+    this.column.addEventListener("change", () => page.until(this.draw()).catch((error) => page.say(error.message, true)));
     this.place.append(el("div", { class: "bar" }, el("label", {}, "Filter by ", this.column)), this.body);
   }
 
+  // The form of the chosen column. While it stays, so does what was typed into it; only the histogram follows the selection.
   async draw() {
     const { columns } = this.page;
     const shown = columns.shown();
@@ -47,9 +48,14 @@ export class FilterForm {
       this.column.value = columns.has(chosen) ? chosen : this.page.view.sort;
     }
     const meta = columns.meta(this.column.value);
+    if (this.formOf !== meta.name) {
+      this.formOf = meta.name;
+      this.histogram = el("div", { class: "spread", "aria-hidden": "true" });
+      this.body.replaceChildren(el("p", { class: "quiet" }, meta.about ?? ""), ...(meta.names ? [this.groups(meta)] : [this.histogram, this.range(meta)]));
+    }
+    if (meta.names) return;
     await columns.need([meta.name]);
-    if (meta.names) this.groups(meta);
-    else this.range(meta);
+    if (this.formOf === meta.name) this.spread(meta);
   }
 
   range(meta) {
@@ -61,7 +67,7 @@ export class FilterForm {
       event.preventDefault();
       this.page.addFilter(["range", meta.name, end(low), end(high)]);
     });
-    this.body.replaceChildren(el("p", { class: "quiet" }, meta.about), this.spread(meta), form);
+    return form;
   }
 
   // How the selection's values lie, as bars.
@@ -73,13 +79,11 @@ export class FilterForm {
       if (mask[i] && bin >= 0) counts[Math.min(bins - 1, bin)]++;
     }
     const most = counts.reduce((a, b) => Math.max(a, b), 1);
-    const picture = el("div", { class: "spread", "aria-hidden": "true" });
-    counts.forEach((count, bin) => {
+    this.histogram.replaceChildren(...Array.from(counts, (count, bin) => {
       const bar = el("span", { title: `${number(meta.low + bin / scale)}: ${count}` });
       bar.style.height = Math.max(count ? 2 : 0, (100 * count) / most) + "%";
-      picture.append(bar);
-    });
-    return picture;
+      return bar;
+    }));
   }
 
   groups(meta) {
@@ -94,6 +98,6 @@ export class FilterForm {
       event.preventDefault();
       if (chosen.size) this.page.addFilter(["in", meta.name, [...chosen]]);
     });
-    this.body.replaceChildren(el("p", { class: "quiet" }, meta.about ?? ""), form);
+    return form;
   }
 }

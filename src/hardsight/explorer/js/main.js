@@ -6,6 +6,7 @@
 import { Adaptation } from "./adaptation.js";
 import { Agreement } from "./agreement.js";
 import { Classes } from "./classes.js";
+import { css } from "./colours.js";
 import { Columns } from "./columns.js";
 import { Compare } from "./compare.js";
 import { Detail } from "./detail.js";
@@ -48,12 +49,24 @@ class Page {
     this.menus();
     this.controls();
     this.view = this.sane(readView(location.hash));
-    window.addEventListener("hashchange", () => this.change(this.sane(readView(location.hash)), false));
+    window.addEventListener("hashchange", () => {
+      this.view = this.sane(readView(location.hash));
+      this.change({}, false);
+    });
     if (this.source.live) await this.review.look();
     this.scatter.resized = () => this.redrawScatter();
-    await this.update();
-    await this.samplesDrawn;
-    document.documentElement.dataset.ready = "yes";
+    await this.change({}, false);
+  }
+
+  // While anything is fetched or drawn, html[data-ready] is "no": whoever waits for the page waits for "yes".
+  async until(work) {
+    this.pending = (this.pending ?? 0) + 1;
+    document.documentElement.dataset.ready = "no";
+    try {
+      return await work;
+    } finally {
+      if (--this.pending === 0) document.documentElement.dataset.ready = "yes";
+    }
   }
 
   // The views beside the scatter: only those that there are data for.
@@ -143,7 +156,7 @@ class Page {
     const modes = { b: "box", l: "lasso", m: "pan" };
     if (event.key === "?") this.help();
     else if (event.key === "/") byId("find-text").focus();
-    else if (event.key === "s") byId("grid").children[this.samples.current]?.focus();
+    else if (event.key === "s") this.samples.takeFocus();
     else if (event.key === "c") byId("cloud").focus();
     else if (modes[event.key]) this.setMode(modes[event.key]);
     else if (event.key === "u" && !this.review.readOnly) this.review.undo();
@@ -177,11 +190,10 @@ class Page {
     };
   }
 
-  async change(what, write = true) {
+  change(what, write = true) {
     Object.assign(this.view, what);
     if (write) history.replaceState(null, "", writeView(this.view));
-    await this.update();
-    await this.samplesDrawn;
+    return this.until(this.update().then(() => this.samplesDrawn));
   }
 
   addFilter(filter) {
@@ -241,8 +253,9 @@ class Page {
       this.selection = select(view.filters, columns, this.found);
       this.selectedBy = key;
     }
-    if (this.legendOf !== view.colour + document.documentElement.dataset.theme) {
-      this.legendOf = view.colour + document.documentElement.dataset.theme;
+    const legendOf = `${view.colour} on ${css("--page")}`;
+    if (this.legendOf !== legendOf) {
+      this.legendOf = legendOf;
       drawLegend(byId("legend"), columns, view.colour, (word) => this.addFilter(["in", this.view.colour, [word]]));
     }
     this.redrawScatter();
@@ -253,13 +266,30 @@ class Page {
     for (const [id, value] of [["axis-x", view.x], ["axis-y", view.y], ["axis-colour", view.colour], ["sort", view.sort]]) byId(id).value = value;
     drawChips(byId("filters"), view.filters, (at) => this.change({ filters: view.filters.filter((_, place) => place !== at), page: 0 }));
     this.drawTab();
-    this.samplesDrawn ??= new Promise((done) => afterPaint(() => {
-      this.samplesDrawn = null;
-      this.samples.draw();
-      done();
-    }, selected ? CALM : 0));
+    this.drawSamplesSoon(selected ? CALM : 0);
     performance.measure("hardsight-redraw", { start, end: performance.now() });
     document.documentElement.dataset.redraws = Number(document.documentElement.dataset.redraws ?? 0) + 1;
+  }
+
+  // The samples, once the scatter is on the screen.
+  drawSamplesSoon(wait) {
+    this.samplesDrawn ??= new Promise((done) => {
+      const draw = () => {
+        if (this.drawSamples !== draw) return; // done already, by `flush`
+        this.samplesDrawn = this.drawSamples = null;
+        this.samples.draw();
+        done();
+      };
+      this.drawSamples = draw;
+      afterPaint(draw, wait);
+    });
+  }
+
+  // The samples at once, before a key acts on them: it means those of the view as it is now. True if there were any to draw.
+  flush() {
+    const waiting = Boolean(this.drawSamples);
+    this.drawSamples?.();
+    return waiting;
   }
 
   redrawScatter() {
@@ -275,7 +305,7 @@ class Page {
       byId("view-" + key).hidden = !here;
       byId("tab-" + key).setAttribute("aria-selected", String(here));
       byId("tab-" + key).tabIndex = here ? 0 : -1;
-      if (here) Promise.resolve(part.draw()).catch((error) => this.say(error.message, true));
+      if (here) this.until(part.draw()).catch((error) => this.say(error.message, true));
     }
   }
 
@@ -391,8 +421,9 @@ function keptTheme() {
 
 setTheme(keptTheme(), false);
 window.hardsight = new Page(); // for the browser's console
-window.hardsight.start().catch((error) => {
+window.hardsight.until(window.hardsight.start()).catch((error) => {
   const place = byId("message");
+  document.documentElement.dataset.ready = "failed";
   place.textContent = "The page could not start: " + harmless(error.message);
   place.hidden = false;
   place.classList.add("bad");

@@ -12,6 +12,7 @@ export class Review {
     this.page = page;
     this.names = page.about.marks;
     this.version = -1;
+    this.saved = Promise.resolve(); // of the marks made so far, in their order
     this.suggestions = new Map(); // row -> class
     this.tab = remembered();
     this.values = new Uint8Array(page.about.n).fill(255);
@@ -40,7 +41,7 @@ export class Review {
 
   // What the server says the marks are now.
   take(told) {
-    if (!told.marks || told.version === this.version) return;
+    if (!told.marks || told.version <= this.version) return; // an answer may be overtaken by a later one
     this.version = told.version;
     this.values.fill(255);
     this.suggestions.clear();
@@ -52,33 +53,37 @@ export class Review {
     this.page.marksChanged();
   }
 
-  async put(row, mark, suggestion = null) {
-    try {
-      this.take(await this.page.source.mark({ tab: this.tab, row, mark, suggestion }));
-      this.page.say(mark ? `Marked ${mark}` + (suggestion === null ? "" : `: ${short(this.page.about.classes[suggestion], 40)}`) : "Mark taken away");
-    } catch (error) {
-      this.page.say("Not saved: " + error.message, true);
-    }
+  // One change after the other: keys may come faster than the server answers.
+  save(change, failed) {
+    this.saved = this.saved.then(change).catch((error) => this.page.say(`${failed}: ${error.message}`, true));
+    return this.page.until(this.saved);
   }
 
-  async undo() {
-    try {
+  put(row, mark, suggestion = null) {
+    return this.save(async () => {
+      this.take(await this.page.source.mark({ tab: this.tab, row, mark, suggestion }));
+      this.page.say(mark ? `Marked ${mark}` + (suggestion === null ? "" : `: ${short(this.page.about.classes[suggestion], 40)}`) : "Mark removed");
+    }, "Not saved");
+  }
+
+  undo() {
+    return this.save(async () => {
       const told = await this.page.source.undo(this.tab);
       this.take(told);
       this.page.say(told.row === null ? "Nothing to undo in this tab" : "Undone");
-    } catch (error) {
-      this.page.say("Not undone: " + error.message, true);
-    }
+    }, "Not undone");
   }
 
-  // A key pressed on a sample; true if it was one of ours. `next` goes on to the next sample.
+  // A key pressed on a sample; true if it was one of ours. `next` goes on to the next sample, at once.
   key(key, row, next) {
     if (this.readOnly) return false;
     if (key === "u") this.undo();
     else if (key === "x") this.put(row, null);
     else if (key === "w") this.choose(row, next);
-    else if (KEYS[key]) this.put(row, KEYS[key]).then(next);
-    else return false;
+    else if (KEYS[key]) {
+      this.put(row, KEYS[key]);
+      next();
+    } else return false;
     return true;
   }
 
@@ -91,7 +96,8 @@ export class Review {
     const keys = own ? classes.join("") : CLASS_KEYS;
     const done = (suggestion) => {
       dialog.close();
-      this.put(row, "wrong label", suggestion).then(next);
+      this.put(row, "wrong label", suggestion);
+      next();
     };
     const button = (code) => el("button", { type: "button", class: "option" + (code === guess ? " strong" : ""), onclick: () => done(code) },
       few ? el("kbd", {}, keys[code]) : null, name(classes[code], 30), code === given ? el("span", { class: "quiet" }, " given") : null, code === guess ? el("span", { class: "quiet" }, " ↵ predicted") : null);

@@ -61,7 +61,7 @@ export class Samples {
     this.grid.dataset.turns = Number(this.grid.dataset.turns ?? 0) + 1;
     if (focused) this.grid.children[this.current]?.focus();
     else this.grid.scrollTop = 0;
-    this.learn(rows);
+    this.page.until(this.learn(rows)).catch((error) => this.page.say(error.message, true));
   }
 
   tile(row, at) {
@@ -128,7 +128,13 @@ export class Samples {
     this.grid.children[at]?.setAttribute("tabindex", "0");
   }
 
+  takeFocus() {
+    this.page.flush();
+    this.grid.children[this.current]?.focus();
+  }
+
   turn(by) {
+    this.page.flush();
     const page = Math.max(0, Math.min(this.pages - 1, this.page.view.page + by));
     if (page !== this.page.view.page) this.page.change({ page });
   }
@@ -142,8 +148,14 @@ export class Samples {
     }
     const page = this.page.view.page + Math.sign(by);
     if (page < 0 || page >= this.pages) return;
-    await this.page.change({ page });
+    await this.show(page);
     this.grid.children[by > 0 ? 0 : this.rows.length - 1]?.focus();
+  }
+
+  // Another page of samples, there when this is done; nearly always at once, so that quick keys are not a page behind.
+  show(page) {
+    const drawn = this.page.change({ page });
+    return this.page.flush() ? null : drawn;
   }
 
   // The row before or after another, for the close-up.
@@ -153,7 +165,7 @@ export class Samples {
     if (this.rows[at + by] === undefined) {
       const page = this.page.view.page + by;
       if (page < 0 || page >= this.pages) return null;
-      await this.page.change({ page });
+      await this.show(page);
       return this.rows[by > 0 ? 0 : this.rows.length - 1] ?? null;
     }
     this.focus(at + by);
@@ -162,6 +174,7 @@ export class Samples {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    this.page.flush();
     const across = Math.max(1, getComputedStyle(this.grid).gridTemplateColumns.split(" ").length);
     const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -across, ArrowDown: across };
     if (event.key in moves) this.step(moves[event.key]);

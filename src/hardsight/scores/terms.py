@@ -1,4 +1,4 @@
-"""What a score may need of the pass over the classes, and why a row may have no scores."""
+"""The terms that a score can take from the one pass over the classes, and the statuses of a row."""
 
 from __future__ import annotations
 

@@ -1,0 +1,79 @@
+"""Options of `hardsight.correlate` and of `hardsight correlate`, defined once. Nothing heavy is imported: `--help` is quick."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hardsight.errors import InputError
+from hardsight.options import Options, option
+
+
+def _names(value: str | Iterable[str]) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    return tuple(name.strip() for name in names)
+
+
+def _edges(value: str | Iterable[float]) -> tuple[float, ...]:
+    try:
+        return tuple(float(edge) for edge in (value.split(",") if isinstance(value, str) else value))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"bins must be numbers with commas, got {value!r}.") from error
+
+
+def _class_names(value: str | os.PathLike[str] | Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, (str, os.PathLike)):
+        from hardsight.files.class_names import read_class_names
+
+        value = read_class_names(value)
+    return tuple(value)
+
+
+@dataclass(frozen=True)
+class CorrelateSettings(Options):
+    """What scores are compared with, on which samples, and how."""
+
+    against: str | None = option(None, "Numeric column to compare with instead of people, such as level.", metavar="COLUMN")
+    hard: str | None = option(
+        None, "End of the --against column at which samples are hard: low or high. Default: high.", choices=("low", "high")
+    )
+    scores: tuple[str, ...] | None = option(
+        None, "Score names with commas. Default: avh, angular_gap, confidence, loss, entropy and the norm.", read=_names
+    )
+    bins: tuple[float, ...] | None = option(
+        None, "Bin edges with commas. Default for a frequency: 0,0.2,0.4,0.6,0.8,1.", read=_edges
+    )
+    level: float = option(0.95, "Confidence level of all intervals.", above=0, below=1)
+    replicates: int = option(1000, "Replicates of the paired bootstrap over images.", least=20)
+    permutations: int = option(1000, "Permutations of the test that swaps two scores.", least=20)
+    splits: int = option(100, "Random splits of the people into halves, for the noise ceiling.", least=1)
+    seed: int = option(0, "Random seed.")
+    split: str | None = option(None, "Use the samples of one split only, such as test of a run of hardsight train.")
+    limit: int | None = option(None, "Use the first N samples only.", least=1)
+    allow_missing: bool = option(False, "Use the samples that both sides have, where one side has more.")
+    class_names: tuple[str, ...] | None = option(
+        None, "File of class names: text with one name per line, or a JSON list.", read=_class_names, metavar="FILE"
+    )
+
+    def check(self) -> None:
+        edges = self.bins or ()
+        if len(edges) == 1 or any(not low < high for low, high in itertools.pairwise(edges)):
+            raise InputError(f"bins are edges in rising order, such as 0,0.2,0.4,0.6,0.8,1, got {edges}.")
+
+
+@dataclass(frozen=True)
+class StudySettings(CorrelateSettings):
+    """The same, and what to compute beside the coefficients."""
+
+    by: str | None = option(None, "Column whose groups get coefficients of their own: label, level, ...", metavar="COLUMN")
+    superclasses: Any = option(None, "CSV with the columns class,superclass: compute for coarser classes, too.", metavar="CSV")
+    passes: Any = option(
+        None, "Snapshots of several passes or ensemble members, or one .npy (passes, n, c); repeatable.", repeat=True
+    )
+    unseen: Any = option(None, "Snapshot of unseen classes by the same model: compute AUROC.", metavar="SNAPSHOT")
+    epochs: bool = option(False, "Compute for every epoch of the run's dynamics, too.")
+    images: Any = option(None, "Images, as extract takes them, for thumbnails of disagreement.", metavar="DATA")
+    top: int = option(12, "Number of samples to show on which people and the model disagree most.", least=0)

@@ -1,0 +1,112 @@
+"""`study`: everything that can be said about the agreement of runs with people. The command prints it and writes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hardsight.agreement.calibrated import Calibration
+from hardsight.agreement.correlations import Correlations, correlate
+from hardsight.agreement.disagreement import Disagreement, images_of
+from hardsight.agreement.settings import StudySettings
+from hardsight.agreement.tables import Row
+from hardsight.errors import InputError
+from hardsight.files.dynamics import moments
+from hardsight.options import takes
+from hardsight.table import read_scores
+
+FEWEST_LABELED = 8  # samples to fit a temperature to a half of and judge it by the other
+
+
+@dataclass(frozen=True)
+class Study:
+    """The coefficients of all models, and what was asked for or is possible beside them."""
+
+    correlations: Correlations
+    calibrations: list[Calibration] = field(default_factory=list)
+    disagreements: list[Disagreement] = field(default_factory=list)
+    open_set: list[Row] = field(default_factory=list)
+    groups: list[Row] = field(default_factory=list)
+    coarse: Correlations | None = None  # the same for superclasses
+    coarse_groups: list[Row] = field(default_factory=list)
+    images: Callable[[Any], Any] | None = field(default=None, repr=False)  # id -> thumbnail
+
+
+@takes(StudySettings)
+def study(runs: Any, human: Any = None, *, settings: StudySettings, progress: Callable[[int, int], None] | None = None) -> Study:
+    """Compute all that `hardsight correlate` shows.
+
+    Beside the coefficients: with people, where they and each model disagree, and calibration where logits are known; and
+    groups, superclasses, epochs and unseen classes where the options ask for them.
+
+    Args:
+        runs: one or several models, as `correlate` takes them.
+        human: what people said, as `correlate` takes it.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the number of replicates done and the total.
+    """
+    epochs = epoch_tables(runs) if settings.epochs else None
+    correlations = correlate(runs, human, settings=settings, passes=settings.passes, epochs=epochs, progress=progress)
+    coarse = None
+    if settings.superclasses is not None:
+        coarse = correlate(runs, human, settings=settings, superclasses=settings.superclasses, progress=progress)
+    names = _models_asked(correlations)
+    disagreements = _disagreements(correlations, names, settings.top)
+    return Study(
+        correlations,
+        calibrations=[correlations.calibration(name) for name in names if _can_be_calibrated(correlations, name)],
+        disagreements=disagreements,
+        open_set=_rows(lambda name: correlations.open_set(settings.unseen, name), names) if settings.unseen else [],
+        groups=_rows(lambda name: correlations.within(str(settings.by), name), names) if settings.by else [],
+        coarse=coarse,
+        coarse_groups=_rows(lambda name: coarse.within("label", name), names) if coarse is not None else [],
+        images=images_of(settings.images, correlations.opened[0]) if disagreements else None,
+    )
+
+
+def epoch_tables(runs: Any) -> dict[str, pa.Table]:
+    """Scores of every epoch of one or several runs, in order, by number; of several runs also by name."""
+    sources = list(runs.values()) if isinstance(runs, Mapping) else runs if isinstance(runs, (list, tuple)) else [runs]
+    directories = [Path(source) for source in sources if isinstance(source, (str, os.PathLike))]
+    tables = {}
+    for run in directories:
+        for moment, file in moments(run) if (run / "dynamics").is_dir() else []:
+            tables[f"{run.name} {moment.epoch}" if len(sources) > 1 else str(moment.epoch)] = read_scores(file)
+    if not tables:
+        where = directories[0] if directories else "the input"
+        raise InputError(f"epochs: {where} has no dynamics/epoch=*.parquet; train with per-sample dynamics first.")
+    return tables
+
+
+def _models_asked(correlations: Correlations) -> list[str]:
+    """Models that have questions of their own: not an ensemble of the others, which has no scores of its own."""
+    scored = [a.model for a in correlations.main if "avh" in a.scores or "confidence" in a.scores]
+    return list(dict.fromkeys(name for name in scored if name != "ensemble" or len(correlations.opened) == 1))
+
+
+def _disagreements(correlations: Correlations, names: list[str], top: int) -> list[Disagreement]:
+    """With people only: where each model disagrees with them, by AVH or the first score it has."""
+    if not _with_people(correlations) or not top:
+        return []
+    scores = {name: correlations.of(name).scores for name in names}
+    chosen = {name: next(score for score in ("avh", "confidence", *scores[name]) if score in scores[name]) for name in names}
+    return [correlations.disagreement(chosen[name], name, top) for name in names]
+
+
+def _can_be_calibrated(correlations: Correlations, name: str) -> bool:
+    model = correlations.model(name)
+    labeled = model.has("label") and (model.labels >= 0).sum() >= FEWEST_LABELED
+    return bool(_with_people(correlations) and model.has_logits and labeled)
+
+
+def _with_people(correlations: Correlations) -> bool:
+    return correlations.of().target.measure is not None
+
+
+def _rows(ask: Callable[[str], pa.Table], names: list[str]) -> list[Row]:
+    return [row for name in names for row in ask(name).to_pylist()]

@@ -1,0 +1,60 @@
+"""The options that adapt and generalize share: seeds, the network for images, the head on features, how it learns."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hardsight.errors import InputError
+from hardsight.options import option
+from hardsight.training.settings import LearningOptions, NetworkOptions, ResourceOptions
+
+Standardize = Literal["domain", "source", "none"]
+
+
+def read_seeds(given: Any) -> tuple[int, ...]:
+    """A number of seeds, counted from 0, or the seeds themselves: a sequence, or a text with commas.
+
+    Example:
+        >>> read_seeds(3), read_seeds("3"), read_seeds("5,7")
+        ((0, 1, 2), (0, 1, 2), (5, 7))
+    """
+    if isinstance(given, str):
+        try:
+            numbers_given = [int(part) for part in given.split(",") if part.strip()]
+        except ValueError as error:
+            raise InputError(f"seeds must be how many, or which ones with commas, got {given!r}.") from error
+        given = numbers_given if "," in given or not numbers_given else numbers_given[0]
+    if isinstance(given, numbers.Integral) and not isinstance(given, bool):
+        if int(given) < 1:
+            raise InputError(f"seeds must be 1 or more, got {given}.")
+        return tuple(range(int(given)))
+    seeds = tuple(given)
+    if not all(isinstance(seed, numbers.Integral) and int(seed) >= 0 for seed in seeds):
+        raise InputError(f"seeds must be whole numbers of 0 or more, got {given!r}.")
+    return tuple(int(seed) for seed in seeds)
+
+
+def check_different(name: str, values: tuple[Any, ...]) -> None:
+    """At least one, and none twice."""
+    if not values:
+        raise InputError(f"there must be at least one of {name}.")
+    if len(set(values)) != len(values):
+        raise InputError(f"{name} must be different ones, got {', '.join(map(str, values))}.")
+
+
+@dataclass(frozen=True)
+class DomainOptions(NetworkOptions, LearningOptions, ResourceOptions):
+    """Options of a comparison over domains and seeds."""
+
+    seeds: tuple[int, ...] = option(1, "Number of seeds, counted from 0, or the seeds themselves with commas.", read=read_seeds)
+    model: Any = option(None, "Network for images: lenet, mnist_cnn, timm:NAME, ..., or a trained run.", metavar="MODEL")
+    hidden: int = option(512, "Hidden units of the head that is trained on features.", least=1)
+    nesterov: bool | None = LearningOptions.redefine(
+        "nesterov", None, help="Use Nesterov momentum. Default: on where momentum is above 0."
+    )
+
+    def check(self) -> None:
+        super().check()
+        check_different("seeds", self.seeds)
