@@ -81,8 +81,8 @@ def test_a_report_over_its_own_input_is_refused(cli: Cli, snapshot: Path, name: 
         write_table(score(snapshot), snapshot.with_name(name))
     path = snapshot.with_name(name)
     before = path.read_bytes()
-    refused(cli("report", path, "-o", path), f"{path} is an input of this command; write to another name")
-    with pytest.raises(FileError, match="is an input of this command"):
+    refused(cli("report", path, "-o", path), f"{path} is the input of this command; write to another name")
+    with pytest.raises(FileError, match="is the input of this command"):
         report(path, path)
     assert path.read_bytes() == before
 
@@ -95,14 +95,14 @@ def test_links_to_an_input_are_the_input(cli: Cli, tmp_path: Path, link: Callabl
     save_head(tmp_path / "head.safetensors", HEAD)
     link(samples, tmp_path / "other.parquet")
     words = ["score", samples, "--head", tmp_path / "head.safetensors", "-o", tmp_path / "other.parquet"]
-    refused(cli(*words), "other.parquet is an input of this command")
-    refused(cli("score", tmp_path / "other.parquet", *words[2:4], "-o", samples), "s.parquet is an input of this command")
+    refused(cli(*words), "other.parquet is the input of this command")
+    refused(cli("score", tmp_path / "other.parquet", *words[2:4], "-o", samples), "s.parquet is the input of this command")
     assert pq.read_schema(samples).names[-1] == "features"
 
 
 @pytest.mark.parametrize("name", ["samples/part-00001.parquet", "./samples/../samples/part-00000.parquet"])
 def test_no_part_of_a_run_that_is_read_is_written(cli: Cli, run: Path, name: str) -> None:
-    refused(cli("score", run, "-o", run / name), "is an input of this command")
+    refused(cli("score", run, "-o", run / name), "is the input of this command")
     assert pq.read_schema(run / name).names[-1] == "features"
 
 
@@ -111,7 +111,7 @@ def test_class_names_and_labels_are_inputs(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "names.json").write_text('["ant", "bee", "cat"]')
     save_head(tmp_path / "head.safetensors", HEAD)
     words = ["score", tmp_path / "f.npy", "--head", tmp_path / "head.safetensors", "--class-names", tmp_path / "names.json"]
-    refused(cli(*words, "-o", tmp_path / "names.json"), "names.json is an input of this command")
+    refused(cli(*words, "-o", tmp_path / "names.json"), "names.json is the input of this command")
     assert read_class_names(tmp_path / "names.json") == ["ant", "bee", "cat"]
 
 
@@ -131,13 +131,13 @@ def test_inputs_are_those_of_one_command(tmp_path: Path) -> None:
     write_json(path, {})
     with command():
         note_input(path)
-        with command(), pytest.raises(FileError, match="is an input"):
+        with command(), pytest.raises(FileError, match="is the input"):
             write_json(path, {})
 
 
 def test_a_loaded_snapshot_is_not_saved_over_itself(snapshot: Path) -> None:
     before = snapshot.read_bytes()
-    with pytest.raises(FileError, match="is an input"):
+    with pytest.raises(FileError, match="is the input"):
         Snapshot.load(snapshot).save(snapshot)
     assert snapshot.read_bytes() == before
 
@@ -192,10 +192,10 @@ def test_an_empty_file_and_an_older_output_are_replaced(cli: Cli, snapshot: Path
 
 
 def test_no_part_of_a_finished_run_is_replaced(cli: Cli, run: Path, snapshot: Path) -> None:
-    refused(cli("score", snapshot, "-o", run / "samples" / "part-00000.parquet"), "is a part of a finished run")
-    with pytest.raises(FileError, match="run.json is a part of a finished run"):
+    refused(cli("score", snapshot, "-o", run / "samples" / "part-00000.parquet"), "is a part of a complete run")
+    with pytest.raises(FileError, match="run.json is a part of a complete run"):
         write_json(run / "run.json", {})
-    with pytest.raises(FileError, match="head.safetensors is a part of a finished run"):
+    with pytest.raises(FileError, match="head.safetensors is a part of a complete run"):
         save_head(run / "head.safetensors", HEAD)
 
 

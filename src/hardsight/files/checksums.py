@@ -43,7 +43,6 @@ BLOCK = 2**20
 REMEMBERED = 4 * 2**20  # smaller files are read again quicker than they are looked up
 SETTLED = 2 * 10**9  # nanoseconds: a file that is younger could change again within one tick of its clock
 LEVELS = 6  # directories between a file and its run.json
-REWRITTEN = ("scores.parquet", "review.parquet")  # of a finished run, written again by later commands
 
 Progress = Callable[[int], None]  # bytes read
 
@@ -100,50 +99,59 @@ def check(path: Place) -> None:
 
 
 def _compare(path: Path) -> None:
-    listed = listed_digest(path)
-    if listed is not None and _remembered(path, sha256) == listed:
+    entry = find_entry(path)
+    if entry is not None and _remembered(path, sha256) == entry.sha256:
         return
-    if listed is None or path.name in REWRITTEN:
+    if entry is None or not entry.part:
         sound = _remembered(path, own_checksum)
-        if sound or (sound is None and listed is None):
+        if sound or (sound is None and entry is None):
             return
-    which = "its own checksum" if listed is None else "the checksum in its run.json"
+    which = "its own checksum" if entry is None else "the checksum in its run.json"
     raise FileError(f"{path}: damaged, or changed since it was written: it does not agree with {which}.")
 
 
-def listed_files(manifest: Any) -> dict[str, str]:
-    """The sha256 of each file that a run.json lists, by its name in the run."""
-    files = manifest.get("files") or {} if isinstance(manifest, dict) else {}
-    parts = manifest.get("parts") or [] if isinstance(manifest, dict) else []
-    entries = [*files.items(), *((part.get("name"), part.get("sha256")) for part in parts if isinstance(part, dict))]
-    return {name: digest for name, digest in entries if isinstance(name, str) and isinstance(digest, str)}
+class Entry(NamedTuple):
+    """What a run.json says of a file. Later commands may write any file again but the run's parts."""
+
+    sha256: str
+    part: bool
+
+
+def entries(manifest: Any) -> dict[str, Entry]:
+    """What a run.json lists, by the file's name in the run: its parts, and all else that was there at the end."""
+    if not isinstance(manifest, dict):
+        return {}
+    parts = [(part.get("name"), part.get("sha256")) for part in manifest.get("parts") or [] if isinstance(part, dict)]
+    listed = [(*entry, False) for entry in (manifest.get("files") or {}).items()] + [(*entry, True) for entry in parts]
+    return {name: Entry(digest, part) for name, digest, part in listed if isinstance(name, str) and isinstance(digest, str)}
 
 
 def is_part_of_run(path: Path) -> bool:
-    """Whether a file is a run's run.json or listed there; those that later commands write again do not count."""
+    """Whether a file is a part of a complete run, or its run.json."""
     if path.name == "run.json":
         return path.with_name("start.json").is_file()
-    return path.name not in REWRITTEN and listed_digest(path) is not None
+    entry = find_entry(path)
+    return entry is not None and entry.part
 
 
-def listed_digest(path: Path) -> str | None:
-    """The sha256 that the nearest run.json above a file has for it."""
+def find_entry(path: Path) -> Entry | None:
+    """What the nearest run.json above a file says of it."""
     path = Path(os.path.abspath(path))
     for directory in path.parents[:LEVELS]:
         manifest = directory / "run.json"
         if manifest.is_file():
             with contextlib.suppress(OSError):
-                digest = _listing(_stamp(manifest)).get(path.relative_to(directory).as_posix())
-                if digest is not None:
-                    return digest
+                entry = _listing(_stamp(manifest)).get(path.relative_to(directory).as_posix())
+                if entry is not None:
+                    return entry
     return None
 
 
 @functools.lru_cache(maxsize=64)
-def _listing(stamp: _Stamp) -> dict[str, str]:
+def _listing(stamp: _Stamp) -> dict[str, Entry]:
     try:
         with open(stamp.path, encoding="utf-8") as file:
-            return listed_files(json.load(file))
+            return entries(json.load(file))
     except (ValueError, RecursionError, AttributeError, TypeError):  # whoever reads the run will say so
         return {}
 

@@ -19,10 +19,10 @@ def lock(descriptor: int, *, wait: bool) -> bool | None:
     Returns:
         True if it is ours now, False if another process has it and we do not wait, None where the file system has no locks.
     """
-    if WINDOWS:
+    try:
+        import fcntl
+    except ImportError:  # Windows
         return _lock_first_byte(descriptor, wait)
-    import fcntl
-
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:

@@ -119,19 +119,25 @@ class Run:
     def finish(self, parts: list[Path], counts: dict[str, Any], rows: dict[str, int] | None = None) -> None:
         """Write `run.json`: everything in start.json, each part and each further file with its checksum, and its own."""
         listed = [{"name": self._name(part), "rows": (rows or {}).get(part.name), "sha256": sha256(part)} for part in parts]
-        others = sorted({path for path in self.directory.rglob("*") if path.is_file() and path.name[0] != "."} - {*parts})
+        others = sorted({path for path in self.directory.rglob("*") if path.is_file() and self._stays(path)} - {*parts})
         manifest = {
             **self.start,
             "parts": listed,
             "counts": counts,
             "seconds": round(time.time() - self.started, 3),
-            "files": {self._name(path): sha256(path) for path in others if self._name(path) != "run.json"},
+            "files": {self._name(path): sha256(path) for path in others},
             "checksum": UNSEALED.decode(),
         }
         write_json(self.directory / "run.json", manifest)
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.directory).as_posix()
+
+    def _stays(self, path: Path) -> bool:
+        """Checkpoints are removed when all else is written; names with a dot are locks and temporary files."""
+        return not (
+            path.name.startswith(".") or "checkpoints" in path.relative_to(self.directory).parts or self._name(path) == "run.json"
+        )
 
     def _must_match(self, before: dict[str, Any]) -> None:
         for what in ("command", "arguments", "inputs"):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, first_line
-from hardsight.files.checksums import REWRITTEN, listed_digest, listed_files, own_checksum, sha256
+from hardsight.files.checksums import Entry, entries, find_entry, own_checksum, sha256
 from hardsight.files.formats import kind_of
 from hardsight.files.places import place_on_disk
 
@@ -47,8 +47,8 @@ def verify(path: str | os.PathLike[str], progress: Progress | None = None) -> Ve
         return _Reading(path, progress).run()
     if not path.is_file():
         raise FileError(f"{path} does not exist." if not path.exists() else f"{path} is a pipe or a device, not a file.")
-    listed = listed_digest(path)
-    return _Reading(path.parent, progress).files({path.name: path}, {} if listed is None else {path.name: listed})
+    entry = find_entry(path)
+    return _Reading(path.parent, progress).files({path.name: path}, {} if entry is None else {path.name: entry})
 
 
 class _Reading:
@@ -75,7 +75,7 @@ class _Reading:
         sound = [*(["run.json"] if not unchecked else []), *result.sound]
         return Verification(sound, {**result.damaged, **missing}, {**unchecked, **result.unchecked})
 
-    def files(self, found: dict[str, Path], listed: dict[str, str], why_unlisted: str | None = None) -> Verification:
+    def files(self, found: dict[str, Path], listed: dict[str, Entry], why_unlisted: str | None = None) -> Verification:
         """Compare files by name with what is listed for them, or else with their own checksums."""
         result = Verification()
         self.total = sum(path.stat().st_size for path in found.values())
@@ -97,18 +97,21 @@ class _Reading:
             self._read(path.stat().st_size if path.is_file() else 0)
         return result
 
-    def _trouble(self, path: Path, listed: str | None) -> str | None:
+    def _trouble(self, path: Path, entry: Entry | None) -> str | None:
         """What is wrong with a file, or None."""
-        if listed is not None and sha256(path, self._read) == listed:
+        if entry is not None and sha256(path, self._read) == entry.sha256:
             return None
-        if listed is not None and path.name not in REWRITTEN:
+        if entry is not None and entry.part:
             return "damaged or changed: it does not agree with run.json"
         sound = own_checksum(path, self._read)
         if sound is not None:
             return None if sound else "damaged or changed: it does not agree with its own checksum"
-        if listed is not None:
-            return "damaged or changed: it does not agree with run.json, and carries no checksum of its own"
-        return _trouble_in_format(path)
+        try:
+            return _trouble_in_format(path)
+        except _Unchecked:
+            if entry is None:
+                raise
+            return "damaged or changed: it does not agree with run.json"
 
     def _read(self, count: int) -> None:
         self.done += count
@@ -125,7 +128,7 @@ def _visible_files(directory: Path) -> Iterator[Path]:
     return (path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
 
 
-def _manifest(path: Path) -> tuple[dict[str, str], str | None]:
+def _manifest(path: Path) -> tuple[dict[str, Entry], str | None]:
     """What a run.json lists, and what is wrong with it."""
     try:
         if own_checksum(path) is False:
@@ -133,8 +136,8 @@ def _manifest(path: Path) -> tuple[dict[str, str], str | None]:
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
             return {}, "damaged: it does not hold a JSON object"
-        return listed_files(content), None
-    except (OSError, ValueError, RecursionError) as error:
+        return entries(content), None
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
         return {}, f"damaged: {first_line(error)}"
 
 

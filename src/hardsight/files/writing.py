@@ -1,7 +1,7 @@
 """The one way files are written: checked first, under a temporary name, sealed, flushed to disk, then renamed over the old one.
 
 Whoever reads a file of ours sees the old one or the new one, never a part of it. Nothing that the command reads is
-replaced, nor a file of another kind, nor a part of a finished run.
+replaced, nor a file of another kind, nor a part of a complete run.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def check_output(path: Place, kind: str | None = None) -> None:
     if isinstance(path, Path):
         check_place_for(path)
     if is_input(path):
-        raise FileError(f"{path} is an input of this command; write to another name.")
+        raise FileError(f"{path} is the input of this command; write to another name.")
     if is_own(path) or not path.is_file():
         return
     try:
@@ -73,7 +73,7 @@ def check_output(path: Place, kind: str | None = None) -> None:
     if not right_kind:
         raise FileError(f"{path} exists and is not {formats.WORDS[kind]}; give another name.")
     if isinstance(path, Path) and kind in DATA and checksums.is_part_of_run(path):
-        raise FileError(f"{path} is a part of a finished run; give another name.")
+        raise FileError(f"{path} is a part of a complete run; give another name.")
 
 
 def sweep(directory: Path) -> None:

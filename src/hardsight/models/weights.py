@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.checksums import check
+from hardsight.files.inputs import note_input
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -49,6 +51,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """The tensors of a .safetensors file or a torch state dict, by name."""
     if not path.is_file():
         raise FileError(f"there is no weights file {path}.")
+    note_input(path)
+    check(path)
     if path.suffix == ".safetensors":
         return _read_safetensors(path)
     if path.suffix in TORCH_SUFFIXES:
@@ -71,13 +75,12 @@ def tensors_only(source: str) -> Iterator[None]:
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         return load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise FileError(f"{path} cannot be read as safetensors: {error}") from error
+    except Exception as error:  # a damaged header fails in any of a dozen ways
+        raise FileError(f"{path} cannot be read as safetensors: {first_line(error)}") from error
 
 
 def _read_torch(path: Path) -> dict[str, Tensor]:
@@ -90,9 +93,8 @@ def _read_torch(path: Path) -> dict[str, Tensor]:
             f"{path} holds more than tensors, or is broken; it was refused and nothing in it was executed. "
             "Save the state dict alone, best as .safetensors."
         ) from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = (str(error).splitlines() or [""])[0]
-        raise FileError(f"{path} cannot be read as torch weights: {reason}") from error
+    except Exception as error:  # zip, pickle and tensor storage: each fails in ways of its own
+        raise FileError(f"{path} cannot be read as torch weights: {first_line(error)}") from error
     for name in NESTED:
         if isinstance(found, Mapping) and isinstance(found.get(name), Mapping):
             found = found[name]

@@ -23,9 +23,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, HardsightError, InputError, RunError, first_line, require
+from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, address, place, readable, remove_all
 from hardsight.files.samples import SampleFiles
-from hardsight.files.writing import write_json
+from hardsight.files.writing import check_output, write_json
 from hardsight.scoring.job import Job, Progress, SeenIds
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, TableWriter, check_format, write_table
@@ -96,6 +97,7 @@ def part_name(number: int) -> str:
     return f"part-{number:05d}.parquet"
 
 
+@command()
 def score_on_cluster(
     job: Job,
     output: str | os.PathLike[str],
@@ -122,6 +124,8 @@ def score_on_cluster(
     files = _files(job)
     there = place(address(output))
     check_format(there)
+    note_input(*_fingerprints(job, files))
+    check_output(there)
     parts, pieces = there.with_name(there.name + ".parts"), job.pieces()
     request = Request(
         path=address(files["path"]),
