@@ -42,6 +42,7 @@ def score(
     from hardsight.cli.summary import print_summary
     from hardsight.errors import InputError
     from hardsight.files.class_names import read_class_names
+    from hardsight.files.inputs import note_input
     from hardsight.files.places import place
     from hardsight.files.writing import check_output
     from hardsight.scoring.job import CROSS_VALIDATED, Job
@@ -57,10 +58,10 @@ def score(
         to = where / "scores.parquet"
     if to is not None:
         check_format(to)
+        note_input(where, head, labels, class_names)
+        check_output(to)
     opened = Snapshot.load(where, head=head, labels=labels)
     names = opened.class_names if class_names is None else read_class_names(class_names, opened.num_classes)
-    if to is not None:
-        check_output(to)
     job = Job(opened, scores, limit, shard, strict, allow_duplicates)
     columns = [one.name for one in job.chosen]
     by = by or next((name for name in ("avh", "loss", *columns) if name in columns), "avh")
