@@ -118,6 +118,7 @@ def _from_library(library: str, name: str, options: dict[str, Any], pretrained: 
     opener = open_timm if library == "timm" else open_torchvision
     with tensors_only(f"{library}:{name}"):
         module, preprocessing, _ = opener(name, pretrained=pretrained, num_classes=None)
+    assert preprocessing is not None  # both libraries state it
     factory = f"hardsight.models.{LIBRARIES[library]}"
     return Trainable(module, factory, {"name": name}, preprocessing, learned=pretrained)
 

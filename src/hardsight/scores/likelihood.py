@@ -8,7 +8,7 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.scores.registry import AsDataset, dataset_score
+from hardsight.scores.registry import FittedTo, Inputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import LOGITS
 
@@ -66,10 +66,10 @@ class ClassGaussians:
     formula="log N(x; mean_p, diag(v)), p the predicted class, v pooled over classes",
     source="Wan et al., CVPR 2018 (likelihood of the L-GM loss)", labels=False,
 )  # fmt: skip
-def gm_likelihood(features: Any, head: Any, labels: Any, *, bias: Any = None, covariance: str = "diagonal") -> AsDataset:
+def gm_likelihood(features: Any, head: Any, labels: Any, *, bias: Any = None, covariance: str = "diagonal") -> FittedTo:
     """Log-likelihood of a feature under the Gaussian of its predicted class: low is atypical.
 
     The Gaussians have the class means of the labeled samples and one diagonal covariance for all classes
     (`covariance="identity"`: distances only). A predicted class without labeled samples gives NaN.
     """
-    return AsDataset(features, head, labels, bias, ClassGaussians(covariance))
+    return Inputs(features, head, labels, bias), ClassGaussians(covariance)

@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from hardsight.checks import check_count, to_numpy
-from hardsight.scores.registry import AsDataset, dataset_score
+from hardsight.scores.registry import FittedTo, Inputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.threads import num_threads
 
@@ -121,6 +121,6 @@ def _unit(x: Any, rows: np.ndarray, norm: np.ndarray) -> np.ndarray:
     formula="share of the k nearest samples by cosine that carry the same label, k = 10",
     source="k nearest neighbours",
 )
-def knn_agreement(features: Any, labels: Any, *, k: int = 10) -> AsDataset:
+def knn_agreement(features: Any, labels: Any, *, k: int = 10) -> FittedTo:
     """Share of a sample's k nearest neighbours (cosine, itself left out) that carry its label."""
-    return AsDataset(features, None, labels, None, Neighbours(k))
+    return Inputs(features, labels=labels), Neighbours(k)

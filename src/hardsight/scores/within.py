@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.scores.registry import AsDataset, dataset_score
+from hardsight.scores.registry import FittedTo, Inputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import ANGLES
 
@@ -73,9 +73,9 @@ def _between(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
     formula="(avh - min avh) / (max avh - min avh)",
     source="Chen et al., ICML 2020, Table 1",
 )
-def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> AsDataset:
+def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> FittedTo:
     """AVH scaled linearly to [0, 1] over the dataset, as the paper's tables show it; ranks do not change."""
-    return AsDataset(features, head, labels, bias, AvhScaled())
+    return Inputs(features, head, labels, bias), AvhScaled()
 
 
 @dataset_score(
@@ -85,6 +85,6 @@ def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> As
     formula="(|x| - min |x'|) / (max |x'| - min |x'|) over x' of the same class",
     source="Chen et al., ICML 2020, Table 1",
 )
-def norm_in_class(features: Any, labels: Any) -> AsDataset:
+def norm_in_class(features: Any, labels: Any) -> FittedTo:
     """Norm scaled to [0, 1] within the given class: the norm the paper correlates with people's answers."""
-    return AsDataset(features, None, labels, None, NormInClass())
+    return Inputs(features, labels=labels), NormInClass()
