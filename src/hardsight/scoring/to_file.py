@@ -34,6 +34,7 @@ class ScoredFile:
 
 
 @takes(ScoreSettings)
+@command()
 def score_to_file(
     snapshot: str | os.PathLike[str],
     output: str | os.PathLike[str] | None = None,
@@ -50,13 +51,9 @@ def score_to_file(
         settings: all options as one object; each is also a keyword of its own, see below.
         progress: called with the rows done and the rows in all.
     """
-    with command():
-        return _score_to_file(place(snapshot), None if output is None else place(output), settings, progress)
-
-
-def _score_to_file(source: Place, output: Place | None, settings: ScoreSettings, progress: Progress | None) -> ScoredFile:
+    source = place(snapshot)
     note_input(source, settings.head, settings.labels, settings.class_names)
-    target = _target(source, output, settings)
+    target = _target(source, None if output is None else place(output), settings)
     opened = Snapshot.load(source, head=settings.head, labels=settings.labels)
     names = opened.class_names if settings.class_names is None else read_class_names(settings.class_names, opened.num_classes)
     job = Job(opened, settings.scores, settings.limit, settings.shard, settings.strict, settings.allow_duplicates)
