@@ -110,6 +110,7 @@ __all__ = [  # a plain list: type checkers read it
     "predicted_confidence",
     "probability_margin",
     "score",
+    "verify",
 ]
 
 if TYPE_CHECKING:
