@@ -8,7 +8,7 @@ from itertools import groupby
 
 from hardsight.scores import SCORES, Score
 from hardsight.scores.terms import NONFINITE, NONFINITE_LOGIT, OK, ZERO
-from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, UNLABELED
+from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, NONFINITE_PROBABILITY, UNLABELED
 
 TITLES = {
     "angular": "Angles",
@@ -24,7 +24,8 @@ STATUSES = {
     UNLABELED: "no label: scores that need one are null, the others are computed",
     ZERO: "the feature is all zeros and has no direction: all scores are null",
     NONFINITE: "the feature contains a NaN or an infinity: all scores are null",
-    NONFINITE_LOGIT: "a logit or probability is not finite: all scores are null",
+    NONFINITE_LOGIT: "a logit is not finite: all scores are null",
+    NONFINITE_PROBABILITY: "a probability is not finite: all scores are null",
     MISSING: "the row of a Parquet file has no feature: all scores are null",
     ALL_ZERO: "every angle is 0, so AVH is 0/0: `avh` and `avh_relative` are null, the others are computed",
     ALL_PI: "every angle is pi, so AVC is 0/0: `avc_label` and `avc_predicted` are null, the others are computed",
