@@ -23,7 +23,8 @@ settings.load_profile("test")  # pytest --hypothesis-profile=nightly overrides i
 
 LONGEST = """
     extract_real extract_resume demo docs training_resume cli_correlate explorer_more bad_output cluster explorer_review
-    explorer_page models_onnx dynamics_curves adapt_run generalize training explorer_adapt models_opening stats_coefficients extract
+    explorer_page models_onnx dynamics_curves adapt_run generalize training explorer_adapt models_opening stats_coefficients
+    extract
 """.split()
 
 
