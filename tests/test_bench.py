@@ -26,10 +26,10 @@ def test_the_verdict_names_what_is_over_its_limit(tmp_path: Path, capsys: pytest
         Measurement("case", "memory", 10.0, "MB", limit=64.0),
     ]
     report(fine, None)
-    assert "within all 2 limits" in capsys.readouterr().out
+    assert "within all limits (2)" in capsys.readouterr().out
     report([*fine, Measurement("case", "theirs", 1.0, "ms", ratio=1.7, limit=1.6)], tmp_path / "bench.json")
     said = capsys.readouterr().out
-    assert "OVER 1 of 3 limits\n  case, theirs: 1.7, limit 1.6" in said
+    assert "over 1 of 3 limits:\n  case, theirs: 1.7, limit 1.6" in said
     lines = json.loads((tmp_path / "bench.json").read_text())["measurements"]
     assert [line["within"] for line in lines] == [None, True, True, False]
 

@@ -109,7 +109,7 @@ def report(measurements: list[Measurement], json: Path | None) -> None:
     print_table(("case", "what", "best", "ratio", "limit", "within"), rows, title=f"{num_threads()} threads", words=2)
     over = [m for m in measurements if m.within is False]
     limits = sum(m.limit is not None for m in measurements)
-    print(f"within all {limits} limits" if not over else f"OVER {len(over)} of {limits} limits")
+    print(f"within all limits ({limits})" if not over else f"over {len(over)} of {limits} limits:")
     for m in over:
         print(f"  {m.case}, {m.what}: {number(m.value if m.ratio is None else m.ratio)}, limit {number(m.limit)}")
     if json is not None:
