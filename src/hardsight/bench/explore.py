@@ -193,8 +193,8 @@ def _thumbnails(page: Any) -> float:
     _brush(page, 7)
     turns = page.evaluate("() => document.getElementById('grid').dataset.turns")
     complete = f"""() => document.getElementById('grid').dataset.turns !== '{turns}'
-        && [...document.querySelectorAll('#grid img')].every((one) => one.complete && one.naturalWidth
-            || one.getBoundingClientRect().top > document.getElementById('grid').getBoundingClientRect().bottom)"""
+        && [...document.querySelectorAll('#grid img')].every((image) => image.complete && image.naturalWidth
+            || image.getBoundingClientRect().top > document.getElementById('grid').getBoundingClientRect().bottom)"""
     start = time.perf_counter()
     page.mouse.up()
     while not page.evaluate(complete):
