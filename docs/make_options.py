@@ -11,6 +11,7 @@ SETTINGS = {  # command: the class that defines its options
     "train": "hardsight.training.settings:TrainSettings",
     "adapt": "hardsight.adapt.settings:AdaptSettings",
     "generalize": "hardsight.generalize.settings:GeneralizeSettings",
+    "correlate": "hardsight.agreement.settings:StudySettings",
 }
 
 HEAD = """\

@@ -18,8 +18,8 @@ pytest.importorskip("torch")
 
 from hardsight import RunError, Snapshot, score  # noqa: E402
 from hardsight.demo import against_degradation, before_and_after, run_demo  # noqa: E402
+from hardsight.files.checksums import sha256  # noqa: E402
 from hardsight.files.heads import load_head  # noqa: E402
-from hardsight.files.run import sha256  # noqa: E402
 
 PARTS = {
     "train": "hardsight train",
@@ -48,7 +48,7 @@ def test_it_is_made_of_runs_that_users_make_themselves(demo: tuple[Path, float])
     assert np.array_equal(own.values, extracted.values) and own.ids.tolist() == extracted.ids.tolist()
 
 
-def test_the_directory_holds_what_the_readme_says(demo: tuple[Path, float]) -> None:
+def test_the_directory_holds_what_readme_lists(demo: tuple[Path, float]) -> None:
     directory = demo[0]
     names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
     assert {name for name in names if not name.startswith(("images/", "train/", "extract/", "degraded/", "adapt/", "."))} == {

@@ -129,7 +129,7 @@ def test_two_runs_side_by_side(watched: Watched, tmp_path: Path) -> None:
         broken = ((first.label == first.predicted) & (second.label != second.predicted)).sum()
         page.get_by_role("button", name="right, then wrong").click()
         settled(page, f"^{broken} of 200")
-        page.get_by_role("button", name="Draw one against the other").click()
+        page.get_by_role("button", name="Plot one against the other").click()
         expect(page.locator("#axis-y")).to_have_value("avh (2)")
         watched.leave()
 
@@ -203,7 +203,11 @@ def test_a_report_of_more_says_that_it_is_a_sample(tmp_path: Path) -> None:
     write_table(make_table(90_000), tmp_path / "scores.parquet")
     file = report(tmp_path / "scores.parquet")
     source = file.read_text(encoding="utf-8")
-    assert file.stat().st_size < 5_500_000 and "at even distances and the hardest" in source and '["samples","90,000"]' in source
+    assert (
+        file.stat().st_size < 5_500_000
+        and "an even subsample of 60,000 samples and the hardest" in source
+        and '["samples","90,000"]' in source
+    )
 
 
 @pytest.mark.slow

@@ -58,15 +58,67 @@ _HOME = {
     "predicted_confidence": "hardsight.scores",
     "probability_margin": "hardsight.scores",
     "score": "hardsight.scoring",
+    "verify": "hardsight.files.verifying",
 }
 
-__all__ = sorted(["__version__", *_HOME])
+__all__ = [  # a plain list: type checkers read it
+    "Correlations",
+    "Dynamics",
+    "FileError",
+    "HardsightError",
+    "Head",
+    "InputError",
+    "MissingExtra",
+    "RunError",
+    "SCORES",
+    "Score",
+    "Snapshot",
+    "TrainingError",
+    "__version__",
+    "angles",
+    "angular_gap",
+    "aum",
+    "avc_label",
+    "avc_predicted",
+    "avh",
+    "avh_relative",
+    "avh_scaled",
+    "cartography_confidence",
+    "cartography_correctness",
+    "cartography_variability",
+    "confidence",
+    "confidence_nobias",
+    "correlate",
+    "el2n",
+    "entropy",
+    "extract",
+    "first_epoch_learned",
+    "forgetting_events",
+    "gm_likelihood",
+    "hardest",
+    "knn_agreement",
+    "logit_margin",
+    "loss",
+    "max_logit",
+    "mean_angular_gap",
+    "mean_avh",
+    "mean_el2n",
+    "nearest_angle",
+    "norm",
+    "norm_in_class",
+    "own_angle",
+    "predicted_confidence",
+    "probability_margin",
+    "score",
+    "verify",
+]
 
 if TYPE_CHECKING:
     from hardsight.agreement import Correlations, correlate
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
     from hardsight.extraction import extract
+    from hardsight.files.verifying import verify
     from hardsight.geometry import angles
     from hardsight.head import Head
     from hardsight.scores import (

@@ -1,6 +1,6 @@
 """ALDR-KL: LDR-KL whose lambda adapts to each sample (Zhu, Ying, Yang, ICML 2023, arXiv:2112.14869).
 
-A sample whose classes are clearly told apart gets a small lambda, a doubtful one keeps the largest. So the lambdas are a
+A sample whose classes are clearly separated gets a small lambda, an ambiguous one keeps the largest. So the lambdas are a
 score of their own: which samples the network finds hard, or mislabeled.
 """
 
@@ -28,7 +28,7 @@ def adapted_temperature(gaps: Tensor, temperature: Tensor, *, start: float, alph
 
 
 class ALDRLoss(nn.Module):
-    """ALDR-KL: takes `(logits, labels, indices)`, the indices saying which training samples these are.
+    """ALDR-KL: takes `(logits, labels, indices)`, where the indices identify the training samples.
 
     loss = ldr(lambda_i) - alpha log c / (2 lambda0) * (lambda_i - lambda0)^2, the lambdas being no part of the gradient.
 
@@ -59,15 +59,16 @@ class ALDRLoss(nn.Module):
         self.register_buffer("temperatures", torch.full((num_samples,), float(start)))  # lambda_i, saved with the rest
 
     def forward(self, logits: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
+        """The loss of (n, c) logits, (n,) labels and (n,) indices; in training mode their lambdas move."""
         logits = checked_logits(logits, labels)
         if indices.shape != labels.shape:
             raise InputError(f"there must be one index per sample, got {tuple(indices.shape)} for {len(labels)} samples.")
         before = self.temperatures[indices].to(logits)  # (n,)
         with torch.no_grad():
             gaps = margin_gaps(normalised(logits, self.normalise), labels, self.margin)
-            now = adapted_temperature(gaps, before, start=self.start, alpha=self.alpha) if self.training else before
+            temperature = adapted_temperature(gaps, before, start=self.start, alpha=self.alpha) if self.training else before
             if self.training:
-                self.temperatures[indices] = now.to(self.temperatures)
-        losses = ldr_loss(logits, labels, temperature=now, margin=self.margin, normalise=self.normalise, reduction="none")
-        penalty = self.alpha * math.log(logits.shape[1]) / (2 * self.start) * (now - self.start) ** 2
+                self.temperatures[indices] = temperature.to(self.temperatures)
+        losses = ldr_loss(logits, labels, temperature=temperature, margin=self.margin, normalise=self.normalise, reduction="none")
+        penalty = self.alpha * math.log(logits.shape[1]) / (2 * self.start) * (temperature - self.start) ** 2
         return reduce_plain(losses - penalty, self.reduction)

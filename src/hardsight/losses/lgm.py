@@ -79,9 +79,9 @@ class LGMLoss(HeadLoss):
             `log_variance` from 0 on. Train it with a tenth of the learning rate and no weight decay.
         prior: (c,) class probabilities; equal when not given.
         bounds: log-variances are held between these.
-        warmup_epochs: over the first so many epochs alpha rises from a tenth and lambda from a hundredth of its value;
-            tell the epoch with `set_epoch`. 0 for none.
-        step_up: (start, factor, every): alpha begins at start and is multiplied by factor after every so many training
+        warmup_epochs: number of epochs over which alpha rises from a tenth and lambda from a hundredth of its value;
+            set the epoch with `set_epoch`. 0 for none.
+        step_up: (start, factor, every): alpha begins at start and is multiplied by factor every `every` training
             steps, until it reaches its value; the authors' MNIST setting is (0.001, 10, 1000). None for none.
     """
 
@@ -118,17 +118,18 @@ class LGMLoss(HeadLoss):
         self.register_buffer("log_prior", _log_prior(prior, num_classes))
 
     def set_epoch(self, epoch: float) -> None:
-        """Tell the epoch, from 0 on, for the warm-up."""
+        """Set the epoch, counted from 0, for the warm-up."""
         self.epoch = epoch
 
     @property
     def margin(self) -> float:
-        """alpha as it is now."""
+        """The current alpha."""
         if self.step_up is not None and self.step is not None and self.alpha > 0:
             return step_up(int(self.step), *self.step_up, largest=self.alpha)
         return self.alpha * warm_up(self.epoch, self.warmup_epochs, 0.1)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels at the current epoch and step."""
         check_batch(features, labels, self.num_features, self.num_classes)
         alpha = self.margin
         if self.training and self.step is not None:
@@ -146,6 +147,7 @@ class LGMLoss(HeadLoss):
         )
 
     def logits(self, features: Tensor) -> Tensor:
+        """log prior minus energy, without the margin: (n, d) -> (n, c)."""
         anyone = torch.zeros(len(features), dtype=torch.int64, device=features.device)
         logits, _ = gaussian_logits(features, self.weight, self.log_variance, anyone, bounds=self.bounds)
         return logits if self.log_prior is None else logits + self.log_prior
@@ -160,6 +162,7 @@ class LGMLoss(HeadLoss):
 
     @property
     def head(self) -> Head:
+        """A gaussian head of these means, variances and prior."""
         log_variance = None if self.log_variance is None else self.log_variance.detach().clamp(*self.bounds)
         return Head("gaussian", self.weight.detach(), log_variance=log_variance, log_prior=self.log_prior)
 

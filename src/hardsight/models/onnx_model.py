@@ -27,7 +27,7 @@ class OnnxModel(Model):
 
     Args:
         path: the .onnx file; weights kept beside it are found there.
-        node: the last linear layer by node or tensor name, where it cannot be told.
+        node: the last linear layer by node or tensor name, where it cannot be found automatically.
         device: "cpu"; "auto" and "cuda" use CUDA where this onnxruntime has it.
     """
 
@@ -49,6 +49,7 @@ class OnnxModel(Model):
         super().__init__(path.name, self._declared_preprocessing())
 
     def fingerprint(self) -> dict[str, str]:
+        """Kind, name and the hash of the file."""
         return {"kind": "onnx", "name": self.name, "sha256": file_sha256(*self._files)}
 
     def _find_head(self, batch: np.ndarray) -> Head:
@@ -144,7 +145,7 @@ class OnnxModel(Model):
 
 
 def _expose(onnx: Any, proto: Any, names: list[str]) -> None:
-    """Make tensors outputs of the graph; they are computed only when asked for."""
+    """Make tensors outputs of the graph; they are computed only when requested."""
     there = {value.name for value in (*proto.graph.output, *proto.graph.input)}
     proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys(names) if name not in there)
 

@@ -3,7 +3,7 @@
 mnist_cnn, cifar_resnet20, ...    hardsight's own networks by their bare name
 timm:NAME, torchvision:NAME       from scratch, or from the library's released weights
 package.module:make               your own function
-run/                              a directory that hardsight trained, to go on from
+run/                              a directory that hardsight trained, as a starting point
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def open_trainable(
     weights: Path | None = None,
     pretrained: bool = False,
 ) -> Trainable:
-    """Build the network that a MODEL names, for so many classes.
+    """Build the network that a MODEL names, for this number of classes.
 
     Args:
         spec: see the top of this file; or an nn.Module.
@@ -79,15 +79,15 @@ def open_trainable(
     if isinstance(spec, nn.Module):
         _refuse_options(options, pretrained, "a module that exists already")
         module = copy.deepcopy(unwrapped(spec))  # the caller's own stays as it is
-        found = Trainable(module, _name_of(module), {}, declared_preprocessing(module), learned=True)
+        trainable = Trainable(module, _name_of(module), {}, declared_preprocessing(module), learned=True)
     elif not isinstance(spec, (str, os.PathLike)):
         raise InputError(f"a model to train must be a torch module or the name of one, got {type(spec).__name__}.")
     else:
-        found = _named(os.fspath(spec), num_classes, options, pretrained)
+        trainable = _named(os.fspath(spec), num_classes, options, pretrained)
     if weights is None:
-        return found
-    load_weights(found.module, weights)
-    return Trainable(found.module, found.factory, found.arguments, found.preprocessing, learned=True)
+        return trainable
+    load_weights(trainable.module, weights)
+    return Trainable(trainable.module, trainable.factory, trainable.arguments, trainable.preprocessing, learned=True)
 
 
 def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: bool) -> Trainable:
@@ -143,6 +143,7 @@ class Cut(nn.Module):
     features: Tensor | None = None
 
     def forward(self, features: Tensor) -> Tensor:
+        """Keep the features and return them unchanged."""
         self.features = features
         return features
 

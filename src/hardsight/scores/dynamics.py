@@ -1,6 +1,6 @@
-"""Scores made of a sample's story: what happened to it over the epochs of a training, not where it ended.
+"""Scores of a sample over the epochs of a training run: what happened on the way, not where it ended.
 
-They need a run with dynamics (`hardsight train`, or `hardsight.Dynamics` in your own loop) and are asked for by name or
+They need a run with dynamics (`hardsight train`, or `hardsight.Dynamics` in your own loop) and are requested by name or
 with `all`. Epochs in which a sample was not seen, or had no label, do not count. As functions they take the columns of
 the dynamics files as (e, n) arrays: e epochs, n samples, NaN where a sample was not seen.
 """
@@ -21,7 +21,7 @@ CARTOGRAPHY = "Swayamdipta et al., EMNLP 2020"
 
 
 class Story:
-    """What is kept of n samples while their epochs go by: counts and running means, never an epoch."""
+    """Running statistics of n samples over the epochs: counts, means and squares; no epoch is kept."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
@@ -35,7 +35,7 @@ class Story:
         self.learned = np.zeros(0)  # first epoch in which it was right, NaN if there was none
 
     def grow(self, num_samples: int) -> None:
-        """Make room for samples that come in for the first time."""
+        """Make room for samples seen for the first time."""
         more = num_samples - self.num_samples
         for table in (self.count, self.mean, self.squares):
             for name, values in table.items():
@@ -53,9 +53,9 @@ class Story:
             self.count[name][at] += there
             mean = self.mean[name][at]
             step = np.where(there, value - mean, 0.0)
-            now = mean + step / np.maximum(self.count[name][at], 1)
-            self.squares[name][at] += step * np.where(there, value - now, 0.0)
-            self.mean[name][at] = now
+            moved = mean + step / np.maximum(self.count[name][at], 1)
+            self.squares[name][at] += step * np.where(there, value - moved, 0.0)
+            self.mean[name][at] = moved
         if "correct" in self.columns:
             self._see_correct(epoch, np.asarray(columns["correct"], dtype=np.float64), at)
 
@@ -81,8 +81,8 @@ def dynamics_score(
         signature = inspect.Signature([inspect.Parameter(column, kind) for column in columns])
 
         def function(*args: Any, **kwargs: Any) -> np.ndarray:
-            given = signature.bind(*args, **kwargs).arguments
-            return of(_told(name, {column: np.asarray(values) for column, values in given.items()}))
+            arguments = signature.bind(*args, **kwargs).arguments
+            return of(_story(name, {column: np.asarray(values) for column, values in arguments.items()}))
 
         function.__name__ = function.__qualname__ = name
         function.__doc__, function.__module__ = of.__doc__, of.__module__
@@ -93,11 +93,12 @@ def dynamics_score(
     return register
 
 
-def _told(name: str, columns: dict[str, np.ndarray]) -> Story:
+def _story(name: str, columns: dict[str, np.ndarray]) -> Story:
+    """The story that (e, n) columns tell, checked."""
     shapes = {values.shape for values in columns.values()}
     if len(shapes) != 1 or any(len(shape) != 2 for shape in shapes):
-        found = ", ".join(f"{column} {values.shape}" for column, values in columns.items())
-        raise InputError(f"{name} takes (e, n) columns of one shape, a row per epoch and a column per sample, got {found}.")
+        got = ", ".join(f"{column} {values.shape}" for column, values in columns.items())
+        raise InputError(f"{name} takes (e, n) columns of one shape, a row per epoch and a column per sample, got {got}.")
     unfit = [column for column, values in columns.items() if values.dtype.kind not in "fiub"]
     if unfit:
         raise InputError(f"{unfit[0]} must hold numbers, got {columns[unfit[0]].dtype}.")

@@ -1,6 +1,6 @@
 """The same scoring on a Dask cluster: each worker opens the snapshot by its path, scores a piece and writes it as a part.
 
-    <output>.parts/start.json             what is computed, and from which inputs; the same command goes on from it
+    <output>.parts/start.json             what is computed, and from which inputs; the same command resumes from it
     <output>.parts/part-00000.parquet     one piece each, there only when complete
 
 When all parts are there they are joined in order into the output, which has the bytes of a local run. Dask runs
@@ -23,12 +23,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, HardsightError, InputError, RunError, first_line, require
+from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, address, place, readable, remove_all
 from hardsight.files.samples import SampleFiles
-from hardsight.files.writing import write_json
+from hardsight.files.writing import check_output, write_json
 from hardsight.scoring.job import Job, Progress, SeenIds
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, TableWriter, check_format, write_table
+from hardsight.table import Summary, check_format, write_table
 from hardsight.version import VERSION
 
 RETRIES = 2  # of a part that fails; a part whose worker dies is retried by Dask
@@ -38,7 +39,7 @@ PATIENCE = 60.0  # seconds without any worker
 
 @dataclass(frozen=True)
 class Request:
-    """What a worker has to know, in plain words."""
+    """What a worker has to know, as plain text."""
 
     path: str
     head: str | None
@@ -50,12 +51,13 @@ class Request:
     version: str = VERSION
 
     def job(self) -> Job:
+        """The job that a worker does pieces of."""
         return Job(Snapshot.load(self.path, head=self.head, labels=self.labels), self.scores, strict=self.strict)
 
 
 @dataclass(frozen=True)
 class TLS:
-    """Certificate files for a cluster that asks for them."""
+    """Certificate files for a cluster that requires them."""
 
     ca: str
     cert: str
@@ -93,59 +95,81 @@ def _opened(request: Request) -> Job:
 
 
 def part_name(number: int) -> str:
+    """File name of a part."""
     return f"part-{number:05d}.parquet"
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A Dask cluster: the address of its scheduler, certificates, and the seconds to wait without any worker."""
+
+    address: str
+    tls: TLS | None = None
+    patience: float = PATIENCE
+
+
+@command()
 def score_on_cluster(
     job: Job,
     output: str | os.PathLike[str],
-    cluster: str,
+    cluster: str | Cluster,
     *,
-    tls: TLS | None = None,
     summary: Summary | None = None,
     progress: Progress | None = None,
-    patience: float = PATIENCE,
 ) -> Summary:
-    """Do a scoring job on the Dask cluster at an address, and write the same bytes as `hardsight score` does here.
+    """Do a scoring job on a Dask cluster, and write the same bytes as `hardsight score` does here.
 
     Started again after an interruption, it computes only the parts that are missing.
 
     Args:
         job: row scores of a loaded snapshot, whose files the workers can open under the same names: on a shared disk, or s3://.
         output: .parquet, .csv or .json, also where workers can write; parts are kept beside it until it is complete.
-        cluster: the scheduler, as tcp://host:8786, or tls://host:8786 with `tls`.
-        summary: gathers what to say on the screen.
+        cluster: the scheduler, as tcp://host:8786; or a `Cluster`, for tls:// and for another patience.
+        summary: gathers counts, means and the hardest samples.
         progress: called with the rows done and the rows in all.
-        patience: seconds to wait without any worker before giving up.
+    """
+    summary = summary or Summary(num_classes=job.snapshot.num_classes)
+    with parts_on_cluster(job, output, cluster, progress) as parts:
+        job.write(parts, output, summary)
+    return summary
+
+
+@contextlib.contextmanager
+def parts_on_cluster(
+    job: Job, output: str | os.PathLike[str], cluster: str | Cluster, progress: Progress | None = None
+) -> Iterator[Iterator[pa.Table]]:
+    """The table of a job, computed on a cluster, a piece at a time and in order.
+
+    The parts are beside the output until the block ends without an error: by then the output must be complete.
     """
     _refuse_what_needs_all_rows(job)
     files = _files(job)
-    there = place(address(output))
-    check_format(there)
-    parts, pieces = there.with_name(there.name + ".parts"), job.pieces()
+    target = place(address(output))
+    check_format(target)
+    note_input(*_fingerprints(job, files))
+    check_output(target)
+    folder, pieces = target.with_name(target.name + ".parts"), job.pieces()
     request = Request(
         path=address(files["path"]),
         head=None if files["head"] is None else address(files["head"]),
         labels=None if files["labels"] is None else address(files["labels"]),
-        scores=",".join(one.name for one in job.chosen),
+        scores=",".join(score.name for score in job.chosen),
         strict=job.strict,
-        parts=address(parts),
+        parts=address(folder),
         inputs=json.dumps(_fingerprints(job, files)),
     )
-    _begin(parts, request, pieces)
-    _compute_missing(parts, pieces, request, cluster, tls, progress, patience)
+    _begin(folder, request, pieces)
+    _compute_missing(request, pieces, cluster if isinstance(cluster, Cluster) else Cluster(cluster), progress)
     if json.dumps(_fingerprints(job, files)) != request.inputs:
-        raise RunError(f"{job.snapshot.name} changed while it was scored. Remove {parts} and start again.")
-    summary = summary or Summary(num_classes=job.snapshot.num_classes)
-    _join(parts, pieces, there, job, summary)
-    remove_all(parts)
-    return summary
+        raise RunError(f"{job.snapshot.name} changed while it was scored. Remove {folder} and start again.")
+    yield _in_order(folder, pieces, job)
+    remove_all(folder)
 
 
 def _refuse_what_needs_all_rows(job: Job) -> None:
     if job.cross_validated:
         raise InputError("a head is fitted to all rows at once, and not on a cluster. Give one with --head.")
-    whole = [one for one in job.chosen if one.scope != "row"]
+    whole = [score for score in job.chosen if score.scope != "row"]
     if whole:
         raise InputError(
             f"{whole[0].name} is a {whole[0].scope} score: it needs all rows at once, and is not available on a cluster."
@@ -153,7 +177,7 @@ def _refuse_what_needs_all_rows(job: Job) -> None:
 
 
 def _files(job: Job) -> dict[str, Any]:
-    """The names that workers open: the snapshot's path, and those of head and labels if they came apart."""
+    """Paths that workers open: the snapshot's, and those of head and labels if they are separate files."""
     files = job.snapshot.loaded_from
     if files is None:
         raise InputError("a cluster scores a snapshot in files: save it, and load it with Snapshot.load.")
@@ -175,7 +199,7 @@ def _fingerprints(job: Job, files: dict[str, Any]) -> dict[str, list[int]]:
 
 
 def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
-    """Write `start.json`, or find that what is there was begun with the same words on the same files."""
+    """Write `start.json`, or check that the parts there were begun with the same arguments on the same files."""
     start = {
         "version": VERSION,
         "scores": request.scores,
@@ -201,22 +225,14 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
     except (ValueError, AttributeError, RecursionError) as error:
         raise RunError(f"{begun}: damaged: {error}. Remove {parts} to start over.") from error
     if changed:
-        was, now = (str(told.get(changed[0]))[:200] for told in (before, start))
+        was, is_now = (str(arguments.get(changed[0]))[:200] for arguments in (before, start))
         raise RunError(
-            f"{parts} was begun with other {changed[0]}: was {was}, is {now}. Remove it to start over, or give another -o."
+            f"{parts} was begun with other {changed[0]}: was {was}, is {is_now}. Remove it to start over, or give another -o."
         )
 
 
-def _compute_missing(
-    parts: Place,
-    pieces: list[range],
-    request: Request,
-    cluster: str,
-    tls: TLS | None,
-    progress: Progress | None,
-    patience: float,
-) -> None:
-    present = {file.name for file in parts.iterdir()}
+def _compute_missing(request: Request, pieces: list[range], cluster: Cluster, progress: Progress | None) -> None:
+    present = {file.name for file in place(request.parts).iterdir()}
     missing = [(number, piece) for number, piece in enumerate(pieces) if part_name(number) not in present]
     total = sum(map(len, pieces))
     done = total - sum(len(piece) for _, piece in missing)
@@ -224,34 +240,34 @@ def _compute_missing(
         progress(done, total)
     if not missing:
         return
-    with _connected(cluster, tls) as client:
-        for rows in _computed(client, missing, request, patience):
+    with _connected(cluster) as client:
+        for rows in _computed(client, missing, request, cluster.patience):
             done += rows
             if progress is not None:
                 progress(done, total)
 
 
 @contextlib.contextmanager
-def _connected(cluster: str, tls: TLS | None) -> Iterator[Any]:
+def _connected(cluster: Cluster) -> Iterator[Any]:
     distributed = require("distributed", extra="cluster", purpose="scoring on a cluster")
-    security = None
+    security, tls = None, cluster.tls
     if tls is not None:
         security = distributed.Security(
             tls_ca_file=tls.ca, tls_client_cert=tls.cert, tls_client_key=tls.key, require_encryption=True
         )
     try:
-        client = distributed.Client(cluster, security=security, timeout=CONNECT, set_as_default=False)
+        client = distributed.Client(cluster.address, security=security, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise RunError(
-            f"no Dask scheduler answers at {cluster}: {first_line(error)}. Give the address that `dask scheduler` prints, "
-            "such as tcp://host:8786, and for tls:// also --tls-ca, --tls-cert and --tls-key."
+            f"no Dask scheduler answers at {cluster.address}: {first_line(error)}. Give the address that `dask scheduler` "
+            "prints, such as tcp://host:8786, and for tls:// also --tls-ca, --tls-cert and --tls-key."
         ) from error
     with client:
         yield client
 
 
 def _computed(client: Any, missing: list[tuple[int, range]], request: Request, patience: float) -> Iterator[int]:
-    """Have the missing parts computed; yields the rows of each as it is there."""
+    """Have the missing parts computed; yields the number of rows of each when it is complete."""
     numbers, pieces = zip(*missing, strict=True)
     futures = client.map(score_part, numbers, pieces, request=request, retries=RETRIES, pure=False)
     part_of = dict(zip((future.key for future in futures), missing, strict=True))
@@ -272,7 +288,7 @@ def _computed(client: Any, missing: list[tuple[int, range]], request: Request, p
 
 
 def _next(finished: queue.SimpleQueue[Any], client: Any, patience: float, left: list[int]) -> Any:
-    """The next part that is computed or failed. Dask would wait for ever for a worker; we do not."""
+    """The next part that is computed or has failed. Dask would wait for a worker forever; we do not."""
     alone_since: float | None = None
     while True:
         with contextlib.suppress(queue.Empty):
@@ -298,11 +314,11 @@ def _failure(future: Any, number: int, piece: range) -> HardsightError:
 
     error = future.exception() if future.status == "error" else None
     which = f"{part_name(number)} (rows {piece.start} to {piece.stop - 1})"
-    kept = "Complete parts are kept: mend the cause, and run the same command again."
+    kept = "Complete parts are kept: fix the cause, and run the same command again."
     if error is None:
         return RunError(f"{which} was given up ({future.status}); the scheduler may have been restarted. {kept}")
     if isinstance(error, KilledWorker):
-        return RunError(f"{which}: every worker that tried it died, for want of memory or by a crash. {kept}")
+        return RunError(f"{which}: every worker that tried it died, out of memory or by a crash. {kept}")
     if isinstance(error, FileError):
         kept = f"Workers open the same paths as you do: use a shared disk, or s3://. {kept}"
     kind = type(error) if isinstance(error, HardsightError) else RunError
@@ -310,17 +326,15 @@ def _failure(future: Any, number: int, piece: range) -> HardsightError:
     return kind(f"{which} failed {RETRIES + 1} times: {words.rstrip('.')}. {kept}")
 
 
-def _join(parts: Place, pieces: list[range], output: Place, job: Job, summary: Summary) -> None:
-    """All parts, in order, as one table: a piece is a row group, as in a local run."""
+def _in_order(folder: Place, pieces: list[range], job: Job) -> Iterator[pa.Table]:
+    """All parts, one piece each, as a local run gives them. Fails at the end if an id is repeated."""
     seen_ids = SeenIds()
-    with TableWriter(output, job.schema) as writer:
-        for number, piece in enumerate(pieces):
-            part = _read_part(parts / part_name(number), len(piece))
-            writer.write(part)
-            summary.add(part)
-            seen_ids.add(part.column("id").to_numpy())
-        if not job.allow_duplicates:
-            seen_ids.refuse_duplicates(job.snapshot, job.rows)
+    for number, piece in enumerate(pieces):
+        part = _read_part(folder / part_name(number), len(piece))
+        seen_ids.add(part.column("id").to_numpy())
+        yield part
+    if not job.allow_duplicates:
+        seen_ids.refuse_duplicates(job.snapshot, job.rows)
 
 
 def _read_part(file: Place, rows: int) -> pa.Table:
