@@ -30,6 +30,7 @@ class ClassGaussians:
         self.count: np.ndarray | None = None  # (c,)
 
     def see(self, x: Any, rows: Sweep) -> None:
+        """Add a batch to the sums of its given classes."""
         known = np.flatnonzero(rows.labeled & rows.ok)
         if self.count is None:
             c, d = rows.num_classes, x.shape[1]
@@ -44,6 +45,7 @@ class ClassGaussians:
             self.squares += np.einsum("bd,bd->d", z, z)
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
+        """(b,) log-likelihood of a batch under the Gaussians of its predicted classes."""
         result = np.full(len(rows.labels), np.nan)
         if self.count is None or self.count.sum() == 0:
             return result

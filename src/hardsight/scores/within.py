@@ -20,6 +20,7 @@ class AvhScaled:
         self.low, self.high = np.inf, -np.inf
 
     def see(self, x: Any, rows: Sweep) -> None:
+        """Widen the range of AVH by a batch."""
         values = self._avh(rows)
         self.low, self.high = (
             np.fmin(self.low, np.fmin.reduce(values, initial=np.inf)),
@@ -27,6 +28,7 @@ class AvhScaled:
         )
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
+        """(b,) AVH of a batch within that range."""
         return _between(self._avh(rows), self.low, self.high)
 
     @staticmethod
@@ -44,6 +46,7 @@ class NormInClass:
         self.low, self.high = np.empty(0), np.empty(0)  # (classes seen so far,)
 
     def see(self, x: Any, rows: Sweep) -> None:
+        """Widen each class's range of norms by a batch."""
         known = rows.labeled & np.isfinite(rows.norm)
         classes = int(rows.labels.max(initial=-1)) + 1
         grow = max(0, classes - len(self.low))
@@ -53,6 +56,7 @@ class NormInClass:
         np.maximum.at(self.high, rows.labels[known], rows.norm[known])
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
+        """(b,) norm of a batch within the range of its class."""
         own = np.maximum(rows.labels, 0)
         if len(self.low) == 0:
             return np.full(len(own), np.nan)
