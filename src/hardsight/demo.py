@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 NAMES = [str(digit) for digit in range(10)]
 HELD_OUT = 600
-TRAINING: dict[str, Any] = {"epochs": 15, "batch_size": 32, "lr": 0.05}
+TRAINING: dict[str, Any] = {"epochs": 20, "batch_size": 32, "optimizer": "adamw", "lr": 2e-3, "weight_decay": 0.0}
 ADAPTATION: dict[str, Any] = {"rounds": 5, "epochs": 1, "portion": "0.3:0.1:0.7", "batch_size": 64}
 METHOD = "cbst+avh"
 LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}
