@@ -18,10 +18,10 @@ def dynamics(
     human: Path = typer.Option(
         None, metavar="FILE", help="Group samples by human selection frequency, from any file that correlate --human takes."
     ),
-    split: str = typer.Option(None, help="Only this split or watched set. Default: all held-out ones."),
-    output: Path = typer.Option(None, "-o", "--output", metavar="FOLDER", help="Where the figures go. Default: RUN/figures."),
+    split: str = typer.Option(None, help="Use only this split or watched set. Default: all held-out ones."),
+    output: Path = typer.Option(None, "-o", "--output", metavar="FOLDER", help="Folder for the figures. Default: RUN/figures."),
 ) -> None:
-    """Say when AVH settles in RUN and whether angles come before norms; draw the curves.
+    """Report when AVH settles in RUN and whether angles come before norms; draw the curves.
 
     \b
     Example:
@@ -31,7 +31,7 @@ def dynamics(
     from hardsight.screen import printable, progress_bar
 
     with progress_bar("reading dynamics") as progress:
-        said = describe_dynamics(run, by=by, human=human, split=split, figures=output, progress=progress)
-    print(printable(str(said)))
-    for path in said.figures:
+        description = describe_dynamics(run, by=by, human=human, split=split, figures=output, progress=progress)
+    print(printable(str(description)))
+    for path in description.figures:
         print(f"wrote {path}")
