@@ -19,8 +19,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
-from hardsight.errors import FileError, InputError, first_line
-from hardsight.files.places import Place, place, readable
+from hardsight.errors import InputError
+from hardsight.files.parquet import read_parquet
+from hardsight.files.places import Place, place
 from hardsight.files.writing import replacing
 from hardsight.scores import SCORES
 
@@ -51,20 +52,11 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
     return table.take(pa.array(order[:top]))
 
 
-def read_parquet(source: Any, columns: list[str] | None = None) -> pa.Table:
-    """A Parquet file, its checksums looked at. pq.read_table does the same and imports pandas, which takes half a second."""
-    with pq.ParquetFile(source, page_checksum_verification=True) as file:
-        return file.read(columns=columns)
-
-
 def read_scores(path: str | os.PathLike[str]) -> pa.Table:
     """A scores table from Parquet, or from the run directory that holds it."""
     path = place(path)
     path = path / "scores.parquet" if path.is_dir() else path
-    try:
-        return read_parquet(readable(path))
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{path}: not a readable scores table: {first_line(error)}") from error
+    return read_parquet(path)
 
 
 @dataclass
