@@ -2,10 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -q -c constraints.txt
 INSTALLED := $(VENV)/.installed# hardsight and torch: enough for the demo
 TOOLS := $(VENV)/.tools# and what the tests need
+BIOME := $(VENV)/js/node_modules/.bin/biome
+BIOME_VERSION := 2.6.6
+BENCHMARKS := score extract explore losses correlate adapt cluster
 
-.PHONY: help demo test browser check nightly bench dist clean
+.PHONY: help demo test check javascript browser nightly coverage docs bench dist clean
 
 help:  ## list the tasks
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -16,25 +20,37 @@ demo: $(INSTALLED)  ## set up and run the main job on built-in digits
 test: $(TOOLS) browser check  ## set up, check and run the tests
 	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile
 
+check: $(TOOLS) javascript  ## format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+# Needs npm once, to fetch the linter; where there is none, or no network, the rest is still checked.
+javascript:
+	@[ -x $(BIOME) ] || npm install --silent --no-save --no-fund --no-audit --fetch-retries=0 --fetch-timeout=20000 \
+	  --prefix $(VENV)/js @biomejs/biome@$(BIOME_VERSION) || echo "JavaScript is not linted: that needs npm (Node.js)"
+	@if [ -x $(BIOME) ]; then $(BIOME) lint --error-on-warnings; else [ -z "$$HARDSIGHT_NO_SKIPS" ]; fi
+
 # The explorer's tests drive a real Chromium; where it cannot be installed they skip and say so.
 browser:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && apt-get update -q && apt-get install -q -y --no-install-recommends chromium; } || echo "no Chromium: browser tests will be skipped"
 
-check: $(TOOLS)  ## format, lint and types
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-
 nightly: $(TOOLS) browser  ## all tests, also the long ones; property tests draw new examples
-	$(BIN)/python -m pip install -q -c constraints.txt --group nightly
+	$(PIP) --group nightly
 	$(BIN)/python -m pytest --hypothesis-profile=nightly
 
-bench: $(TOOLS)  ## our speed against the limit and the peers
-	$(BIN)/python -m pip install -q --group bench -c constraints.txt
-	$(BIN)/hardsight bench score
-	$(BIN)/hardsight bench extract
-	$(BIN)/hardsight bench explore
+coverage: $(TOOLS) browser  ## which lines the tests run: a summary, and pages in htmlcov/
+	$(PIP) --group coverage
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --cov --cov-report=term:skip-covered --cov-report=html
+
+docs: $(INSTALLED)  ## build the documentation site in site/; a broken link is an error
+	$(PIP) --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+bench: $(TOOLS) browser  ## our speed against the limits and the peers
+	$(PIP) --group bench
+	set -e; for benchmark in $(BENCHMARKS); do $(BIN)/hardsight bench $$benchmark; done
 
 dist: $(TOOLS)  ## build the wheel and check it
 	rm -rf dist
@@ -42,17 +58,17 @@ dist: $(TOOLS)  ## build the wheel and check it
 	$(BIN)/twine check --strict dist/*
 
 clean:  ## remove what make made
-	rm -rf $(VENV) dist hardsight-demo
+	rm -rf $(VENV) dist site htmlcov .coverage hardsight-demo
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --upgrade pip -c constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt torch
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[torch]'
+	$(PIP) --upgrade pip
+	$(PIP) torch
+	$(PIP) -e '.[torch]'
 	touch $@
 
 # timm and torchvision ask for builds of torch that a machine without a GPU does not want: without their dependencies.
 $(TOOLS): $(INSTALLED)
-	$(BIN)/python -m pip install -q -c constraints.txt --group test --group models
-	$(BIN)/python -m pip install -q -c constraints.txt --no-deps timm torchvision
+	$(PIP) --group test --group models
+	$(PIP) --no-deps timm torchvision
 	touch $@

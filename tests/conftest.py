@@ -16,6 +16,7 @@ from hypothesis import settings
 
 import properties  # noqa: F401  (registers the profiles)
 from hardsight.cli import main
+from skips import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401  (hooks)
 
 settings.load_profile("test")  # pytest --hypothesis-profile=nightly overrides it
 

@@ -19,7 +19,7 @@ import pytest
 
 from hardsight.errors import InputError, RunError
 from hardsight.scoring import cluster
-from hardsight.scoring.cluster import TLS, part_name, score_on_cluster, score_part
+from hardsight.scoring.cluster import TLS, Cluster, part_name, score_on_cluster, score_part
 from hardsight.scoring.job import Job
 from hardsight.snapshot import Snapshot
 from hardsight.table import TableWriter
@@ -160,7 +160,7 @@ def test_a_part_that_kills_its_workers_is_named(victims: Any, samples: Path, mon
     monkeypatch.setattr(cluster, "score_part", poisoned_part)
     output = samples.with_name("scores.parquet")
     with pytest.raises(RunError, match=r"part-0000\d\.parquet"):  # by Dask's count of deaths, or when none is left to die
-        score_on_cluster(job_of(samples), output, victims.scheduler_address, patience=5)
+        score_on_cluster(job_of(samples), output, Cluster(victims.scheduler_address, patience=5))
     assert not output.exists()
 
 
@@ -224,7 +224,7 @@ def test_arrays_in_memory_are_refused(tmp_path: Path) -> None:
 def test_no_workers_is_an_error_and_not_a_wait(samples: Path) -> None:
     with distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=":0") as empty:
         with pytest.raises(RunError, match="no worker for 1 s"):
-            score_on_cluster(job_of(samples), samples.with_name("scores.parquet"), empty.scheduler_address, patience=1)
+            score_on_cluster(job_of(samples), samples.with_name("scores.parquet"), Cluster(empty.scheduler_address, patience=1))
 
 
 def test_tls(samples: Path, cli: Callable[..., Any]) -> None:

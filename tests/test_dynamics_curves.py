@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,21 @@ def test_by_human_counts_and_frequencies(run: Path, tmp_path: Path) -> None:
     assert groups_of(by_human(run, tmp_path / "counts.npy", "test"), run, "test") == groups_of(groups, run, "test")
 
 
+def test_by_human_takes_what_correlate_takes(run: Path, tmp_path: Path) -> None:
+    counts = np.stack([np.arange(30), 29 - np.arange(30)], axis=1)
+    expected = groups_of(by_human(run, counts, "low"), run, "low")
+    rows = [(i, f"person {a}", int(a >= counts[i, 0])) for i in range(30) for a in range(29)]
+    answers = pa.table({"id": [i for i, _, _ in rows], "annotator": [a for _, a, _ in rows], "answer": [k for *_, k in rows]})
+    pq.write_table(answers.take(np.random.default_rng(0).permutation(len(rows))), tmp_path / "answers.parquet")
+    lines = [f"{i},{counts[i, 0] / 29}" for i in reversed(range(30))]
+    (tmp_path / "frequency.csv").write_text("\n".join(["id,frequency", *lines]))
+    (tmp_path / "counts.json").write_text(json.dumps({str(i): row.tolist() for i, row in enumerate(counts)}))
+    for name in ("answers.parquet", "frequency.csv", "counts.json"):
+        assert groups_of(by_human(run, tmp_path / name, "low"), run, "low") == expected, name
+    (tmp_path / "some.csv").write_text("\n".join(["id,frequency", *lines[:6]]))
+    assert sum(groups_of(by_human(run, tmp_path / "some.csv", "low"), run, "low").values()) == 6  # the others are in no group
+
+
 def test_human_answers_that_do_not_fit(tmp_path: Path) -> None:
     with Dynamics(tmp_path) as tracker:
         tracker.update(1, np.eye(3), np.eye(3), [0, 1, 2], ["cat.png", "dog.png", "emu.png"])
@@ -155,11 +171,11 @@ def test_human_answers_that_do_not_fit(tmp_path: Path) -> None:
     groups = by_human(tmp_path, np.array([0.1, 0.5, 0.9]))
     table = next(iter(Dynamics.read(tmp_path)))[1]
     assert groups.of(table).tolist() == [2, 4, 0]  # cat, dog, emu
-    with pytest.raises(InputError, match="2 columns, one per class, but there is a label 2"):
+    with pytest.raises(InputError, match="counts have 2 classes, but labels go up to 2"):
         by_human(tmp_path, np.ones((3, 2)))
-    with pytest.raises(InputError, match="must be 0 to 1"):
+    with pytest.raises(InputError, match="must be between 0 and 1"):
         by_human(tmp_path, np.array([3.0, 2.0, 1.0]))
-    with pytest.raises(InputError, match=r"\(n,\) frequencies or \(n, c\) counts"):
+    with pytest.raises(InputError, match="must be numbers"):
         by_human(tmp_path, np.array(["a"]))
 
 

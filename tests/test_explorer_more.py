@@ -203,7 +203,11 @@ def test_a_report_of_more_says_that_it_is_a_sample(tmp_path: Path) -> None:
     write_table(make_table(90_000), tmp_path / "scores.parquet")
     file = report(tmp_path / "scores.parquet")
     source = file.read_text(encoding="utf-8")
-    assert file.stat().st_size < 5_500_000 and "at even distances and the hardest" in source and '["samples","90,000"]' in source
+    assert (
+        file.stat().st_size < 5_500_000
+        and "an even subsample of 60,000 samples and the hardest" in source
+        and '["samples","90,000"]' in source
+    )
 
 
 @pytest.mark.slow

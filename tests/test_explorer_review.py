@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from multiprocessing import get_context
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,20 +59,22 @@ def test_two_servers_do_not_lose_each_others_marks(tmp_path: Path) -> None:
     assert set(rows(tmp_path / "review.parquet")) == {"a", "b", "c"} == set(two.current()[1])
 
 
-def mark_many(path: Path, prefix: str) -> None:
-    review = Review(path, NAMES)
-    for number in range(15):
-        review.put(prefix, f"{prefix}{number}", "fine")
+MARK_MANY = """
+import sys
+from pathlib import Path
+from hardsight.explorer.review import Review
+
+review = Review(Path(sys.argv[1]), ["cat", "dog"])
+for number in range(15):
+    review.put(sys.argv[2], f"{sys.argv[2]}{number}", "fine")
+"""
 
 
-def test_two_processes_at_the_same_time(tmp_path: Path) -> None:
+def test_two_processes_at_the_same_time(tmp_path: Path, fresh_python: Callable[..., Any]) -> None:
     file = tmp_path / "review.parquet"
-    context = get_context("spawn")  # a fork of a process with threads may hang
-    processes = [context.Process(target=mark_many, args=(file, prefix)) for prefix in "ab"]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
+    with ThreadPoolExecutor() as pool:
+        done = list(pool.map(lambda prefix: fresh_python(MARK_MANY, file, prefix), "ab"))
+    assert [process.code for process in done] == [0, 0], done
     assert len(rows(file)) == 30
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import http.client
 import json
 import socket
@@ -9,7 +11,6 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def ask(run: Path) -> Iterator[Asked]:
         yield asked
 
 
-@contextmanager
+@contextlib.contextmanager
 def running(started: Started) -> Iterator[Asked]:
     with listening(started):
         yield Asked(started)
@@ -220,6 +221,20 @@ def test_half_a_head_is_not_waited_for(run: Path, monkeypatch: pytest.MonkeyPatc
         opened.sendall(b"GET / HT")
         opened.settimeout(10)
         assert opened.recv(64) == b""
+
+
+def test_a_server_that_ends_closes_the_requests_it_cannot_wait_for(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.explorer.server.GRACE", 0.1)
+    with running(start(run, port=0)) as asked:
+        client = socket.create_connection(("127.0.0.1", asked.port), 20)
+        head = f"POST /api/mark HTTP/1.1\r\nHost: {asked.host}\r\nCookie: {asked.cookie['Cookie']}\r\n"
+        client.sendall(f"{head}X-Hardsight: {asked.write}\r\nContent-Length: 9\r\n\r\n1234".encode())  # half of its body
+        assert asked("/api/run").status == 200  # the server has got as far as the other request
+    with client, contextlib.suppress(ConnectionResetError):
+        client.settimeout(10)
+        while client.recv(4096):
+            pass
+    gc.collect()  # a transport that was not closed says so now
 
 
 # Images

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from hardsight.errors import FileError, InputError  # noqa: E402
 from hardsight.head import Head  # noqa: E402
 from hardsight.models import open_model  # noqa: E402
-from hardsight.models.head_layer import HeadLayer, shape_of  # noqa: E402
+from hardsight.models.head_layer import HeadLayer, HeadShape, shape_of  # noqa: E402
 from hardsight.models.trainable import OWN, OWN_NETWORKS, cut_off, open_trainable  # noqa: E402
 
 # name: (features, millions of parameters for 10 classes as the papers or their ports count them)
@@ -125,7 +125,7 @@ def test_a_head_as_a_layer_computes_what_the_head_does(name: str) -> None:
     logits.sum().backward()
     same = layer.head
     assert same.kind == head.kind and np.allclose(same.logits(features), head.logits(features), atol=1e-5)
-    rebuilt = HeadLayer(**shape_of(head))
+    rebuilt = HeadLayer(HeadShape(**shape_of(head)))
     rebuilt.load_state_dict(layer.state_dict())
     assert torch.equal(rebuilt(torch.from_numpy(features)), layer(torch.from_numpy(features)))
 

@@ -23,6 +23,7 @@ from hardsight.errors import FileError, HardsightError, InputError  # noqa: E402
 from hardsight.models import Model, Preprocessing, open_model  # noqa: E402
 from hardsight.models.cifar_resnet import cifar_resnet20  # noqa: E402
 from hardsight.models.torchvision_models import import_torchvision, import_with_torchvision  # noqa: E402
+from hardsight.models.weights import read_weights  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries; ours are tested with the heads
 RESNET20 = "hardsight.models.cifar_resnet:cifar_resnet20"
@@ -265,6 +266,27 @@ def test_truncated_weights(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(whole[: len(whole) // 2])
         with pytest.raises(FileError, match="cannot be read"):
             open_model(RESNET20, weights=tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", ["zip.pt", "legacy.pt", "own.safetensors"])
+def test_damaged_weights_are_refused_by_name(kind: str, tmp_path: Path) -> None:
+    """Some bytes changed: still weights, or a FileError that names the file. torch and pickle raise a dozen others."""
+    path, state = tmp_path / kind, {"weight": torch.ones(3, 4), "bias": torch.zeros(3)}
+    if kind.endswith("safetensors"):
+        save_file(state, path)
+    else:
+        torch.save(state, path, _use_new_zipfile_serialization=kind.startswith("zip"))
+    good, refused, rng = path.read_bytes(), 0, np.random.default_rng(0)
+    for _ in range(150):
+        damaged = np.frombuffer(good, np.uint8).copy()
+        damaged[rng.integers(0, len(good), 3)] = rng.integers(0, 256, 3)
+        path.write_bytes(damaged.tobytes())
+        try:
+            read_weights(path)
+        except FileError as error:
+            assert str(path) in str(error)
+            refused += 1
+    assert refused > 20
 
 
 def test_weights_that_are_not_weights(tmp_path: Path) -> None:

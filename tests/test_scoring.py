@@ -17,6 +17,9 @@ from sklearn.preprocessing import StandardScaler
 
 import hardsight
 from hardsight import SCORES, Head, InputError, Snapshot, score
+from hardsight.scoring import score_to_file
+from hardsight.scoring.settings import ScoreSettings
+from hardsight.table import read_scores
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(23, 5))
@@ -48,6 +51,25 @@ def test_scores_by_name_in_the_order_asked() -> None:
         assert score(FEATURES, WEIGHT, LABELS, scores=asked).column_names[4:] == ["loss", "avh"]
     with pytest.raises(InputError, match="no score named 'hardness'; choose from avh"):
         score(FEATURES, WEIGHT, LABELS, scores="avh,hardness")
+
+
+def test_to_a_file_and_what_is_said_of_it(tmp_path: Path) -> None:
+    Snapshot(FEATURES, WEIGHT, LABELS).save(tmp_path / "net.npz")
+    scored = score_to_file(tmp_path / "net.npz", tmp_path / "scores.parquet", scores="avh,loss", top=3, by="loss")
+    assert scored.path == tmp_path / "scores.parquet" and not scored.fitted_head
+    same(read_scores(tmp_path / "scores.parquet"), score(FEATURES, WEIGHT, LABELS, scores="avh,loss"))
+    assert scored.summary.hardest is not None and len(scored.summary.hardest) == 3
+    assert scored.summary.hardest.column("loss").to_pylist() == sorted(WHOLE.column("loss").to_pylist())[:-4:-1]
+    assert score_to_file(tmp_path / "net.npz", settings=ScoreSettings(limit=5)).summary.num_samples == 5
+    assert {path.name for path in tmp_path.iterdir()} == {"net.npz", "scores.parquet"}  # nothing else is written
+    for options, match in (
+        ({"by": "norm", "scores": "avh"}, "--by norm: it must be among the scores computed: avh"),
+        ({"cluster": "tcp://127.0.0.1:1"}, "give -o"),
+        ({"tls_ca": "ca.pem"}, "go with --cluster"),
+        ({"limit": -1}, "limit must be a whole number of 0 or more"),
+    ):
+        with pytest.raises(InputError, match=match):
+            score_to_file(tmp_path / "net.npz", **options)
 
 
 @pytest.mark.parametrize("name", OF_A_SNAPSHOT)

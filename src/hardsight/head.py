@@ -69,10 +69,12 @@ class Head:
 
     @property
     def num_classes(self) -> int:
+        """c, the number of class vectors."""
         return int(self.weight.shape[0])
 
     @property
     def num_features(self) -> int:
+        """d, the length of a feature."""
         return int(self.weight.shape[1])
 
     def classes(self, start: int, stop: int) -> Head:

@@ -232,6 +232,7 @@ def takes(settings_class: type[Options]) -> Callable[[Callable[..., Result]], Ca
         options = [inspect.Parameter(field.name, keyword, default=field.default) for field in settings_class.fields()]
         mine = [p.replace(default=None) if p.name == "settings" else p for p in own.parameters.values()]
         call.__signature__ = own.replace(parameters=[*mine, *options])  # type: ignore[attr-defined]
+        call.settings_class = settings_class  # type: ignore[attr-defined]  # for the docs
         call.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\nOptions:\n" + "\n".join(_lines(settings_class.fields()))
         return call
 

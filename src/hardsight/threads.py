@@ -16,6 +16,7 @@ from hardsight.checks import is_tensor, namespace
 
 
 def blocks(n: int, rows: int) -> Iterator[slice]:
+    """Slices of at most so many rows that cover n."""
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
 
 
@@ -63,4 +64,5 @@ def like(index: np.ndarray, x: Any) -> Any:
 
 
 def take(x: Any, rows: Any) -> Any:
+    """Some rows of an array or tensor, by slice or index array."""
     return x[rows] if isinstance(rows, slice) else x[like(rows, x)]

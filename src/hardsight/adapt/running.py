@@ -42,7 +42,7 @@ from hardsight.domains.scaling import Standard, standards
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
 from hardsight.files.writing import write_json
-from hardsight.models.network import Network, torch_device
+from hardsight.models.network import state_sha256, torch_device
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.threads import num_threads
@@ -146,8 +146,7 @@ class _Job:
     def model_fingerprint(self) -> str:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            found = self.network()
-        return Network(found.module, found.factory, device="cpu").fingerprint()["sha256"]
+            return state_sha256(self.network().module)
 
 
 @dataclass

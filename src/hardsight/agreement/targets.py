@@ -52,16 +52,10 @@ def human_targets(model: ScoredModel, people: People, allow_missing: bool) -> li
         return [target]
     if not model.has("label"):
         raise InputError(f"{model.name} has no label column: with counts, the given class must be known.")
-    labels, counts = model.labels[rows], people.counts
+    labels = model.labels[rows]
     if len(labels) and labels.max() < 0:
         raise InputError(f"{model.name} has no labels: with counts, the given class of each sample must be known.")
-    if labels.max(initial=-1) >= counts.shape[1]:
-        if people.ids is None:
-            raise InputError(
-                f"{people.name}: counts have {counts.shape[1]} classes, but labels go up to {labels.max()}; "
-                "give one column per class, in the order of the head's rows."
-            )
-        counts = np.pad(counts, ((0, 0), (0, int(labels.max()) + 1 - counts.shape[1])))  # classes nobody answered
+    counts = people.for_labels(labels).counts
     chosen, entropy = selection_frequency(counts, labels), answer_entropy(counts)
     common = {"counts": counts, "labels": labels}
     return [

@@ -16,7 +16,7 @@ def dynamics(
         None, metavar="COLUMN", help="Group samples by label, degradation, a score, or any column of the run's tables."
     ),
     human: Path = typer.Option(
-        None, metavar="FILE", help="Group samples by human selection frequency: .npy with (n,) frequencies or (n, c) counts."
+        None, metavar="FILE", help="Group samples by human selection frequency, from any file that correlate --human takes."
     ),
     split: str = typer.Option(None, help="Only this split or watched set. Default: all held-out ones."),
     output: Path = typer.Option(None, "-o", "--output", metavar="FOLDER", help="Where the figures go. Default: RUN/figures."),

@@ -48,7 +48,7 @@ def describe_dynamics(
     Args:
         run: a run with dynamics.
         by: a column to group by: `label`, `degradation`, a score, or any column of the run's tables.
-        human: group by human selection frequency: (n,) frequencies, (n, c) counts, or a `.npy` file of one of them.
+        human: group by human selection frequency, in any form that `hardsight.correlate` takes.
         split: only this one. When not given: every held-out set, or the training samples if there is none.
         figures: where PNG files go; the run's `figures/` when not given.
         progress: called with the passes over the files that are done, and those there are in all.

@@ -16,7 +16,7 @@ import pyarrow as pa
 from hardsight.errors import FileError, InputError
 from hardsight.files.dynamics import NUMBERS, KnownIds, Stories, moments, number_column, read_moment, rows_named
 from hardsight.files.heads import load_head
-from hardsight.files.npy import open_npy
+from hardsight.files.human import match_bases, read_people
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.scores import SCORES
 
@@ -75,10 +75,13 @@ def by_values(name: str, ids: Any, values: Any, *, edges: Sequence[float] | None
 def by_label(run: str | Path) -> Groups:
     """Samples grouped by their given class."""
     _, labels = _last_seen(run)
-    names = [str(label) for label in range(int(labels.max(initial=-1)) + 1)]
-    if (Path(run) / "head.safetensors").is_file():
-        names = load_head(Path(run) / "head.safetensors")[1] or names
+    names = _class_names(run) or [str(label) for label in range(int(labels.max(initial=-1)) + 1)]
     return Groups("class", names, lambda table: np.nan_to_num(number_column(table, "label"), nan=-1).astype(np.int64), False)
+
+
+def _class_names(run: str | Path) -> list[str] | None:
+    head = Path(run) / "head.safetensors"
+    return load_head(head)[1] if head.is_file() else None
 
 
 def by_degradation(run: str | Path) -> Groups:
@@ -114,27 +117,24 @@ def by_human(run: str | Path, human: Any, split: str | None = None) -> Groups:
 
     Args:
         run: the run whose samples they are.
-        human: (n,) frequencies, or (n, c) counts of answers per class; an array, or a `.npy` file. Row i is the sample
-            with id i, "i" or "SPLIT/i", degraded or not; with other ids, row i of the run's own samples.
+        human: what people said, in any form that `hardsight.correlate` takes. With ids, it is joined by id, degraded
+            copies as their originals. Without, row i is the sample with id i, "i" or "SPLIT/i", degraded or not; where
+            the run's ids are names, row i of its samples.
         split: the split that they are about.
     """
-    table = np.asarray(open_npy(human)) if isinstance(human, (str, Path)) else np.asarray(human)
-    if table.ndim not in (1, 2) or table.dtype.kind not in "fiu":
-        raise InputError(f"human must be (n,) frequencies or (n, c) counts, got {table.dtype} of shape {table.shape}.")
+    people = read_people(human, _class_names(run))
     ids, labels = _last_seen(run, split)
-    row = _rows_by_number(ids, len(table))
-    if row is None:
-        row = _rows_by_samples(run, ids, len(table))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if table.ndim == 2:
-            if labels.max(initial=-1) >= table.shape[1]:
-                raise InputError(f"human has {table.shape[1]} columns, one per class, but there is a label {labels.max()}.")
-            frequency = table[row, np.maximum(labels, 0)] / table[row].sum(1)
-            frequency = np.where((labels >= 0) & (row >= 0), frequency, np.nan)
-        else:
-            frequency = np.where(row >= 0, table[row], np.nan)
-    if np.nanmin(frequency, initial=0) < 0 or np.nanmax(frequency, initial=0) > 1:
-        raise InputError("human selection frequencies must be 0 to 1; counts are given as (n, c), one column per class.")
+    if people.ids is not None:
+        originals = [str(name).partition("#")[0] for name in ids.to_pylist()]
+        samples, rows = match_bases(people, originals, allow_missing=True)
+    else:
+        of_people = _rows_by_number(ids, len(people))
+        if of_people is None:
+            of_people = _rows_by_samples(run, ids, len(people))
+        samples = np.flatnonzero(of_people >= 0)
+        rows = of_people[samples]
+    frequency = np.full(len(ids), np.nan)
+    frequency[samples] = people.take(rows).selection_frequency(labels[samples])
     return by_values("human selection frequency", ids, frequency, edges=HUMAN_EDGES)
 
 

@@ -7,7 +7,6 @@ the epoch at hand is in memory; what was finished is on disk and read back a fil
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_ids
+from hardsight.checks import check_count, check_ids
 from hardsight.dynamics.measuring import join, sweep_batch
 from hardsight.errors import InputError, RunError
 from hardsight.files.dynamics import COLUMNS, Moment, moments, read_moment
@@ -259,14 +258,4 @@ def _sums(rows: Sweep) -> dict[str, float]:
 
 
 def _moment(epoch: Any, step: Any) -> Moment:
-    return Moment(_whole("epoch", epoch), None if step is None else _whole("step", step))
-
-
-def _whole(name: str, value: Any) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError as error:
-        raise InputError(f"{name} must be a whole number, got {value!r}.") from error
-    if number < 0:
-        raise InputError(f"{name} must not be negative, got {number}.")
-    return number
+    return Moment(check_count(epoch, "epoch"), None if step is None else check_count(step, "step"))

@@ -1,19 +1,23 @@
 """See it: the page in the browser (`hardsight explore`) and the same page as one file (`hardsight report`).
 
+settings.py     the options of both
 opening.py      a run, a scores table or a snapshot as one sheet of columns
 columns.py      a column as the bytes the browser gets
 pictures.py     a row's image from the run's declared roots, re-encoded
 closeups.py     one sample: angles, neighbours, degraded versions
 epochs.py       dynamics: curves over the epochs, and each epoch's cloud
+groups.py       a selection in groups
 agreement.py    human frequency against a score
 comparing.py    two runs on the same ids
 rounds.py       a run of hardsight adapt: its target samples, and what each method kept, round by round
-keeping.py      arrays read from files, kept while there is room
+keeping.py      a cache of arrays read from files
 review.py       a person's marks, in review.parquet
 exporting.py    rows for other tools
 security.py     who may ask the server, and for what
 ports.py        a free port that browsers open
 server.py       the routes
-report.py       one HTML file
+starting.py     from the options to a running server
+report.py       what the report says: facts, figures, rows, columns
+one_file.py     the page and its data as one HTML file
 page.html, page.css, js/    the page, as it is served: no build step
 """

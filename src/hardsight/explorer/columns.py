@@ -80,8 +80,8 @@ def numbers(name: str, values: Any) -> Column:
     return Column(name, array, hard=hard, about="" if score is None else f"{score.summary} Formula: {score.formula}")
 
 
-def said(name: str) -> str:
-    """A column's name as people say it."""
+def spoken(name: str) -> str:
+    """A column's name as people say it: "AVH" for avh."""
     return {"avh": "AVH", "avh_relative": "AVH × classes", "el2n": "EL2N", "aum": "AUM"}.get(name, name.replace("_", " "))
 
 

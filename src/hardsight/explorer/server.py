@@ -39,6 +39,7 @@ MOST_ROWS = 500  # asked for by number in one request
 MOST_GROUPS = 200  # in a table
 STORY = ("avh", "confidence", "own_angle", "norm", "loss")  # a sample's own curves, where there are any
 HEADER_PATIENCE = 15.0  # seconds for the head of a request to arrive
+GRACE = 2  # seconds that requests have to end when the server does
 
 
 @dataclass
@@ -418,6 +419,12 @@ def make_server(app: Guard, ready: Callable[[], None] | None = None) -> Any:
             if ready is not None:
                 ready()
 
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().shutdown(sockets=sockets)
+            for connection in list(self.server_state.connections):  # those that took longer
+                connection.transport.abort()
+            await asyncio.sleep(0.01)  # each is closed in a turn of the loop
+
     settings = uvicorn.Config(
         app,
         http=Impatient,
@@ -428,7 +435,7 @@ def make_server(app: Guard, ready: Callable[[], None] | None = None) -> Any:
         server_header=False,
         date_header=False,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=2,
+        timeout_graceful_shutdown=GRACE,
         h11_max_incomplete_event_size=32 * 1024,
     )
     return Server(settings)

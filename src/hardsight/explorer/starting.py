@@ -1,18 +1,15 @@
-"""From the words of `hardsight explore` to a page that answers."""
+"""From the options of `hardsight explore` to a page that answers."""
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import re
 import socket
 import webbrowser
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
-from hardsight.errors import InputError
 from hardsight.explorer.comparing import compare
 from hardsight.explorer.opening import Progress, open_sheet
 from hardsight.explorer.pictures import Pictures
@@ -20,6 +17,8 @@ from hardsight.explorer.ports import listen
 from hardsight.explorer.review import Review
 from hardsight.explorer.security import Guard
 from hardsight.explorer.server import Page, build, serve
+from hardsight.explorer.settings import ExploreSettings
+from hardsight.options import takes
 
 
 @dataclass
@@ -36,7 +35,7 @@ class Started:
         """Answer until Ctrl-C; the address is printed when the first request would be answered."""
 
         def ready() -> None:
-            print(f"hardsight is at {self.address}\nCtrl-C ends it.", flush=True)
+            print(f"hardsight is at {self.address}\nPress Ctrl-C to stop.", flush=True)
             Thread(target=self.pictures.warm, daemon=True).start()
             if browser:
                 Thread(target=webbrowser.open, args=(self.address,), daemon=True).start()
@@ -44,70 +43,43 @@ class Started:
         serve(self.guard, self.socket, ready)
 
 
+@takes(ExploreSettings)
 def start(
-    run: str | Path,
-    second: str | Path | None = None,
-    *,
-    port: int | None = None,
-    read_only: bool = False,
-    images: str | None = None,
-    class_names: Path | None = None,
-    human: Path | None = None,
-    split: str | None = None,
-    host: str = "127.0.0.1",
-    allow_remote: bool = False,
-    allowed_hosts: Sequence[str] = (),
-    progress: Progress | None = None,
+    run: str | Path, second: str | Path | None = None, *, settings: ExploreSettings, progress: Progress | None = None
 ) -> Started:
-    """Open what is to be shown, and a port to show it at."""
-    _check_host(host, allow_remote)
-    names = [_check_allowed(name) for name in allowed_hosts]
-    sheet = open_sheet(run, class_names=class_names, human=human, split=split, keep=not read_only, progress=progress)
-    other = None
-    if second is not None:
-        other = open_sheet(second, class_names=class_names, split=split, keep=not read_only, progress=progress)
+    """Open a run, or two to compare, and a port to show it at."""
+    page, notes = _open_page(run, second, settings, progress)
+    listener, note = listen(settings.host, settings.port)
+    port = listener.getsockname()[1]
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    allowed = list(settings.allowed_hosts)
+    if settings.remote:
+        notes.append("Other machines can connect: whoever has the address with its token sees the images and can mark them.")
+        if not settings.every_address:
+            allowed.append(f"{host}:{port}")
+    guard = build(page, port, allowed)
+    address = f"http://{'127.0.0.1' if settings.every_address else host}:{port}/?token={guard.token}"
+    return Started(guard, listener, address, page.pictures, [*([note] if note else []), *notes])
+
+
+def _open_page(
+    run: str | Path, second: str | Path | None, settings: ExploreSettings, progress: Progress | None
+) -> tuple[Page, list[str]]:
+    """What the server answers from, and what a person should know about it."""
+    shared: dict[str, Any] = {
+        "class_names": settings.class_names,
+        "split": settings.split,
+        "keep": not settings.read_only,
+        "progress": progress,
+    }
+    sheet = open_sheet(run, human=settings.human, **shared)
+    other = None if second is None else open_sheet(second, **shared)
+    if other is not None:
         compare(sheet, other)
     notes = list(sheet.notes)
     writable = sheet.directory is not None and os.access(sheet.directory, os.W_OK)
-    if not read_only and not writable:
-        notes.append("Marks are not saved: only a run directory that can be written keeps a review.")
+    if not settings.read_only and not writable:
+        notes.append("Marks are not saved: that needs a run directory with write permission.")
     file = None if sheet.directory is None else sheet.directory / "review.parquet"
-    read_only = read_only or not writable
-    pictures = Pictures(sheet, images)
-    page = Page(sheet, pictures, Review(file, sheet.class_names), read_only, other)
-    opened, moved = listen(host, port)
-    number = opened.getsockname()[1]
-    if not _is_loopback(host):
-        notes.append("Other machines can connect: whoever has the address with its token sees the images and can mark them.")
-        if not _is_any(host):
-            names.append(f"[{host}]:{number}" if ":" in host else f"{host}:{number}")
-    guard = build(page, number, names)
-    shown = "127.0.0.1" if _is_any(host) else f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{number}/?token={guard.token}"
-    return Started(guard, opened, address, pictures, [*([moved] if moved else []), *notes])
-
-
-def _check_host(host: str, allow_remote: bool) -> None:
-    if not _is_loopback(host) and not allow_remote:
-        raise InputError(
-            f"--host {host} would let other machines connect. Use ssh -L from there, or add --allow-remote if it is meant."
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _is_any(host: str) -> bool:
-    return host in ("0.0.0.0", "::")
-
-
-def _check_allowed(name: str) -> str:
-    if not re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}", name):
-        raise InputError(f"--allowed-host must be NAME:PORT as it stands in the browser's address bar, got {name!r}.")
-    return name
+    review = Review(file, sheet.class_names)
+    return Page(sheet, Pictures(sheet, settings.images), review, settings.read_only or not writable, other), notes

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from hardsight.checks import check_ids, is_tensor, to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.columns import read_columns
 from hardsight.files.npy import open_npy
-from hardsight.stats.answers import check_counts
+from hardsight.stats.answers import check_counts, selection_frequency
 
 FORMS = (
     "(n, c) counts, an (n,) selection frequency, or a table with `id` and one of: `frequency` (and `answers`, how many "
@@ -47,6 +47,26 @@ class People:
         """The same for other rows in another order."""
         cut = [None if x is None else x[rows] for x in (self.ids, self.counts, self.frequency, self.answers)]
         return People(self.name, *cut)
+
+    def for_labels(self, labels: np.ndarray) -> People:
+        """The same with counts for every class among the (n,) labels.
+
+        Answers by id may lack classes that nobody chose; counts without ids must have a column for each class.
+        """
+        if self.counts is None or labels.max(initial=-1) < self.counts.shape[1]:
+            return self
+        if self.ids is None:
+            raise InputError(
+                f"{self.name}: counts have {self.counts.shape[1]} classes, but labels go up to {labels.max()}; "
+                "give one column per class, in the order of the head's rows."
+            )
+        return replace(self, counts=np.pad(self.counts, ((0, 0), (0, int(labels.max()) + 1 - self.counts.shape[1]))))
+
+    def selection_frequency(self, labels: np.ndarray) -> np.ndarray:
+        """(n,) how often people chose the class among the (n,) labels; NaN where nothing is known."""
+        if self.frequency is not None:
+            return self.frequency
+        return selection_frequency(self.for_labels(labels).counts, labels)
 
 
 def read_people(source: Any, class_names: Sequence[str] | None = None) -> People:

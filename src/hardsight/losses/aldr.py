@@ -59,15 +59,16 @@ class ALDRLoss(nn.Module):
         self.register_buffer("temperatures", torch.full((num_samples,), float(start)))  # lambda_i, saved with the rest
 
     def forward(self, logits: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
+        """The loss of (n, c) logits, (n,) labels and (n,) indices; in training mode their lambdas move."""
         logits = checked_logits(logits, labels)
         if indices.shape != labels.shape:
             raise InputError(f"there must be one index per sample, got {tuple(indices.shape)} for {len(labels)} samples.")
         before = self.temperatures[indices].to(logits)  # (n,)
         with torch.no_grad():
             gaps = margin_gaps(normalised(logits, self.normalise), labels, self.margin)
-            now = adapted_temperature(gaps, before, start=self.start, alpha=self.alpha) if self.training else before
+            temperature = adapted_temperature(gaps, before, start=self.start, alpha=self.alpha) if self.training else before
             if self.training:
-                self.temperatures[indices] = now.to(self.temperatures)
-        losses = ldr_loss(logits, labels, temperature=now, margin=self.margin, normalise=self.normalise, reduction="none")
-        penalty = self.alpha * math.log(logits.shape[1]) / (2 * self.start) * (now - self.start) ** 2
+                self.temperatures[indices] = temperature.to(self.temperatures)
+        losses = ldr_loss(logits, labels, temperature=temperature, margin=self.margin, normalise=self.normalise, reduction="none")
+        penalty = self.alpha * math.log(logits.shape[1]) / (2 * self.start) * (temperature - self.start) ** 2
         return reduce_plain(losses - penalty, self.reduction)

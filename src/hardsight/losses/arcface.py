@@ -43,5 +43,6 @@ class ArcFaceLoss(ScaledCosineLoss):
         self.margin, self.scale = margin, check_positive("scale", scale)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels."""
         check_batch(features, labels, self.num_features, self.num_classes)
         return arcface_loss(features, self.weight, labels, margin=self.margin, scale=self.scale, **self.reducing)

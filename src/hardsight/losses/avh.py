@@ -67,12 +67,15 @@ class AVHLoss(HeadLoss):
         self.scale = check_positive("scale", scale)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels."""
         check_batch(features, labels, self.num_features, self.num_classes)
         return avh_loss(features, self.weight, labels, scale=self.scale, **self.reducing)
 
     def logits(self, features: Tensor) -> Tensor:
+        """-scale * angle: (n, d) -> (n, c)."""
         return avh_logits(features, self.weight, scale=self.scale)
 
     @property
     def head(self) -> Head:
+        """An angular head of this scale."""
         return Head("angular", self.weight.detach(), scale=self.scale)

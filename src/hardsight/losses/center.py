@@ -43,6 +43,7 @@ class CenterLoss(SoftmaxLoss):
         self.register_buffer("centres", torch.zeros(num_classes, num_features))
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels; in training mode the centres then move."""
         check_batch(features, labels, self.num_features, self.num_classes)
         softmax = softmax_loss(features, self.weight, self.bias, labels, **self.reducing)
         loss = softmax + self.pull * center_loss(features, self.centres, labels, **self.reducing)

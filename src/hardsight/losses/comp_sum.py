@@ -43,4 +43,5 @@ class CompSumLoss(nn.Module):
         self.tau, self.reduction = check_not_negative("tau", tau), check_reduction(reduction)
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, c) logits and (n,) labels."""
         return comp_sum_loss(logits, labels, tau=self.tau, reduction=self.reduction)

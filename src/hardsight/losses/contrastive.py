@@ -47,4 +47,5 @@ class ContrastiveLoss(nn.Module):
         self.margin, self.reduction = check_positive("margin", margin), check_reduction(reduction)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels."""
         return contrastive_loss(features, labels, margin=self.margin, reduction=self.reduction)

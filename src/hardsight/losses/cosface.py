@@ -26,5 +26,6 @@ class CosFaceLoss(ScaledCosineLoss):
         self.margin, self.scale = check_not_negative("margin", margin), check_positive("scale", scale)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels."""
         check_batch(features, labels, self.num_features, self.num_classes)
         return cosface_loss(features, self.weight, labels, margin=self.margin, scale=self.scale, **self.reducing)

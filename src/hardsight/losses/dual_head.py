@@ -85,6 +85,7 @@ class DualHeadLoss(SoftmaxLoss):
             self.second = nn.Sequential(*layers)
 
     def forward(self, features: Tensor, labels: Tensor, teacher_logits: Tensor | None = None) -> Tensor:
+        """The loss of features and labels, with (n, c) logits of a teacher if there are any."""
         if teacher_logits is None:
             return super().forward(features, labels)
         loss, taught = self.parts(features, labels, teacher_logits)

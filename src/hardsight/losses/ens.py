@@ -42,4 +42,5 @@ class EnsLoss(nn.Module):
         self.reduction, self.generator = check_reduction(reduction), generator
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """A value whose slopes are freshly drawn, for (n, 2) logits and (n,) labels."""
         return ens_loss(logits, labels, reduction=self.reduction, generator=self.generator)

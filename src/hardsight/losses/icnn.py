@@ -51,4 +51,5 @@ class ICNNLoss(nn.Module):
         self.neighbours, self.reduction = neighbours, check_reduction(reduction)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels."""
         return icnn_loss(features, labels, neighbours=self.neighbours, reduction=self.reduction)

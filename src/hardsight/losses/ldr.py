@@ -70,6 +70,7 @@ class LDRLoss(nn.Module):
         self.normalise, self.reduction = normalise, check_reduction(reduction)
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, c) logits and (n,) labels."""
         return ldr_loss(
             logits,
             labels,

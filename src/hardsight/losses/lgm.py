@@ -129,6 +129,7 @@ class LGMLoss(HeadLoss):
         return self.alpha * warm_up(self.epoch, self.warmup_epochs, 0.1)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels at the current epoch and step."""
         check_batch(features, labels, self.num_features, self.num_classes)
         alpha = self.margin
         if self.training and self.step is not None:
@@ -146,6 +147,7 @@ class LGMLoss(HeadLoss):
         )
 
     def logits(self, features: Tensor) -> Tensor:
+        """log prior minus energy, without the margin: (n, d) -> (n, c)."""
         anyone = torch.zeros(len(features), dtype=torch.int64, device=features.device)
         logits, _ = gaussian_logits(features, self.weight, self.log_variance, anyone, bounds=self.bounds)
         return logits if self.log_prior is None else logits + self.log_prior
@@ -160,6 +162,7 @@ class LGMLoss(HeadLoss):
 
     @property
     def head(self) -> Head:
+        """A gaussian head of these means, variances and prior."""
         log_variance = None if self.log_variance is None else self.log_variance.detach().clamp(*self.bounds)
         return Head("gaussian", self.weight.detach(), log_variance=log_variance, log_prior=self.log_prior)
 

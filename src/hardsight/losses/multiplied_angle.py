@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from hardsight.errors import InputError
+from hardsight.checks import check_count
 from hardsight.losses.contract import HeadLoss, check_batch
 
 
@@ -23,7 +23,7 @@ def psi(cosine: Tensor, m: int) -> Tensor:
         >>> psi(torch.tensor([1.0, 0.0, -1.0]), 4)  # 0, 90 and 180 degrees
         tensor([ 1., -3., -7.])
     """
-    check_multiple(m)
+    m = check_count(m, "m", 1)
     with torch.no_grad():
         k = (cosine.clamp(-1, 1).acos() * (m / math.pi)).floor().clamp_max(m - 1)
     before, cos_m = torch.ones_like(cosine), cosine
@@ -60,7 +60,7 @@ class MultipliedAngleLoss(HeadLoss):
 
     def anneal(self, m: int, annealing: Annealing) -> None:
         """Start counting training steps."""
-        self.m, self.annealing = check_multiple(m), annealing
+        self.m, self.annealing = check_count(m, "m", 1), annealing
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))  # training steps so far; resumes with the rest
 
     @property
@@ -75,10 +75,3 @@ class MultipliedAngleLoss(HeadLoss):
         if self.training:
             self.step += 1
         return loss
-
-
-def check_multiple(m: int) -> int:
-    """m as an integer, from 1 on."""
-    if m != int(m) or m < 1:
-        raise InputError(f"the angle is multiplied by a whole number from 1 on, got m = {m}.")
-    return int(m)

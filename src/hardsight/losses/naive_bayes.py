@@ -90,8 +90,10 @@ class GaussianNaiveBayes(nn.Module):
         return self.log_prior.to(features.dtype) - 0.5 * square.clamp_min(0)
 
     def forward(self, features: Tensor) -> Tensor:
+        """(n, d) features -> (n, c) logits."""
         return self.logits(features)
 
     @property
     def head(self) -> Head:
+        """A gaussian head of the fitted means, variances and prior."""
         return Head("gaussian", self._means(), log_variance=self.variance.log(), log_prior=self.log_prior)

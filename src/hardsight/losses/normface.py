@@ -39,12 +39,15 @@ class NormFaceLoss(HeadLoss):
             self.register_buffer("log_scale", log_scale, persistent=False)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels."""
         check_batch(features, labels, self.num_features, self.num_classes)
         return normface_loss(features, self.weight, labels, scale=self.log_scale.exp(), **self.reducing)
 
     def logits(self, features: Tensor) -> Tensor:
+        """scale * cos: (n, d) -> (n, c)."""
         return self.log_scale.exp() * cosines(features, self.weight)
 
     @property
     def head(self) -> Head:
+        """A cosine head of the current scale."""
         return Head("cosine", self.weight.detach(), scale=self.log_scale.exp().item())

@@ -32,12 +32,12 @@ def proto_triplet_loss(
 
 
 def batch_prototypes(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Class means of a batch, and each sample's place among them: (n, d), (n,) -> (k, d), (n,)."""
+    """Class means of a batch, and which of them is each sample's own: (n, d), (n,) -> (k, d), (n,)."""
     check_pairs(features, labels)
     (features,) = in_full_precision(features)
-    classes, place = labels.unique(return_inverse=True)
+    classes, index = labels.unique(return_inverse=True)
     total = torch.zeros(len(classes), features.shape[1], dtype=features.dtype, device=features.device)
-    return total.index_add(0, place, features) / torch.bincount(place)[:, None], place
+    return total.index_add(0, index, features) / torch.bincount(index)[:, None], index
 
 
 class ProtoTripletLoss(nn.Module):
@@ -48,7 +48,8 @@ class ProtoTripletLoss(nn.Module):
         self.margin, self.reduction = check_positive("margin", margin), check_reduction(reduction)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
-        prototypes, place = batch_prototypes(features, labels)
+        """The loss of (n, d) features and (n,) labels."""
+        prototypes, index = batch_prototypes(features, labels)
         if len(prototypes) < 2:
             return features.sum() * 0
-        return proto_triplet_loss(features, prototypes, place, margin=self.margin, reduction=self.reduction)
+        return proto_triplet_loss(features, prototypes, index, margin=self.margin, reduction=self.reduction)

@@ -33,12 +33,15 @@ class SoftmaxLoss(HeadLoss):
         self.bias = nn.Parameter(torch.zeros(num_classes)) if bias else None
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels."""
         check_batch(features, labels, self.num_features, self.num_classes)
         return softmax_loss(features, self.weight, self.bias, labels, **self.reducing)
 
     def logits(self, features: Tensor) -> Tensor:
+        """features @ weight.T + bias: (n, d) -> (n, c)."""
         return F.linear(features, self.weight, self.bias)
 
     @property
     def head(self) -> Head:
+        """A linear head of this weight and bias."""
         return Head("linear", self.weight.detach(), None if self.bias is None else self.bias.detach())

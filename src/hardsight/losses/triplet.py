@@ -60,4 +60,5 @@ class TripletLoss(nn.Module):
         self.margin, self.mining, self.reduction = check_positive("margin", margin), mining, check_reduction(reduction)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels."""
         return triplet_loss(features, labels, margin=self.margin, mining=self.mining, reduction=self.reduction)

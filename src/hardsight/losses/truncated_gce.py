@@ -50,6 +50,7 @@ class TruncatedGCELoss(nn.Module):
         self.epoch = epoch
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, c) logits and (n,) labels, without truncation during the warm-up."""
         k = self.k if self.epoch >= self.warmup_epochs else 0.0
         return truncated_gce_loss(logits, labels, q=self.q, k=k, reduction=self.reduction)
 

@@ -44,4 +44,5 @@ class ZNormLoss(nn.Module):
         self.reduction = check_reduction(reduction)
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, c) logits and (n,) labels."""
         return znorm_loss(logits, labels, sharpness=self.sharpness, target=self.target, reduction=self.reduction)

@@ -38,9 +38,11 @@ class CifarAlexNet(nn.Module):
         self.head = nn.Linear(256, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
+        """(b, C, H, W) images -> (b, c) logits."""
         logits: Tensor = self.head(self.trunk(images))
         return logits
 
 
 def cifar_alexnet(num_classes: int = 10) -> CifarAlexNet:
+    """AlexNet for 32 x 32 images."""
     return CifarAlexNet(num_classes)

@@ -28,6 +28,7 @@ class Layer(nn.Module):
         self.steps = nn.Sequential(*steps)
 
     def forward(self, x: Tensor) -> Tensor:
+        """The input with `growth` more channels."""
         return torch.cat([x, self.steps(x)], dim=1)
 
 
@@ -54,14 +55,17 @@ class CifarDenseNet(nn.Module):
                 nn.init.kaiming_normal_(layer.weight)
 
     def forward(self, images: Tensor) -> Tensor:
+        """(b, C, H, W) images -> (b, c) logits."""
         features = F.relu(self.trunk(images)).mean(dim=(2, 3))  # (b, d)
         logits: Tensor = self.head(features)
         return logits
 
 
 def cifar_densenet40(num_classes: int = 10) -> CifarDenseNet:
+    """DenseNet of 40 layers, growth 12."""
     return CifarDenseNet(12, 12, False, num_classes)
 
 
 def cifar_densenet_bc100(num_classes: int = 10) -> CifarDenseNet:
+    """DenseNet-BC of 100 layers, growth 12."""
     return CifarDenseNet(16, 12, True, num_classes)

@@ -26,6 +26,7 @@ class Block(nn.Module):
         self.stride, self.added = stride, channels - channels_in
 
     def forward(self, x: Tensor) -> Tensor:
+        """Two convolutions added to a shortcut without parameters."""
         shortcut = x[:, :, :: self.stride, :: self.stride]
         shortcut = F.pad(shortcut, (0, 0, 0, 0, self.added // 2, self.added - self.added // 2))  # zeros as new channels
         x = F.relu(self.bn1(self.conv1(x)))
@@ -54,6 +55,7 @@ class CifarResNet(nn.Module):
         return nn.Sequential(first, *(Block(channels, channels, 1) for _ in range(blocks - 1)))
 
     def forward(self, images: Tensor) -> Tensor:
+        """(b, C, H, W) images -> (b, c) logits."""
         x = F.relu(self.bn1(self.conv1(images)))  # (b, 16, 32, 32)
         x = self.layer3(self.layer2(self.layer1(x)))  # (b, 64, 8, 8)
         features = x.mean(dim=(2, 3))  # (b, 64)
@@ -62,20 +64,25 @@ class CifarResNet(nn.Module):
 
 
 def cifar_resnet20(num_classes: int = 10) -> CifarResNet:
+    """ResNet of 20 layers."""
     return CifarResNet(3, num_classes)
 
 
 def cifar_resnet32(num_classes: int = 10) -> CifarResNet:
+    """ResNet of 32 layers."""
     return CifarResNet(5, num_classes)
 
 
 def cifar_resnet44(num_classes: int = 10) -> CifarResNet:
+    """ResNet of 44 layers."""
     return CifarResNet(7, num_classes)
 
 
 def cifar_resnet56(num_classes: int = 10) -> CifarResNet:
+    """ResNet of 56 layers."""
     return CifarResNet(9, num_classes)
 
 
 def cifar_resnet110(num_classes: int = 10) -> CifarResNet:
+    """ResNet of 110 layers."""
     return CifarResNet(18, num_classes)

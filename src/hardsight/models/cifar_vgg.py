@@ -36,6 +36,7 @@ class CifarVGG(nn.Module):
                 nn.init.kaiming_normal_(layer.weight, mode="fan_out")
 
     def forward(self, images: Tensor) -> Tensor:
+        """(b, C, H, W) images -> (b, c) logits."""
         features = self.trunk(images).mean(dim=(2, 3))  # (b, d); one pixel is its own mean
         logits: Tensor = self.head(features)
         return logits
@@ -46,20 +47,25 @@ def _vgg(counts: tuple[int, ...], num_classes: int) -> CifarVGG:
 
 
 def cifar_vgg11(num_classes: int = 10) -> CifarVGG:
+    """VGG of 11 layers with batch normalization, one linear layer."""
     return _vgg((1, 1, 2, 2, 2), num_classes)
 
 
 def cifar_vgg13(num_classes: int = 10) -> CifarVGG:
+    """VGG of 13 layers with batch normalization, one linear layer."""
     return _vgg((2, 2, 2, 2, 2), num_classes)
 
 
 def cifar_vgg16(num_classes: int = 10) -> CifarVGG:
+    """VGG of 16 layers with batch normalization, one linear layer."""
     return _vgg((2, 2, 3, 3, 3), num_classes)
 
 
 def cifar_vgg19(num_classes: int = 10) -> CifarVGG:
+    """VGG of 19 layers with batch normalization, one linear layer."""
     return _vgg((2, 2, 4, 4, 4), num_classes)
 
 
 def lgm_vgg13(num_classes: int = 100) -> CifarVGG:
+    """The 13 convolutions of the L-GM paper's CIFAR-100 network."""
     return CifarVGG(((5, 96), (4, 192), (4, 384)), num_classes)

@@ -42,9 +42,11 @@ class CNN10(nn.Module):
                 nn.init.kaiming_normal_(layer.weight)
 
     def forward(self, images: Tensor) -> Tensor:
+        """(b, C, H, W) images -> (b, c) logits."""
         logits: Tensor = self.head(self.embedding(self.trunk(images)))
         return logits
 
 
 def cnn10(num_classes: int = 7, size: int = 64) -> CNN10:
+    """CNN-10 for inputs of this size."""
     return CNN10(num_classes, size)

@@ -21,9 +21,11 @@ class FeatureHead(nn.Module):
         self.head = nn.Linear(num_features, num_classes)
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """(b, num_inputs) -> (b, c) logits."""
         logits: Tensor = self.head(self.relu(self.hidden(inputs)))
         return logits
 
 
 def feature_head(num_classes: int, num_inputs: int, num_features: int = 512) -> FeatureHead:
+    """A hidden layer and a linear head on frozen features."""
     return FeatureHead(num_classes, num_inputs, num_features)

@@ -34,6 +34,7 @@ class Tap:
     channels_first: bool
 
     def features(self, x: Tensor) -> Tensor:
+        """The (b, d) features in what passes the layer."""
         features: Tensor = read_positions(x.detach().float(), self.reading, self.channels_first)  # (b, d)
         return features
 
@@ -82,13 +83,13 @@ def find_last_layer(
     if choice is not None:
         return _chosen(module, choice, watch, arrays)
     candidates = [c for c in _candidates(module) if len(c.matrix.weight) in {x.shape[1] for x in arrays.values()}]
-    found, errors = _try_all(candidates, outputs=arrays, taps=lambda c: watch.inputs.get(c.layer, []))
-    if not found:
-        found, _ = _try_all(candidates, outputs=arrays, taps=lambda _: watch.outputs[::-1])
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
-        layers = ", ".join(f"{name} {last.head.weight.shape}" for name, last in found.items())
+    matches, errors = _try_all(candidates, outputs=arrays, taps=lambda c: watch.inputs.get(c.layer, []))
+    if not matches:
+        matches, _ = _try_all(candidates, outputs=arrays, taps=lambda _: watch.outputs[::-1])
+    if len(matches) == 1:
+        return next(iter(matches.values()))
+    if matches:
+        layers = ", ".join(f"{name} {last.head.weight.shape}" for name, last in matches.items())
         raise InputError(f"several layers of {type(module).__name__} could be the last one: {layers}. Choose with --head NAME.")
     raise InputError(_nothing_fits(module, candidates, errors, arrays))
 
@@ -201,14 +202,14 @@ def _try_all(
     outputs: dict[int, np.ndarray],
 ) -> tuple[dict[str, LastLayer], dict[str, float]]:
     """The candidates that fit, and how far off each one is, by name: a square matrix is tried both ways round."""
-    found: dict[str, LastLayer] = {}
+    matches: dict[str, LastLayer] = {}
     errors: dict[str, float] = {}
     for candidate in candidates:
         last, error = _try(candidate, taps(candidate), outputs)
         errors[candidate.name] = min(error, errors.get(candidate.name, np.inf))
         if last is not None:
-            found.setdefault(candidate.name, last)
-    return found, errors
+            matches.setdefault(candidate.name, last)
+    return matches, errors
 
 
 def _try(

@@ -5,6 +5,7 @@ Its logits have gradients everywhere, as those of the losses that it was trained
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import torch
@@ -20,47 +21,44 @@ from hardsight.losses.gaussian_logits import gaussian_logits
 UNBOUNDED = (-float("inf"), float("inf"))  # log-variances of a Head are what they are
 
 
-class HeadLayer(nn.Module):
-    """(b, d) features -> (b, c) logits.
+@dataclass(frozen=True)
+class HeadShape:
+    """What a config.json says of a head, in plain values: its kind and the shapes of its arrays."""
 
-    Args:
-        kind: as of a `Head`.
-        num_features, num_classes: d and c.
-        scale: of a cosine or angular head.
-        bias, log_prior: whether there is one.
-        log_variance: None, "shared" (d,) or "per_class" (c, d).
-    """
+    kind: Kind
+    num_features: int
+    num_classes: int
+    scale: float | None = None  # of a cosine or angular head
+    bias: bool = False  # whether there is one
+    log_variance: str | None = None  # "shared" (d,) or "per_class" (c, d)
+    log_prior: bool = False  # whether there is one
+
+    def __post_init__(self) -> None:
+        if self.log_variance not in (None, "shared", "per_class"):
+            raise InputError(f"log_variance must be shared, per_class or nothing, got {self.log_variance!r}.")
+
+
+class HeadLayer(nn.Module):
+    """(b, d) features -> (b, c) logits."""
 
     bias: Tensor | None
     log_variance: Tensor | None
     log_prior: Tensor | None
 
-    def __init__(
-        self,
-        kind: Kind,
-        num_features: int,
-        num_classes: int,
-        *,
-        scale: float | None = None,
-        bias: bool = False,
-        log_variance: str | None = None,
-        log_prior: bool = False,
-    ) -> None:
+    def __init__(self, shape: HeadShape) -> None:
         super().__init__()
-        if log_variance not in (None, "shared", "per_class"):
-            raise InputError(f"log_variance must be shared, per_class or nothing, got {log_variance!r}.")
-        c, d = num_classes, num_features
-        self.kind, self.scale = kind, scale
+        c, d = shape.num_classes, shape.num_features
+        self.kind, self.scale = shape.kind, shape.scale
         self.weight = nn.Parameter(torch.ones(c, d))
-        self.register_parameter("bias", nn.Parameter(torch.zeros(c)) if bias else None)
-        shape = (d,) if log_variance == "shared" else (c, d)
-        self.register_parameter("log_variance", None if log_variance is None else nn.Parameter(torch.zeros(shape)))
-        self.register_parameter("log_prior", nn.Parameter(torch.zeros(c)) if log_prior else None)
+        self.register_parameter("bias", nn.Parameter(torch.zeros(c)) if shape.bias else None)
+        variances = {None: None, "shared": (d,), "per_class": (c, d)}[shape.log_variance]
+        self.register_parameter("log_variance", None if variances is None else nn.Parameter(torch.zeros(variances)))
+        self.register_parameter("log_prior", nn.Parameter(torch.zeros(c)) if shape.log_prior else None)
 
     @classmethod
     def of(cls, head: Head) -> Self:
         """The layer that computes what this head computes."""
-        layer = cls(**shape_of(head))
+        layer = cls(HeadShape(**shape_of(head)))
         with torch.no_grad():
             for name in ("weight", "bias", "log_variance", "log_prior"):
                 value = getattr(head, name)
@@ -70,10 +68,12 @@ class HeadLayer(nn.Module):
 
     @property
     def head(self) -> Head:
+        """The head that computes what this layer computes."""
         arrays = {name: getattr(self, name) for name in ("weight", "bias", "log_variance", "log_prior")}
         return Head(self.kind, scale=self.scale, **{name: x if x is None else x.detach() for name, x in arrays.items()})
 
     def forward(self, features: Tensor) -> Tensor:
+        """(b, d) features -> (b, c) logits."""
         scale = 1.0 if self.scale is None else self.scale
         if self.kind == "linear":
             return F.linear(features, self.weight, self.bias)
@@ -87,14 +87,7 @@ class HeadLayer(nn.Module):
 
 
 def shape_of(head: Head) -> dict[str, Any]:
-    """The arguments of `HeadLayer` for this head, as plain values for a config.json."""
-    variance = head.log_variance
-    return {
-        "kind": head.kind,
-        "num_features": head.num_features,
-        "num_classes": head.num_classes,
-        "scale": head.scale,
-        "bias": head.bias is not None,
-        "log_variance": None if variance is None else "shared" if variance.ndim == 1 else "per_class",
-        "log_prior": head.log_prior is not None,
-    }
+    """The `HeadShape` of a head, as plain values for a config.json."""
+    variance = None if head.log_variance is None else "shared" if head.log_variance.ndim == 1 else "per_class"
+    sizes = head.kind, head.num_features, head.num_classes, head.scale
+    return asdict(HeadShape(*sizes, head.bias is not None, variance, head.log_prior is not None))

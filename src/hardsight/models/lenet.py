@@ -23,9 +23,11 @@ class LeNet(nn.Module):
         self.head = nn.Linear(num_features, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
+        """(b, C, H, W) images -> (b, c) logits."""
         logits: Tensor = self.head(self.trunk(images))
         return logits
 
 
 def lenet(num_classes: int = 10, num_features: int = 128) -> LeNet:
+    """LeNet for 28 x 28 grey images."""
     return LeNet(num_classes, num_features)

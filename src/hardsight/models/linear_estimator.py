@@ -39,6 +39,7 @@ class LinearEstimator(Model):
         self._sha256 = sha256 or _arrays_sha256(self.steps)
 
     def fingerprint(self) -> dict[str, str]:
+        """Kind, name and the hash of the fitted numbers, of their file where there is one."""
         return {"kind": "scikit-learn", "name": self.name, "sha256": self._sha256}
 
     def _find_head(self, batch: np.ndarray) -> Head:
@@ -80,9 +81,9 @@ def _two_rows(x: np.ndarray) -> np.ndarray:
     return np.concatenate([-0.5 * x, 0.5 * x])
 
 
-def is_estimator(found: Any) -> bool:
+def is_estimator(model: Any) -> bool:
     """Whether this is a scikit-learn estimator or pipeline."""
-    return hasattr(found, "get_params") and (hasattr(found, "predict") or hasattr(found, "steps"))
+    return hasattr(model, "get_params") and (hasattr(model, "predict") or hasattr(model, "steps"))
 
 
 def read_skops(path: Path) -> Any:

@@ -28,6 +28,7 @@ class Match:
 
     @property
     def holds(self) -> bool:
+        """Whether the head reproduces the outputs."""
         return self.error <= TOLERANCE
 
 

@@ -30,16 +30,16 @@ class MnistCNN(nn.Module):
         self.embedding = nn.Linear(128 * 3 * 3, num_features)  # (b, d) the features
         self.head = nn.Linear(num_features, num_classes)
         for layer in self.modules():
-            if (
-                isinstance(layer, nn.Conv2d) and layer.bias is not None
-            ):  # torch's own start would shrink a digit to nothing in six layers
+            if isinstance(layer, nn.Conv2d) and layer.bias is not None:  # the default would shrink a digit to nothing
                 nn.init.kaiming_normal_(layer.weight, a=0.25)
                 nn.init.zeros_(layer.bias)
 
     def forward(self, images: Tensor) -> Tensor:
+        """(b, C, H, W) images -> (b, c) logits."""
         logits: Tensor = self.head(self.embedding(self.trunk(images)))
         return logits
 
 
 def mnist_cnn(num_classes: int = 10, num_features: int = 2) -> MnistCNN:
+    """The CNN of the L-GM paper's figure 1."""
     return MnistCNN(num_classes, num_features)

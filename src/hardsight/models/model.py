@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,24 @@ from hardsight.head import Head
 from hardsight.models.preprocessing import Preprocessing
 
 CHECKED_IMAGES = 16  # enough to tell one layer from another, few enough to cost nothing
+
+
+class BuiltNetwork(NamedTuple):
+    """A torch module as a library or a trained directory gives it, with what that knows about its inputs and classes."""
+
+    module: Any  # an nn.Module: this file does not import torch
+    preprocessing: Preprocessing | None = None
+    class_names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How an opened model runs: the options of `open_model` that every kind of model gets to see."""
+
+    head: str | None = None
+    device: str = "auto"
+    precision: str = "float32"
+    num_classes: int | None = None
 
 
 class Model(ABC):
@@ -69,6 +88,6 @@ class Model(ABC):
 
 def refuse(what: str, **options: Any) -> None:
     """Options that mean nothing for this sort of model are refused, not ignored."""
-    given = [name for name, value in options.items() if value is not None]
-    if given:
-        raise InputError(f"{given[0]} does not apply to {what}.")
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"{name} does not apply to {what}.")

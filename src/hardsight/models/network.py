@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.models.finding import LastLayer, find_last_layer, first_tensor, logit_tensors
-from hardsight.models.model import Model
+from hardsight.models.model import BuiltNetwork, Model, ModelOptions
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import file_sha256
 
@@ -26,43 +26,34 @@ class Network(Model):
     """A torch classifier.
 
     Args:
-        module: any nn.Module from images to logits; DataParallel and torch.compile wrappers are looked through.
-        device: a torch device, or "auto" for where the module already is.
-        precision: "float32", or "bfloat16" and "float16" by autocast. The head is always checked in float32.
-        layer: the last linear layer by name, where it cannot be told.
-        num_classes: of the output to use, where the module returns several.
+        built: any nn.Module from images to logits, with its preprocessing and class names where they are known;
+            DataParallel and torch.compile wrappers are unwrapped.
+        options: `device` is a torch device, or "auto" for where the module already is. `precision` is "float32", or
+            "bfloat16" and "float16" by autocast; the head is always checked in float32. `head` names the last linear layer
+            where it is not obvious, and `num_classes` picks the output where the module returns several.
         weights_file: where the weights came from, for the fingerprint; else the state dict is hashed.
     """
 
     def __init__(
-        self,
-        module: nn.Module,
-        name: str,
-        preprocessing: Preprocessing | None = None,
-        class_names: tuple[str, ...] | None = None,
-        *,
-        device: str = "auto",
-        precision: str = "float32",
-        layer: str | None = None,
-        num_classes: int | None = None,
-        weights_file: Path | None = None,
+        self, built: BuiltNetwork, name: str, options: ModelOptions = ModelOptions(), weights_file: Path | None = None
     ) -> None:
-        if precision not in PRECISIONS:
-            raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}.")
-        self.module = unwrapped(module)
-        super().__init__(name, preprocessing or declared_preprocessing(self.module), class_names)
+        if options.precision not in PRECISIONS:
+            raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, got {options.precision!r}.")
+        self.module = unwrapped(built.module)
+        super().__init__(name, built.preprocessing or declared_preprocessing(self.module), built.class_names)
         first = next((p for p in self.module.parameters() if p.is_floating_point()), torch.empty(0))
-        self.device = first.device if device == "auto" else torch_device(device)
+        self.device = first.device if options.device == "auto" else torch_device(options.device)
         self.module.to(self.device)
-        self.precision = precision
+        self.precision = options.precision
         self._dtype = first.dtype
-        self._layer, self._num_classes, self._weights_file = layer, num_classes, weights_file
+        self._layer, self._num_classes, self._weights_file = options.head, options.num_classes, weights_file
         self._last: LastLayer | None = None
         self._sha256: str | None = None
 
     def fingerprint(self) -> dict[str, str]:
+        """Kind, name and the hash of the weights, of their file where there is one."""
         if self._sha256 is None:
-            self._sha256 = file_sha256(self._weights_file) if self._weights_file else _state_sha256(self.module)
+            self._sha256 = file_sha256(self._weights_file) if self._weights_file else state_sha256(self.module)
         return {"kind": "torch", "name": self.name, "sha256": self._sha256}
 
     @property
@@ -178,7 +169,7 @@ def torch_device(device: str) -> torch.device:
         raise InputError(f"device {device!r} cannot be used: {reason}. Try --device cpu.") from error
 
 
-def _state_sha256(module: nn.Module) -> str:
+def state_sha256(module: nn.Module) -> str:
     """One hash over every tensor of the state dict: its name, type, shape and bytes."""
     digest = hashlib.sha256()
     for name, x in sorted(module.state_dict().items()):

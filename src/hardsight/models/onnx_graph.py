@@ -32,10 +32,12 @@ class GraphLayer:
 
     @property
     def features(self) -> str:
+        """The tensor that holds the features: the layer's input."""
         return str(self.node.input[0])
 
     @property
     def channels_first(self) -> bool:
+        """Whether the layer is a convolution, so that channels come before positions."""
         return bool(self.node.op_type == "Conv")
 
     @property
@@ -90,7 +92,7 @@ class Graph:
 
     def last_layer(self, choice: str | None = None) -> GraphLayer:
         """The one layer that an output of the graph comes from, or the one that was chosen by name."""
-        found: dict[str, GraphLayer] = {}
+        layers: dict[str, GraphLayer] = {}
         reasons = []
         for output in self.outputs:
             try:
@@ -98,14 +100,14 @@ class Graph:
             except InputError as error:
                 reasons.append(str(error))
                 continue
-            if layer.name not in found or self._producer[output].op_type not in ("Softmax", "LogSoftmax"):
-                found[layer.name] = layer
+            if layer.name not in layers or self._producer[output].op_type not in ("Softmax", "LogSoftmax"):
+                layers[layer.name] = layer
         if choice is not None:
-            return self._chosen(choice, found)
-        if len(found) == 1:
-            return next(iter(found.values()))
-        if found:
-            raise InputError(f"several layers lead to an output of the graph: {', '.join(found)}. Choose with --head NAME.")
+            return self._chosen(choice, layers)
+        if len(layers) == 1:
+            return next(iter(layers.values()))
+        if layers:
+            raise InputError(f"several layers lead to an output of the graph: {', '.join(layers)}. Choose with --head NAME.")
         raise InputError(f"no linear layer gives an output of the graph. {' '.join(reasons)} {self._candidates()}".strip())
 
     def _walk(self, output: str) -> GraphLayer:
@@ -158,7 +160,7 @@ class Graph:
             return True
         return any(self._quantised_near(x, depth - 1) for x in node.input)
 
-    def _chosen(self, choice: str, found: dict[str, GraphLayer]) -> GraphLayer:
+    def _chosen(self, choice: str, layers: dict[str, GraphLayer]) -> GraphLayer:
         node = next((n for n in self.nodes if n.op_type in LAYERS and choice in (n.name, *n.output)), None)
         if node is None:
             raise InputError(f"the graph has no Gemm, MatMul or Conv named {choice!r}. {self._candidates()}".strip())
@@ -167,7 +169,7 @@ class Graph:
             raise InputError(
                 f"{choice} is {reason.removeprefix('a ')}." if reason.startswith("a ") else f"{choice} is a layer {reason}."
             )
-        return found.get(_label(node), GraphLayer(_label(node), node, None))
+        return layers.get(_label(node), GraphLayer(_label(node), node, None))
 
     def _candidates(self) -> str:
         """The last few layers, to choose from."""

@@ -49,6 +49,7 @@ class OnnxModel(Model):
         super().__init__(path.name, self._declared_preprocessing())
 
     def fingerprint(self) -> dict[str, str]:
+        """Kind, name and the hash of the file."""
         return {"kind": "onnx", "name": self.name, "sha256": file_sha256(*self._files)}
 
     def _find_head(self, batch: np.ndarray) -> Head:

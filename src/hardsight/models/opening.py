@@ -17,11 +17,12 @@ import importlib
 import inspect
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError, InputError, require
-from hardsight.models.model import Model, refuse
+from hardsight.models.model import BuiltNetwork, Model, ModelOptions, refuse
 
 LIBRARIES = ("timm", "torchvision", "hf")
 
@@ -40,7 +41,7 @@ def open_model(
     Args:
         spec: what to open; see the top of this file.
         weights: a .safetensors file, or a .pt or .pth holding tensors only, for the architecture that spec names.
-        head: the last linear layer (of a network: the module's name; of an ONNX graph: the node's) if it cannot be told.
+        head: the last linear layer (the name of a module, or of a node in an ONNX graph) if it cannot be found automatically.
         device: "cpu", "cuda", "mps", ...; "auto" takes the fastest, and leaves a module passed in Python where it is.
         precision: "float32", "bfloat16" or "float16".
         num_classes: to build an architecture for as many classes as its weights have; in a module with several outputs,
@@ -55,7 +56,7 @@ def open_model(
         ((2, 64), (2, 3))
     """
     weights_file = None if weights is None else Path(weights)
-    options: dict[str, Any] = {"head": head, "device": device, "precision": precision, "num_classes": num_classes}
+    options = ModelOptions(head, device, precision, num_classes)
     if not isinstance(spec, (str, os.PathLike)):
         return _open_object(spec, type(spec).__name__, weights_file, options)
     text = os.fspath(spec)
@@ -70,11 +71,11 @@ def open_model(
     if path.is_dir():
         return _open_directory(path, weights_file, options)
     if prefix and name and not path.exists():
-        return _open_object(call_factory(prefix, name, num_classes), text, weights_file, options, place=True)
+        return _open_object(call_factory(prefix, name, num_classes), text, weights_file, options, made_here=True)
     raise InputError(_unknown(path))
 
 
-def _open_library(library: str, name: str, weights: Path | None, options: dict[str, Any]) -> Model:
+def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions) -> Model:
     _require_torch(f"{library}:{name}")
     from hardsight.models.timm_models import open_timm
     from hardsight.models.torchvision_models import open_torchvision
@@ -83,11 +84,11 @@ def _open_library(library: str, name: str, weights: Path | None, options: dict[s
 
     opener = {"timm": open_timm, "torchvision": open_torchvision, "hf": open_transformers}[library]
     with tensors_only(f"{library}:{name}"):
-        source = opener(name, pretrained=weights is None, num_classes=options["num_classes"])
-    return _network(*source, f"{library}:{name}", weights, options, load=True, place=True)
+        built = opener(name, pretrained=weights is None, num_classes=options.num_classes)
+    return _network(built, f"{library}:{name}", weights, _on_fastest(options), load=True)
 
 
-def _open_directory(path: Path, weights: Path | None, options: dict[str, Any]) -> Model:
+def _open_directory(path: Path, weights: Path | None, options: ModelOptions) -> Model:
     from hardsight.models.trained import open_trained, read_config, trained_directory
 
     directory = trained_directory(path)
@@ -97,10 +98,10 @@ def _open_directory(path: Path, weights: Path | None, options: dict[str, Any]) -
         return _open_library("hf", str(directory), weights, options)
     _require_torch(str(path))
     weights = weights or directory / "model.safetensors"
-    return _network(*open_trained(directory, weights), path.name, weights, options, load=False, place=True)
+    return _network(open_trained(directory, weights), path.name, weights, _on_fastest(options), load=False)
 
 
-def _open_file(path: Path, weights: Path | None, options: dict[str, Any]) -> Model:
+def _open_file(path: Path, weights: Path | None, options: ModelOptions) -> Model:
     refuse(f"{path.name}, which holds its own", weights=weights)
     if not path.is_file():
         raise FileError(f"there is no file {path}.")
@@ -108,62 +109,52 @@ def _open_file(path: Path, weights: Path | None, options: dict[str, Any]) -> Mod
         from hardsight.models.linear_estimator import LinearEstimator, read_skops
         from hardsight.models.weights import file_sha256
 
-        _refuse_torch_options(path.name, options, head=options["head"])
+        _refuse_torch_options(path.name, options, head=options.head)
         return LinearEstimator(read_skops(path), path.name, sha256=file_sha256(path))
     from hardsight.models.onnx_model import OnnxModel
 
     _refuse_torch_options(path.name, options)
-    return OnnxModel(path, node=options["head"], device=options["device"])
+    return OnnxModel(path, node=options.head, device=options.device)
 
 
-def _open_object(found: Any, name: str, weights: Path | None, options: dict[str, Any], *, place: bool = False) -> Model:
-    """A module or an estimator; `place` if it was made here, so that "auto" may move it to the fastest device."""
+def _open_object(model: Any, name: str, weights: Path | None, options: ModelOptions, *, made_here: bool = False) -> Model:
+    """A torch module or an estimator, passed in by the user or made here by their function."""
     torch = sys.modules.get("torch")  # a module exists only where torch is loaded
-    if torch is not None and isinstance(found, torch.nn.Module):
-        return _network(found, None, None, name, weights, options, load=True, place=place)
+    if torch is not None and isinstance(model, torch.nn.Module):
+        options = _on_fastest(options) if made_here else options
+        return _network(BuiltNetwork(model), name, weights, options, load=True)
     from hardsight.models.linear_estimator import LinearEstimator, is_estimator
 
-    if not is_estimator(found):
+    if not is_estimator(model):
         raise InputError(
             "a model must be a torch module, a fitted linear scikit-learn classifier or the name of one, "
-            f"got {type(found).__name__}."
+            f"got {type(model).__name__}."
         )
     refuse("a scikit-learn estimator", weights=weights)
-    _refuse_torch_options(name, options, head=options["head"])
-    return LinearEstimator(found, name)
+    _refuse_torch_options(name, options, head=options.head)
+    return LinearEstimator(model, name)
 
 
-def _network(
-    module: Any,
-    preprocessing: Any,
-    class_names: Any,
-    name: str,
-    weights: Path | None,
-    options: dict[str, Any],
-    *,
-    load: bool,
-    place: bool,
-) -> Model:
-    from hardsight.models.network import Network, torch_device, unwrapped
+def _network(built: BuiltNetwork, name: str, weights: Path | None, options: ModelOptions, *, load: bool) -> Model:
+    """A `Network`, filled with weights if they are still to `load`."""
+    from hardsight.models.network import Network, unwrapped
     from hardsight.models.weights import load_weights
 
+    module = unwrapped(built.module)
     if weights is not None and load:
-        load_weights(unwrapped(module), weights)
-    if preprocessing is None and hasattr(unwrapped(module), "pretrained_cfg"):
+        load_weights(module, weights)
+    if built.preprocessing is None and hasattr(module, "pretrained_cfg"):
         from hardsight.models.timm_models import timm_preprocessing
 
-        preprocessing = timm_preprocessing(unwrapped(module))
-    return Network(
-        module,
-        name,
-        preprocessing,
-        class_names,
-        device=str(torch_device(options["device"])) if place else options["device"],
-        precision=options["precision"],
-        layer=options["head"],
-        num_classes=options["num_classes"],
-        weights_file=weights,
-    )
+        built = built._replace(preprocessing=timm_preprocessing(module))
+    return Network(built, name, options, weights)
+
+
+def _on_fastest(options: ModelOptions) -> ModelOptions:
+    """For a network made here, not passed in: "auto" may move it to the fastest device."""
+    from hardsight.models.network import torch_device
+
+    return replace(options, device=str(torch_device(options.device)))
 
 
 def call_factory(module_name: str, function: str, num_classes: int | None, **options: Any) -> Any:
@@ -201,9 +192,9 @@ def _require_torch(what: str) -> None:
     require("torch", extra="torch", purpose=what)
 
 
-def _refuse_torch_options(name: str, options: dict[str, Any], **more: Any) -> None:
-    reduced = None if options["precision"] == "float32" else options["precision"]
-    refuse(f"{name}, which runs as it was saved", precision=reduced, num_classes=options["num_classes"], **more)
+def _refuse_torch_options(name: str, options: ModelOptions, **more: Any) -> None:
+    reduced = None if options.precision == "float32" else options.precision
+    refuse(f"{name}, which runs as it was saved", precision=reduced, num_classes=options.num_classes, **more)
 
 
 def _unknown(path: Path) -> str:

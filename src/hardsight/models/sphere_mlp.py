@@ -20,9 +20,11 @@ class SphereMLP(nn.Module):
         self.head = nn.Linear(num_features, num_classes)
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """(b, num_inputs) -> (b, c) logits."""
         logits: Tensor = self.head(self.hidden(inputs))
         return logits
 
 
 def sphere_mlp(num_classes: int = 2, num_inputs: int = 3, num_features: int = 2) -> SphereMLP:
+    """The MLP of the AVH paper's toy example."""
     return SphereMLP(num_classes, num_inputs, num_features)

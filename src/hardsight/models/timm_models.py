@@ -8,14 +8,15 @@ from typing import Any
 from torch import nn
 
 from hardsight.errors import InputError
+from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.models.torchvision_models import Source, import_with_torchvision
+from hardsight.models.torchvision_models import import_with_torchvision
 
 NETWORKS = ("timm_network",)
 RESIZE: dict[str, Any] = {"center": "shortest", "squash": "squash", "border": "longest"}
 
 
-def open_timm(name: str, *, pretrained: bool, num_classes: int | None) -> Source:
+def open_timm(name: str, *, pretrained: bool, num_classes: int | None) -> BuiltNetwork:
     """A timm model and its preprocessing; `pretrained` may download."""
     timm = import_with_torchvision("timm", "timm:NAME")
     if not timm.is_model(name) and not name.startswith(("hf_hub:", "hf-hub:")):
@@ -26,12 +27,12 @@ def open_timm(name: str, *, pretrained: bool, num_classes: int | None) -> Source
         module = timm.create_model(name, pretrained=pretrained, **arguments)
     except (OSError, RuntimeError) as error:  # no network; a name without released weights
         raise InputError(f"timm:{name} could not be opened: {error}. Pass --weights FILE.") from error
-    return module, timm_preprocessing(module), None
+    return BuiltNetwork(module, timm_preprocessing(module))
 
 
 def timm_network(name: str, num_classes: int | None = None) -> nn.Module:
     """An untrained timm model, to be filled with weights."""
-    return open_timm(name, pretrained=False, num_classes=num_classes)[0]
+    return open_timm(name, pretrained=False, num_classes=num_classes).module
 
 
 def timm_preprocessing(module: nn.Module) -> Preprocessing:

@@ -10,14 +10,13 @@ from typing import Any
 from torch import nn
 
 from hardsight.errors import InputError, MissingExtra
+from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
 NETWORKS = ("torchvision_network",)
 
-Source = tuple[nn.Module, Preprocessing, tuple[str, ...] | None]
 
-
-def open_torchvision(name: str, *, pretrained: bool, num_classes: int | None) -> Source:
+def open_torchvision(name: str, *, pretrained: bool, num_classes: int | None) -> BuiltNetwork:
     """A torchvision classifier with its preprocessing and class names; `pretrained` may download."""
     models = import_torchvision().models
     known = models.list_models(module=models)
@@ -31,12 +30,12 @@ def open_torchvision(name: str, *, pretrained: bool, num_classes: int | None) ->
     except OSError as error:  # no network, or no such address
         raise InputError(f"the weights of torchvision:{name} could not be fetched: {error}. Pass --weights FILE.") from error
     class_names = tuple(released.meta["categories"]) if pretrained else None
-    return module, _preprocessing(released.transforms()), class_names
+    return BuiltNetwork(module, _preprocessing(released.transforms()), class_names)
 
 
 def torchvision_network(name: str, num_classes: int | None = None) -> nn.Module:
     """An untrained torchvision classifier, to be filled with weights."""
-    return open_torchvision(name, pretrained=False, num_classes=num_classes)[0]
+    return open_torchvision(name, pretrained=False, num_classes=num_classes).module
 
 
 def _preprocessing(preset: Any) -> Preprocessing:

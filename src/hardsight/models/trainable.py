@@ -79,15 +79,15 @@ def open_trainable(
     if isinstance(spec, nn.Module):
         _refuse_options(options, pretrained, "a module that exists already")
         module = copy.deepcopy(unwrapped(spec))  # the caller's own stays as it is
-        found = Trainable(module, _name_of(module), {}, declared_preprocessing(module), learned=True)
+        trainable = Trainable(module, _name_of(module), {}, declared_preprocessing(module), learned=True)
     elif not isinstance(spec, (str, os.PathLike)):
         raise InputError(f"a model to train must be a torch module or the name of one, got {type(spec).__name__}.")
     else:
-        found = _named(os.fspath(spec), num_classes, options, pretrained)
+        trainable = _named(os.fspath(spec), num_classes, options, pretrained)
     if weights is None:
-        return found
-    load_weights(found.module, weights)
-    return Trainable(found.module, found.factory, found.arguments, found.preprocessing, learned=True)
+        return trainable
+    load_weights(trainable.module, weights)
+    return Trainable(trainable.module, trainable.factory, trainable.arguments, trainable.preprocessing, learned=True)
 
 
 def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: bool) -> Trainable:
@@ -118,6 +118,7 @@ def _from_library(library: str, name: str, options: dict[str, Any], pretrained: 
     opener = open_timm if library == "timm" else open_torchvision
     with tensors_only(f"{library}:{name}"):
         module, preprocessing, _ = opener(name, pretrained=pretrained, num_classes=None)
+    assert preprocessing is not None  # both libraries state it
     factory = f"hardsight.models.{LIBRARIES[library]}"
     return Trainable(module, factory, {"name": name}, preprocessing, learned=pretrained)
 
@@ -142,6 +143,7 @@ class Cut(nn.Module):
     features: Tensor | None = None
 
     def forward(self, features: Tensor) -> Tensor:
+        """Keep the features and return them unchanged."""
         self.features = features
         return features
 

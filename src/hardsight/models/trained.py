@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardsight.errors import FileError, InputError
+from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import load_weights
 
@@ -33,6 +34,7 @@ def trained_directory(path: Path) -> Path | None:
 
 
 def read_config(directory: Path) -> dict[str, Any]:
+    """The config.json of a trained directory."""
     path = directory / "config.json"
     try:
         config = json.loads(path.read_text("utf-8"))
@@ -43,7 +45,7 @@ def read_config(directory: Path) -> dict[str, Any]:
     return config
 
 
-def open_trained(directory: Path, weights: Path) -> tuple[nn.Module, Preprocessing | None, tuple[str, ...] | None]:
+def open_trained(directory: Path, weights: Path) -> BuiltNetwork:
     """The network of a config.json, filled with weights, its preprocessing and its class names."""
     config = read_config(directory)
     factory = _own_factory(str(config.get("factory", "")), directory, weights)
@@ -54,18 +56,17 @@ def open_trained(directory: Path, weights: Path) -> tuple[nn.Module, Preprocessi
     if config.get("head"):
         _put_head(module, config["head"], directory)
     load_weights(module, weights)
-    preprocessing = config.get("preprocessing")
-    names = config.get("class_names")
-    return module, Preprocessing.from_dict(preprocessing) if preprocessing else None, tuple(names) if names else None
+    preprocessing = Preprocessing.from_dict(config["preprocessing"]) if config.get("preprocessing") else None
+    return BuiltNetwork(module, preprocessing, tuple(config["class_names"]) if config.get("class_names") else None)
 
 
 def _put_head(module: nn.Module, shape: Any, directory: Path) -> None:
     """A head of the described kind in place of the layer it names."""
-    from hardsight.models.head_layer import HeadLayer
+    from hardsight.models.head_layer import HeadLayer, HeadShape
 
     try:
         arguments = dict(shape)
-        module.set_submodule(arguments.pop("layer"), HeadLayer(**arguments), strict=True)
+        module.set_submodule(arguments.pop("layer"), HeadLayer(HeadShape(**arguments)), strict=True)
     except (TypeError, ValueError, KeyError, AttributeError, InputError) as error:
         raise FileError(f"{directory / 'config.json'}: its head does not fit the network: {error}") from error
 

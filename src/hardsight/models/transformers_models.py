@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError, InputError
+from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
-from hardsight.models.torchvision_models import Source, import_with_torchvision
+from hardsight.models.torchvision_models import import_with_torchvision
 
 PROCESSOR_FILE = "preprocessor_config.json"
 FILTERS: dict[int, Any] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}  # Pillow's numbers
 
 
-def open_transformers(name: str, *, pretrained: bool, num_classes: int | None) -> Source:
+def open_transformers(name: str, *, pretrained: bool, num_classes: int | None) -> BuiltNetwork:
     """A transformers image classifier with its preprocessing and class names.
 
     A directory is read as it is; only a name that is no directory is looked up on the hub. No code from either is run.
@@ -37,7 +38,7 @@ def open_transformers(name: str, *, pretrained: bool, num_classes: int | None) -
     if absent:  # transformers would go on with random ones
         raise InputError(f"hf:{name} has no weights for {', '.join(absent[:3])}: it was not trained as a classifier.")
     processor = _read_processor(Path(name)) if local else _fetch_processor(name)
-    return module, processor_preprocessing(processor, config), _class_names(config)
+    return BuiltNetwork(module, processor_preprocessing(processor, config), _class_names(config))
 
 
 def _class_names(config: Any) -> tuple[str, ...] | None:
@@ -53,8 +54,8 @@ def _read_processor(directory: Path) -> dict[str, Any]:
         path = directory / name
         if path.is_file():
             try:
-                found = json.loads(path.read_text("utf-8"))
-                return dict(found.get(key, {}) if key else found)
+                config = json.loads(path.read_text("utf-8"))
+                return dict(config.get(key, {}) if key else config)
             except (ValueError, AttributeError, TypeError) as error:
                 raise FileError(f"{path} is not an image processor's JSON: {error}") from error
     return {}

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, first_line
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -27,22 +28,23 @@ NESTED = ("state_dict", "model_state_dict", "model", "net")  # where training sc
 def load_weights(module: nn.Module, path: Path) -> None:
     """Every weight of `module` from `path`: names and shapes must agree, or nothing is loaded."""
     wanted = module.state_dict()
-    given = _without_wrappers(read_weights(path), wanted)
-    missing = [k for k in wanted if k not in given and not k.endswith("num_batches_tracked")]  # a counter, not a weight
-    unexpected = [k for k in given if k not in wanted]
+    weights = _without_wrappers(read_weights(path), wanted)
+    missing = [k for k in wanted if k not in weights and not k.endswith("num_batches_tracked")]  # a counter, not a weight
+    unexpected = [k for k in weights if k not in wanted]
     if missing or unexpected:
         raise InputError(
             f"{path.name} does not hold the weights of {type(module).__name__}: "
             f"{_count(missing, 'missing')}; {_count(unexpected, 'unexpected')}."
         )
-    other = [f"{k} is {tuple(given[k].shape)}, not {tuple(wanted[k].shape)}" for k in given if given[k].shape != wanted[k].shape]
+    other = [k for k in weights if weights[k].shape != wanted[k].shape]
     if other:
-        message = f"{path.name} does not fit {type(module).__name__}: {_count(other, 'of another shape')}."
-        if len(other) <= 2 and all(given[k].shape[1:] == wanted[k].shape[1:] for k in given):
-            rows = next(len(given[k]) for k in given if given[k].shape != wanted[k].shape)
+        shapes = [f"{k} is {tuple(weights[k].shape)}, not {tuple(wanted[k].shape)}" for k in other]
+        message = f"{path.name} does not fit {type(module).__name__}: {_count(shapes, 'of another shape')}."
+        if len(other) <= 2 and all(weights[k].shape[1:] == wanted[k].shape[1:] for k in weights):
+            rows = len(weights[other[0]])
             message += f" It was trained on {rows} classes: pass --num-classes {rows}."
         raise InputError(message)
-    module.load_state_dict(given, strict=False)
+    module.load_state_dict(weights, strict=False)
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -71,37 +73,36 @@ def tensors_only(source: str) -> Iterator[None]:
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         return load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise FileError(f"{path} cannot be read as safetensors: {error}") from error
+    except Exception as error:  # Rust, torch and NumPy each have their own for a damaged file
+        raise FileError(f"{path} cannot be read as safetensors: {first_line(error)}") from error
 
 
 def _read_torch(path: Path) -> dict[str, Tensor]:
     import torch
 
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # of pickle versions, in a file that is then refused
+            checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise FileError(
             f"{path} holds more than tensors, or is broken; it was refused and nothing in it was executed. "
             "Save the state dict alone, best as .safetensors."
         ) from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = (str(error).splitlines() or [""])[0]
-        raise FileError(f"{path} cannot be read as torch weights: {reason}") from error
+    except Exception as error:  # a damaged pickle or zip fails in any of a dozen ways
+        raise FileError(f"{path} cannot be read as torch weights: {first_line(error)}") from error
     for name in NESTED:
-        if isinstance(found, Mapping) and isinstance(found.get(name), Mapping):
-            found = found[name]
-    if not (isinstance(found, Mapping) and found and all(isinstance(x, torch.Tensor) for x in found.values())):
+        if isinstance(checkpoint, Mapping) and isinstance(checkpoint.get(name), Mapping):
+            checkpoint = checkpoint[name]
+    if not (isinstance(checkpoint, Mapping) and checkpoint and all(isinstance(x, torch.Tensor) for x in checkpoint.values())):
         raise FileError(f"{path} does not hold a state dict: a flat dict of names and tensors.")
-    return {str(name): x for name, x in found.items()}
+    return {str(name): x for name, x in checkpoint.items()}
 
 
-def _without_wrappers(given: dict[str, Tensor], wanted: Iterable[str]) -> dict[str, Tensor]:
+def _without_wrappers(weights: dict[str, Tensor], wanted: Iterable[str]) -> dict[str, Tensor]:
     """The same tensors, named as the bare model names them."""
     own = set(wanted)
 
@@ -110,7 +111,7 @@ def _without_wrappers(given: dict[str, Tensor], wanted: Iterable[str]) -> dict[s
             name = name.partition(".")[2]
         return name
 
-    return {bare(name): x for name, x in given.items()}
+    return {bare(name): x for name, x in weights.items()}
 
 
 def _count(names: list[Any], what: str) -> str:

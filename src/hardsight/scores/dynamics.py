@@ -53,9 +53,9 @@ class Story:
             self.count[name][at] += there
             mean = self.mean[name][at]
             step = np.where(there, value - mean, 0.0)
-            now = mean + step / np.maximum(self.count[name][at], 1)
-            self.squares[name][at] += step * np.where(there, value - now, 0.0)
-            self.mean[name][at] = now
+            moved = mean + step / np.maximum(self.count[name][at], 1)
+            self.squares[name][at] += step * np.where(there, value - moved, 0.0)
+            self.mean[name][at] = moved
         if "correct" in self.columns:
             self._see_correct(epoch, np.asarray(columns["correct"], dtype=np.float64), at)
 
@@ -81,8 +81,8 @@ def dynamics_score(
         signature = inspect.Signature([inspect.Parameter(column, kind) for column in columns])
 
         def function(*args: Any, **kwargs: Any) -> np.ndarray:
-            given = signature.bind(*args, **kwargs).arguments
-            return of(_told(name, {column: np.asarray(values) for column, values in given.items()}))
+            arguments = signature.bind(*args, **kwargs).arguments
+            return of(_story(name, {column: np.asarray(values) for column, values in arguments.items()}))
 
         function.__name__ = function.__qualname__ = name
         function.__doc__, function.__module__ = of.__doc__, of.__module__
@@ -93,11 +93,12 @@ def dynamics_score(
     return register
 
 
-def _told(name: str, columns: dict[str, np.ndarray]) -> Story:
+def _story(name: str, columns: dict[str, np.ndarray]) -> Story:
+    """The story that (e, n) columns tell, checked."""
     shapes = {values.shape for values in columns.values()}
     if len(shapes) != 1 or any(len(shape) != 2 for shape in shapes):
-        found = ", ".join(f"{column} {values.shape}" for column, values in columns.items())
-        raise InputError(f"{name} takes (e, n) columns of one shape, a row per epoch and a column per sample, got {found}.")
+        got = ", ".join(f"{column} {values.shape}" for column, values in columns.items())
+        raise InputError(f"{name} takes (e, n) columns of one shape, a row per epoch and a column per sample, got {got}.")
     unfit = [column for column, values in columns.items() if values.dtype.kind not in "fiub"]
     if unfit:
         raise InputError(f"{unfit[0]} must hold numbers, got {columns[unfit[0]].dtype}.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.scores.registry import AsDataset, dataset_score
+from hardsight.scores.registry import FittedTo, Inputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import LOGITS
 
@@ -30,6 +30,7 @@ class ClassGaussians:
         self.count: np.ndarray | None = None  # (c,)
 
     def see(self, x: Any, rows: Sweep) -> None:
+        """Add a batch to the sums of its given classes."""
         known = np.flatnonzero(rows.labeled & rows.ok)
         if self.count is None:
             c, d = rows.num_classes, x.shape[1]
@@ -44,6 +45,7 @@ class ClassGaussians:
             self.squares += np.einsum("bd,bd->d", z, z)
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
+        """(b,) log-likelihood of a batch under the Gaussians of its predicted classes."""
         result = np.full(len(rows.labels), np.nan)
         if self.count is None or self.count.sum() == 0:
             return result
@@ -66,10 +68,10 @@ class ClassGaussians:
     formula="log N(x; mean_p, diag(v)), p the predicted class, v pooled over classes",
     source="Wan et al., CVPR 2018 (likelihood of the L-GM loss)", labels=False,
 )  # fmt: skip
-def gm_likelihood(features: Any, head: Any, labels: Any, *, bias: Any = None, covariance: str = "diagonal") -> AsDataset:
+def gm_likelihood(features: Any, head: Any, labels: Any, *, bias: Any = None, covariance: str = "diagonal") -> FittedTo:
     """Log-likelihood of a feature under the Gaussian of its predicted class: low is atypical.
 
     The Gaussians have the class means of the labeled samples and one diagonal covariance for all classes
     (`covariance="identity"`: distances only). A predicted class without labeled samples gives NaN.
     """
-    return AsDataset(features, head, labels, bias, ClassGaussians(covariance))
+    return Inputs(features, head, labels, bias), ClassGaussians(covariance)

@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from hardsight.checks import check_count, to_numpy
-from hardsight.scores.registry import AsDataset, dataset_score
+from hardsight.scores.registry import FittedTo, Inputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.threads import num_threads
 
@@ -32,6 +32,7 @@ class Neighbours:
         self.asked = 0
 
     def see(self, x: Any, rows: Sweep) -> None:
+        """Keep the directions and labels of a batch."""
         known = np.flatnonzero(rows.labeled & rows.ok)
         self.parts.append(_unit(x, known, rows.norm))
         self.labels.append(rows.labels[known])
@@ -39,6 +40,7 @@ class Neighbours:
         self.seen += len(rows.labels)
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
+        """(b,) share of the k nearest that have the given class."""
         result = np.full(len(rows.labels), np.nan)
         scored = np.flatnonzero(rows.labeled & rows.ok)
 
@@ -56,34 +58,36 @@ class Neighbours:
         k = min(self.k, self.seen)
         best = np.full((len(query), k), -np.inf, dtype=np.float32)  # similarities so far, largest first
         label_of = np.full((len(query), k), -1)
-        for unit, given, row in self._candidates():
+        for unit, candidate_labels, row in self._candidates():
             similarity = query @ unit.T  # (q, m)
             own = np.searchsorted(row, own_row)
             here = np.flatnonzero(row[np.minimum(own, len(row) - 1)] == own_row)
             similarity[here, own[here]] = -np.inf  # nobody is their own neighbour
-            _take_in(best, label_of, similarity, given)
-        found = np.isfinite(best)
+            _take_in(best, label_of, similarity, candidate_labels)
+        is_neighbour = np.isfinite(best)
         with np.errstate(invalid="ignore"):
-            return ((label_of == labels[:, None]) & found).sum(1) / found.sum(1)
+            return ((label_of == labels[:, None]) & is_neighbour).sum(1) / is_neighbour.sum(1)
 
     def _candidates(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Unit features, labels and rows, in order: small blocks first, while many are still near enough to count."""
         size = FIRST
-        for unit, given, row in zip(self.parts, self.labels, self.rows, strict=True):
+        for unit, candidate_labels, row in zip(self.parts, self.labels, self.rows, strict=True):
             start = 0
             while start < len(unit):
                 cut = slice(start, start + size)
-                yield unit[cut], given[cut], row[cut]
+                yield unit[cut], candidate_labels[cut], row[cut]
                 start, size = start + size, min(2 * size, CANDIDATES)
 
 
-def _take_in(best: np.ndarray, label_of: np.ndarray, similarity: np.ndarray, given: np.ndarray) -> None:
+def _take_in(best: np.ndarray, label_of: np.ndarray, similarity: np.ndarray, candidate_labels: np.ndarray) -> None:
     """Let a block of (q, m) similarities into the (q, k) best so far; among equals the earlier one stays ahead."""
     k = best.shape[1]
     if not np.isfinite(best[:, -1]).any():  # the first block: all of it counts
         both = np.concatenate([best, similarity], axis=1)
         order = _largest(both, k)
-        labels = np.where(order < k, np.take_along_axis(label_of, np.minimum(order, k - 1), 1), given[np.maximum(order - k, 0)])
+        labels = np.where(
+            order < k, np.take_along_axis(label_of, np.minimum(order, k - 1), 1), candidate_labels[np.maximum(order - k, 0)]
+        )
         best[...], label_of[...] = np.take_along_axis(both, order, 1), labels
         return
     at, column = np.divmod(np.flatnonzero(similarity > best[:, -1:]), similarity.shape[1])
@@ -91,10 +95,10 @@ def _take_in(best: np.ndarray, label_of: np.ndarray, similarity: np.ndarray, giv
         return
     some, count = np.unique(at, return_counts=True)  # queries with anything new, and how much
     line = np.repeat(np.arange(len(some)), count)
-    place = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)  # 0, 1, ... within each query
+    rank = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)  # 0, 1, ... within each query
     nearer = np.full((len(some), count.max()), -np.inf, dtype=similarity.dtype)
     its_label = np.full(nearer.shape, -1)
-    nearer[line, place], its_label[line, place] = similarity[at, column], given[column]
+    nearer[line, rank], its_label[line, rank] = similarity[at, column], candidate_labels[column]
     both, labels = np.concatenate([best[some], nearer], axis=1), np.concatenate([label_of[some], its_label], axis=1)
     order = _largest(both, k)
     best[some], label_of[some] = np.take_along_axis(both, order, 1), np.take_along_axis(labels, order, 1)
@@ -121,6 +125,6 @@ def _unit(x: Any, rows: np.ndarray, norm: np.ndarray) -> np.ndarray:
     formula="share of the k nearest samples by cosine that carry the same label, k = 10",
     source="k nearest neighbours",
 )
-def knn_agreement(features: Any, labels: Any, *, k: int = 10) -> AsDataset:
+def knn_agreement(features: Any, labels: Any, *, k: int = 10) -> FittedTo:
     """Share of a sample's k nearest neighbours (cosine, itself left out) that carry its label."""
-    return AsDataset(features, None, labels, None, Neighbours(k))
+    return Inputs(features, labels=labels), Neighbours(k)

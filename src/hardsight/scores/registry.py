@@ -25,15 +25,21 @@ class RowScore(Protocol):
     __name__: str
 
     def __call__(
-        self,
-        features: Any = None,
-        head: Any = None,
-        labels: Any = None,
-        *,
-        bias: Any = None,
-        logits: Any = None,
-        probs: Any = None,
-    ) -> np.ndarray: ...
+        self, features: Any = None, head: Any = None, labels: Any = None, *,
+        bias: Any = None, logits: Any = None, probs: Any = None,
+    ) -> np.ndarray: ...  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a score function was called with."""
+
+    features: Any = None
+    head: Any = None
+    labels: Any = None
+    bias: Any = None
+    logits: Any = None
+    probs: Any = None
 
 
 @dataclass(frozen=True)
@@ -82,15 +88,9 @@ def row_score(
 
         @functools.wraps(of)
         def function(
-            features: Any = None,
-            head: Any = None,
-            labels: Any = None,
-            *,
-            bias: Any = None,
-            logits: Any = None,
-            probs: Any = None,
+            features: Any = None, head: Any = None, labels: Any = None, *, bias: Any = None, logits: Any = None, probs: Any = None
         ) -> np.ndarray:
-            return values(SCORES[name], swept(features, head, labels, frozenset(terms), bias, logits, probs, name))
+            return values(SCORES[name], swept(Inputs(features, head, labels, bias, logits, probs), frozenset(terms), name))
 
         del function.__wrapped__  # help() should show the signature of the function, not of the formula
         function.__annotations__ = {}
@@ -105,35 +105,29 @@ class Fitted(Protocol):
 
     terms: frozenset[str]
 
-    def see(self, x: Any, rows: Sweep) -> None: ...
+    def see(self, x: Any, rows: Sweep) -> None:
+        """Fit to one batch: x (b, d) and its sweep."""
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray: ...
+    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+        """(b,) values of one batch, once all have been seen."""
 
 
-@dataclass(frozen=True)
-class AsDataset:
-    """What a dataset score is asked about: arrays in memory and the score to fit to them."""
-
-    features: Any
-    head: Any
-    labels: Any
-    bias: Any
-    fitted: Fitted
+FittedTo = tuple[Inputs, Fitted]  # arrays in memory, and the score to fit to them
 
 
 def dataset_score(
     fit: Callable[[], Fitted], *, hard: Literal["high", "low"], range: str, formula: str, source: str, labels: bool = True
-) -> Callable[[Callable[..., AsDataset]], Callable[..., np.ndarray]]:
+) -> Callable[[Callable[..., FittedTo]], Callable[..., np.ndarray]]:
     """Register a dataset score: `fit` makes a fresh one, the decorated function is its form on arrays."""
 
-    def register(ask: Callable[..., AsDataset]) -> Callable[..., np.ndarray]:
+    def register(ask: Callable[..., FittedTo]) -> Callable[..., np.ndarray]:
         @functools.wraps(ask)
         def function(*args: Any, **kwargs: Any) -> np.ndarray:
-            asked = ask(*args, **kwargs)
-            rows = swept(asked.features, asked.head, asked.labels, asked.fitted.terms, asked.bias, None, None, ask.__name__)
-            x = as_matrix(asked.features, "features")
-            asked.fitted.see(x, rows)
-            return np.where(rows.ok, asked.fitted.of(x, rows), np.nan)
+            inputs, fitted = ask(*args, **kwargs)
+            rows = swept(inputs, fitted.terms, ask.__name__)
+            x = as_matrix(inputs.features, "features")
+            fitted.see(x, rows)
+            return np.where(rows.ok, fitted.of(x, rows), np.nan)
 
         function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
         SCORES[ask.__name__] = Score(
@@ -155,36 +149,34 @@ def values(score: Score, rows: Sweep) -> np.ndarray:
     return np.where(np.isfinite(result), result, np.nan)
 
 
-def swept(
-    features: Any, head: Any, labels: Any, terms: frozenset[str], bias: Any, logits: Any, probs: Any, asked_by: str
-) -> Sweep:
-    """Check what a caller gave, and make the one pass over it."""
-    given = [name for name, x in (("features", features), ("logits", logits), ("probs", probs)) if x is not None]
-    if len(given) != 1:
-        raise InputError(f"{asked_by} needs one of features, logits or probs, got {' and '.join(given) or 'none'}.")
-    if features is None:
+def swept(inputs: Inputs, terms: frozenset[str], name: str) -> Sweep:
+    """Check what a caller passed to the score `name`, and make the one pass over it."""
+    passed = [key for key in ("features", "logits", "probs") if getattr(inputs, key) is not None]
+    if len(passed) != 1:
+        raise InputError(f"{name} needs one of features, logits or probs, got {' and '.join(passed) or 'none'}.")
+    if inputs.features is None:
         if terms & {ANGLES, NEAREST, NOBIAS} or not terms:
-            raise InputError(f"{asked_by} needs features and a head; {given[0]} alone do not have it.")
-        table = as_matrix(logits if probs is None else probs, given[0])
-        check_some_columns(table, given[0])
-        table = widened(table) if probs is None else probs_to_logits(table)
-        return sweep_logits(table, check_labels_or_none(labels, *table.shape), terms)
-    features = as_matrix(features, "features")
+            raise InputError(f"{name} needs features and a head; {passed[0]} alone do not have it.")
+        table = as_matrix(inputs.logits if inputs.probs is None else inputs.probs, passed[0])
+        check_some_columns(table, passed[0])
+        table = widened(table) if inputs.probs is None else probs_to_logits(table)
+        return sweep_logits(table, check_labels_or_none(inputs.labels, *table.shape), terms)
+    features = as_matrix(inputs.features, "features")
     check_some_columns(features, "features")
-    if head is None:
+    if inputs.head is None:
         if terms:
-            raise InputError(f"{asked_by} needs a head: a Head, or the (c, d) weight of the last linear layer.")
-        return norms_only(features, labels)
-    head = as_head(head, bias)
+            raise InputError(f"{name} needs a head: a Head, or the (c, d) weight of the last linear layer.")
+        return norms_only(features, inputs.labels)
+    head = as_head(inputs.head, inputs.bias)
     check_same_space(features, head.weight)
-    return sweep(features, head, check_labels_or_none(labels, len(features), head.num_classes), terms)
+    return sweep(features, head, check_labels_or_none(inputs.labels, len(features), head.num_classes), terms)
 
 
 def norms_only(features: Any, labels: Any) -> Sweep:
     """A sweep without a head: status and norm of each row, and the labels whatever their number."""
     anything = Head("linear", np.ones((1, features.shape[1])))  # never used: nothing is asked of the classes
-    given = np.full(len(features), -1) if labels is None else check_labels(labels, len(features), None)
-    return replace(sweep(features, anything, given, frozenset()), num_classes=int(given.max(initial=-1)) + 1)
+    labels = np.full(len(features), -1) if labels is None else check_labels(labels, len(features), None)
+    return replace(sweep(features, anything, labels, frozenset()), num_classes=int(labels.max(initial=-1)) + 1)
 
 
 def check_labels_or_none(labels: Any, num_samples: int, num_classes: int) -> np.ndarray:

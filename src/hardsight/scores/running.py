@@ -39,123 +39,132 @@ def empty_columns(n: int, terms: frozenset[str]) -> dict[str, Any]:
     """The (n,) columns of the result; those that nobody asked for are NaN and take no memory."""
     asked = {name: terms & by for name, (_, by) in _RUNNING.items()}
     asked |= {"predicted_angle": asked.pop("other_angle"), "nobias_confidence": asked.pop("nobias")}
-    found: dict[str, Any] = {
+    columns: dict[str, Any] = {
         name: np.full(n, np.nan) if wanted else np.broadcast_to(np.nan, (n,)) for name, wanted in asked.items()
     }
-    found["code"] = np.zeros(n, dtype=np.int8)
-    found["predicted"] = np.full(n, -1, dtype=np.int64)
-    found["norm"] = np.full(n, np.nan)
-    return found
+    columns["code"] = np.zeros(n, dtype=np.int8)
+    columns["predicted"] = np.full(n, -1, dtype=np.int64)
+    columns["norm"] = np.full(n, np.nan)
+    return columns
 
 
-def start(x: Any, terms: frozenset[str]) -> dict[str, Any]:
-    """The running numbers of a block x, before its first tile."""
-    xp, b = namespace(x), len(x)
-    state = {name: xp.full((b,), value, dtype=x.dtype, device=x.device) for name, (value, by) in _RUNNING.items() if terms & by}
-    if terms - _ANGULAR:
-        state["other_index"] = xp.zeros((b,), dtype=xp.int64, device=x.device)
-    return state
+class Running:
+    """The running numbers of a block of samples by name, and its (b,) given classes; `rows` views a part of it."""
+
+    def __init__(self, numbers: dict[str, Any], own: Any) -> None:
+        self.numbers, self.own = numbers, own
+
+    @classmethod
+    def start(cls, x: Any, own: Any, terms: frozenset[str]) -> Running:
+        """The numbers of a block x before its first tile."""
+        xp, b = namespace(x), len(x)
+        numbers = {
+            name: xp.full((b,), value, dtype=x.dtype, device=x.device) for name, (value, by) in _RUNNING.items() if terms & by
+        }
+        if terms - _ANGULAR:
+            numbers["other_index"] = xp.zeros((b,), dtype=xp.int64, device=x.device)
+        return cls(numbers, own)
+
+    def rows(self, rows: slice) -> Running:
+        """A view of some rows: what they absorb, the block has absorbed."""
+        return Running({name: values[rows] for name, values in self.numbers.items()}, self.own[rows])
+
+    def own_entries(self, first: int, width: int, xp: ModuleType) -> tuple[Any, Any]:
+        """Row and column of each given class that lies in the tile of classes first, first + 1, ..."""
+        inside = (self.own >= first) & (self.own < first + width)
+        if inside.all():
+            return xp.arange(len(self.own), device=self.own.device), self.own - first
+        rows = xp.where(inside)[0]
+        return rows, self.own[rows] - first
+
+    def absorb_angles(self, theta: Any, first: int) -> None:
+        """A (b, t) tile of angles into the sum, the own and the nearest."""
+        xp, numbers = namespace(theta), self.numbers
+        mine = self.own_entries(first, theta.shape[1], xp)
+        kept = theta[mine]
+        numbers["own_angle"][mine[0]] = kept
+        numbers["angle_sum"] += theta.sum(1)
+        if "nearest_angle" in numbers:
+            theta[mine] = float("inf")
+            numbers["nearest_angle"][...] = xp.minimum(numbers["nearest_angle"], xp.amin(theta, axis=1))
+            theta[mine] = kept
+
+    def absorb_logits(self, logits: Any, first: int, exps: Any, theta: Any = None, unbias: Any = None) -> None:
+        """A (b, t) tile of logits into the running softmax over the other classes; `logits` and `exps` are overwritten."""
+        xp, numbers = namespace(logits), self.numbers
+        mine = self.own_entries(first, logits.shape[1], xp)
+        numbers["own_logit"][mine[0]] = logits[mine]
+        logits[mine] = float("-inf")
+        largest = xp.amax(logits, axis=1)  # (b,)
+        before = numbers["other_logit"]
+        better = xp.where(largest > before)[0]
+        if len(better):
+            column = _argmax(logits if len(better) == len(logits) else logits[better])
+            numbers["other_index"][better] = column + first
+            if theta is not None:
+                numbers["other_angle"][better] = theta[better, column]
+        top = xp.maximum(before, largest)
+        if "other_sum" in numbers:
+            self._absorb_softmax(logits, top, mine, exps, unbias)
+        numbers["other_logit"][...] = top
+
+    def _absorb_softmax(self, logits: Any, top: Any, mine: Any, exps: Any, unbias: Any) -> None:
+        """The sums over the other classes, moved from the largest logit before this tile to the largest with it, `top`."""
+        xp, numbers = namespace(logits), self.numbers
+        before = numbers["other_logit"]
+        anchor = xp.where(xp.isfinite(top), top, xp.zeros_like(top))  # a tile may hold the given class alone
+        shrink = xp.exp(before - anchor)  # what earlier tiles' sums are multiplied by
+        xp.subtract(logits, anchor[:, None], out=logits)
+        xp.clip(logits, FLOOR, None, out=logits)
+        xp.exp(logits, out=exps)
+        exps[mine] = 0.0
+        if "other_moment" in numbers:
+            xp.multiply(logits, exps, out=logits)
+            step = xp.where(xp.isfinite(before), before - anchor, xp.zeros_like(before))
+            numbers["other_moment"][...] = shrink * (numbers["other_moment"] + step * numbers["other_sum"]) + logits.sum(1)
+        numbers["other_sum"][...] = shrink * numbers["other_sum"] + exps.sum(1)
+        if unbias is not None:
+            numbers["nobias"][...] = shrink * numbers["nobias"] + exps @ unbias
+        if "other_squares" in numbers:
+            numbers["other_squares"][...] = shrink**2 * numbers["other_squares"] + row_norms(exps, xp) ** 2
+
+    def store(self, columns: dict[str, Any], at: Any) -> None:
+        """Write the block's numbers at rows `at` of the result, sums relative to the largest of all logits."""
+        index = self.numbers.pop("other_index", None)
+        done = {name: to_numpy(values).astype(np.float64) for name, values in self.numbers.items()}
+        for name in ("angle_sum", "own_angle"):
+            if name in done:
+                columns[name][at] = done[name]
+        if "nearest_angle" in done:
+            columns["nearest_angle"][at] = np.where(np.isfinite(done["nearest_angle"]), done["nearest_angle"], np.nan)
+        if index is None:
+            return
+        own, index = to_numpy(self.own), to_numpy(index)
+        own_logit, other_logit = done["own_logit"], done["other_logit"]
+        wins = (own_logit > other_logit) | ((own_logit == other_logit) & (own < index))  # the first among equals
+        columns["predicted"][at] = np.where(wins, own, index)
+        columns["predicted_angle"][at] = np.where(wins, done["own_angle"], done["other_angle"]) if "own_angle" in done else np.nan
+        columns["own_logit"][at], columns["other_logit"][at] = own_logit, other_logit
+        with np.errstate(over="ignore", invalid="ignore"):
+            too_far = np.isfinite(other_logit) & ~np.isfinite(own_logit - other_logit)
+        broken = ~np.isfinite(own_logit) | np.isnan(other_logit) | (other_logit == np.inf) | too_far
+        columns["code"][at] = np.where(broken, STATUSES.index(NONFINITE_LOGIT), columns["code"][at])
+        if "other_sum" in done:
+            _store_softmax(columns, at, done)
 
 
-def own_entries(own: Any, first: int, width: int, xp: ModuleType) -> tuple[Any, Any]:
-    """Row and column of each given class that lies in the tile of classes first, first + 1, ..."""
-    inside = (own >= first) & (own < first + width)
-    if inside.all():
-        return xp.arange(len(own), device=own.device), own - first
-    rows = xp.where(inside)[0]
-    return rows, own[rows] - first
-
-
-def absorb_angles(state: dict[str, Any], theta: Any, own: Any, first: int) -> None:
-    """A (b, t) tile of angles into the sum, the own and the nearest."""
-    xp = namespace(theta)
-    mine = own_entries(own, first, theta.shape[1], xp)
-    kept = theta[mine]
-    state["own_angle"][mine[0]] = kept
-    state["angle_sum"] += theta.sum(1)
-    if "nearest_angle" in state:
-        theta[mine] = float("inf")
-        state["nearest_angle"][...] = xp.minimum(state["nearest_angle"], xp.amin(theta, axis=1))
-        theta[mine] = kept
-
-
-def absorb_logits(state: dict[str, Any], logits: Any, theta: Any, own: Any, first: int, unbias: Any, exps: Any) -> None:
-    """A (b, t) tile of logits into the running softmax over the other classes; `logits` and `exps` are overwritten."""
-    xp = namespace(logits)
-    mine = own_entries(own, first, logits.shape[1], xp)
-    state["own_logit"][mine[0]] = logits[mine]
-    logits[mine] = float("-inf")
-    largest = xp.amax(logits, axis=1)  # (b,)
-    before = state["other_logit"]
-    better = xp.where(largest > before)[0]
-    if len(better):
-        column = _argmax(logits if len(better) == len(logits) else logits[better])
-        state["other_index"][better] = column + first
-        if theta is not None:
-            state["other_angle"][better] = theta[better, column]
-    top = xp.maximum(before, largest)
-    if "other_sum" in state:
-        _absorb_softmax(state, logits, before, top, mine, unbias, exps)
-    state["other_logit"][...] = top
-
-
-def _absorb_softmax(state: dict[str, Any], logits: Any, before: Any, top: Any, mine: Any, unbias: Any, exps: Any) -> None:
-    """The sums over the other classes, moved from the largest logit `before` this tile to the largest now, `top`."""
-    xp = namespace(logits)
-    anchor = xp.where(xp.isfinite(top), top, xp.zeros_like(top))  # a tile may hold the given class alone
-    shrink = xp.exp(before - anchor)  # what earlier tiles' sums are multiplied by
-    xp.subtract(logits, anchor[:, None], out=logits)
-    xp.clip(logits, FLOOR, None, out=logits)
-    xp.exp(logits, out=exps)
-    exps[mine] = 0.0
-    if "other_moment" in state:
-        xp.multiply(logits, exps, out=logits)
-        step = xp.where(xp.isfinite(before), before - anchor, xp.zeros_like(before))
-        state["other_moment"][...] = shrink * (state["other_moment"] + step * state["other_sum"]) + logits.sum(1)
-    state["other_sum"][...] = shrink * state["other_sum"] + exps.sum(1)
-    if unbias is not None:
-        state["nobias"][...] = shrink * state["nobias"] + exps @ unbias
-    if "other_squares" in state:
-        state["other_squares"][...] = shrink**2 * state["other_squares"] + row_norms(exps, xp) ** 2
-
-
-def store(found: dict[str, Any], at: Any, state: dict[str, Any], own: Any) -> None:
-    """Write a block's numbers at rows `at`, its sums now relative to the largest of all logits."""
-    index = state.pop("other_index", None)
-    done = {name: to_numpy(values).astype(np.float64) for name, values in state.items()}
-    for name in ("angle_sum", "own_angle"):
-        if name in done:
-            found[name][at] = done[name]
-    if "nearest_angle" in done:
-        found["nearest_angle"][at] = np.where(np.isfinite(done["nearest_angle"]), done["nearest_angle"], np.nan)
-    if index is None:
-        return
-    given, index = to_numpy(own), to_numpy(index)
-    own_logit, other_logit = done["own_logit"], done["other_logit"]
-    wins = (own_logit > other_logit) | ((own_logit == other_logit) & (given < index))  # the first among equals
-    found["predicted"][at] = np.where(wins, given, index)
-    found["predicted_angle"][at] = np.where(wins, done["own_angle"], done["other_angle"]) if "own_angle" in done else np.nan
-    found["own_logit"][at], found["other_logit"][at] = own_logit, other_logit
-    with np.errstate(over="ignore", invalid="ignore"):
-        too_far = np.isfinite(other_logit) & ~np.isfinite(own_logit - other_logit)
-    broken = ~np.isfinite(own_logit) | np.isnan(other_logit) | (other_logit == np.inf) | too_far
-    found["code"][at] = np.where(broken, STATUSES.index(NONFINITE_LOGIT), found["code"][at])
-    if "other_sum" in done:
-        _store_softmax(found, at, done)
-
-
-def _store_softmax(found: dict[str, Any], at: Any, done: dict[str, np.ndarray]) -> None:
+def _store_softmax(columns: dict[str, Any], at: Any, done: dict[str, np.ndarray]) -> None:
     own_logit, other_logit = done["own_logit"], done["other_logit"]
     with np.errstate(invalid="ignore"):
         shift = np.where(np.isfinite(other_logit), other_logit - np.maximum(own_logit, other_logit), 0.0)
     scale = np.exp(shift)
-    found["other_sum"][at] = scale * done["other_sum"]
+    columns["other_sum"][at] = scale * done["other_sum"]
     if "other_squares" in done:
-        found["other_squares"][at] = scale**2 * done["other_squares"]
+        columns["other_squares"][at] = scale**2 * done["other_squares"]
     if "other_moment" in done:
-        found["other_moment"][at] = scale * (done["other_moment"] + shift * done["other_sum"])
+        columns["other_moment"][at] = scale * (done["other_moment"] + shift * done["other_sum"])
     if "nobias" in done:
-        found["nobias_confidence"][at] = scale * done["nobias"]  # not yet a confidence: the pass finishes it
+        columns["nobias_confidence"][at] = scale * done["nobias"]  # not yet a confidence: the pass finishes it
 
 
 def _argmax(x: Any) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from hardsight.checks import namespace, to_numpy
 from hardsight.errors import InputError
 from hardsight.geometry import cosines_to_angles, row_norms, safe_row_norms, sum_angles
 from hardsight.head import Head
-from hardsight.scores.running import absorb_angles, absorb_logits, empty_columns, start, store
+from hardsight.scores.running import Running, empty_columns
 from hardsight.scores.terms import ANGLES, EVERYTHING, NEAREST, NOBIAS, NONFINITE, NONFINITE_LOGIT, SOFTMAX, STATUSES, ZERO
 from hardsight.threads import blocks, like, num_workers, share, take
 
@@ -58,6 +58,7 @@ class Sweep:
 
     @property
     def ok(self) -> np.ndarray:
+        """(n,) whether a row could be scored."""
         return self.code == 0
 
     @property
@@ -71,10 +72,12 @@ class Sweep:
 
     @property
     def labeled(self) -> np.ndarray:
+        """(n,) whether a row has a given class."""
         return self.labels >= 0
 
     @property
     def max_logit(self) -> np.ndarray:
+        """(n,) largest logit."""
         return np.maximum(self.own_logit, self.other_logit)
 
     @property
@@ -90,56 +93,73 @@ class Sweep:
 
 def sweep(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str] = EVERYTHING) -> Sweep:
     """One pass over checked (n, d) features, a head in the same space and (n,) labels."""
-    found = empty_columns(len(features), terms)
-    _Pass(features, head, labels, terms, found).run(features)
-    odd = np.flatnonzero(~_ordinary(found["norm"]))
-    if len(odd):
-        _sweep_odd_rows(features, head, labels, terms, found, odd)
+    columns = _Pass(features, head, labels, terms).run()
+    odd = np.flatnonzero(~_ordinary(columns["norm"]))
+    for part in blocks(len(odd), max(1, BLOCK // head.num_features)):
+        at = odd[part]
+        for name, values in _odd_rows(take(features, at), head, labels[at], terms).items():
+            if columns[name].flags.writeable:
+                columns[name][at] = values
     if NOBIAS in terms and head.bias is not None and not _close_together(head.bias):
         bare = sweep(features, Head(head.kind, head.weight), labels, frozenset({SOFTMAX}))
-        found["nobias_confidence"] = bare.own_exp / bare.partition
-    return Sweep(head.num_classes, _precision(features), labels, **found)
+        columns["nobias_confidence"] = bare.own_exp / bare.partition
+    return Sweep(head.num_classes, _precision(features), labels, **columns)
 
 
 def sweep_logits(logits: Any, labels: np.ndarray, terms: frozenset[str] = EVERYTHING) -> Sweep:
     """The same pass when only (n, c) logits are known: no angles and no norm."""
     xp = namespace(logits)
-    found = empty_columns(len(logits), terms)
+    columns = empty_columns(len(logits), terms)
     finite = to_numpy(xp.isfinite(logits).all(1))
-    found["code"][~finite] = STATUSES.index(NONFINITE_LOGIT)
+    columns["code"][~finite] = STATUSES.index(NONFINITE_LOGIT)
     rows = np.flatnonzero(finite)
     for part in blocks(len(rows), max(1, BLOCK // logits.shape[1])):
         at = rows[part]
         block = logits[like(at, logits)]
         own = like(np.maximum(labels[at], 0), logits)
-        state = start(block, terms - {NOBIAS})
-        absorb_logits(state, block, None, own, 0, None, xp.empty_like(block))
-        store(found, at, state, own)
-    return Sweep(logits.shape[1], _precision(logits), labels, **found)
+        running = Running.start(block, own, terms - {NOBIAS})
+        running.absorb_logits(block, 0, xp.empty_like(block))
+        running.store(columns, at)
+    return Sweep(logits.shape[1], _precision(logits), labels, **columns)
 
 
 # ---- rows: ordinary ones in the features' precision, odd ones in float64 ----
 
 
-def _sweep_odd_rows(
-    features: Any, head: Head, labels: np.ndarray, terms: frozenset[str], found: dict[str, Any], odd: np.ndarray
-) -> None:
-    """Rows whose norm is zero, tiny, huge or not finite: name them, or score them scaled and in float64."""
-    for part in blocks(len(odd), max(1, BLOCK // head.num_features)):
-        at = odd[part]
-        x = to_numpy(take(features, at)).astype(np.float64)
-        largest = np.abs(x).max(axis=1)
-        good = np.isfinite(largest) & (largest > 0)
-        found["code"][at[~good]] = np.where(largest[~good] == 0, STATUSES.index(ZERO), STATUSES.index(NONFINITE))
-        found["norm"][at[~good]] = np.nan
-        at, largest, unit = at[good], largest[good], x[good] / largest[good, None]
-        if len(at):
-            mine = empty_columns(len(at), terms)
-            _Pass(unit, head, labels[at], terms, mine, magnitude=largest).run(unit)
-            mine["norm"] *= largest
-            for name, values in mine.items():
-                if found[name].flags.writeable:
-                    found[name][at] = values
+def _odd_rows(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str]) -> dict[str, Any]:
+    """Columns of rows whose norm is zero, tiny, huge or not finite: a status, or the scores of the row scaled and in float64."""
+    x = to_numpy(features).astype(np.float64)
+    largest = np.abs(x).max(axis=1)
+    good = np.isfinite(largest) & (largest > 0)
+    columns = empty_columns(len(x), terms)
+    columns["code"][~good] = np.where(largest[~good] == 0, STATUSES.index(ZERO), STATUSES.index(NONFINITE))
+    at, magnitude = np.flatnonzero(good), largest[good]
+    if len(at):
+        scored = _Pass(x[good] / magnitude[:, None], head, labels[good], terms, magnitude).run()
+        scored["norm"] *= magnitude
+        for name, values in scored.items():
+            if columns[name].flags.writeable:
+                columns[name][at] = values
+    return columns
+
+
+class _Tile(NamedTuple):
+    """Some classes: the first, their head, the matrix to multiply features by, and one over their lengths."""
+
+    first: int
+    head: Head
+    matrix: Any  # (t, d)
+    inverse_w: Any  # (t,)
+    unbias: Any  # (t,) or None
+
+
+class _Rows(NamedTuple):
+    """Some rows of a block: their running numbers, features, one over their norms, and what they were divided by."""
+
+    running: Running
+    x: Any  # (s, d)
+    inverse_x: Any  # (s, 1)
+    magnitude: Any  # (s, 1) or None
 
 
 class _Pass:
@@ -148,16 +168,14 @@ class _Pass:
     `magnitude` (n,) is what the features were divided by, if they were.
     """
 
-    def __init__(
-        self, x: Any, head: Head, labels: np.ndarray, terms: frozenset[str], found: dict[str, Any], magnitude: Any = None
-    ) -> None:
+    def __init__(self, x: Any, head: Head, labels: np.ndarray, terms: frozenset[str], magnitude: Any = None) -> None:
         self.xp = xp = namespace(x)
         # Distances to far-off means cancel, and products with class vectors of 1e30 overflow: those take float64.
         careful = x.dtype.itemsize >= 8 or head.kind == "gaussian" or _wide(head.weight)
         self.dtype = xp.float64 if careful else xp.float32
-        self.head, self.labels, self.terms, self.found, self.magnitude = (
-            head.like(xp.empty((0,), dtype=self.dtype, device=x.device)), labels, terms, found, magnitude,
-        )  # fmt: skip
+        self.head = head.like(xp.empty((0,), dtype=self.dtype, device=x.device))
+        self.features, self.terms, self.magnitude = x, terms, magnitude
+        self.columns = empty_columns(len(x), terms)
         self.own = np.maximum(labels, 0)  # unlabeled rows stand in as class 0
         c, d = head.weight.shape
         self.block_rows = _block_rows(c, d, xp)
@@ -186,18 +204,19 @@ class _Pass:
         self.memory = [(buffer(rows[0]), *(buffer(rows[1]) for _ in range(3))) for _ in range(num_workers(xp))]
         self.tiles = list(self._tiles()) if self.width == c else None  # a single tile is made once
 
-    def run(self, features: Any) -> None:
-        """Sweep all rows with an ordinary norm; the norms are measured on the way, while a block is in cache.
+    def run(self) -> dict[str, Any]:
+        """Columns of all rows with an ordinary norm; the norms are measured on the way, while a block is in cache.
 
         From the first block with an odd row on, ordinary rows move up into their places, so that a row that cannot
         be scored does not change a bit of the others.
         """
+        features, norm = self.features, self.columns["norm"]
         cut: list[int] = []
 
         def measure_and_sweep(rows: slice) -> None:
             x = self._cast(features[rows])
-            self.found["norm"][rows] = to_numpy(row_norms(x, self.xp))
-            if not _ordinary(self.found["norm"][rows]).all():
+            norm[rows] = to_numpy(row_norms(x, self.xp))
+            if not _ordinary(norm[rows]).all():
                 cut.append(rows.start)
             if self.terms and (not cut or rows.start < min(cut)):
                 self._sweep(x, rows)
@@ -205,19 +224,21 @@ class _Pass:
         share(measure_and_sweep, blocks(len(features), self.block_rows), self.xp)
         if cut and self.terms:
             first = min(cut)
-            rest = first + np.flatnonzero(_ordinary(self.found["norm"][first:]))
+            rest = first + np.flatnonzero(_ordinary(norm[first:]))
             share(
                 lambda rows: self._sweep(self._cast(take(features, rest[rows])), rest[rows]),
                 blocks(len(rest), self.block_rows),
                 self.xp,
             )
+        return self.columns
 
-    def _tiles(self) -> Iterator[tuple[int, Head, Any]]:
-        """First class, head and the matrix to multiply by, one tile of classes after another."""
+    def _tiles(self) -> Iterator[_Tile]:
+        """One tile of classes after another."""
         for first in range(0, self.head.num_classes, self.width):
-            tile = self.head.classes(first, first + self.width)
-            inverse = self.inverse_w[first : first + self.width, None]
-            yield first, tile, tile.weight * inverse if self.only_angles else tile.weight
+            part = slice(first, first + self.width)
+            head, inverse = self.head.classes(part.start, part.stop), self.inverse_w[part]
+            matrix = head.weight * inverse[:, None] if self.only_angles else head.weight
+            yield _Tile(first, head, matrix, inverse, None if self.unbias is None else self.unbias[part])
 
     def _cast(self, x: Any) -> Any:
         """A block in the precision of the pass: halves and integers are widened a block at a time."""
@@ -234,41 +255,40 @@ class _Pass:
 
     def _sum(self, x: np.ndarray, at: Any, memory: tuple[Any, ...]) -> None:
         """Only the sum of the angles and the own angle, of a NumPy block."""
-        found, (_, tile, matrix) = self.found, next(iter(self.tiles or self._tiles()))
+        columns, tile = self.columns, next(iter(self.tiles or self._tiles()))
         own = self.own[at]
-        inverse_x = (1 / found["norm"][at]).astype(np.float32)[:, None]
+        inverse_x = (1 / columns["norm"][at]).astype(np.float32)[:, None]
         total, mine = np.empty(len(x)), np.empty(len(x))
-        product = self._product(x, matrix, memory[0])
+        product = self._product(x, tile.matrix, memory[0])
         for rows in blocks(len(x), self.slice_rows):
             cosine = product[rows]
             np.multiply(cosine, inverse_x[rows], out=cosine)
             scratch = tuple(buffer[: cosine.size].reshape(cosine.shape) for buffer in memory[1:3])
-            total[rows], mine[rows] = sum_angles(cosine, x[rows], tile.weight, own[rows], scratch)
-        found["angle_sum"][at], found["own_angle"][at] = total, mine
+            total[rows], mine[rows] = sum_angles(cosine, x[rows], tile.head.weight, own[rows], scratch)
+        columns["angle_sum"][at], columns["own_angle"][at] = total, mine
 
     def _absorb(self, x: Any, at: Any, memory: tuple[Any, ...]) -> None:
         """All that is needed of a block, one tile after another."""
-        found = self.found
+        columns = self.columns
         own = like(self.own[at], x)
-        inverse_x = self._cast(like(1 / found["norm"][at], x))
+        inverse_x = self._cast(like(1 / columns["norm"][at], x))[:, None]
         magnitude = None if self.magnitude is None else self.magnitude[at, None]
-        state = start(x, self.terms)
-        for first, tile, matrix in self.tiles or self._tiles():
-            product = memory[0][: len(x) * len(matrix)].reshape(len(x), len(matrix))
-            if self.angular or tile.kind == "linear":
-                product = self._product(x, matrix, memory[0])
-            for rows in blocks(len(x), self.slice_rows):
-                part = {name: values[rows] for name, values in state.items()}
-                scale = None if magnitude is None else magnitude[rows]
-                self._absorb_tile(part, product[rows], x[rows], inverse_x[rows, None], own[rows], scale, first, tile, memory)
-        store(found, at, state, own)
+        running = Running.start(x, own, self.terms)
+        for tile in self.tiles or self._tiles():
+            product = memory[0][: len(x) * len(tile.matrix)].reshape(len(x), len(tile.matrix))
+            if self.angular or tile.head.kind == "linear":
+                product = self._product(x, tile.matrix, memory[0])
+            for part in blocks(len(x), self.slice_rows):
+                rows = _Rows(running.rows(part), x[part], inverse_x[part], None if magnitude is None else magnitude[part])
+                self._absorb_tile(rows, tile, product[part], memory)
+        running.store(columns, at)
         if NOBIAS in self.terms and (self.unbias is not None or self.head.bias is None):
-            kept = _own_exp(found, at)
+            kept = _own_exp(columns, at)
             if self.unbias is None:
-                found["nobias_confidence"][at] = kept / (kept + found["other_sum"][at])
+                columns["nobias_confidence"][at] = kept / (kept + columns["other_sum"][at])
             else:
                 kept *= to_numpy(self.unbias[own])
-                found["nobias_confidence"][at] = kept / (kept + found["nobias_confidence"][at])
+                columns["nobias_confidence"][at] = kept / (kept + columns["nobias_confidence"][at])
 
     def _product(self, x: Any, matrix: Any, memory: Any) -> Any:
         """(b, t) x @ matrix.T in flat memory; NumPy's last block is filled up with zeros to the size of the others."""
@@ -279,26 +299,22 @@ class _Pass:
         self.xp.matmul(x, matrix.T, out=out)
         return out[:b]
 
-    def _absorb_tile(
-        self, state: dict[str, Any], product: Any, x: Any, inverse_x: Any, own: Any, scale: Any,
-        first: int, tile: Head, memory: tuple[Any, ...],
-    ) -> None:  # fmt: skip
+    def _absorb_tile(self, rows: _Rows, tile: _Tile, product: Any, memory: tuple[Any, ...]) -> None:
         """One slice of one tile: (s, t) product of (s, d) features and the tile's class vectors."""
-        xp, size = self.xp, product.shape[0] * product.shape[1]
-        theta, exps, more = (buffer[:size].reshape(product.shape) for buffer in memory[1:])
+        xp, size, running = self.xp, product.shape[0] * product.shape[1], rows.running
+        theta, exps, spare = (buffer[:size].reshape(product.shape) for buffer in memory[1:])
         if self.only_angles:
-            theta = xp.multiply(product, inverse_x, out=product)
+            theta = xp.multiply(product, rows.inverse_x, out=product)
         elif self.angular:
-            xp.multiply(product, inverse_x, out=theta)
-            xp.multiply(theta, self.inverse_w[first : first + len(tile.weight)], out=theta)
+            xp.multiply(product, rows.inverse_x, out=theta)
+            xp.multiply(theta, tile.inverse_w, out=theta)
         if self.angular:
-            cosines_to_angles(theta, x, tile.weight, scratch=(exps, more))
-            if "own_angle" in state:
-                absorb_angles(state, theta, own, first)
+            cosines_to_angles(theta, rows.x, tile.head.weight, scratch=(exps, spare))
+            if "own_angle" in running.numbers:
+                running.absorb_angles(theta, tile.first)
         if not self.only_angles:
-            logits = _logit_tile(tile, product, theta, x, scale)
-            unbias = None if self.unbias is None else self.unbias[first : first + len(tile.weight)]
-            absorb_logits(state, logits, theta if self.angular else None, own, first, unbias, exps)
+            logits = _logit_tile(tile.head, product, theta, rows)
+            running.absorb_logits(logits, tile.first, exps, theta if self.angular else None, tile.unbias)
 
 
 def _ordinary(norm: np.ndarray) -> np.ndarray:
@@ -321,9 +337,9 @@ def _close_together(bias: Any) -> bool:
     return float(bias.max() - bias.min()) < BIAS_RANGE
 
 
-def _logit_tile(head: Head, product: Any, theta: Any, x: Any, magnitude: Any) -> Any:
+def _logit_tile(head: Head, product: Any, theta: Any, rows: _Rows) -> Any:
     """Logits of one tile, written over the product where the head allows it."""
-    xp = namespace(x)
+    xp, x, magnitude = namespace(rows.x), rows.x, rows.magnitude
     if head.kind == "linear":
         if magnitude is not None:
             xp.multiply(product, magnitude, out=product)
@@ -335,9 +351,9 @@ def _logit_tile(head: Head, product: Any, theta: Any, x: Any, magnitude: Any) ->
     return head.logits(x if magnitude is None else x * magnitude)
 
 
-def _own_exp(found: dict[str, Any], at: Any) -> np.ndarray:
+def _own_exp(columns: dict[str, Any], at: Any) -> np.ndarray:
     """e^(own logit - largest logit)."""
-    own, other = found["own_logit"][at], found["other_logit"][at]
+    own, other = columns["own_logit"][at], columns["other_logit"][at]
     return np.asarray(np.exp(own - np.maximum(own, other)))
 
 

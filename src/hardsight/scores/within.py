@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.scores.registry import AsDataset, dataset_score
+from hardsight.scores.registry import FittedTo, Inputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import ANGLES
 
@@ -20,6 +20,7 @@ class AvhScaled:
         self.low, self.high = np.inf, -np.inf
 
     def see(self, x: Any, rows: Sweep) -> None:
+        """Widen the range of AVH by a batch."""
         values = self._avh(rows)
         self.low, self.high = (
             np.fmin(self.low, np.fmin.reduce(values, initial=np.inf)),
@@ -27,6 +28,7 @@ class AvhScaled:
         )
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
+        """(b,) AVH of a batch within that range."""
         return _between(self._avh(rows), self.low, self.high)
 
     @staticmethod
@@ -44,6 +46,7 @@ class NormInClass:
         self.low, self.high = np.empty(0), np.empty(0)  # (classes seen so far,)
 
     def see(self, x: Any, rows: Sweep) -> None:
+        """Widen each class's range of norms by a batch."""
         known = rows.labeled & np.isfinite(rows.norm)
         classes = int(rows.labels.max(initial=-1)) + 1
         grow = max(0, classes - len(self.low))
@@ -53,6 +56,7 @@ class NormInClass:
         np.maximum.at(self.high, rows.labels[known], rows.norm[known])
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
+        """(b,) norm of a batch within the range of its class."""
         own = np.maximum(rows.labels, 0)
         if len(self.low) == 0:
             return np.full(len(own), np.nan)
@@ -73,9 +77,9 @@ def _between(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
     formula="(avh - min avh) / (max avh - min avh)",
     source="Chen et al., ICML 2020, Table 1",
 )
-def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> AsDataset:
+def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> FittedTo:
     """AVH scaled linearly to [0, 1] over the dataset, as the paper's tables show it; ranks do not change."""
-    return AsDataset(features, head, labels, bias, AvhScaled())
+    return Inputs(features, head, labels, bias), AvhScaled()
 
 
 @dataset_score(
@@ -85,6 +89,6 @@ def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> As
     formula="(|x| - min |x'|) / (max |x'| - min |x'|) over x' of the same class",
     source="Chen et al., ICML 2020, Table 1",
 )
-def norm_in_class(features: Any, labels: Any) -> AsDataset:
+def norm_in_class(features: Any, labels: Any) -> FittedTo:
     """Norm scaled to [0, 1] within the given class: the norm the paper correlates with people's answers."""
-    return AsDataset(features, None, labels, None, NormInClass())
+    return Inputs(features, labels=labels), NormInClass()

@@ -1,6 +1,6 @@
 """The same scoring on a Dask cluster: each worker opens the snapshot by its path, scores a piece and writes it as a part.
 
-    <output>.parts/start.json             what is computed, and from which inputs; the same command goes on from it
+    <output>.parts/start.json             what is computed, and from which inputs; the same command resumes from it
     <output>.parts/part-00000.parquet     one piece each, there only when complete
 
 When all parts are there they are joined in order into the output, which has the bytes of a local run. Dask runs
@@ -28,7 +28,7 @@ from hardsight.files.samples import SampleFiles
 from hardsight.files.writing import write_json
 from hardsight.scoring.job import Job, Progress, SeenIds
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, TableWriter, check_format, write_table
+from hardsight.table import Summary, check_format, write_table
 from hardsight.version import VERSION
 
 RETRIES = 2  # of a part that fails; a part whose worker dies is retried by Dask
@@ -38,7 +38,7 @@ PATIENCE = 60.0  # seconds without any worker
 
 @dataclass(frozen=True)
 class Request:
-    """What a worker has to know, in plain words."""
+    """What a worker has to know, as plain text."""
 
     path: str
     head: str | None
@@ -50,6 +50,7 @@ class Request:
     version: str = VERSION
 
     def job(self) -> Job:
+        """The job that a worker does pieces of."""
         return Job(Snapshot.load(self.path, head=self.head, labels=self.labels), self.scores, strict=self.strict)
 
 
@@ -93,53 +94,72 @@ def _opened(request: Request) -> Job:
 
 
 def part_name(number: int) -> str:
+    """File name of a part."""
     return f"part-{number:05d}.parquet"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Dask cluster: the address of its scheduler, certificates, and the seconds to wait without any worker."""
+
+    address: str
+    tls: TLS | None = None
+    patience: float = PATIENCE
 
 
 def score_on_cluster(
     job: Job,
     output: str | os.PathLike[str],
-    cluster: str,
+    cluster: str | Cluster,
     *,
-    tls: TLS | None = None,
     summary: Summary | None = None,
     progress: Progress | None = None,
-    patience: float = PATIENCE,
 ) -> Summary:
-    """Do a scoring job on the Dask cluster at an address, and write the same bytes as `hardsight score` does here.
+    """Do a scoring job on a Dask cluster, and write the same bytes as `hardsight score` does here.
 
     Started again after an interruption, it computes only the parts that are missing.
 
     Args:
         job: row scores of a loaded snapshot, whose files the workers can open under the same names: on a shared disk, or s3://.
         output: .parquet, .csv or .json, also where workers can write; parts are kept beside it until it is complete.
-        cluster: the scheduler, as tcp://host:8786, or tls://host:8786 with `tls`.
-        summary: gathers what to say on the screen.
+        cluster: the scheduler, as tcp://host:8786; or a `Cluster`, for tls:// and for another patience.
+        summary: gathers counts, means and the hardest samples.
         progress: called with the rows done and the rows in all.
-        patience: seconds to wait without any worker before giving up.
+    """
+    summary = summary or Summary(num_classes=job.snapshot.num_classes)
+    with parts_on_cluster(job, output, cluster, progress) as parts:
+        job.write(parts, output, summary)
+    return summary
+
+
+@contextlib.contextmanager
+def parts_on_cluster(
+    job: Job, output: str | os.PathLike[str], cluster: str | Cluster, progress: Progress | None = None
+) -> Iterator[Iterator[pa.Table]]:
+    """The table of a job, computed on a cluster, a piece at a time and in order.
+
+    The parts are beside the output until the block ends without an error: by then the output must be complete.
     """
     _refuse_what_needs_all_rows(job)
     files = _files(job)
-    there = place(address(output))
-    check_format(there)
-    parts, pieces = there.with_name(there.name + ".parts"), job.pieces()
+    target = place(address(output))
+    check_format(target)
+    folder, pieces = target.with_name(target.name + ".parts"), job.pieces()
     request = Request(
         path=address(files["path"]),
         head=None if files["head"] is None else address(files["head"]),
         labels=None if files["labels"] is None else address(files["labels"]),
-        scores=",".join(one.name for one in job.chosen),
+        scores=",".join(score.name for score in job.chosen),
         strict=job.strict,
-        parts=address(parts),
+        parts=address(folder),
         inputs=json.dumps(_fingerprints(job, files)),
     )
-    _begin(parts, request, pieces)
-    _compute_missing(parts, pieces, request, cluster, tls, progress, patience)
+    _begin(folder, request, pieces)
+    _compute_missing(request, pieces, cluster if isinstance(cluster, Cluster) else Cluster(cluster), progress)
     if json.dumps(_fingerprints(job, files)) != request.inputs:
-        raise RunError(f"{job.snapshot.name} changed while it was scored. Remove {parts} and start again.")
-    summary = summary or Summary(num_classes=job.snapshot.num_classes)
-    _join(parts, pieces, there, job, summary)
-    remove_all(parts)
-    return summary
+        raise RunError(f"{job.snapshot.name} changed while it was scored. Remove {folder} and start again.")
+    yield _in_order(folder, pieces, job)
+    remove_all(folder)
 
 
 def _refuse_what_needs_all_rows(job: Job) -> None:
@@ -207,16 +227,8 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
         )
 
 
-def _compute_missing(
-    parts: Place,
-    pieces: list[range],
-    request: Request,
-    cluster: str,
-    tls: TLS | None,
-    progress: Progress | None,
-    patience: float,
-) -> None:
-    present = {file.name for file in parts.iterdir()}
+def _compute_missing(request: Request, pieces: list[range], cluster: Cluster, progress: Progress | None) -> None:
+    present = {file.name for file in place(request.parts).iterdir()}
     missing = [(number, piece) for number, piece in enumerate(pieces) if part_name(number) not in present]
     total = sum(map(len, pieces))
     done = total - sum(len(piece) for _, piece in missing)
@@ -224,27 +236,27 @@ def _compute_missing(
         progress(done, total)
     if not missing:
         return
-    with _connected(cluster, tls) as client:
-        for rows in _computed(client, missing, request, patience):
+    with _connected(cluster) as client:
+        for rows in _computed(client, missing, request, cluster.patience):
             done += rows
             if progress is not None:
                 progress(done, total)
 
 
 @contextlib.contextmanager
-def _connected(cluster: str, tls: TLS | None) -> Iterator[Any]:
+def _connected(cluster: Cluster) -> Iterator[Any]:
     distributed = require("distributed", extra="cluster", purpose="scoring on a cluster")
-    security = None
+    security, tls = None, cluster.tls
     if tls is not None:
         security = distributed.Security(
             tls_ca_file=tls.ca, tls_client_cert=tls.cert, tls_client_key=tls.key, require_encryption=True
         )
     try:
-        client = distributed.Client(cluster, security=security, timeout=CONNECT, set_as_default=False)
+        client = distributed.Client(cluster.address, security=security, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise RunError(
-            f"no Dask scheduler answers at {cluster}: {first_line(error)}. Give the address that `dask scheduler` prints, "
-            "such as tcp://host:8786, and for tls:// also --tls-ca, --tls-cert and --tls-key."
+            f"no Dask scheduler answers at {cluster.address}: {first_line(error)}. Give the address that `dask scheduler` "
+            "prints, such as tcp://host:8786, and for tls:// also --tls-ca, --tls-cert and --tls-key."
         ) from error
     with client:
         yield client
@@ -310,17 +322,15 @@ def _failure(future: Any, number: int, piece: range) -> HardsightError:
     return kind(f"{which} failed {RETRIES + 1} times: {words.rstrip('.')}. {kept}")
 
 
-def _join(parts: Place, pieces: list[range], output: Place, job: Job, summary: Summary) -> None:
-    """All parts, in order, as one table: a piece is a row group, as in a local run."""
+def _in_order(folder: Place, pieces: list[range], job: Job) -> Iterator[pa.Table]:
+    """All parts, one piece each, as a local run gives them. Fails at the end if an id came twice."""
     seen_ids = SeenIds()
-    with TableWriter(output, job.schema) as writer:
-        for number, piece in enumerate(pieces):
-            part = _read_part(parts / part_name(number), len(piece))
-            writer.write(part)
-            summary.add(part)
-            seen_ids.add(part.column("id").to_numpy())
-        if not job.allow_duplicates:
-            seen_ids.refuse_duplicates(job.snapshot, job.rows)
+    for number, piece in enumerate(pieces):
+        part = _read_part(folder / part_name(number), len(piece))
+        seen_ids.add(part.column("id").to_numpy())
+        yield part
+    if not job.allow_duplicates:
+        seen_ids.refuse_duplicates(job.snapshot, job.rows)
 
 
 def _read_part(file: Place, rows: int) -> pa.Table:

@@ -10,7 +10,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scoring.fitted_head import out_of_sample_heads
 from hardsight.snapshot import Snapshot
+from hardsight.table import Summary, TableWriter
 from hardsight.version import VERSION
 
 MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
@@ -201,6 +202,13 @@ class Job:
             yield self.part(piece, fitted, heads, seen, stories)
         if not self.allow_duplicates:
             seen_ids.refuse_duplicates(self.snapshot, rows)
+
+    def write(self, parts: Iterable[pa.Table], output: str | os.PathLike[str], summary: Summary) -> None:
+        """Write pieces of the table as they come, summed up on the way; the file appears when all of them are in it."""
+        with TableWriter(output, self.schema) as writer:
+            for part in parts:
+                writer.write(part)
+                summary.add(part)
 
     def part(
         self,

@@ -111,13 +111,13 @@ def noise_ceilings(
         own = counts[np.arange(len(counts)), labels]
         counts, labels = np.stack([own, counts.sum(1) - own], axis=1), np.zeros(len(own), dtype=np.int64)
     rng = np.random.default_rng(seed)
-    found: dict[Kind, list[float]] = {kind: [] for kind in kinds}
+    coefficients: dict[Kind, list[float]] = {kind: [] for kind in kinds}
     for _ in range(splits):
         half = _half(counts, rng)
-        one, other = (_measure(part, labels, of) for part in (half, counts - half))
+        first, second = (_measure(part, labels, of) for part in (half, counts - half))
         for kind in kinds:
-            found[kind].append(COEFFICIENTS[kind](one, other))
-    return {kind: _ceiling(kind, float(np.mean(values)), splits, len(counts)) for kind, values in found.items()}
+            coefficients[kind].append(COEFFICIENTS[kind](first, second))
+    return {kind: _ceiling(kind, float(np.mean(values)), splits, len(counts)) for kind, values in coefficients.items()}
 
 
 def _ceiling(kind: Kind, r: float, splits: int, n: int) -> Ceiling:

@@ -94,7 +94,7 @@ def bootstrap(
     units = int(unit.max()) + 1
     groups = [np.unique(column, return_inverse=True)[1] for column in columns.T]  # (n,) each: the place of its value
     moments = _moments(columns)
-    found = Bootstrap(*(np.empty((replicates, columns.shape[1] - 1)) for _ in range(2)))
+    draws = Bootstrap(*(np.empty((replicates, columns.shape[1] - 1)) for _ in range(2)))
     streams = np.random.SeedSequence(seed).spawn(-(-replicates // CHUNK))
 
     def chunk(index: int) -> int:
@@ -104,8 +104,8 @@ def bootstrap(
         for at, row in enumerate(rows):
             drawn = np.bincount(rng.integers(0, units, units), minlength=units).astype(np.float64)  # copies of each unit
             copies[at] = drawn if clusters is None else drawn[unit]
-            found.spearman[row] = _weighted_spearman(groups, copies[at])
-        found.pearson[rows.start : rows.stop] = _weighted_pearson(copies @ moments, copies.sum(1))
+            draws.spearman[row] = _weighted_spearman(groups, copies[at])
+        draws.pearson[rows.start : rows.stop] = _weighted_pearson(copies @ moments, copies.sum(1))
         return len(rows)
 
     done = 0
@@ -114,7 +114,7 @@ def bootstrap(
             done += count
             if progress is not None:
                 progress(done, replicates)
-    return found
+    return draws
 
 
 def percentiles(values: np.ndarray, level: float) -> tuple[float, float]:

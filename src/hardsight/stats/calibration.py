@@ -48,10 +48,10 @@ def reliability(confidence: Any, correct: Any, bins: int = 15) -> Reliability:
         row = int(np.flatnonzero(~((confidence >= 0) & (confidence <= 1)))[0])
         raise InputError(f"confidence must be a probability, but row {row} holds {confidence[row]}.")
     edges = np.linspace(0.0, 1.0, bins + 1)
-    place = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
-    count = np.bincount(place, minlength=bins)
+    bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
+    count = np.bincount(bin_of, minlength=bins)
     with np.errstate(invalid="ignore"):
-        mean, right = (np.bincount(place, weights=values, minlength=bins) / count for values in (confidence, correct))
+        mean, right = (np.bincount(bin_of, weights=values, minlength=bins) / count for values in (confidence, correct))
     ece = float(np.nansum(count * np.abs(right - mean)) / len(confidence))
     return Reliability(edges, count, mean, right, ece)
 

@@ -100,20 +100,20 @@ def _dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(n,) how many are smaller in both: by halves of halves, as in a merge sort, all blocks of a size at once."""
     n = len(x)
     order = np.lexsort((-y, x))  # by x; among equal x the larger y first, so that none counts the others
-    value = y[order]  # (n,) in order of x: count, before each place, the smaller values
-    found = np.zeros(n, dtype=np.int64)
-    place = np.arange(n)
+    value = y[order]  # (n,) in order of x: count, before each position, the smaller values
+    smaller_before = np.zeros(n, dtype=np.int64)
+    position = np.arange(n)
     height = int(y.max()) + 1
     width = 1
     while width < n:
-        block = place // (2 * width)
-        right = (place // width) % 2 == 1
+        block = position // (2 * width)
+        right = (position // width) % 2 == 1
         keys = block * height + value
         left_sorted = np.sort(keys[~right])  # blocks stay apart: their number is the leading digit
         mine = block[right] * height
         smaller = np.searchsorted(left_sorted, mine + value[right], side="left") - np.searchsorted(left_sorted, mine, side="left")
-        found[right] += smaller
+        smaller_before[right] += smaller
         width *= 2
     result = np.empty(n, dtype=np.int64)
-    result[order] = found
+    result[order] = smaller_before
     return result

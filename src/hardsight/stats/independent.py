@@ -25,6 +25,7 @@ class Outcome:
 
     @property
     def p_less(self) -> float:
+        """One-sided p: the first is the smaller."""
         return 1 - self.p_greater
 
 

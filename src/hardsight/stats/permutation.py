@@ -6,7 +6,7 @@ coefficients is computed anew. p is the share of swapped data whose difference i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,6 @@ def swap_tests(
     permutations: int = 1000,
     seed: int = 0,
     clusters: Any = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
     """(p,) two-sided p values for pairs of the columns of (n, k) scores, all from the same coins.
 
@@ -63,9 +62,9 @@ def swap_tests(
     def difference(sums: np.ndarray) -> np.ndarray:
         """(b, 3p) sums over coins -> (b, p) difference of the two coefficients."""
         t, q, c = sums[:, :p], sums[:, p : 2 * p], sums[:, 2 * p :]
-        one = (product_half + c) / np.sqrt(n * (mean_square + q) - (mean_half + t) ** 2)
-        other = (product_half - c) / np.sqrt(n * (mean_square - q) - (mean_half - t) ** 2)
-        return one - other
+        of_first = (product_half + c) / np.sqrt(n * (mean_square + q) - (mean_half + t) ** 2)
+        of_second = (product_half - c) / np.sqrt(n * (mean_square - q) - (mean_half - t) ** 2)
+        return of_first - of_second
 
     if clusters is not None:  # with one coin for all rows of a unit, their sums take its place
         unit = np.unique(to_numpy(clusters), return_inverse=True)[1]
@@ -78,8 +77,6 @@ def swap_tests(
         count = min(CHUNK, permutations - start)
         coins = rng.integers(0, 2, (count, len(linear)), dtype=np.int8).astype(np.float64) * 2 - 1
         as_large += (np.abs(difference(coins @ linear)) >= seen - tolerance).sum(0)
-        if progress is not None:
-            progress(start + count, permutations)
     return (as_large + 1) / (permutations + 1)
 
 

@@ -28,6 +28,7 @@ class PrintedRow:
 
     @property
     def recomputed(self) -> Outcome:
+        """Fisher's test on the printed coefficients."""
         return fisher_test(self.avh, self.confidence, PAPER_SAMPLES)
 
     @property

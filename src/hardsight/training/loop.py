@@ -23,7 +23,7 @@ from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import FileError, InputError, RunError, TrainingError
 from hardsight.extraction.extracting import ERRORS
 from hardsight.files.run import Run
-from hardsight.models.model import Model
+from hardsight.models.model import BuiltNetwork, Model, ModelOptions
 from hardsight.models.network import Network
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
@@ -89,7 +89,7 @@ class Training:
         }
 
     def _fingerprints(self) -> dict[str, Any]:
-        model = Network(self.source.module, self.source.factory, device="cpu").fingerprint()
+        model = Network(BuiltNetwork(self.source.module), self.source.factory, ModelOptions(device="cpu")).fingerprint()
         teacher = {} if self.teacher is None else {"teacher": self.teacher.fingerprint()}
         return {"model": model, **teacher, **{name: one.fingerprint() for name, one in self.inputs.items()}}
 

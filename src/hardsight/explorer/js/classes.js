@@ -96,7 +96,7 @@ function meanOf(values, labels, mask, c) {
   const sums = new Float64Array(c), counts = new Uint32Array(c);
   for (let i = 0; i < mask.length; i++) {
     const label = labels[i], value = values[i];
-    if (mask[i] && label < c && value === value) {
+    if (mask[i] && label < c && !Number.isNaN(value)) {
       sums[label] += value;
       counts[label]++;
     }

@@ -104,7 +104,7 @@ function sorted(values, numNames) {
   } else {
     const bits = new Uint32Array(values.buffer, values.byteOffset, n);
     for (let i = 0; i < n; i++) {
-      if (values[i] !== values[i]) continue;
+      if (Number.isNaN(values[i])) continue;
       const b = bits[i];
       keys[i] = b & 0x80000000 ? ~b : b | 0x80000000; // floats in the order of unsigned integers
       rows[count++] = i;

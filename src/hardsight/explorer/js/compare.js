@@ -32,7 +32,7 @@ export class Compare {
   }
 
   draw() {
-    const { columns, about, selection } = this.page, score = this.chosen();
+    const { columns, selection } = this.page, score = this.chosen();
     this.score.value = score;
     const order = columns.order(score + " change"), mask = selection.mask, change = columns.get(score + " change");
     const high = columns.meta(score).hard === "high";

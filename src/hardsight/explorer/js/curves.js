@@ -37,7 +37,7 @@ export class Curves {
       line.y.forEach((y, i) => {
         if (y === null) return;
         const spread = line.spread?.[i] ?? 0;
-        low = Math.min(low, y - spread), high = Math.max(high, y + spread);
+        [low, high] = [Math.min(low, y - spread), Math.max(high, y + spread)];
       });
     }
     if (low > high) return [0, 1];

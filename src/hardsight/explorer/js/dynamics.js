@@ -134,7 +134,7 @@ export class Dynamics {
       let low = Infinity, high = -Infinity;
       for (const at of some) {
         const [from, to] = bulk(await this.frame(at, measure));
-        low = Math.min(low, from), high = Math.max(high, to);
+        [low, high] = [Math.min(low, from), Math.max(high, to)];
       }
       const room = (high - low) * 0.04 || 0.5;
       ends.push(low - room, high + room);

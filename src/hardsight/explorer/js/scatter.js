@@ -45,7 +45,7 @@ export class Scatter {
       const codes = new Uint16Array(values.length), scale = (BINS - 1) / (high - low || 1);
       for (let i = 0; i < values.length; i++) {
         const bin = (values[i] - low) * scale;
-        codes[i] = bin === bin ? Math.max(0, Math.min(BINS - 1, bin)) : BINS;
+        codes[i] = Number.isNaN(bin) ? BINS : Math.max(0, Math.min(BINS - 1, bin));
       }
       this.codes = codes;
       this.palette = Array.from({ length: BINS }, (_, bin) => rampColour(bin / (BINS - 1), isChange(this.colour)));
@@ -377,7 +377,7 @@ function splat(plane, wanted, codes, palette, dots, special, isSpecial) {
     if (mask[i] !== wanted) continue;
     const at = places[i];
     if (at < 0) continue;
-    const code = codes === null ? 0 : codes[i] > lastCode ? lastCode : codes[i];
+    const code = codes === null ? 0 : Math.min(codes[i], lastCode);
     if ((code === special) !== isSpecial) continue;
     if (reach === 0) {
       pixels[at] = mixed(pixels[at], colours[code], weights[0]);

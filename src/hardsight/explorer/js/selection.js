@@ -27,7 +27,7 @@ function narrow(mask, filter, columns, found) {
     const chosen = new Set(filter[2]);
     names.forEach((name, code) => (wanted[code] = chosen.has(name) ? 1 : 0));
     const none = names.length;
-    for (let i = 0; i < n; i++) mask[i] &= wanted[values[i] < none ? values[i] : none];
+    for (let i = 0; i < n; i++) mask[i] &= wanted[Math.min(values[i], none)];
   } else if (filter[0] === "box") {
     const xs = columns.axis(filter[1]), ys = columns.axis(filter[2]);
     const [x0, x1, y0, y1] = filter.slice(3);
@@ -45,8 +45,8 @@ function narrow(mask, filter, columns, found) {
 function inside(mask, xs, ys, points) {
   let x0 = Infinity, x1 = -Infinity, y0 = Infinity, y1 = -Infinity;
   for (let k = 0; k < points.length; k += 2) {
-    x0 = Math.min(x0, points[k]), x1 = Math.max(x1, points[k]);
-    y0 = Math.min(y0, points[k + 1]), y1 = Math.max(y1, points[k + 1]);
+    [x0, x1] = [Math.min(x0, points[k]), Math.max(x1, points[k])];
+    [y0, y1] = [Math.min(y0, points[k + 1]), Math.max(y1, points[k + 1])];
   }
   for (let i = 0; i < mask.length; i++) {
     if (!mask[i]) continue;

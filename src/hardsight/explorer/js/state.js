@@ -27,7 +27,7 @@ export function writeView(view) {
   return "#" + params.toString();
 }
 
-function rounded(key, value) {
+function rounded(_key, value) {
   return typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
 }
 

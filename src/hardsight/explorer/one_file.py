@@ -1,0 +1,96 @@
+"""The page as one file: page.html with its style, its scripts and packed data inside, under a policy that allows no more.
+
+Numbers are kept as 16 bits between their lowest and highest value and deflated; js/embedded.js unpacks them. The scripts
+are the page's own files, each in a scope of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+import re
+import zlib
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from hardsight.explorer.columns import Column
+
+NONE, STEPS = 65535, 65534  # of a number in 16 bits: the code for no value, and the steps from the lowest to the highest
+
+
+def packed_column(column: Column, rows: np.ndarray) -> dict[str, Any]:
+    """Some rows of a column: codes as they are, numbers as steps of 16 bits."""
+    values = column.values[rows]
+    if column.names is not None:
+        return {"packed": packed(values.astype(values.dtype.newbyteorder("<")).tobytes())}
+    low = column.low or 0.0
+    step = ((column.high or 0.0) - low) / STEPS or 1.0
+    with np.errstate(invalid="ignore"):
+        steps = np.where(np.isfinite(values), np.rint((values.astype(np.float64) - low) / step), NONE)
+    return {"packed": packed(steps.astype("<u2").tobytes()), "low": low, "step": step}
+
+
+def packed(content: bytes) -> str:
+    """Bytes deflated, as base64."""
+    return base64_text(zlib.compress(content, 9))
+
+
+def base64_text(content: bytes) -> str:
+    """Bytes as base64."""
+    return base64.b64encode(content).decode()
+
+
+def one_file(data: dict[str, Any]) -> str:
+    """The page with `data` in it: it opens from disk and asks nobody for anything."""
+    here = files("hardsight.explorer")
+    html, style, script = (here / "page.html").read_text("utf-8"), (here / "page.css").read_text("utf-8"), one_script()
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    block = json.dumps(data, allow_nan=False, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+    replacements = {
+        '<link rel="icon" href="icon.svg" type="image/svg+xml">\n': '<link rel="icon" href="data:,">\n',
+        '<link rel="stylesheet" href="page.css">\n': f"<style>{style}</style>\n",
+        '<script type="module" src="js/main.js"></script>\n': "",
+        '<meta charset="utf-8">\n': f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
+        "</body>\n": f'<script type="application/json" id="data">{block}</script>\n'
+        f'<script type="module">{script}</script>\n</body>\n',
+    }
+    for old, new in replacements.items():
+        assert html.count(old) == 1, f"page.html no longer holds {old!r}, which the report replaces"
+        html = html.replace(old, new)
+    return html
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{base64_text(hashlib.sha256(content.encode()).digest())}'"
+
+
+IMPORT = re.compile(r'^import \{ (.+) \} from "\./(\w+)\.js";\n', re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
+
+
+@functools.cache
+def one_script() -> str:
+    """The page's modules in one script: each a function of its own, after those it imports, that returns what it exports."""
+    done: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name in done:
+            return
+        source = (files("hardsight.explorer") / "js" / f"{name}.js").read_text("utf-8")
+        for _, other in IMPORT.findall(source):
+            add(other)
+        exported = ", ".join(EXPORT.findall(source))
+        body = IMPORT.sub(lambda found: f"const {{ {found[1]} }} = module_{found[2]};\n", EXPORT.sub("", source))
+        done[name] = f"const module_{name} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();\n"
+
+    add("main")
+    script = "".join(done.values())
+    assert "</script" not in script and not re.search(r"^(import|export)\b", script, re.MULTILINE)
+    return script

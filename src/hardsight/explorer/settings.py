@@ -1,0 +1,81 @@
+"""Options of `hardsight explore` and `hardsight report`, each defined once."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hardsight.errors import InputError
+from hardsight.options import Options, option
+
+
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    """NAME:PORT, each as it stands in the browser's address bar."""
+    names = tuple(given)
+    for name in names:
+        if not re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}", name):
+            raise InputError(f"--allowed-host must be NAME:PORT as it stands in the browser's address bar, got {name!r}.")
+    return names
+
+
+@dataclass(frozen=True)
+class ReportSettings(Options):
+    """What to show of a run."""
+
+    images: str | None = option(
+        None, "Images, if the run does not say where they are: a folder, or any DATA of extract.", metavar="DATA"
+    )
+    class_names: Path | None = option(
+        None, "Class names: a text file with one per line, or a JSON list.", metavar="FILE", read=Path
+    )
+    human: Path | None = option(
+        None,
+        "People's answers: counts or frequencies as .npy, or a .csv, .parquet or .json table by id.",
+        metavar="FILE",
+        read=Path,
+    )
+    split: str | None = option(
+        None, "Split to show as the last epoch saw it, such as a watched test set; for runs with dynamics."
+    )
+
+
+@dataclass(frozen=True)
+class ExploreSettings(ReportSettings):
+    """What to show, and who may see it."""
+
+    port: int | None = option(
+        None, "Port of the page; the next free one if it is taken. Default: from 8321.", least=0, most=65535
+    )
+    read_only: bool = option(False, "Write nothing: no marks, no scores.")
+    host: str = option("127.0.0.1", "Address to listen at; other machines only with --allow-remote.")
+    allow_remote: bool = option(False, "Let other machines connect. Whoever has the address with its token sees everything.")
+    allowed_hosts: tuple[str, ...] = option(
+        (),
+        "Further name of the page, behind ssh -L or a notebook's proxy. May be repeated.",
+        flag="--allowed-host",
+        metavar="NAME:PORT",
+        repeat=True,
+        read=_names,
+    )
+
+    def check(self) -> None:
+        if self.remote and not self.allow_remote:
+            raise InputError(
+                f"--host {self.host} would let other machines connect. Use ssh -L from there, or add --allow-remote to allow it."
+            )
+
+    @property
+    def remote(self) -> bool:
+        """Whether other machines can reach the host."""
+        try:
+            return self.host != "localhost" and not ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return True
+
+    @property
+    def every_address(self) -> bool:
+        """Whether the host stands for all addresses of this machine."""
+        return self.host in ("0.0.0.0", "::")

@@ -1,0 +1,103 @@
+"""`score_to_file`: a snapshot in files in, a table in a file out, here or on a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hardsight.errors import InputError
+from hardsight.files.class_names import read_class_names
+from hardsight.files.places import Place, place, same_place
+from hardsight.options import takes
+from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
+from hardsight.scoring.job import Job, Progress
+from hardsight.scoring.settings import ScoreSettings
+from hardsight.snapshot import Snapshot
+from hardsight.table import Summary, check_format
+
+
+@dataclass(frozen=True)
+class ScoredFile:
+    """Where the table is, if it was written, and what to say about it."""
+
+    path: Place | None
+    summary: Summary
+    class_names: Sequence[str] | None
+    fitted_head: bool  # whether there was no head, and one was fitted by cross-validation
+
+
+@takes(ScoreSettings)
+def score_to_file(
+    snapshot: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    settings: ScoreSettings,
+    progress: Progress | None = None,
+) -> ScoredFile:
+    """Score a snapshot in files, a piece at a time, and write the table.
+
+    Args:
+        snapshot: a run directory, .npz, .npy or .parquet; also s3://, gs:// and hdfs://.
+        output: .parquet, .csv or .json. By default the scores.parquet of a run directory, if all of it is scored with its
+            default scores; else nothing is written.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the rows done and the rows in all.
+    """
+    source = place(snapshot)
+    target = _target(source, None if output is None else place(output), settings)
+    opened = Snapshot.load(source, head=settings.head, labels=settings.labels)
+    names = opened.class_names if settings.class_names is None else read_class_names(settings.class_names, opened.num_classes)
+    job = Job(opened, settings.scores, settings.limit, settings.shard, settings.strict, settings.allow_duplicates)
+    summary = Summary(by=_ranked_by(job, settings.by), top=settings.top, num_classes=opened.num_classes)
+    with _computed(job, target, settings, progress) as parts:
+        named = _refuse_unnamed_classes(parts, names, summary)
+        if target is not None:
+            job.write(named, target, summary)
+        else:
+            for part in named:
+                summary.add(part)
+    return ScoredFile(target, summary, names, job.cross_validated)
+
+
+def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Place | None:
+    """Where to write, which is never over what is read."""
+    whole = settings.scores is None and settings.limit is None and settings.shard is None
+    if output is None and whole and source.is_dir():
+        output = source / "scores.parquet"
+    if output is not None:
+        check_format(output)
+        if same_place(output, source) or same_place(output, source / "samples" / output.name):
+            raise InputError(f"{output} is the input; write to another name.")
+    elif settings.cluster is not None:
+        raise InputError("--cluster writes its parts beside the output: give -o.")
+    return output
+
+
+def _ranked_by(job: Job, by: str | None) -> str:
+    columns = [score.name for score in job.chosen]
+    by = by or next((name for name in ("avh", "loss", *columns) if name in columns), "avh")
+    if by not in columns:
+        raise InputError(f"--by {by}: it must be among the scores computed: {', '.join(columns)}.")
+    return by
+
+
+def _computed(
+    job: Job, target: Place | None, settings: ScoreSettings, progress: Progress | None
+) -> AbstractContextManager[Iterator[pa.Table]]:
+    """The table, a piece at a time."""
+    if settings.cluster is None or target is None:
+        return contextlib.nullcontext(job.parts(progress))
+    tls = TLS.given(settings.tls_ca, settings.tls_cert, settings.tls_key)
+    return parts_on_cluster(job, target, Cluster(settings.cluster, tls), progress)
+
+
+def _refuse_unnamed_classes(parts: Iterator[pa.Table], names: Sequence[str] | None, summary: Summary) -> Iterator[pa.Table]:
+    """The parts. Without a head, the number of classes is known only when all labels have been seen."""
+    yield from parts
+    if names is not None and len(names) < (summary.num_classes or 0):
+        raise InputError(f"there must be one class name per class, got {len(names)} for {summary.num_classes} classes.")
