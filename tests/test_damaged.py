@@ -70,7 +70,7 @@ def snapshot_arrays() -> dict[str, Any]:
 def write_run(path: Path) -> None:
     (path.parent / "samples").mkdir()
     write_samples(path.parent / "samples" / "part-00000.parquet", FEATURES, {"id": IDS, "label": LABELS})
-    path.write_text(json.dumps({"parts": [{"name": "samples/part-00000.parquet", "rows": 40, "sha256": "0"}]}))
+    path.write_text(json.dumps({"parts": [{"name": "samples/part-00000.parquet", "rows": 40}]}))
 
 
 def write_moment(path: Path) -> None:

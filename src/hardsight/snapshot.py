@@ -6,7 +6,6 @@ a batch at a time. Everything that makes one ends here, everything that scores o
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,11 +29,13 @@ from hardsight.checks import (
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.class_names import check_class_names
 from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
+from hardsight.files.inputs import command, note_input
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import Place, place
 from hardsight.files.reading import reading
+from hardsight.files.run import read_manifest
 from hardsight.files.samples import Batch, SampleFiles
-from hardsight.files.writing import replacing
+from hardsight.files.writing import check_output, replacing
 from hardsight.head import Head, as_head
 from hardsight.threads import blocks
 
@@ -274,6 +275,9 @@ class Snapshot:
         """Write as `.npz` with the vocabulary's names as keys."""
         if place(path).suffix.lower() != ".npz":
             raise InputError(f"{path}: a snapshot is saved as .npz; give a name that ends so.")
+        with command():
+            note_input(*(self.loaded_from or {}).values())
+            check_output(place(path))
         everything = self.in_memory()
         arrays: dict[str, Any] = {self.source.evidence: to_numpy(everything.values), "labels": everything.labels}
         arrays["ids"] = np.asarray(everything.ids) if everything.ids.dtype.kind == "i" else np.asarray(everything.ids, dtype=str)
@@ -297,6 +301,7 @@ class Snapshot:
         and `labels` (an array or a `.npy` file) replace or add what the file does not have.
         """
         path = place(path)
+        note_input(path, head, labels)
         names: list[str] | None = None
         own_head: Head | None = None
         source: Source
@@ -418,17 +423,15 @@ _SMALL = (*ARRAYS, "kind", "scale", "labels", "ids", "class_names")
 
 def _from_run(path: Place) -> tuple[SampleFiles, Head | None, list[str] | None]:
     manifest = path / "run.json"
-    if not manifest.is_file():
-        hint = "it was not finished; run its command again" if (path / "start.json").is_file() else "there is no run.json in it"
-        raise FileError(f"{path} is not a complete run: {hint}.")
     with reading(manifest):
-        listed = {part["name"]: part.get("rows") for part in json.loads(manifest.read_text(encoding="utf-8"))["parts"]}
+        listed = {part["name"]: part.get("rows") for part in read_manifest(path)["parts"]}
         rows = {name: count for name, count in listed.items() if str.startswith(name, "samples/")}
         counted = None if None in rows.values() else sum(rows.values())
         files: list[Place] = [path / name for name in rows]
         own = all(file.resolve().is_relative_to(path.resolve()) for file in files)
     if not files or not own:
         raise FileError(f"{manifest}: lists no samples of its own.")
+    note_input(manifest, *files)
     head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
     samples = SampleFiles(files)
     if counted is not None and counted != len(samples):

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
 from hardsight.errors import InputError
+from hardsight.files.inputs import note_input
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.writing import replacing
@@ -56,6 +57,7 @@ def read_scores(path: str | os.PathLike[str]) -> pa.Table:
     """A scores table from Parquet, or from the run directory that holds it."""
     path = place(path)
     path = path / "scores.parquet" if path.is_dir() else path
+    note_input(path)
     return read_parquet(path)
 
 

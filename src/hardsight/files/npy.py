@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from hardsight.errors import FileError
+from hardsight.files.checksums import check
 from hardsight.files.places import Place, Remote, readable
 from hardsight.files.reading import FileState, check_unchanged, existing_file, file_state, reading
 
@@ -170,6 +171,7 @@ def open_npy(path: str | os.PathLike[str]) -> RowsOnDisk:
 def open_npz(path: str | os.PathLike[str]) -> dict[str, RowsOnDisk]:
     """The arrays of a .npz file by name; none is read yet."""
     file = existing_file(path)
+    check(file)
     state = file_state(file)
     with reading(file, "not a readable .npz archive"), zipfile.ZipFile(readable(file)) as archive:
         members = archive.infolist()

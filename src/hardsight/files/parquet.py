@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError
+from hardsight.files.checksums import check
 from hardsight.files.places import Place, Remote, readable
 from hardsight.files.reading import existing_file, reading
 
@@ -35,7 +36,8 @@ def open_parquet(path: str | os.PathLike[str]) -> pq.ParquetFile:
 
 
 def read_parquet(path: str | os.PathLike[str], columns: list[str] | None = None) -> pa.Table:
-    """The whole table, or some of its columns. `pq.read_table` does the same and imports pandas, which takes half a second."""
+    """The whole table, or some of its columns, its checksums compared. `pq.read_table` would import pandas: half a second."""
+    check(existing_file(path))
     with reading(path, UNREADABLE), open_parquet(path) as file:
         table = file.read(columns=columns)
         if len(table) != file.metadata.num_rows and (columns is None or columns):

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.checksums import check
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, reading
@@ -157,6 +158,7 @@ class SampleFiles:
             if piece.stop <= start or piece.start >= stop:
                 continue
             row = piece.start
+            check(file)
             with reading(file), self._open(file) as opened:
                 for part in opened.iter_batches(rows, row_groups=[group], columns=columns):
                     first, row = row, row + len(part)

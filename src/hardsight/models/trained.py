@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardsight.errors import FileError, InputError
+from hardsight.files.checksums import check
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import load_weights
@@ -34,11 +35,12 @@ def trained_directory(path: Path) -> Path | None:
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """The config.json of a trained directory."""
+    """What config.json says, compared with the run that lists it."""
     path = directory / "config.json"
+    check(path)
     try:
         config = json.loads(path.read_text("utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise FileError(f"{path} is not JSON: {error}") from error
     if not isinstance(config, dict):
         raise FileError(f"{path} must hold an object with factory and arguments.")
