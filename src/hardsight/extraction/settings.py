@@ -59,10 +59,12 @@ class ExtractSettings(Options):
         "itself; repeatable.", flag="--degrade", read=_degradations, repeat=True,
     )  # fmt: skip
     size: int | None = option(None, "Input size in pixels. Default: the model's own.", least=1, decides=False)
-    mean: Any = option(
+    mean: tuple[float, ...] | None = option(
         None, "Channel means with commas, for pixels in 0..1. Default: the model's own.", read=_per_channel("mean"), decides=False
     )
-    std: Any = option(None, "Channel deviations with commas. Default: the model's own.", read=_per_channel("std"), decides=False)
+    std: tuple[float, ...] | None = option(
+        None, "Channel deviations with commas. Default: the model's own.", read=_per_channel("std"), decides=False
+    )
     resize: str | None = option(
         None, "Way to resize: shortest (and cut the center), squash, or longest (and fill).", decides=False
     )
