@@ -122,9 +122,9 @@ def _server(file: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     assert process.stdout is not None
     try:
         for line in process.stdout:
-            found = re.search(r"http://\S+", line)
-            if found:
-                yield found[0], process
+            address = re.search(r"http://\S+", line)
+            if address:
+                yield address[0], process
                 break
     finally:
         process.terminate()
@@ -183,8 +183,8 @@ WATCH = """() => { window.redrawn = new Promise((done) => {
 
 def _busy(session: Any) -> float:
     """Seconds that the main thread has worked so far."""
-    found = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
-    return float(found["TaskDuration"])
+    metrics = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["TaskDuration"])
 
 
 def _thumbnails(page: Any) -> float:
@@ -194,8 +194,8 @@ def _thumbnails(page: Any) -> float:
     _brush(page, 7)
     turns = page.evaluate("() => document.getElementById('grid').dataset.turns")
     complete = f"""() => document.getElementById('grid').dataset.turns !== '{turns}'
-        && [...document.querySelectorAll('#grid img')].every((one) => one.complete && one.naturalWidth
-            || one.getBoundingClientRect().top > document.getElementById('grid').getBoundingClientRect().bottom)"""
+        && [...document.querySelectorAll('#grid img')].every((image) => image.complete && image.naturalWidth
+            || image.getBoundingClientRect().top > document.getElementById('grid').getBoundingClientRect().bottom)"""
     start = time.perf_counter()
     page.mouse.up()
     while not page.evaluate(complete):
