@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 torch = pytest.importorskip("torch")
 
 import hardsight  # noqa: E402
-from hardsight.files.run import sha256  # noqa: E402
+from hardsight.files.checksums import sha256  # noqa: E402
 from hardsight.models import cifar_resnet  # noqa: E402
 from hardsight.models.cifar_resnet import cifar_resnet20  # noqa: E402
 

@@ -18,8 +18,8 @@ pytest.importorskip("torch")
 
 from hardsight import RunError, Snapshot, score  # noqa: E402
 from hardsight.demo import against_degradation, before_and_after, run_demo  # noqa: E402
+from hardsight.files.checksums import sha256  # noqa: E402
 from hardsight.files.heads import load_head  # noqa: E402
-from hardsight.files.run import sha256  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -98,14 +98,14 @@ def parts(run: Path) -> dict[str, int]:
 
 
 def content(run: Path) -> dict[str, bytes | dict[str, Any]]:
-    """All files of a run by name; of run.json everything but the seconds, the one thing that may differ."""
+    """All files of a run by name; of run.json everything but the seconds, the -o and the checksums that cover them."""
     found: dict[str, bytes | dict[str, Any]] = {}
     for path in run.rglob("*"):
         if path.is_file():
             found[path.relative_to(run).as_posix()] = path.read_bytes()
     for name in ("start.json", "run.json"):
         told = json.loads(found[name])
-        found[name] = {key: value for key, value in told.items() if key not in ("seconds", "words")}  # words: the -o differs
+        found[name] = {key: value for key, value in told.items() if key not in ("seconds", "words", "files", "checksum")}
     return found
 
 

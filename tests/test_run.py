@@ -9,7 +9,8 @@ import pytest
 
 import hardsight
 from hardsight import RunError
-from hardsight.files.run import Run, sha256
+from hardsight.files.checksums import sha256
+from hardsight.files.run import Run
 from hardsight.files.writing import replacing, write_json
 
 ARGUMENTS = {"seed": 1, "scores": ("avh", "loss"), "path": None}

@@ -58,6 +58,7 @@ _HOME = {
     "predicted_confidence": "hardsight.scores",
     "probability_margin": "hardsight.scores",
     "score": "hardsight.scoring",
+    "verify": "hardsight.files.verifying",
 }
 
 __all__ = sorted(["__version__", *_HOME])
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
     from hardsight.extraction import extract
+    from hardsight.files.verifying import verify
     from hardsight.geometry import angles
     from hardsight.head import Head
     from hardsight.scores import (

@@ -6,7 +6,6 @@ a batch at a time. Everything that makes one ends here, everything that scores o
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,10 +29,12 @@ from hardsight.checks import (
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.class_names import check_class_names
 from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
+from hardsight.files.inputs import command, note_input
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import Place, place
+from hardsight.files.run import read_manifest
 from hardsight.files.samples import Batch, SampleFiles
-from hardsight.files.writing import replacing
+from hardsight.files.writing import check_output, replacing
 from hardsight.head import Head, as_head
 from hardsight.threads import blocks
 
@@ -273,6 +274,9 @@ class Snapshot:
         """Write as `.npz` with the vocabulary's names as keys."""
         if place(path).suffix.lower() != ".npz":
             raise InputError(f"{path}: a snapshot is saved as .npz; give a name that ends so.")
+        with command():
+            note_input(*(self.loaded_from or {}).values())
+            check_output(place(path))
         everything = self.in_memory()
         arrays: dict[str, Any] = {self.source.evidence: to_numpy(everything.values), "labels": everything.labels}
         arrays["ids"] = np.asarray(everything.ids) if everything.ids.dtype.kind == "i" else np.asarray(everything.ids, dtype=str)
@@ -296,6 +300,7 @@ class Snapshot:
         and `labels` (an array or a `.npy` file) replace or add what the file does not have.
         """
         path = place(path)
+        note_input(path, head, labels)
         names: list[str] | None = None
         own_head: Head | None = None
         source: Source
@@ -417,11 +422,8 @@ _SMALL = (*ARRAYS, "kind", "scale", "labels", "ids", "class_names")
 
 def _from_run(path: Place) -> tuple[SampleFiles, Head | None, list[str] | None]:
     manifest = path / "run.json"
-    if not manifest.is_file():
-        hint = "it was not finished; run its command again" if (path / "start.json").is_file() else "there is no run.json in it"
-        raise FileError(f"{path} is not a complete run: {hint}.")
     try:
-        parts = json.loads(manifest.read_text(encoding="utf-8"))["parts"]
+        parts = read_manifest(path)["parts"]
         files: list[Place] = [path / part["name"] for part in parts if part["name"].startswith("samples/")]
         listed = [part.get("rows") for part in parts if part["name"].startswith("samples/")]
         counted = None if None in listed else sum(listed)
@@ -437,6 +439,7 @@ def _from_run(path: Place) -> tuple[SampleFiles, Head | None, list[str] | None]:
         raise FileError(f"{manifest}: damaged: {error!r}") from error
     if not files or not own:
         raise FileError(f"{manifest}: lists no samples of its own.")
+    note_input(manifest, *files)
     head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
     samples = SampleFiles(files)
     if counted is not None and counted != len(samples):

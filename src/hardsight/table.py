@@ -9,6 +9,7 @@ import json
 import os
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -20,6 +21,8 @@ import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.checksums import check
+from hardsight.files.inputs import note_input
 from hardsight.files.places import Place, place, readable
 from hardsight.files.writing import replacing
 from hardsight.scores import SCORES
@@ -52,7 +55,9 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
 
 
 def read_parquet(source: Any, columns: list[str] | None = None) -> pa.Table:
-    """A Parquet file, its checksums looked at. pq.read_table does the same and imports pandas, which takes half a second."""
+    """A Parquet file, its checksums compared. pq.read_table imports pandas, which takes half a second."""
+    if isinstance(source, Path):
+        check(source)
     with pq.ParquetFile(source, page_checksum_verification=True) as file:
         return file.read(columns=columns)
 
@@ -61,6 +66,7 @@ def read_scores(path: str | os.PathLike[str]) -> pa.Table:
     """A scores table from Parquet, or from the run directory that holds it."""
     path = place(path)
     path = path / "scores.parquet" if path.is_dir() else path
+    note_input(path)
     try:
         return read_parquet(readable(path))
     except (pa.ArrowException, OSError) as error:

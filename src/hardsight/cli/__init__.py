@@ -62,8 +62,10 @@ def main() -> None:
     """Entry point: run a command, and turn an error of ours or of the system into one line."""
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")
+    from hardsight.files.inputs import command
+
     try:
-        with _stopping():
+        with _stopping(), command():
             app()
             sys.stdout.flush()  # a full disk is noticed here and not when Python ends
     except HardsightError as error:
@@ -103,4 +105,5 @@ from hardsight.cli import (  # noqa: E402, F401
     report,
     score,
     train,
+    verify,
 )

@@ -33,7 +33,8 @@ def correlate(
     from hardsight.agreement.printing import print_study
     from hardsight.agreement.reporting import save
     from hardsight.agreement.studying import study
-    from hardsight.files.run import Run, sha256
+    from hardsight.files.checksums import sha256
+    from hardsight.files.run import Run
     from hardsight.screen import printable, progress_bar
 
     def begin() -> Run:

@@ -26,7 +26,8 @@ from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
 from hardsight.explorer.server import Page
 from hardsight.explorer.settings import ReportSettings
-from hardsight.files.writing import replacing
+from hardsight.files.inputs import command, note_input
+from hardsight.files.writing import check_output, replacing
 from hardsight.options import takes
 
 MOST_ROWS = 60_000  # of more, an even subsample is kept, with the hardest
@@ -41,6 +42,7 @@ MOST_FIGURES, LARGEST_FIGURE = 4, 300_000  # figures of the run's own, and bytes
 
 
 @takes(ReportSettings)
+@command()
 def report(
     run: str | Path, output: str | Path | None = None, *, settings: ReportSettings, progress: Progress | None = None
 ) -> Path:
@@ -53,11 +55,14 @@ def report(
         settings: all options at once; each is a keyword, too.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
+    note_input(run, settings.class_names, settings.human)
+    if output is not None:
+        check_output(Path(output), "html")
     sheet = open_sheet(run, class_names=settings.class_names, human=settings.human, split=settings.split, progress=progress)
     path = Path(output) if output is not None else (sheet.directory or sheet.place.parent) / _file_name(sheet)
     page = Page(sheet, Pictures(sheet, settings.images), Review(None, sheet.class_names), read_only=True)
     content = one_file(_data(page)).encode()
-    with replacing(path) as temporary:
+    with replacing(path, "html") as temporary:
         temporary.write_bytes(content)
     return path
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError, first_line
-from hardsight.files.locking import lock
+from hardsight.files.locking import lock_file
 from hardsight.files.writing import replacing
 from hardsight.table import read_parquet
 
@@ -174,6 +174,5 @@ def _file_lock(path: Path | None) -> Iterator[None]:
     if path is None:
         yield
         return
-    with path.with_name(".review.lock").open("a+") as file:
-        lock(file.fileno(), wait=True)
+    with lock_file(path.with_name(".review.lock"), wait=True):
         yield

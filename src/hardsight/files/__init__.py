@@ -1,8 +1,12 @@
 """Files: every format hardsight reads or writes, and every rule of reading and writing them.
 
 places.py        paths, local or remote (s3://, gs://, hdfs://)
-writing.py       the one way files are written: temporary name, fsync, rename
-locking.py       a lock that ends with its process
+formats.py       what a file holds, by its first bytes
+inputs.py        what a command reads, which it may not write over
+writing.py       the one way files are written: checked, temporary name, sealed, fsync, rename
+checksums.py     the checksums of a run, and those that files carry themselves
+verifying.py     a run or a file compared with its checksums
+locking.py       locks that end with their process
 npy.py           .npy and .npz, a few rows at a time
 columns.py       CSV, .tsv and Parquet tables as columns
 class_names.py   class names, one per line or a JSON list

@@ -8,12 +8,14 @@ from typing import Any
 
 from hardsight.checks import as_array, is_text
 from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.inputs import note_input
 from hardsight.files.places import place
 
 
 def read_class_names(path: str | os.PathLike[str], num_classes: int | None = None) -> list[str]:
     """The names in the order of the classes; as many as there are classes. Blank lines at the end do not count."""
     path = place(path)
+    note_input(path)
     try:
         text = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
         names = json.loads(text) if path.suffix.lower() == ".json" else _lines(text)

@@ -7,11 +7,13 @@ import os
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import save
 
 from hardsight.checks import to_numpy
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.checksums import UNSEALED, check
+from hardsight.files.inputs import note_input
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.places import Place, on_disk, place
 from hardsight.files.writing import replacing
@@ -24,6 +26,7 @@ def save_head(path: str | os.PathLike[str], head: Head, class_names: list[str] |
     """Write a head as safetensors."""
     arrays = {name: getattr(head, name) for name in ARRAYS}
     metadata = {"kind": head.kind, "scale": json.dumps(head.scale), "class_names": json.dumps(class_names)}
+    metadata["checksum"] = UNSEALED.decode()
     with replacing(path) as temporary:
         kept = {name: np.ascontiguousarray(to_numpy(array)) for name, array in arrays.items() if array is not None}
         temporary.write_bytes(_steady(save(kept, metadata=metadata)))
@@ -40,6 +43,7 @@ def _steady(content: bytes) -> bytes:
 def load_head(path: str | os.PathLike[str]) -> tuple[Head, list[str] | None]:
     """A head and its class names from `.safetensors`, `.npz` (vocabulary names) or `.npy` (a weight matrix)."""
     path = place(path)
+    note_input(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _checked(path, "linear", {"weight": np.asarray(open_npy(path))}, None), None
@@ -71,12 +75,13 @@ def head_from_arrays(path: Place, arrays: dict[str, Any]) -> tuple[Head | None, 
 def _load_safetensors(path: Place) -> tuple[Head, list[str] | None]:
     if not path.is_file():
         raise FileError(f"{path} does not exist.")
+    check(path)
     try:
         with on_disk(path) as local, safe_open(local, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys() if name in ARRAYS}
-    except (SafetensorError, OSError, TypeError, ValueError, KeyError) as error:
-        raise FileError(f"{path}: not a readable safetensors file: {str(error)[:200]}") from error
+    except Exception as error:  # a damaged header fails in any of a dozen ways
+        raise FileError(f"{path}: not a readable safetensors file: {first_line(error)}") from error
     if "weight" not in arrays:
         raise FileError(f"{path}: there is no tensor named weight in it.")
     try:

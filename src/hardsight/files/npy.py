@@ -19,6 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from hardsight.errors import FileError, first_line
+from hardsight.files.checksums import check
 from hardsight.files.places import Place, place, readable
 
 SUSPICIOUS_SIZE, SUSPICIOUS_RATIO = 256 * 2**20, 200  # a member this large that was packed this small is a bomb
@@ -136,6 +137,7 @@ def open_npy(path: str | os.PathLike[str]) -> RowsOnDisk:
 def open_npz(path: str | os.PathLike[str]) -> dict[str, RowsOnDisk]:
     """The arrays of a .npz file by name; none is read yet."""
     path = _existing_file(path)
+    check(path)
     try:
         with zipfile.ZipFile(readable(path)) as archive:
             members = archive.infolist()

@@ -220,12 +220,6 @@ def address(path: str | os.PathLike[str]) -> str:
     return there.uri if isinstance(there, Remote) else str(there.resolve())
 
 
-def same_place(one: Place, other: Place) -> bool:
-    """Whether both names lead to the same file, links followed."""
-    names = [place.resolve().uri if isinstance(place, Remote) else os.path.realpath(place) for place in (one, other)]
-    return names[0] == names[1]
-
-
 def readable(where: Place) -> Any:
     """For libraries that open a file by its name or read an open one."""
     return where if isinstance(where, Path) else where.open()

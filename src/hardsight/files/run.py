@@ -1,13 +1,13 @@
 """A run directory: `start.json` first, parts as they are ready, `run.json` last.
 
-A directory with `run.json` is complete. One with only `start.json` was interrupted: the same command goes on from its
-last complete part, and is refused if its arguments or inputs are no longer those of `start.json`.
+A directory with `run.json` is complete. One with only `start.json` was interrupted: the same command resumes after its
+last complete part, and is refused if its arguments or inputs are no longer those of `start.json`. `run.json` lists the
+checksum of every file that is there when the run ends, and carries its own.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.metadata
 import json
 import platform
@@ -17,10 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hardsight.errors import RunError
-from hardsight.files.locking import lock
-from hardsight.files.places import place_on_disk
-from hardsight.files.writing import why, write_json
+from hardsight.errors import FileError, RunError, first_line
+from hardsight.files import inputs as command_inputs
+from hardsight.files.checksums import UNSEALED, check, sha256
+from hardsight.files.locking import lock_file
+from hardsight.files.places import Place, place_on_disk
+from hardsight.files.writing import sweep, why, write_json
 from hardsight.version import VERSION
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pillow", "pyarrow", "torch", "onnxruntime")
@@ -84,21 +86,22 @@ class Run:
 
     @contextlib.contextmanager
     def only_writer(self) -> Iterator[None]:
-        """Nobody else writes here meanwhile; what a killed run left half-written is swept away first.
+        """Nobody else writes here meanwhile; what a killed process left half-written is removed first.
 
         The system lets go of the lock when the process ends, however it ends.
         """
-        try:
-            file = (self.directory / ".lock").open("a+")
-        except OSError as error:
-            raise RunError(f"{self.directory} could not be written: {why(error)}") from error
-        with file:
-            if not lock(file.fileno(), wait=False):
-                raise RunError(f"{self.directory} is being written by another process; wait for it, or give another -o.")
-            for left in self.directory.rglob(".*.tmp"):
-                left.unlink(missing_ok=True)
+        with contextlib.ExitStack() as stack:
             try:
-                yield
+                ours = stack.enter_context(lock_file(self.directory / ".lock", wait=False))
+            except OSError as error:
+                raise RunError(f"{self.directory} could not be written: {why(error)}") from error
+            if not ours:
+                raise RunError(f"{self.directory} is being written by another process; wait for it, or give another -o.")
+            for directory in (self.directory, *(path for path in self.directory.rglob("*") if path.is_dir())):
+                sweep(directory)
+            try:
+                with command_inputs.command(own=self.directory):
+                    yield
             except BaseException as error:
                 if not isinstance(error, Exception):  # Ctrl-C and its like
                     error.add_note(f"{self.directory} keeps what is complete: run the same command again to go on from there.")
@@ -114,13 +117,27 @@ class Run:
         return path
 
     def finish(self, parts: list[Path], counts: dict[str, Any], rows: dict[str, int] | None = None) -> None:
-        """Write `run.json`: everything in start.json, and each part with its checksum."""
-        listed = [
-            {"name": part.relative_to(self.directory).as_posix(), "rows": (rows or {}).get(part.name), "sha256": sha256(part)}
-            for part in parts
-        ]
-        seconds = round(time.time() - self.started, 3)
-        write_json(self.directory / "run.json", {**self.start, "parts": listed, "counts": counts, "seconds": seconds})
+        """Write `run.json`: everything in start.json, each part and each further file with its checksum, and its own."""
+        listed = [{"name": self._name(part), "rows": (rows or {}).get(part.name), "sha256": sha256(part)} for part in parts]
+        others = sorted({path for path in self.directory.rglob("*") if path.is_file() and self._stays(path)} - {*parts})
+        manifest = {
+            **self.start,
+            "parts": listed,
+            "counts": counts,
+            "seconds": round(time.time() - self.started, 3),
+            "files": {self._name(path): sha256(path) for path in others},
+            "checksum": UNSEALED.decode(),
+        }
+        write_json(self.directory / "run.json", manifest)
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.directory).as_posix()
+
+    def _stays(self, path: Path) -> bool:
+        """Checkpoints are removed when all else is written; names with a dot are locks and temporary files."""
+        return not (
+            path.name.startswith(".") or "checkpoints" in path.relative_to(self.directory).parts or self._name(path) == "run.json"
+        )
 
     def _must_match(self, before: dict[str, Any]) -> None:
         for what in ("command", "arguments", "inputs"):
@@ -155,10 +172,20 @@ def _installed() -> dict[str, str]:
     return versions
 
 
-def sha256(path: Path) -> str:
-    """Hex digest of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def read_manifest(run: Place) -> dict[str, Any]:
+    """The `run.json` of a complete run, its checksum compared."""
+    manifest = run / "run.json"
+    if not manifest.is_file():
+        hint = "it was not finished; run its command again" if (run / "start.json").is_file() else "there is no run.json in it"
+        raise FileError(f"{run} is not a complete run: {hint}.")
+    check(manifest)
+    try:
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileError(f"{manifest}: damaged: {first_line(error)}") from error
+    if not isinstance(content, dict):
+        raise FileError(f"{manifest}: damaged: it does not hold a JSON object.")
+    return content
 
 
 def command_line() -> str:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.checksums import check
 from hardsight.files.places import Place, Remote, readable
 from hardsight.files.writing import replacing
 
@@ -123,6 +124,7 @@ class SampleFiles:
         """Columns of all rows. A row without an id has its number; a part without one of the columns has nulls in it."""
         parts, row = [], 0
         for file in self.files:
+            check(file)
             opened = self._open(file)
             with _parquet_damage_named(file):
                 table = opened.read(columns=[name for name in names if name in opened.schema_arrow.names])
@@ -153,6 +155,7 @@ class SampleFiles:
             if piece.stop <= start or piece.start >= stop:
                 continue
             row = piece.start
+            check(file)
             with _parquet_damage_named(file):
                 for part in self._open(file).iter_batches(rows, row_groups=[group], columns=columns):
                     first, row = row, row + len(part)

@@ -1,6 +1,7 @@
-"""The one way files are written: under a temporary name, flushed to disk, then renamed over the old one.
+"""The one way files are written: checked first, under a temporary name, sealed, flushed to disk, then renamed over the old one.
 
-Whoever reads a file of ours sees the old one or the new one, never a part of it.
+Whoever reads a file of ours sees the old one or the new one, never a part of it. Nothing that the command reads is
+replaced, nor a file of another kind, nor a part of a complete run.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -16,29 +18,70 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError, first_line
-from hardsight.files.places import Remote, place
+from hardsight.files import checksums, formats
+from hardsight.files.inputs import is_input, is_own
+from hardsight.files.locking import new_locked_file, remove_if_abandoned
+from hardsight.files.places import Place, Remote, place
+
+TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]+\.tmp")  # .NAME.PID.HEX.tmp
+DATA = ("parquet", "npz", "safetensors", "json")  # kinds whose files a run cannot do without
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path` to write to; on success it becomes `path`, on any error it is removed."""
+def replacing(path: str | os.PathLike[str], kind: str | None = None) -> Iterator[Path]:
+    """A temporary path beside `path` to write to; on success it becomes `path`, on any error it is removed.
+
+    `kind` is what is written, one of `formats.WORDS`, where the name's ending does not tell it.
+    """
     path = place(path)
+    kind = kind or formats.kind_of(path)
+    check_output(path, kind)
     if isinstance(path, Remote):
         with path.sent_when_complete() as temporary:
             yield temporary
+            checksums.seal(temporary, kind)
         return
-    check_place_for(path)
+    sweep(path.parent)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
-        yield temporary
-        _sync(temporary)
-        os.replace(temporary, path)
+        with new_locked_file(temporary):
+            yield temporary
+            checksums.seal(temporary, kind)
+            _sync(temporary)
+            os.replace(temporary, path)
         _sync(path.parent)
     except OSError as error:
         raise FileError(f"{path} could not be written: {why(error)}") from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def check_output(path: Place, kind: str | None = None) -> None:
+    """A file may be written here: before anything slow, and again before its first byte."""
+    kind = kind or formats.kind_of(path)
+    if isinstance(path, Path):
+        check_place_for(path)
+    if is_input(path):
+        raise FileError(f"{path} is the input of this command; write to another name.")
+    if is_own(path) or not path.is_file():
+        return
+    try:
+        right_kind = formats.holds(path, kind)
+    except OSError as error:
+        raise FileError(f"{path} exists and could not be read: {why(error)}") from error
+    if not right_kind:
+        raise FileError(f"{path} exists and is not {formats.WORDS[kind]}; give another name.")
+    if isinstance(path, Path) and kind in DATA and checksums.is_part_of_run(path):
+        raise FileError(f"{path} is a part of a complete run; give another name.")
+
+
+def sweep(directory: Path) -> None:
+    """Remove the temporary files of processes that were killed; those of processes that run stay."""
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if name := TEMPORARY.fullmatch(entry.name):
+                remove_if_abandoned(directory / entry.name, int(name[1]))
 
 
 def check_place_for(path: Path) -> None:

@@ -6,7 +6,7 @@
                     "preprocessing": {"size": [32, 32], "mean": [...], "std": [...], ...},
                     "class_names": ["airplane", ...]}
 
-"head" says which layer of the network gives way to a head of which kind; without it the network keeps its own last
+"head" says which layer of the network is replaced by a head, and its kind; without it the network keeps its own last
 layer. "head", "preprocessing" and "class_names" may be left out. A directory can come from anywhere, so its factory may
 only be one of hardsight's own networks, those that a module of this package lists in NETWORKS: reading a model never
 runs other code.
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardsight.errors import FileError, InputError
+from hardsight.files.checksums import check
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import load_weights
@@ -34,11 +35,12 @@ def trained_directory(path: Path) -> Path | None:
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """The config.json of a trained directory."""
+    """What config.json says, compared with the run that lists it."""
     path = directory / "config.json"
+    check(path)
     try:
         config = json.loads(path.read_text("utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise FileError(f"{path} is not JSON: {error}") from error
     if not isinstance(config, dict):
         raise FileError(f"{path} must hold an object with factory and arguments.")

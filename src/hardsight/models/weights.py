@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.checksums import check
+from hardsight.files.inputs import note_input
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -51,6 +53,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """The tensors of a .safetensors file or a torch state dict, by name."""
     if not path.is_file():
         raise FileError(f"there is no weights file {path}.")
+    note_input(path)
+    check(path)
     if path.suffix == ".safetensors":
         return _read_safetensors(path)
     if path.suffix in TORCH_SUFFIXES:

@@ -23,9 +23,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, HardsightError, InputError, RunError, first_line, require
+from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, address, place, readable, remove_all
 from hardsight.files.samples import SampleFiles
-from hardsight.files.writing import write_json
+from hardsight.files.writing import check_output, write_json
 from hardsight.scoring.job import Job, Progress, SeenIds
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, check_format, write_table
@@ -107,6 +108,7 @@ class Cluster:
     patience: float = PATIENCE
 
 
+@command()
 def score_on_cluster(
     job: Job,
     output: str | os.PathLike[str],
@@ -144,6 +146,8 @@ def parts_on_cluster(
     files = _files(job)
     target = place(address(output))
     check_format(target)
+    note_input(*_fingerprints(job, files))
+    check_output(target)
     folder, pieces = target.with_name(target.name + ".parts"), job.pieces()
     request = Request(
         path=address(files["path"]),

@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.files.class_names import read_class_names
-from hardsight.files.places import Place, place, same_place
+from hardsight.files.inputs import command, note_input
+from hardsight.files.places import Place, place
+from hardsight.files.writing import check_output
 from hardsight.options import takes
 from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
 from hardsight.scoring.job import Job, Progress
@@ -32,6 +34,7 @@ class ScoredFile:
 
 
 @takes(ScoreSettings)
+@command()
 def score_to_file(
     snapshot: str | os.PathLike[str],
     output: str | os.PathLike[str] | None = None,
@@ -49,6 +52,7 @@ def score_to_file(
         progress: called with the rows done and the rows in all.
     """
     source = place(snapshot)
+    note_input(source, settings.head, settings.labels, settings.class_names)
     target = _target(source, None if output is None else place(output), settings)
     opened = Snapshot.load(source, head=settings.head, labels=settings.labels)
     names = opened.class_names if settings.class_names is None else read_class_names(settings.class_names, opened.num_classes)
@@ -71,8 +75,7 @@ def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Pla
         output = source / "scores.parquet"
     if output is not None:
         check_format(output)
-        if same_place(output, source) or same_place(output, source / "samples" / output.name):
-            raise InputError(f"{output} is the input; write to another name.")
+        check_output(output)
     elif settings.cluster is not None:
         raise InputError("--cluster writes its parts beside the output: give -o.")
     return output

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from hardsight.errors import RunError
-from hardsight.files.run import sha256
+from hardsight.files.checksums import sha256
 from hardsight.files.writing import replacing, write_json
 
 KEPT = 2  # the last one, and the one before should the last be damaged

@@ -1,0 +1,283 @@
+"""Checksums: every file of ours can be told from a damaged one.
+
+A run's `run.json` lists the sha256 of each of its files. Files that stand alone or come later carry their own, in a
+seal of 98 bytes where the format leaves room for it and other tools do not look:
+
+    .parquet        between the last page and the footer
+    .npz            the comment of the zip archive
+    .safetensors    an entry of the metadata, `checksum`
+    .json           the last field, `checksum` (run.json)
+    .html           a comment at the end
+
+A seal holds the sha256 of the whole file with the seal's own 64 digits read as zeros, so it covers headers and footers.
+Readers call `check`. What it finds is remembered by path, size, time and inode: in this process, and for large files in the
+user's cache directory, so that a run opens quickly the second time. Files of other people have no seal and pass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from hardsight.errors import FileError
+from hardsight.files.formats import kind_of
+from hardsight.files.places import Place, Remote
+
+MARK = b"hardsight-sha256"
+ZEROS = b"0" * 64
+UNSEALED = b"%b=%b=%b" % (MARK, ZEROS, MARK)  # what a writer puts where the seal will be
+SEAL = re.compile(b"%b=([0-9a-f]{64})=%b" % (MARK, MARK))
+AFTER_MARK = len(MARK) + 1
+TAIL = 256  # a seal at the end is within so many bytes
+LARGEST_HEADER = 100 * 2**20  # of safetensors
+BLOCK = 2**20
+REMEMBERED = 4 * 2**20  # smaller files are read again quicker than they are looked up
+SETTLED = 2 * 10**9  # nanoseconds: a file that is younger could change again within one tick of its clock
+LEVELS = 6  # directories between a file and its run.json
+
+Progress = Callable[[int], None]  # bytes read
+
+
+def sha256(path: Path, progress: Progress | None = None) -> str:
+    """Hex digest of a file."""
+    with path.open("rb") as file:
+        return _digest(file, None, progress)
+
+
+def seal(path: Path, kind: str) -> None:
+    """Give a file that is complete its own checksum, if it is of a kind that has room for one."""
+    with path.open("r+b") as file:
+        if kind == "parquet":
+            _room_in_parquet(file)
+        elif kind == "npz":
+            _room_in_zip(file)
+        elif kind == "html":
+            file.seek(0, os.SEEK_END)
+            file.write(b"<!-- %b -->\n" % UNSEALED)
+        at = _find(file, UNSEALED, kind)
+        if at is not None:
+            digest = _digest(file, at)
+            file.seek(at + AFTER_MARK)
+            file.write(digest.encode())
+
+
+def own_checksum(path: Path, progress: Progress | None = None) -> bool | None:
+    """Whether a file agrees with the checksum it carries; None if it carries none."""
+    with path.open("rb") as file:
+        at = _find(file, MARK, kind_of(path))
+        if at is None:
+            return None
+        file.seek(at)
+        found = SEAL.fullmatch(file.read(len(UNSEALED)))
+        return found is not None and found[1].decode() == _digest(file, at, progress)
+
+
+def check(path: Place) -> None:
+    """A file is as it was written: it agrees with the `run.json` that lists it, or with its own checksum.
+
+    Files in a store are not read twice for this: `hardsight verify` does it.
+    """
+    if isinstance(path, Remote) or not path.is_file():
+        return
+    try:
+        stamp = _stamp(path)
+        if stamp not in _sound:
+            _compare(path)
+            if _stamp(path) == stamp and _settled(stamp):
+                _sound.add(stamp)
+    except OSError as error:
+        raise FileError(f"{path} could not be read: {error.strerror or error}.") from error
+
+
+def _compare(path: Path) -> None:
+    entry = find_entry(path)
+    if entry is not None and _remembered(path, sha256) == entry.sha256:
+        return
+    if entry is None or not entry.part:
+        sound = _remembered(path, own_checksum)
+        if sound or (sound is None and entry is None):
+            return
+    which = "its own checksum" if entry is None else "the checksum in its run.json"
+    raise FileError(f"{path}: damaged, or changed since it was written: it does not agree with {which}.")
+
+
+class Entry(NamedTuple):
+    """What a run.json says of a file. Later commands may write any file again but the run's parts."""
+
+    sha256: str
+    part: bool
+
+
+def entries(manifest: Any) -> dict[str, Entry]:
+    """What a run.json lists, by the file's name in the run: its parts, and all else that was there at the end."""
+    if not isinstance(manifest, dict):
+        return {}
+    parts = [(part.get("name"), part.get("sha256")) for part in manifest.get("parts") or [] if isinstance(part, dict)]
+    listed = [(*entry, False) for entry in (manifest.get("files") or {}).items()] + [(*entry, True) for entry in parts]
+    return {name: Entry(digest, part) for name, digest, part in listed if isinstance(name, str) and isinstance(digest, str)}
+
+
+def is_part_of_run(path: Path) -> bool:
+    """Whether a file is a part of a complete run, or its run.json."""
+    if path.name == "run.json":
+        return path.with_name("start.json").is_file()
+    entry = find_entry(path)
+    return entry is not None and entry.part
+
+
+def find_entry(path: Path) -> Entry | None:
+    """What the nearest run.json above a file says of it."""
+    path = Path(os.path.abspath(path))
+    for directory in path.parents[:LEVELS]:
+        manifest = directory / "run.json"
+        if manifest.is_file():
+            with contextlib.suppress(OSError):
+                entry = _listing(_stamp(manifest)).get(path.relative_to(directory).as_posix())
+                if entry is not None:
+                    return entry
+    return None
+
+
+@functools.lru_cache(maxsize=64)
+def _listing(stamp: _Stamp) -> dict[str, Entry]:
+    try:
+        with open(stamp.path, encoding="utf-8") as file:
+            return entries(json.load(file))
+    except (ValueError, RecursionError, AttributeError, TypeError):  # whoever reads the run will say so
+        return {}
+
+
+# ---- where a seal is ----
+
+
+def _find(file: IO[bytes], mark: bytes, kind: str) -> int | None:
+    """Where the seal starts, or would start if a damaged one lost its first mark; None if there is none."""
+    size = file.seek(0, os.SEEK_END)
+    if kind == "parquet":
+        start, length = size - 8 - _footer_length(file, size) - len(UNSEALED), len(UNSEALED)
+    elif kind == "safetensors":
+        start, length = 0, min(LARGEST_HEADER, max(BLOCK, 8 + _number(file, 0, 8)))
+    else:
+        start, length = size - TAIL, TAIL
+    content = _read(file, start, length)
+    first = content.find(mark)
+    if first >= 0:
+        whole = mark == UNSEALED or content[first + len(MARK) : first + AFTER_MARK] == b"="
+        return max(0, start) + first if whole else max(0, start + first + len(MARK) - len(UNSEALED))  # the second mark
+    if kind == "parquet" and (elsewhere := SEAL.search(_read(file, size - BLOCK, BLOCK))):
+        return max(0, size - BLOCK) + elsewhere.start()  # the length of the footer is damaged
+    return None
+
+
+def _read(file: IO[bytes], start: int, length: int) -> bytes:
+    file.seek(max(0, start))
+    return file.read(length)
+
+
+def _number(file: IO[bytes], start: int, length: int) -> int:
+    return int.from_bytes(_read(file, start, length), "little")
+
+
+def _footer_length(file: IO[bytes], size: int) -> int:
+    return min(_number(file, size - 8, 4), max(0, size - 8))
+
+
+def _room_in_parquet(file: IO[bytes]) -> None:
+    size = file.seek(0, os.SEEK_END)
+    start = size - 8 - _footer_length(file, size)
+    footer = _read(file, start, size)
+    file.seek(start)
+    file.write(UNSEALED + footer)  # pages are found by their distance from the start, the footer from the end
+
+
+def _room_in_zip(file: IO[bytes]) -> None:
+    size = file.seek(-22, os.SEEK_END)
+    if file.read(4) == b"PK\5\6":  # the record at the end, without a comment yet
+        file.seek(size + 20)
+        file.write(len(UNSEALED).to_bytes(2, "little") + UNSEALED)
+
+
+def _digest(file: IO[bytes], seal_at: int | None, progress: Progress | None = None) -> str:
+    """sha256 of a file, the digits of its seal read as zeros."""
+    digest, position = hashlib.sha256(), 0
+    digits = range(0) if seal_at is None else range(seal_at + AFTER_MARK, seal_at + AFTER_MARK + len(ZEROS))
+    file.seek(0)
+    while block := file.read(BLOCK):
+        if digits and position < digits.stop and position + len(block) > digits.start:
+            first, last = max(digits.start - position, 0), min(digits.stop - position, len(block))
+            block = block[:first] + ZEROS[: last - first] + block[last:]
+        digest.update(block)
+        position += len(block)
+        if progress is not None:
+            progress(len(block))
+    return digest.hexdigest()
+
+
+# ---- what was found before ----
+
+
+class _Stamp(NamedTuple):
+    """A file at one moment: whatever changes it changes one of these."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+_sound: set[_Stamp] = set()  # files that agreed with their checksum in this process
+
+
+def _stamp(path: Path) -> _Stamp:
+    stat = path.stat()
+    return _Stamp(os.path.abspath(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+
+
+def _settled(stamp: _Stamp) -> bool:
+    return time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > SETTLED
+
+
+def _remembered(path: Path, compute: Callable[[Path], Any]) -> Any:
+    """`compute(path)`, or what it gave for the same path, size, time and inode before."""
+    stamp = _stamp(path)
+    folder = cache_directory()
+    if folder is None or stamp.size < REMEMBERED or not _settled(stamp):
+        return compute(path)
+    entry = folder / "checksums" / hashlib.sha256(repr((compute.__name__, stamp)).encode()).hexdigest()[:32]
+    try:
+        return json.loads(entry.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        result = compute(path)
+    if _stamp(path) == stamp:
+        with contextlib.suppress(OSError):  # a cache that cannot be written is no cache
+            entry.parent.mkdir(parents=True, exist_ok=True)
+            half = entry.with_name(f"{entry.name}.{os.getpid()}.tmp")
+            half.write_text(json.dumps(result), encoding="utf-8")
+            os.replace(half, entry)
+    return result
+
+
+def cache_directory() -> Path | None:
+    """Where results are remembered: HARDSIGHT_CACHE, or hardsight in the user's cache directory; None if there is none."""
+    chosen = os.environ.get("HARDSIGHT_CACHE")
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    try:
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "hardsight"
+        if os.name == "nt":
+            local = os.environ.get("LOCALAPPDATA")
+            return Path(local) / "hardsight" / "Cache" if local else None
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hardsight"
+    except RuntimeError:  # no home
+        return None

@@ -1,0 +1,88 @@
+"""What a command reads, so that it does not write over it.
+
+Readers note the files a user named; `files.writing` refuses to replace one of them, whatever the name it goes by: a
+symbolic or a hard link is the same file. Notes last as long as the command: outside of one there are none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hardsight.files.places import Place  # which takes long to import, for a command that reads nothing
+
+
+@dataclass
+class _Command:
+    """One command, with those that started it."""
+
+    outer: _Command | None
+    own: Path | None  # the run directory it writes: what is read back from there is no input
+    files: set[Hashable] = field(default_factory=set)
+
+
+_current: ContextVar[_Command | None] = ContextVar("command", default=None)
+
+
+@contextmanager
+def command(own: Path | None = None) -> Iterator[None]:
+    """From here on, no file that is noted as read is written over. `own` is the run directory that is being written."""
+    token = _current.set(_Command(_current.get(), None if own is None else own.resolve()))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def note_input(*values: Any) -> None:
+    """This command reads these files. Values that are no paths (arrays, None) are left out."""
+    here = _current.get()
+    if here is None:
+        return
+    from hardsight.files.places import place
+
+    for value in values:
+        if isinstance(value, (str, os.PathLike)):
+            path = place(value)
+            if not is_own(path):
+                here.files.update(_names(path))
+
+
+def is_own(path: Place) -> bool:
+    """Whether a path lies in a run directory that this command writes."""
+    if not isinstance(path, Path):
+        return False
+    path, here = Path(os.path.realpath(path)), _current.get()
+    while here is not None:
+        if here.own is not None and path.is_relative_to(here.own):
+            return True
+        here = here.outer
+    return False
+
+
+def is_input(path: Place) -> bool:
+    """Whether this command, or one that started it, reads the file."""
+    names, here = _names(path), _current.get()
+    while here is not None:
+        if any(name in here.files for name in names):
+            return True
+        here = here.outer
+    return False
+
+
+def _names(path: Place) -> list[Hashable]:
+    """What a file is known by: its path without links and, where it is there, its inode."""
+    if not isinstance(path, Path):
+        return [path.resolve().uri]
+    names: list[Hashable] = [os.path.realpath(path)]
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):
+        return names
+    return [*names, (stat.st_dev, stat.st_ino)] if stat.st_ino else names

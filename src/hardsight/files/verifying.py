@@ -1,0 +1,169 @@
+"""`verify`: every file of a run, or one file, read again and compared with its checksum; nothing remembered is trusted."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hardsight.errors import FileError, first_line
+from hardsight.files.checksums import Entry, entries, find_entry, own_checksum, sha256
+from hardsight.files.formats import kind_of
+from hardsight.files.places import place_on_disk
+
+Progress = Callable[[int, int], None]  # bytes done, bytes in all
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` found.
+
+    Attributes:
+        sound: names of files that agree with their checksums.
+        damaged: what is wrong, by the name of the file: it is damaged, missing or was changed.
+        unchecked: why a file could not be compared with anything, by its name.
+    """
+
+    sound: list[str] = field(default_factory=list)
+    damaged: dict[str, str] = field(default_factory=dict)
+    unchecked: dict[str, str] = field(default_factory=dict)
+
+
+def verify(path: str | os.PathLike[str], progress: Progress | None = None) -> Verification:
+    """Compare a complete run, or a single file, with its checksums.
+
+    Args:
+        path: a run directory; or a .parquet, .npz, .safetensors or .html file of ours.
+        progress: called with bytes done and bytes in all.
+    """
+    path = place_on_disk(path)
+    if path.is_dir():
+        return _Reading(path, progress).run()
+    if not path.is_file():
+        raise FileError(f"{path} does not exist." if not path.exists() else f"{path} is a pipe or a device, not a file.")
+    entry = find_entry(path)
+    return _Reading(path.parent, progress).files({path.name: path}, {} if entry is None else {path.name: entry})
+
+
+class _Reading:
+    """One pass over the files below a directory."""
+
+    def __init__(self, directory: Path, progress: Progress | None) -> None:
+        self.directory, self.progress = directory, progress
+        self.done = self.total = 0
+
+    def run(self) -> Verification:
+        manifest = self.directory / "run.json"
+        if not manifest.is_file():
+            hint = "it was not finished" if (self.directory / "start.json").is_file() else "there is no run.json in it"
+            raise FileError(f"{self.directory} is not a complete run: {hint}.")
+        found = {path.relative_to(self.directory).as_posix(): path for path in sorted(_visible_files(self.directory))}
+        listed, trouble = _manifest(manifest)
+        del found["run.json"]
+        if trouble is not None:
+            result = self.files(found, {}, "run.json is damaged, and it has no checksum of its own")
+            return Verification(result.sound, {"run.json": trouble, **result.damaged}, result.unchecked)
+        missing = dict.fromkeys(sorted(listed.keys() - found), "missing")
+        result = self.files(found, listed)
+        unchecked = {} if own_checksum(manifest) else {"run.json": "it has no checksum: an earlier version wrote it"}
+        sound = [*(["run.json"] if not unchecked else []), *result.sound]
+        return Verification(sound, {**result.damaged, **missing}, {**unchecked, **result.unchecked})
+
+    def files(self, found: dict[str, Path], listed: dict[str, Entry], why_unlisted: str | None = None) -> Verification:
+        """Compare files by name with what is listed for them, or else with their own checksums."""
+        result = Verification()
+        self.total = sum(path.stat().st_size for path in found.values())
+        for name, path in found.items():
+            done = self.done
+            try:
+                trouble = self._trouble(path, listed.get(name))
+            except OSError as error:
+                trouble = f"it could not be read: {error.strerror or error}"
+            except _Unchecked as reason:
+                result.unchecked[name] = why_unlisted or str(reason)
+                trouble = None
+            else:
+                if trouble is None:
+                    result.sound.append(name)
+            if trouble is not None:
+                result.damaged[name] = trouble
+            self.done = done
+            self._read(path.stat().st_size if path.is_file() else 0)
+        return result
+
+    def _trouble(self, path: Path, entry: Entry | None) -> str | None:
+        """What is wrong with a file, or None."""
+        if entry is not None and sha256(path, self._read) == entry.sha256:
+            return None
+        if entry is not None and entry.part:
+            return "damaged or changed: it does not agree with run.json"
+        sound = own_checksum(path, self._read)
+        if sound is not None:
+            return None if sound else "damaged or changed: it does not agree with its own checksum"
+        try:
+            return _trouble_in_format(path)
+        except _Unchecked:
+            if entry is None:
+                raise
+            return "damaged or changed: it does not agree with run.json"
+
+    def _read(self, count: int) -> None:
+        self.done += count
+        if self.progress is not None:
+            self.progress(min(self.done, self.total), self.total)
+
+
+class _Unchecked(Exception):
+    """There is nothing to compare a file with."""
+
+
+def _visible_files(directory: Path) -> Iterator[Path]:
+    """All files but those whose names start with a dot: locks and what is being written."""
+    return (path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
+
+
+def _manifest(path: Path) -> tuple[dict[str, Entry], str | None]:
+    """What a run.json lists, and what is wrong with it."""
+    try:
+        if own_checksum(path) is False:
+            return {}, "damaged or changed: it does not agree with its own checksum"
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            return {}, "damaged: it does not hold a JSON object"
+        return entries(content), None
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
+        return {}, f"damaged: {first_line(error)}"
+
+
+def _trouble_in_format(path: Path) -> str | None:
+    """Of a file without a checksum: what its format itself can tell. Parquet and PNG have sums of their own inside."""
+    kind = kind_of(path)
+    if kind == "png":
+        return None if _png_is_sound(path) else "damaged: not a readable PNG image"
+    if kind == "parquet":
+        try:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                for _ in file.iter_batches():
+                    pass
+        except (pa.ArrowException, OSError, ValueError) as error:
+            return f"damaged: {first_line(error)}"
+    raise _Unchecked("run.json does not list it, and it carries no checksum")
+
+
+def _png_is_sound(path: Path) -> bool:
+    """Each chunk of a PNG image ends with the CRC of its type and data; the last chunk is IEND."""
+    content = path.read_bytes()
+    at, kind = 8, b""
+    while at + 12 <= len(content):
+        length = int.from_bytes(content[at : at + 4], "big")
+        kind, end = content[at + 4 : at + 8], at + 8 + length
+        if int.from_bytes(content[end : end + 4], "big") != zlib.crc32(content[at + 4 : end]) or end + 4 > len(content):
+            return False
+        at = end + 4
+    return content[:8] == b"\x89PNG\r\n\x1a\n" and kind == b"IEND" and at == len(content)

@@ -1,0 +1,437 @@
+"""Outputs that would destroy something are refused; checksums are compared; nothing is left lying about."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from hardsight import FileError, Head, Snapshot, score
+from hardsight.explorer.report import report
+from hardsight.files import checksums
+from hardsight.files.class_names import read_class_names
+from hardsight.files.heads import load_head, save_head
+from hardsight.files.inputs import command, note_input
+from hardsight.files.locking import lock_file
+from hardsight.files.run import Run
+from hardsight.files.samples import write_samples
+from hardsight.files.writing import replacing, write_json
+from hardsight.table import read_parquet, read_scores, write_table
+
+Cli = Callable[..., Any]
+FEATURES = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+LABELS = np.arange(40) % 3
+HEAD = Head("linear", FEATURES[:3])
+TABLE = pa.table({"id": ["a", "b", "c"], "avh": [0.25, 0.5, None]})
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+unix = pytest.mark.skipif(os.name == "nt", reason="links, locks and signals as Unix has them")
+
+
+def refused(done: Any, *words: str) -> None:
+    assert done.code == 2 and done.err.count("\n") == 1 and done.err.startswith("hardsight: "), done.err
+    assert all(word in done.err for word in words), done.err
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    Snapshot(FEATURES, HEAD, LABELS).save(tmp_path / "s.npz")
+    return tmp_path / "s.npz"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A complete run of two parts."""
+    made = Run(tmp_path / "run", "a test", {}, {})
+    parts = [made.folder("samples") / f"part-0000{number}.parquet" for number in range(2)]
+    with made.only_writer():
+        for start, part in zip((0, 20), parts, strict=True):
+            rows = slice(start, start + 20)
+            write_samples(part, FEATURES[rows], {"id": np.arange(start, start + 20), "label": LABELS[rows]})
+        save_head(made.directory / "head.safetensors", HEAD, ["ant", "bee", "cat"])
+        made.finish([*parts, made.directory / "head.safetensors"], {}, {part.name: 20 for part in parts})
+    return tmp_path / "run"
+
+
+def flip(path: Path, at: int) -> None:
+    """Turn one bit of a byte."""
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+# ---- what a command reads ----
+
+
+@pytest.mark.parametrize("name", ["s.npz", "scores.parquet", "scores.csv"])
+def test_a_report_over_its_own_input_is_refused(cli: Cli, snapshot: Path, name: str) -> None:
+    if name != "s.npz":
+        write_table(score(snapshot), snapshot.with_name(name))
+    path = snapshot.with_name(name)
+    before = path.read_bytes()
+    refused(cli("report", path, "-o", path), f"{path} is the input of this command; write to another name")
+    with pytest.raises(FileError, match="is the input of this command"):
+        report(path, path)
+    assert path.read_bytes() == before
+
+
+@unix
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_links_to_an_input_are_the_input(cli: Cli, tmp_path: Path, link: Callable[..., None]) -> None:
+    samples = tmp_path / "s.parquet"
+    write_samples(samples, FEATURES, {"id": np.arange(40), "label": LABELS})
+    save_head(tmp_path / "head.safetensors", HEAD)
+    link(samples, tmp_path / "other.parquet")
+    words = ["score", samples, "--head", tmp_path / "head.safetensors", "-o", tmp_path / "other.parquet"]
+    refused(cli(*words), "other.parquet is the input of this command")
+    refused(cli("score", tmp_path / "other.parquet", *words[2:4], "-o", samples), "s.parquet is the input of this command")
+    assert pq.read_schema(samples).names[-1] == "features"
+
+
+@pytest.mark.parametrize("name", ["samples/part-00001.parquet", "./samples/../samples/part-00000.parquet"])
+def test_no_part_of_a_run_that_is_read_is_written(cli: Cli, run: Path, name: str) -> None:
+    refused(cli("score", run, "-o", run / name), "is a part of a complete run")
+    manifest = json.loads((run / "run.json").read_text())
+    bare = {"parts": [{"name": part["name"]} for part in manifest["parts"]]}  # as another tool might write it
+    (run / "run.json").write_text(json.dumps(bare))
+    refused(cli("score", run, "-o", run / name), "is the input of this command")
+    assert pq.read_schema(run / name).names[-1] == "features"
+
+
+def test_class_names_and_labels_are_inputs(cli: Cli, tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", FEATURES)
+    (tmp_path / "names.json").write_text('["ant", "bee", "cat"]')
+    save_head(tmp_path / "head.safetensors", HEAD)
+    words = ["score", tmp_path / "f.npy", "--head", tmp_path / "head.safetensors", "--class-names", tmp_path / "names.json"]
+    refused(cli(*words, "-o", tmp_path / "names.json"), "names.json is the input of this command")
+    assert read_class_names(tmp_path / "names.json") == ["ant", "bee", "cat"]
+
+
+def test_scores_of_a_run_are_written_again(cli: Cli, run: Path) -> None:
+    for _ in range(2):
+        assert cli("score", run).code == 0
+        assert cli("report", run, "-o", run / "report.html").code == 0
+    assert len(read_scores(run)) == 40
+
+
+def test_inputs_are_those_of_one_command(tmp_path: Path) -> None:
+    """What an earlier command read may be written by the next; what an outer one reads may not be written inside it."""
+    path = tmp_path / "x.json"
+    write_json(path, {})
+    with command():
+        note_input(path)
+    write_json(path, {})
+    with command():
+        note_input(path)
+        with command(), pytest.raises(FileError, match="is the input"):
+            write_json(path, {})
+
+
+def test_a_loaded_snapshot_is_not_saved_over_itself(snapshot: Path) -> None:
+    before = snapshot.read_bytes()
+    with pytest.raises(FileError, match="is the input"):
+        Snapshot.load(snapshot).save(snapshot)
+    assert snapshot.read_bytes() == before
+
+
+# ---- files of another kind ----
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("notes.csv", b"PK\3\4 a spreadsheet"),
+        ("notes.csv", b"PAR1 a table"),
+        ("notes.csv", PNG),
+        ("notes.csv", b"<html></html>"),
+        ("notes.csv", b"Dear diary,\ntoday I measured hardness.\n"),
+        ("notes.json", b"id,avh\n1,2\n"),
+        ("t.parquet", b"id,avh\n1,2\n"),
+        ("t.parquet", b'{"a": 1}'),
+    ],
+)
+def test_a_table_replaces_no_file_of_another_kind(cli: Cli, snapshot: Path, name: str, content: bytes) -> None:
+    path = snapshot.with_name(name)
+    path.write_bytes(content)
+    refused(cli("score", snapshot, "-o", path), f"{path} exists and is not a", "give another name")
+    assert path.read_bytes() == content and len(list(path.parent.iterdir())) == 2
+
+
+def test_the_other_writers_do_neither(cli: Cli, snapshot: Path, run: Path) -> None:
+    data = snapshot.with_name("mydata.npz")
+    np.savez(data, x=np.ones(3))
+    refused(cli("report", run, "-o", data), f"{data} exists and is not an HTML page")
+    refused(cli("report", run, "-o", run / "head.safetensors"), "head.safetensors exists and is not an HTML page")
+    with zipfile.ZipFile(snapshot.with_name("thesis.npz"), "w") as archive:
+        archive.writestr("word/document.xml", "years of work")
+    with pytest.raises(FileError, match=r"thesis.npz exists and is not an \.npz archive"):
+        Snapshot.load(snapshot).save(snapshot.with_name("thesis.npz"))
+    with pytest.raises(FileError, match="s.npz exists and is not a JSON file"), replacing(snapshot, "json"):
+        pass
+    (snapshot.with_name("head.safetensors")).write_text("# notes on heads")
+    with pytest.raises(FileError, match="head.safetensors exists and is not a safetensors file"):
+        save_head(snapshot.with_name("head.safetensors"), HEAD)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.json"])
+def test_an_empty_file_and_an_older_output_are_replaced(cli: Cli, snapshot: Path, name: str) -> None:
+    path = snapshot.with_name(name)
+    path.touch()
+    for _ in range(2):
+        done = cli("score", snapshot, "-o", path)
+        assert done.code == 0, done.err
+    assert path.stat().st_size > 1000
+
+
+def test_no_part_of_a_finished_run_is_replaced(cli: Cli, run: Path, snapshot: Path) -> None:
+    refused(cli("score", snapshot, "-o", run / "samples" / "part-00000.parquet"), "is a part of a complete run")
+    with pytest.raises(FileError, match="run.json is a part of a complete run"):
+        write_json(run / "run.json", {})
+    with pytest.raises(FileError, match="head.safetensors is a part of a complete run"):
+        save_head(run / "head.safetensors", HEAD)
+
+
+# ---- checksums ----
+
+
+def writes(folder: Path) -> dict[str, Path]:
+    """One file of each kind that carries its own checksum."""
+    paths = {ending: folder / f"own.{ending}" for ending in ("parquet", "npz", "safetensors", "html")}
+    write_table(TABLE, paths["parquet"])
+    Snapshot(FEATURES, HEAD, LABELS).save(paths["npz"])
+    save_head(paths["safetensors"], HEAD)
+    with replacing(paths["html"]) as temporary:
+        temporary.write_text("<!doctype html><p>hard")
+    return paths
+
+
+def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    """In each byte of each file, the seal itself and the length of the Parquet footer included."""
+    for path in writes(tmp_path).values():
+        assert checksums.own_checksum(path) is True
+        content = path.read_bytes()
+        step = 1 if len(content) < 2000 else 7
+        for at in {*range(0, len(content), step), *range(len(content) - 120, len(content))}:
+            flip(path, at)
+            assert checksums.own_checksum(path) is False, (path.name, at)
+            path.write_bytes(content)
+
+
+def test_sealed_files_open_elsewhere(tmp_path: Path) -> None:
+    paths = writes(tmp_path)
+    assert pq.read_table(paths["parquet"]).equals(TABLE)
+    with np.load(paths["npz"]) as arrays:
+        assert np.array_equal(arrays["features"], FEATURES)
+    assert np.array_equal(load_file(paths["safetensors"])["weight"], FEATURES[:3])
+    pandas = pytest.importorskip("pandas")
+    assert pandas.read_parquet(paths["parquet"])["id"].tolist() == ["a", "b", "c"]
+
+
+def test_the_seal_is_the_sha256_with_its_own_digits_as_zeros(tmp_path: Path) -> None:
+    import hashlib
+
+    content = writes(tmp_path)["parquet"].read_bytes()
+    digits = content.split(b"hardsight-sha256=")[1][:64]
+    assert hashlib.sha256(content.replace(digits, b"0" * 64)).hexdigest().encode() == digits
+
+
+def test_files_of_other_people_pass(tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    np.savez(tmp_path / "a.npz", x=np.ones(3))
+    save_file({"weight": FEATURES[:3].copy()}, tmp_path / "h.safetensors")
+    (tmp_path / "short.parquet").write_bytes(b"PAR1")
+    (tmp_path / "empty.npz").touch()
+    for path in tmp_path.iterdir():
+        assert checksums.own_checksum(path) is None
+        checksums.check(path)
+
+
+@pytest.mark.parametrize("name", ["head.safetensors", "samples/part-00000.parquet", "samples/part-00001.parquet", "run.json"])
+def test_a_damaged_part_of_a_run_is_named(run: Path, name: str) -> None:
+    size = (run / name).stat().st_size
+    flip(run / name, size // 3)
+    with pytest.raises(FileError, match=name):
+        score(Snapshot.load(run))
+
+
+def test_a_flipped_bit_in_a_footer_is_not_unlabeled(run: Path, cli: Cli) -> None:
+    """The name of the column label in the footer: without it, every row would count as unlabeled."""
+    part = run / "samples" / "part-00000.parquet"
+    flip(part, part.read_bytes().rindex(b"label", 0, part.stat().st_size - 600))
+    refused(cli("score", run), "part-00000.parquet")
+
+
+@pytest.mark.parametrize("name", ["scores.parquet", "review.parquet"])
+def test_tables_written_after_the_run_carry_their_own(run: Path, name: str) -> None:
+    write_table(TABLE, run / name)
+    flip(run / name, 60)
+    with pytest.raises(FileError, match=f"{name}: damaged, or changed since it was written"):
+        read_parquet(run / name)
+
+
+def test_a_part_exchanged_for_a_sound_one_is_noticed(run: Path) -> None:
+    """It agrees with its own checksum, but not with its run's."""
+    first, second = (run / "samples" / f"part-0000{number}.parquet" for number in range(2))
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(FileError, match="part-00000.parquet: damaged, or changed .* the checksum in its run.json"):
+        score(Snapshot.load(run))
+
+
+def test_an_old_run_opens(run: Path) -> None:
+    """One from before files carried checksums: run.json without its own, a head whose metadata has none."""
+    manifest = json.loads((run / "run.json").read_text())
+    del manifest["checksum"], manifest["files"]
+    save_file({"weight": FEATURES[:3].copy()}, run / "head.safetensors", metadata={"kind": "linear"})
+    manifest["parts"] = [part for part in manifest["parts"] if part["name"] != "head.safetensors"]
+    (run / "run.json").write_text(json.dumps(manifest))
+    assert len(score(Snapshot.load(run))) == 40
+
+
+def test_what_was_found_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By size, time and inode in the cache directory: the second time nothing is read; a change is read again."""
+    monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(checksums, "REMEMBERED", 0)
+    monkeypatch.setattr(checksums, "SETTLED", -(10**15))
+    write_table(TABLE, tmp_path / "t.parquet")
+    checksums.check(tmp_path / "t.parquet")
+    assert len(list((tmp_path / "cache" / "checksums").iterdir())) == 1
+
+    def fail(*words: Any) -> Any:
+        raise AssertionError("read again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checksums, "_digest", fail)
+        patch.setattr(checksums, "_sound", set())
+        checksums.check(tmp_path / "t.parquet")
+    flip(tmp_path / "t.parquet", 60)
+    with pytest.raises(FileError, match="t.parquet: damaged"):
+        checksums.check(tmp_path / "t.parquet")
+
+
+def test_a_cache_that_cannot_be_written_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache").write_text("a file")
+    monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(checksums, "REMEMBERED", 0)
+    monkeypatch.setattr(checksums, "SETTLED", -(10**15))
+    write_table(TABLE, tmp_path / "t.parquet")
+    checksums.check(tmp_path / "t.parquet")
+    assert (tmp_path / "cache").read_text() == "a file"
+
+
+def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path))
+    assert checksums.cache_directory() == tmp_path
+    monkeypatch.setenv("HARDSIGHT_CACHE", "")
+    assert checksums.cache_directory() is None
+    monkeypatch.delenv("HARDSIGHT_CACHE")
+    if sys.platform.startswith("linux"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert checksums.cache_directory() == tmp_path / "hardsight"
+
+
+# ---- what killed processes leave ----
+
+
+@unix
+def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
+    code = (
+        "import sys, time\nfrom hardsight.files.writing import replacing\n"
+        "with replacing(sys.argv[1]) as temporary:\n"
+        "    temporary.write_text('half')\n    print('here', flush=True)\n    time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "x.json")], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "here\n"
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(f".x.json.{process.pid}.")
+    write_json(tmp_path / "y.json", {})
+    assert left.exists(), "its process is still writing it"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    write_json(tmp_path / "y.json", {})
+    assert [path.name for path in tmp_path.iterdir()] == ["y.json"]
+
+
+@unix
+def test_names_that_are_not_ours_are_not_swept(tmp_path: Path) -> None:
+    kept = [".notes.tmp", "x.json.1.aa.tmp", ".x.json.1.aa.tmp.gz", ".x.json.one.aa.tmp"]
+    for name in [*kept, ".x.json.1.aa.tmp"]:
+        (tmp_path / name).touch()
+    write_json(tmp_path / "x.json", {})
+    assert {path.name for path in tmp_path.iterdir()} == {"x.json", *kept}
+
+
+@unix
+def test_without_locks_only_old_files_of_dead_processes_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that another machine may be writing to, and that knows no locks."""
+    monkeypatch.setattr("hardsight.files.locking.lock", lambda descriptor, wait: None)
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    names = {"young": f".y.{dead.pid}.aa.tmp", "alive": f".a.{os.getpid()}.aa.tmp", "gone": f".g.{dead.pid}.aa.tmp"}
+    for which, name in names.items():
+        (tmp_path / name).touch()
+        if which != "young":
+            os.utime(tmp_path / name, (time.time() - 7200, time.time() - 7200))
+    write_json(tmp_path / "x.json", {})
+    assert {path.name for path in tmp_path.iterdir()} == {"x.json", names["young"], names["alive"]}
+
+
+def test_no_lock_remains_beside_a_run(run: Path) -> None:
+    assert sorted(path.name for path in run.iterdir()) == ["head.safetensors", "run.json", "samples", "start.json"]
+
+
+@unix
+def test_a_lock_file_keeps_everybody_else_out(tmp_path: Path) -> None:
+    """Four processes add to a number a hundred times each: whoever holds a removed lock file holds nothing."""
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom hardsight.files.locking import lock_file\n"
+        "folder = Path(sys.argv[1])\n"
+        "for _ in range(100):\n"
+        "    with lock_file(folder / '.lock', wait=True) as ours:\n"
+        "        assert ours\n"
+        "        number = int((folder / 'number').read_text())\n"
+        "        (folder / 'number').write_text(str(number + 1))"
+    )
+    (tmp_path / "number").write_text("0")
+    processes = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    assert (tmp_path / "number").read_text() == "400" and not (tmp_path / ".lock").exists()
+
+
+@unix
+def test_a_lock_that_is_held_is_not_waited_for(tmp_path: Path) -> None:
+    with lock_file(tmp_path / ".lock", wait=False) as first, lock_file(tmp_path / ".lock", wait=False) as second:
+        assert first and not second
+        assert (tmp_path / ".lock").exists()
+    assert not (tmp_path / ".lock").exists()
+
+
+# ---- damaged files ----
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 8, b'\x08\0\0\0\0\0\0\0{"a": 1', b"\x02\0\0\0\0\0\0\0{}", bytes(100)])
+def test_a_damaged_head_is_an_error_of_ours(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "h.safetensors").write_bytes(content)
+    with pytest.raises(FileError, match="h.safetensors"):
+        load_head(tmp_path / "h.safetensors")
+
+
+def test_every_cut_of_a_head_is_an_error_of_ours(tmp_path: Path) -> None:
+    save_head(tmp_path / "h.safetensors", HEAD)
+    content = (tmp_path / "h.safetensors").read_bytes()
+    for length in range(0, len(content), 5):
+        (tmp_path / "h.safetensors").write_bytes(content[:length])
+        with pytest.raises(FileError, match="h.safetensors"):
+            load_head(tmp_path / "h.safetensors")
