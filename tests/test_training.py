@@ -47,7 +47,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def test_the_run_holds_what_the_plan_says(digits: Path) -> None:
+def test_the_run_holds_every_file_of_a_training(digits: Path) -> None:
     names = sorted(path.relative_to(digits).as_posix() for path in digits.rglob("*") if path.is_file())
     assert names == [
         ".lock",
