@@ -202,11 +202,13 @@ def test_two_features_are_drawn(tmp_path: Path) -> None:
 
 def test_who_learns_how() -> None:
     from hardsight.models.trainable import open_trainable
-    from hardsight.training.settings import TrainSettings
-    from hardsight.training.trainee import Trainee, parameter_groups
+    from hardsight.training.optimization import parameter_groups
+    from hardsight.training.settings import LearningOptions
+    from hardsight.training.trainee import LossChoice, Trainee
 
-    settings = TrainSettings(loss="lgm", loss_options={"covariance": "shared"}, lr=0.5, head_rate=10.0, weight_decay=0.1)
-    trainee = Trainee(open_trainable("sphere_mlp", 3), torch.randn(4, 3), settings, 3, 9)
+    settings = LearningOptions(lr=0.5, head_rate=10.0, weight_decay=0.1)
+    loss = LossChoice("lgm", {"covariance": "shared"}, num_classes=3, num_samples=9)
+    trainee = Trainee(open_trainable("sphere_mlp", 3), torch.randn(4, 3), loss)
     names = {id(p): name for name, p in trainee.named_parameters()}
     learned = {names[id(p)]: (g["lr"], g["weight_decay"]) for g in parameter_groups(trainee, settings) for p in g["params"]}
     assert learned == {
