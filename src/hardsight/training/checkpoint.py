@@ -14,12 +14,13 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from hardsight.errors import RunError
 from hardsight.files.checksums import sha256
-from hardsight.files.writing import replacing, write_json
+from hardsight.files.tensors import write_safetensors
+from hardsight.files.writing import write_json
 
 KEPT = 2  # the last one, and the one before should the last be damaged
 
@@ -84,9 +85,8 @@ def load_checkpoint(folder: Path, epoch: int, trainee: nn.Module, optimizer: tor
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """A safetensors file, each tensor with its own memory."""
-    with replacing(path) as temporary:
-        save_file({key: x.detach().to("cpu", copy=True).contiguous() for key, x in tensors.items()}, temporary)
+    """A safetensors file of tensors on any device."""
+    write_safetensors(path, tensors)
 
 
 def _found(folder: Path) -> list[Path]:
