@@ -47,10 +47,9 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def test_the_run_holds_what_the_plan_says(digits: Path) -> None:
+def test_the_run_holds_these_files(digits: Path) -> None:
     names = sorted(path.relative_to(digits).as_posix() for path in digits.rglob("*") if path.is_file())
     assert names == [
-        ".lock",
         "dynamics/epoch=0001.parquet",
         "dynamics/epoch=0002.parquet",
         "dynamics/step=000003.parquet",
