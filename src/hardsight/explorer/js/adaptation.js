@@ -8,30 +8,30 @@ import { count, el, name, number, percent } from "./words.js";
 
 // What a round can be drawn by: title, how it is written, and what it is.
 const DRAWN = {
-  kept: ["kept", count, "How many samples the method kept."],
-  right: ["rightly kept", percent, "How many of the kept samples have the right pseudo-label."],
-  accuracy: ["accuracy", percent, "How many samples the model predicts right when the round begins."],
+  kept: ["kept", count, "Samples that the method kept."],
+  right: ["rightly kept", percent, "Share of the kept samples whose pseudo-label is right."],
+  accuracy: ["accuracy", percent, "Share of samples that the model predicts right when the round begins."],
   beyond_cbst: ["beyond CBST", count, "Samples kept that confidence alone would have left out."],
-  avh: ["mean AVH", number, "Of the kept samples."],
-  avc: ["mean AVC", number, "Of the kept samples."],
-  confidence: ["mean confidence", number, "Of the kept samples."],
-  norm: ["mean norm", number, "Of the kept samples."],
+  avh: ["mean AVH", number, "Mean AVH of the kept samples."],
+  avc: ["mean AVC", number, "Mean AVC of the kept samples."],
+  confidence: ["mean confidence", number, "Mean confidence of the kept samples."],
+  norm: ["mean norm", number, "Mean feature norm of the kept samples."],
 };
 
 export class Adaptation {
   constructor(page) {
     this.page = page;
-    const place = document.getElementById("view-adaptation");
+    const panel = document.getElementById("view-adaptation");
     this.drawn = el("select", { "aria-label": "What is drawn over the rounds" });
     this.drawn.addEventListener("change", () => this.curve());
     this.words = el("span", { class: "quiet" });
-    place.append(el("div", { class: "bar" }, el("label", {}, "draw ", this.drawn), this.words));
-    this.curves = new Curves(place, "Rounds of self-training, one line per method");
+    panel.append(el("div", { class: "bar" }, el("label", {}, "draw ", this.drawn), this.words));
+    this.curves = new Curves(panel, "Rounds of self-training, one line per method");
     this.tablePlace = el("div", {});
-    const also = page.source.live ? "Everything here is of the selection." : "In this file of all samples, whatever is selected.";
+    const also = page.source.live ? "Everything here follows the selection." : "In this file the numbers cover all samples, whatever is selected.";
     const reached = Object.entries(page.about.reached).flatMap(([method, value], at) => [at ? ", " : "", name(method, 24), ` ${percent(value)}`]);
-    if (reached.length) place.append(el("p", { class: "reached" }, "Mean class accuracy on the whole target at the end: ", ...reached, "."));
-    place.append(this.tablePlace, el("p", { class: "quiet" }, `A click selects what the method kept in that round. ${also}`));
+    if (reached.length) panel.append(el("p", { class: "reached" }, "Mean class accuracy on the whole target at the end: ", ...reached, "."));
+    panel.append(this.tablePlace, el("p", { class: "quiet" }, `Click a method to select the samples it kept in that round. ${also}`));
   }
 
   async draw() {

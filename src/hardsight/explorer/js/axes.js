@@ -7,9 +7,9 @@ export function ticks(low, high, wanted) {
   const rough = span / Math.max(1, wanted);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
-  const found = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * span; at++) found.push(at * step);
-  return found;
+  const values = [];
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * span; at++) values.push(at * step);
+  return values;
 }
 
 export function tickText(value, step) {

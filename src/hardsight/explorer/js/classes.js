@@ -9,7 +9,7 @@ export class Classes {
   constructor(page) {
     this.page = page;
     const { columns } = page;
-    this.means = ["avh", "norm"].filter((one) => columns.has(one));
+    this.means = ["avh", "norm"].filter((column) => columns.has(column));
     this.hasBoth = columns.has("label") && columns.has("predicted");
     this.judged = columns.has("label") && columns.has("correct"); // an epoch knows what was right, not what was predicted
     const shown = (title, key, show, words = false) => ({ title, value: (row) => row[key], show: (row) => show(row[key]), words });
@@ -17,7 +17,7 @@ export class Classes {
       { title: "class", value: (row) => row.name, show: (row) => name(row.name, 32), words: true },
       shown("samples", "count", count),
       ...(this.judged ? [shown("accuracy", "accuracy", percent)] : []),
-      ...this.means.map((one) => shown("mean " + (one === "avh" ? "AVH" : one), one, number)),
+      ...this.means.map((score) => shown("mean " + (score === "avh" ? "AVH" : score), score, number)),
     ];
     const hardest = columnsShown.findIndex((column) => column.title === "mean AVH");
     this.table = new Table(document.getElementById("view-classes"), "Classes of the selection", columnsShown, {
@@ -34,7 +34,7 @@ export class Classes {
   }
 
   needs() {
-    return [this.key, ...(this.hasBoth ? ["label", "predicted"] : []), ...(this.judged ? ["correct"] : []), ...this.means].filter((one) => this.page.columns.has(one));
+    return [this.key, ...(this.hasBoth ? ["label", "predicted"] : []), ...(this.judged ? ["correct"] : []), ...this.means].filter((column) => this.page.columns.has(column));
   }
 
   // Counts of the selection; cheap enough to make on every change, shown only where it is looked at.
@@ -56,12 +56,12 @@ export class Classes {
         if (judged !== null && judged[i] === 0) right[label]++;
       }
     }
-    const means = this.means.map((one) => meanOf(columns.get(one), labels, mask, c));
+    const means = this.means.map((score) => meanOf(columns.get(score), labels, mask, c));
     const rows = [];
     for (let label = 0; label < c; label++) {
       if (!size[label]) continue;
       const row = { name: names[label], count: size[label], accuracy: right[label] / size[label] };
-      this.means.forEach((one, k) => (row[one] = means[k][label]));
+      this.means.forEach((score, k) => (row[score] = means[k][label]));
       rows.push(row);
     }
     this.table.show(rows);

@@ -14,12 +14,12 @@ export function rgb(hex) {
   return [value >> 16, (value >> 8) & 255, value & 255];
 }
 
-// The colour of a group by its place among others.
-export function groupColour(place, column) {
-  if (column === "correct" || column === "correct (2)") return [RIGHT, WRONG][place];
-  if (place < FEW.length) return FEW[place];
-  const hue = (place * 137.508) % 360;
-  return hsl(hue, 0.55, 0.42 + 0.16 * ((place * 7) % 3) / 2);
+// The colour of a group by its index.
+export function groupColour(index, column) {
+  if (column === "correct" || column === "correct (2)") return [RIGHT, WRONG][index];
+  if (index < FEW.length) return FEW[index];
+  const hue = (index * 137.508) % 360;
+  return hsl(hue, 0.55, 0.42 + 0.16 * ((index * 7) % 3) / 2);
 }
 
 // 0 to 1 -> a colour.

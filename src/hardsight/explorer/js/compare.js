@@ -1,21 +1,21 @@
 // Two runs on the same samples: what got easier and what got harder, side by side.
 
-import { count, el, harmless, name, number, percent, said } from "./words.js";
+import { count, el, harmless, name, number, percent, spoken } from "./words.js";
 
 const SHOWN = 24;
 
 export class Compare {
   constructor(page) {
     this.page = page;
-    const place = document.getElementById("view-compare");
+    const panel = document.getElementById("view-compare");
     const scores = page.columns.numbers().filter((meta) => meta.name.endsWith(" change")).map((meta) => meta.name.slice(0, -7));
-    this.score = el("select", { "aria-label": "Score to compare" }, ...scores.map((one) => el("option", { value: one }, said(one))));
+    this.score = el("select", { "aria-label": "Score to compare" }, ...scores.map((score) => el("option", { value: score }, spoken(score))));
     this.score.addEventListener("change", () => page.change({ score: this.score.value }));
     this.words = el("div", { class: "facts" });
     this.easier = el("div", { class: "strip", role: "group", "aria-label": "Got easier" });
     this.harder = el("div", { class: "strip", role: "group", "aria-label": "Got harder" });
-    const both = el("button", { type: "button", onclick: () => page.change({ x: this.score.value, y: this.score.value + " (2)", colour: this.score.value + " change", zoom: null }) }, "Draw one against the other");
-    place.append(el("div", { class: "bar" }, el("label", {}, "compare by ", this.score), both), this.words,
+    const both = el("button", { type: "button", onclick: () => page.change({ x: this.score.value, y: this.score.value + " (2)", colour: this.score.value + " change", zoom: null }) }, "Plot one against the other");
+    panel.append(el("div", { class: "bar" }, el("label", {}, "compare by ", this.score), both), this.words,
       el("div", { class: "sides" },
         el("section", {}, el("h3", {}, "Got easier"), this.easier),
         el("section", {}, el("h3", {}, "Got harder"), this.harder)));
@@ -23,12 +23,12 @@ export class Compare {
 
   needs() {
     const score = this.chosen();
-    return [score, score + " (2)", score + " change", "outcome"].filter((one) => this.page.columns.has(one));
+    return [score, score + " (2)", score + " change", "outcome"].filter((name) => this.page.columns.has(name));
   }
 
   chosen() {
     const { view, columns, about } = this.page;
-    return [view.score, about.by].find((one) => one && columns.has(one + " change")) ?? this.score.options[0]?.value;
+    return [view.score, about.by].find((candidate) => candidate && columns.has(candidate + " change")) ?? this.score.options[0]?.value;
   }
 
   draw() {
@@ -76,16 +76,16 @@ export class Compare {
     this.words.replaceChildren(el("p", { class: "quiet" }, name(about.name, 40), " → ", name(about.second, 40)), ...facts);
   }
 
-  fill(place, rows, score) {
+  fill(parent, rows, score) {
     const { columns, source, about } = this.page;
-    place.replaceChildren(...rows.map((row) => {
+    parent.replaceChildren(...rows.map((row) => {
       const change = columns.get(score + " change")[row], words = (change > 0 ? "+" : "") + number(change);
       const button = el("button", { type: "button", class: "tile", onclick: () => this.page.open(row) },
         about.pictures ? this.page.picture(source.thumb(row)) : el("span", { class: "nopicture" }, "sample " + row),
         el("span", { class: "caption" }, name(columns.word("label", row) ?? "no label", 16), el("span", { class: "value" }, words)));
-      button.setAttribute("aria-label", `sample ${row}, given ${harmless(columns.word("label", row) ?? "nothing").slice(0, 60)}, ${said(score)} ${words}`);
+      button.setAttribute("aria-label", `sample ${row}, given ${harmless(columns.word("label", row) ?? "nothing").slice(0, 60)}, ${spoken(score)} ${words}`);
       return button;
     }));
-    if (!rows.length) place.append(el("p", { class: "quiet" }, "none"));
+    if (!rows.length) parent.append(el("p", { class: "quiet" }, "none"));
   }
 }

@@ -7,12 +7,12 @@ import { el, number, short } from "./words.js";
 const LEFT = 54, RIGHT = 12, TOP = 10, BOTTOM = 36;
 
 export class Curves {
-  constructor(place, label) {
+  constructor(parent, label) {
     this.canvas = el("canvas", { class: "curves", role: "img" });
     this.canvas.setAttribute("aria-label", label);
     this.said = el("p", { class: "said quiet" });
     this.key = el("div", { class: "key" });
-    place.append(this.canvas, this.said, this.key);
+    parent.append(this.canvas, this.said, this.key);
     this.canvas.addEventListener("pointermove", (event) => this.point(event.clientX - this.canvas.getBoundingClientRect().left));
     this.canvas.addEventListener("pointerleave", () => this.point(null));
     new ResizeObserver(() => this.lines && this.draw()).observe(this.canvas);

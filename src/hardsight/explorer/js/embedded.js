@@ -27,20 +27,20 @@ class Embedded {
 
   // Numbers lie here as 16 bits, 65535 for none.
   async column(meta) {
-    const found = this.data.columns[meta.name];
-    return meta.names ? typed(meta.kind, await unpacked(found.packed)) : numbers(found);
+    const packed = this.data.columns[meta.name];
+    return meta.names ? typed(meta.kind, await unpacked(packed.packed)) : numbers(packed);
   }
 
   // A column by its name, with its description; the first time it is unpacked.
   async named(name) {
-    const meta = this.data.about.columns.find((one) => one.name === name);
+    const meta = this.data.about.columns.find((column) => column.name === name);
     if (meta && !this.columns.has(name)) this.columns.set(name, await this.column(meta));
     return { meta, values: this.columns.get(name) };
   }
 
   thumb(row) {
-    const found = this.data.thumbs[row];
-    return found ? "data:image/webp;base64," + found : null;
+    const thumbnail = this.data.thumbs[row];
+    return thumbnail ? "data:image/webp;base64," + thumbnail : null;
   }
 
   image(row) {
@@ -73,8 +73,8 @@ class Embedded {
     if (ready && mask.every(Boolean)) return ready;
     const { meta, values } = await this.named(by), all = await this.moment(measure);
     const groups = groupsOf(meta, values, mask, MOST_CURVES).map(({ name, rows }) => {
-      const told = epochs.map((_, at) => spread(rows.map((row) => all[at * n + row]).filter(Number.isFinite)));
-      return { name, mean: told.map((one) => one.mean), std: told.map((one) => one.std), count: Math.max(...told.map((one) => one.count)) };
+      const moments = epochs.map((_, at) => spread(rows.map((row) => all[at * n + row]).filter(Number.isFinite)));
+      return { name, mean: moments.map((epoch) => epoch.mean), std: moments.map((epoch) => epoch.std), count: Math.max(...moments.map((epoch) => epoch.count)) };
     });
     return { epochs, groups: groups.filter((group) => group.count) };
   }
@@ -90,12 +90,12 @@ class Embedded {
   }
 
   async story(row) {
-    const { n, epochs, moving } = this.data.about, found = {};
+    const { n, epochs, moving } = this.data.about, story = {};
     for (const measure of moving) {
       const all = await this.moment(measure);
-      found[measure] = epochs.map((_, at) => (Number.isFinite(all[at * n + row]) ? all[at * n + row] : null));
+      story[measure] = epochs.map((_, at) => (Number.isFinite(all[at * n + row]) ? all[at * n + row] : null));
     }
-    return found;
+    return story;
   }
 
   async rounds() {
@@ -105,12 +105,12 @@ class Embedded {
   async agreement(score, by, bits) {
     const { about } = this.data, mask = opened(bits, about.n);
     const [human, values] = [(await this.named(about.human)).values, (await this.named(score)).values];
-    const found = mask.every(Boolean) ? { ...this.data.agreement[score] } : agreement(human, values, groupsOf(null, null, mask)[0].rows);
+    const result = mask.every(Boolean) ? { ...this.data.agreement[score] } : agreement(human, values, groupsOf(null, null, mask)[0].rows);
     if (by) {
       const column = await this.named(by);
-      found.groups = groupsOf(column.meta, column.values, mask, MOST_GROUPS).map(({ name, rows }) => ({ name, ...agreement(human, values, rows) }));
+      result.groups = groupsOf(column.meta, column.values, mask, MOST_GROUPS).map(({ name, rows }) => ({ name, ...agreement(human, values, rows) }));
     }
-    return found;
+    return result;
   }
 }
 

@@ -9,7 +9,7 @@ const PAIRS = 50;
 export class Matrix {
   constructor(page) {
     this.page = page;
-    this.place = document.getElementById("view-angles");
+    this.panel = document.getElementById("view-angles");
   }
 
   async draw() {
@@ -20,7 +20,7 @@ export class Matrix {
     try {
       cosines = await this.page.source.cosines();
     } catch (error) {
-      this.place.append(el("p", { class: "quiet" }, error.message));
+      this.panel.append(el("p", { class: "quiet" }, error.message));
       return;
     }
     let far = 0;
@@ -41,10 +41,10 @@ export class Matrix {
       said.replaceChildren(name(names[i], 30), " and ", name(names[j], 30), `: cosine ${number(cosines[i * c + j])}, ${degrees.toFixed(1)}°`);
     });
     const side = el("div", {});
-    this.place.append(el("div", { class: "pair" }, el("figure", {}, canvas, el("figcaption", {}, said)), side));
+    this.panel.append(el("div", { class: "pair" }, el("figure", {}, canvas, el("figcaption", {}, said)), side));
     const pairs = [];
     for (let i = 0; i < c; i++) for (let j = i + 1; j < c; j++) pairs.push({ a: i, b: j, cosine: cosines[i * c + j] });
-    pairs.sort((one, other) => other.cosine - one.cosine);
+    pairs.sort((a, b) => b.cosine - a.cosine);
     const table = new Table(side, "The most alike class vectors", [
       { title: "classes", value: (row) => names[row.a], show: (row) => el("span", {}, name(names[row.a], 22), " and ", name(names[row.b], 22)), words: true },
       { title: "cosine", value: (row) => row.cosine, show: (row) => number(row.cosine) },

@@ -1,6 +1,6 @@
 // The samples: thumbnails of the hardest in the selection, page by page, each a button.
 
-import { count, el, harmless, name, number, said, short } from "./words.js";
+import { count, el, harmless, name, number, spoken, short } from "./words.js";
 
 const SHOWN = 60; // on a page
 
@@ -57,7 +57,7 @@ export class Samples {
     this.rows = rows;
     this.drawnBy = view.sort;
     this.grid.replaceChildren(...rows.map((row, at) => this.tile(row, at)));
-    if (rows.length === 0) this.grid.append(el("p", { class: "quiet" }, "No sample is selected, or none has a value of " + said(view.sort) + "."));
+    if (rows.length === 0) this.grid.append(el("p", { class: "quiet" }, `No sample is selected, or none has a value for ${spoken(view.sort)}.`));
     this.grid.dataset.turns = Number(this.grid.dataset.turns ?? 0) + 1;
     if (focused) this.grid.children[this.current]?.focus();
     else this.grid.scrollTop = 0;
@@ -90,7 +90,7 @@ export class Samples {
     const given = columns.word("label", row), predicted = columns.word("predicted", row), mark = columns.word("mark", row);
     if (given !== null) parts.push("given " + short(given, 40));
     if (predicted !== null) parts.push("predicted " + short(predicted, 40));
-    parts.push(said(view.sort) + " " + number(columns.get(view.sort)[row]));
+    parts.push(spoken(view.sort) + " " + number(columns.get(view.sort)[row]));
     if (mark !== null) parts.push("marked " + mark);
     button.setAttribute("aria-label", parts.join(", "));
     const badge = button.querySelector(".badge");
@@ -107,8 +107,8 @@ export class Samples {
   // Ids and paths of some rows; true if any of them was new.
   async learnOf(rows) {
     const wanted = rows.filter((row) => !this.known.has(row));
-    const found = await this.page.source.rows(wanted);
-    wanted.forEach((row, at) => this.known.set(row, found[at]));
+    const entries = await this.page.source.rows(wanted);
+    wanted.forEach((row, at) => this.known.set(row, entries[at]));
     return wanted.length > 0;
   }
 

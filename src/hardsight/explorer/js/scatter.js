@@ -5,7 +5,7 @@
 
 import { fit, ticks, tickText } from "./axes.js";
 import { css, groupColour, rampColour, rgb } from "./colours.js";
-import { said, short } from "./words.js";
+import { spoken, short } from "./words.js";
 
 const LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 42; // room for the axes, in CSS pixels
 const NEAR = 14; // pixels within which the pointer finds a point
@@ -38,7 +38,7 @@ export class Scatter {
       this.palette = [css("--accent")];
     } else if (meta.names) {
       this.codes = this.columns.get(this.colour);
-      this.palette = [...meta.names.map((_, place) => groupColour(place, this.colour)), grey];
+      this.palette = [...meta.names.map((_, index) => groupColour(index, this.colour)), grey];
     } else {
       const values = this.columns.get(this.colour);
       const [low, high] = rampEnds(this.columns, this.colour);
@@ -91,7 +91,7 @@ export class Scatter {
   // Each row's pixel in the image, -1 for those out of view: the same until the axes, the window or the size change.
   placed(xs, ys, w, h) {
     const [x0, x1, y0, y1] = this.window(), key = [xs, ys, w, h, x0, x1, y0, y1];
-    if (this.places && key.every((one, at) => one === this.placedBy[at])) return this.places;
+    if (this.places && key.every((value, at) => value === this.placedBy[at])) return this.places;
     const n = xs.length, places = this.places?.length === n ? this.places : new Int32Array(n);
     const sx = w / (x1 - x0), sy = h / (y1 - y0);
     for (let i = 0; i < n; i++) {
@@ -152,15 +152,15 @@ export class Scatter {
 
   title(name) {
     const unit = /(^|_)angle|angular_gap/.test(name) && !isChange(name) ? " (radians)" : "";
-    return said(name) + unit;
+    return spoken(name) + unit;
   }
 
   // [value, text] along an axis.
   marks(name, low, high, wanted) {
     const names = this.columns.meta(name).names;
-    const found = ticks(low, high, wanted);
-    const step = found.length > 1 ? found[1] - found[0] : 1;
-    if (!names) return found.map((value) => [value, tickText(value, step)]);
+    const values = ticks(low, high, wanted);
+    const step = values.length > 1 ? values[1] - values[0] : 1;
+    if (!names) return values.map((value) => [value, tickText(value, step)]);
     const every = Math.max(1, Math.ceil((high - low) / wanted));
     return names.map((text, code) => [code, short(text, 9)]).filter(([code]) => code % every === 0 && code >= low && code <= high);
   }
@@ -218,15 +218,15 @@ export class Scatter {
   nearest(px, py) {
     const [x, y] = this.data(px, py), [x0, x1, y0, y1] = this.window(), { w, h } = this.frame;
     const sx = w / (x1 - x0), sy = h / (y1 - y0), [xs, ys] = this.values(), mask = this.mask;
-    let best = NEAR * NEAR, found = -1;
+    let best = NEAR * NEAR, nearest = -1;
     for (let i = 0; i < xs.length; i++) {
       const dx = (xs[i] - x) * sx, dy = (ys[i] - y) * sy, far = dx * dx + dy * dy;
       if (far < best && mask[i]) {
         best = far;
-        found = i;
+        nearest = i;
       }
     }
-    return found;
+    return nearest;
   }
 
   setMode(mode) {

@@ -6,16 +6,16 @@ export const columnsOf = (filter) =>
 // Which filters the page can apply: their columns must be there.
 export const usable = (filters, columns) => filters.filter((filter) => columnsOf(filter).every((name) => columns.has(name)));
 
-// The mask and how many rows it holds. `found` maps the text of an id filter to its rows.
-export function select(filters, columns, found) {
+// The mask and how many rows it holds. `rowsById` maps the text of an id filter to its rows.
+export function select(filters, columns, rowsById) {
   const mask = new Uint8Array(columns.n).fill(1);
-  for (const filter of filters) narrow(mask, filter, columns, found);
+  for (const filter of filters) narrow(mask, filter, columns, rowsById);
   let size = 0;
   for (let i = 0; i < mask.length; i++) size += mask[i];
   return { mask, size };
 }
 
-function narrow(mask, filter, columns, found) {
+function narrow(mask, filter, columns, rowsById) {
   const n = mask.length;
   if (filter[0] === "range") {
     const values = columns.get(filter[1]);
@@ -36,7 +36,7 @@ function narrow(mask, filter, columns, found) {
     inside(mask, columns.axis(filter[1]), columns.axis(filter[2]), filter[3]);
   } else if (filter[0] === "id") {
     const keep = new Uint8Array(n);
-    for (const row of found.get(filter[1]) ?? []) keep[row] = 1;
+    for (const row of rowsById.get(filter[1]) ?? []) keep[row] = 1;
     for (let i = 0; i < n; i++) mask[i] &= keep[i];
   }
 }

@@ -7,13 +7,13 @@ const SHOWN = 30;
 // columns: [{title, value(row), show(row), words}]; value sorts, show gives text or an element. `pick` takes a click on a
 // row, `picked` says what it selects where the first column alone does not.
 export class Table {
-  constructor(place, caption, columns, { pick, picked, sortBy = 0, down = false } = {}) {
+  constructor(parent, caption, columns, { pick, picked, sortBy = 0, down = false } = {}) {
     Object.assign(this, { columns, pick, picked, sortBy, down, rows: [], shown: SHOWN });
     this.head = el("tr", {});
     this.body = el("tbody", {});
     this.more = el("button", { type: "button", class: "more", hidden: true, onclick: () => { this.shown = Infinity; this.fill(); } });
     const table = el("table", {}, el("caption", { class: "unseen" }, caption), el("thead", {}, this.head), this.body);
-    place.append(el("div", { class: "scroll" }, table, this.more));
+    parent.append(el("div", { class: "scroll" }, table, this.more));
     columns.forEach((column, at) => {
       const button = el("button", { type: "button", onclick: () => this.sort(at) }, column.title);
       this.head.append(el("th", { scope: "col", class: column.words ? "words" : "" }, button));
