@@ -36,7 +36,7 @@ lint: $(TOOLS) javascript
 javascript:
 	@[ -x $(BIOME) ] || npm install --silent --no-save --no-fund --no-audit --fetch-retries=0 --fetch-timeout=20000 \
 	  --prefix $(VENV)/js @biomejs/biome@$(BIOME_VERSION) || echo "JavaScript is not linted: that needs npm (Node.js)"
-	@if [ -x $(BIOME) ]; then $(BIOME) lint --error-on-warnings; else [ -z "$$HARDSIGHT_NO_SKIPS" ]; fi
+	@if [ -x $(BIOME) ]; then $(BIOME) check --error-on-warnings; else [ -z "$$HARDSIGHT_NO_SKIPS" ]; fi
 
 # The explorer's tests drive a real Chromium; where it cannot be installed they skip and say so.
 browser:

@@ -50,7 +50,6 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_run_holds_every_file_of_a_training(digits: Path) -> None:
     names = sorted(path.relative_to(digits).as_posix() for path in digits.rglob("*") if path.is_file())
     assert names == [
-        ".lock",
         "dynamics/epoch=0001.parquet",
         "dynamics/epoch=0002.parquet",
         "dynamics/step=000003.parquet",

@@ -16,12 +16,13 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from hardsight.errors import RunError
 from hardsight.files.checksums import sha256
-from hardsight.files.writing import replacing, write_json
+from hardsight.files.tensors import write_safetensors
+from hardsight.files.writing import write_json
 
 KEPT = 2  # the last one, and the one before should the last be damaged
 SECONDS_BETWEEN = 5.0  # for trainings whose epochs take a moment: no checkpoint is written sooner after the one before
@@ -118,9 +119,8 @@ class Checkpoints:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """A safetensors file, each tensor with its own memory."""
-    with replacing(path) as temporary:
-        save_file({key: x.detach().to("cpu", copy=True).contiguous() for key, x in tensors.items()}, temporary)
+    """A safetensors file of tensors on any device."""
+    write_safetensors(path, tensors)
 
 
 def _checkpoints_in(folder: Path) -> list[Path]:
