@@ -8,7 +8,7 @@ from itertools import groupby
 
 from hardsight.scores import SCORES, Score
 from hardsight.scores.terms import NONFINITE, NONFINITE_LOGIT, OK, ZERO
-from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, UNLABELED
+from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, NONFINITE_PROBABILITY, UNLABELED
 
 TITLES = {
     "angular": "Angles",
@@ -21,13 +21,14 @@ TITLES = {
 
 STATUSES = {
     OK: "every score was computed",
-    UNLABELED: "no given class: scores that need a label are null, the others are there",
+    UNLABELED: "no label: scores that need one are null, the others are computed",
     ZERO: "the feature is all zeros and has no direction: all scores are null",
-    NONFINITE: "the feature holds a NaN or an infinity: all scores are null",
-    NONFINITE_LOGIT: "a logit or probability is not finite: all scores are null",
-    MISSING: "the row of a Parquet file holds no feature: all scores are null",
-    ALL_ZERO: "every angle is 0, so AVH is 0/0: `avh` and `avh_relative` are null, the others are there",
-    ALL_PI: "every angle is pi, so AVC is 0/0: `avc_label` and `avc_predicted` are null, the others are there",
+    NONFINITE: "the feature contains a NaN or an infinity: all scores are null",
+    NONFINITE_LOGIT: "a logit is not finite: all scores are null",
+    NONFINITE_PROBABILITY: "a probability is not finite: all scores are null",
+    MISSING: "the row of a Parquet file has no feature: all scores are null",
+    ALL_ZERO: "every angle is 0, so AVH is 0/0: `avh` and `avh_relative` are null, the others are computed",
+    ALL_PI: "every angle is pi, so AVC is 0/0: `avc_label` and `avc_predicted` are null, the others are computed",
 }
 
 HEAD = """\
@@ -36,18 +37,18 @@ HEAD = """\
 <!-- Made by docs/make_scores.py from the registry. Change the docstrings, then run it again. -->
 
 Each score is one number per sample. It is a function (`hardsight.avh`), a column of the scores table (`avh`) and an
-entry of the registry (`hardsight.SCORES["avh"]`), under the same name everywhere.
+entry of the registry (`hardsight.SCORES["avh"]`), all under the same name.
 
 The letters: x is a feature (d numbers), w_k the class vector of class k (a row of `weight`), y the given class,
-p_k the softmax probability and z_k the logit of class k, c the number of classes, e an epoch or how many there are.
+p_k the softmax probability and z_k the logit of class k, c the number of classes, e an epoch or the number of epochs.
 Angles are in radians.
 
 - **hard end** says which end of the range is hard: `high` or `low`. `hardsight.hardest` and `--by` follow it.
 - **scope** says what one value depends on. A *row* score depends on one sample and the head. A *dataset* score depends on
   all samples: request it by name or with `all`; it costs a second pass and is not available for a single shard. A
   *dynamics* score depends on the epochs of a training run and is requested the same way: [dynamics.md](dynamics.md).
-- **label** says whether the row must have a given class. *Not its own* means that other rows must have one.
-- **input** says what is enough: features and a head, features alone, or also bare logits or probabilities.
+- **label** says whether the row needs a label. *Not its own* means that other rows need one.
+- **input** says what is sufficient: features and a head, features alone, or also logits or probabilities alone.
 
 ```python
 from hardsight import SCORES
@@ -65,9 +66,8 @@ functions). No small number is added to hide a zero vector.
 |---|---|
 {statuses}
 
-A label of -1 or null means unlabeled. Such a row never counts as some other class: its label-based scores are null.
-Null scores are never ranked. `--strict` (`strict=True`) turns a row that cannot be scored into an error; unlabeled
-rows are still accepted.
+A label of -1 or null means unlabeled: the label-based scores of the row are null. Null scores are never ranked.
+`--strict` (`strict=True`) turns a row that cannot be scored into an error; unlabeled rows are still accepted.
 
 ## All scores
 
@@ -104,9 +104,9 @@ SOURCES = """\
 - Wan, Zhong, Li, Chen: Rethinking Feature Distribution for Loss Functions in Image Classification. CVPR 2018,
   arXiv:1803.02988.
 
-Several public versions of these formulas differ from the papers. Here the norms are taken per feature and per class
-vector, not over a whole batch or matrix; the sum runs over classes only; and the nearest other class is found by
-leaving out the given one, so it is right when all other cosines are negative.
+Several public implementations of these formulas differ from the papers. Here norms are computed per feature and per
+class vector, not over a whole batch or matrix; the sum runs over classes only; and the nearest other class excludes the
+given one, so it is correct even when all other cosines are negative.
 """
 
 

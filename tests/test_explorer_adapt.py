@@ -69,7 +69,7 @@ def test_a_part_of_a_run_opens_too(run: Path, place: str) -> None:
 def test_rounds_are_what_adapt_itself_says_of_them(run: Path) -> None:
     sheet = open_sheet(run / "sketch-to-photo" / "seed=1")
     assert sheet.rounds is not None
-    lines = {(line["method"], line["round"]): line for line in sheet.rounds.told(np.ones(N, bool))}
+    lines = {(line["method"], line["round"]): line for line in sheet.rounds.summary(np.ones(N, bool))}
     assert len(lines) == len(METHODS) * ROUNDS
     for method in METHODS:
         folder = run / "sketch-to-photo" / "seed=1" / method
@@ -91,7 +91,7 @@ def test_rounds_of_a_selection_and_when_each_sample_was_first_kept(run: Path) ->
         turn: np.concatenate([round_of(run, pair, "cbst", turn).kept for pair in ("photo-to-sketch", "sketch-to-photo")])
         for turn in range(1, ROUNDS + 1)
     }
-    lines = [line for line in sheet.rounds.told(chosen) if line["method"] == "cbst"]
+    lines = [line for line in sheet.rounds.summary(chosen) if line["method"] == "cbst"]
     assert [line["kept"] for line in lines] == [int((kept[turn] & chosen).sum()) for turn in kept]
     first = [next((float(turn) for turn in kept if kept[turn][row]), None) for row in range(2 * N)]
     assert [None if np.isnan(one) else one for one in sheet.columns["first kept by cbst"].values.tolist()] == first
@@ -106,7 +106,7 @@ def test_a_run_that_is_not_done_and_one_that_is_damaged(run: Path, tmp_path: Pat
     assert len(sheet) == N and sheet.rounds is not None and sheet.rounds.reached() == {}
     unlabeled = table.set_column(1, "label", pa.nulls(N, pa.int64()))
     write_table(unlabeled, folder / "round=01.parquet")
-    line = open_sheet(tmp_path / "run").rounds.told(np.ones(N, bool))[0]  # type: ignore[union-attr]
+    line = open_sheet(tmp_path / "run").rounds.summary(np.ones(N, bool))[0]  # type: ignore[union-attr]
     assert line["right"] is None and line["accuracy"] is None and line["kept"] > 0
     write_table(table.take(pa.array(np.arange(N)[::-1])), folder / "round=02.parquet")
     with pytest.raises(FileError, match="not those of the pair's other rounds"):

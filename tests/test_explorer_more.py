@@ -129,7 +129,7 @@ def test_two_runs_side_by_side(watched: Watched, tmp_path: Path) -> None:
         broken = ((first.label == first.predicted) & (second.label != second.predicted)).sum()
         page.get_by_role("button", name="right, then wrong").click()
         settled(page, f"^{broken} of 200")
-        page.get_by_role("button", name="Draw one against the other").click()
+        page.get_by_role("button", name="Plot one against the other").click()
         expect(page.locator("#axis-y")).to_have_value("avh (2)")
         watched.leave()
 

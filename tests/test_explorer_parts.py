@@ -20,7 +20,7 @@ from explorer_runs import EPOCHS, NAMES, digits_run
 from hardsight.data import open_data
 from hardsight.errors import FileError, InputError
 from hardsight.explorer import closeups
-from hardsight.explorer.agreement import agreement, interval, within
+from hardsight.explorer.agreement import agreement, within
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
 from hardsight.explorer.comparing import compare
 from hardsight.explorer.exporting import selection_table, written
@@ -307,7 +307,8 @@ def test_agreement_is_scipys_and_its_interval_covers(run: Path) -> None:
         truth = 6 / np.pi * np.arcsin(np.sqrt(0.5) / 2)  # Spearman of a bivariate normal with correlation sqrt(1/2)
         covered += found["low"] <= truth <= found["high"]
     assert 182 <= covered <= 199  # 95 % of 200
-    assert interval(1.0, 9, 0.95) == {"low": 1.0, "high": 1.0}
+    perfect = agreement(np.linspace(0, 1, 9), np.arange(9.0))
+    assert perfect["low"] == perfect["high"] == pytest.approx(1)
     assert agreement(np.array([0.5, 0.5]), np.array([1.0, 2.0]))["spearman"] is None
 
 

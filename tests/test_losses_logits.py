@@ -104,7 +104,7 @@ def test_ldr_against_a_loop(normalise: Any) -> None:
 
 def test_aldr_keeps_a_lambda_per_sample() -> None:
     z, y = case()
-    z[:5] *= 10  # clearly told apart
+    z[:5] *= 10  # clearly separated
     loss = ALDRLoss(20, normalise="none", margin=0.0).double()
     indices = torch.arange(10) * 2
     for _ in range(30):

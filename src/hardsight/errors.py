@@ -4,7 +4,7 @@
     ├── InputError             arrays or options that do not fit together
     ├── FileError              a file that cannot be read as what it claims to be, or cannot be written
     ├── RunError               a run directory that cannot be written, resumed or trusted
-    ├── TrainingError          a training that cannot begin or go on: a loss that is no number, a tracker that does not start
+    ├── TrainingError          training cannot start or continue: a loss that is NaN or infinite, a tracker that does not start
     └── MissingExtra           an optional dependency is not installed
 
 Every message says what must hold, what came instead and, where one is known, what to change.
@@ -34,7 +34,7 @@ class RunError(HardsightError):
 
 
 class TrainingError(HardsightError):
-    """A training that cannot begin or go on: its loss is no longer a number, or its tracker does not start."""
+    """Training cannot start or continue: the loss is NaN or infinite, or the tracker does not start."""
 
 
 class MissingExtra(HardsightError):

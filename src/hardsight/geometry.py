@@ -1,4 +1,4 @@
-"""Angles between features and class vectors: the one piece of geometry everything else stands on.
+"""Angles between features and class vectors: the geometry that everything else builds on.
 
 The fast route is a matrix product, two rescalings and an arccos. It loses digits where the cosine is near
 +1 or -1 (a float32 cosine of 1 - 1e-7 stands for any angle up to half a milliradian), so the few pairs that

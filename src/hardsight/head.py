@@ -1,6 +1,6 @@
 """How features become logits: the `Head`, the last step of every classifier we read or train.
 
-Four kinds, told apart by `kind`:
+Four kinds, by `kind`:
 
     linear     features @ weight.T + bias
     cosine     scale * cos(features, weight)

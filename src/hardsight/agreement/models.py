@@ -27,7 +27,7 @@ EXTRA_HARD = {"passes_entropy": "high", "passes_information": "high", "passes_va
 
 @dataclass(frozen=True)
 class ScoredModel:
-    """A name and a scores table with further columns; the snapshot behind it and its run, where there are such."""
+    """A name and a scores table with further columns; the snapshot behind it and its run, if there are."""
 
     name: str
     table: pa.Table
@@ -102,11 +102,10 @@ def hard_end(name: str) -> str:
 def open_models(source: Any, scores: Sequence[str] | None = None, split: str | None = None) -> list[ScoredModel]:
     """Models from tables, snapshots, paths, a list of those, or a dict of them by name; of all samples, or of one split."""
     if isinstance(source, Mapping):
-        models = [_open(one, scores, str(name)) for name, one in source.items()]
+        models = [_open(model, scores, str(name)) for name, model in source.items()]
     elif isinstance(source, (list, tuple)):
-        models = [
-            _open(one, scores, None if isinstance(one, (str, os.PathLike)) else f"model {at}") for at, one in enumerate(source)
-        ]
+        named = [(model, None if isinstance(model, (str, os.PathLike)) else f"model {at}") for at, model in enumerate(source)]
+        models = [_open(model, scores, name) for model, name in named]
     else:
         models = [_open(source, scores, None)]
     if not models:
@@ -127,8 +126,7 @@ def _of_split(model: ScoredModel, split: str | None) -> ScoredModel:
             return replace(_in_order(model.name, watched), class_names=model.class_names)
     if not model.has("split"):
         raise InputError(f"{model.name} has no column 'split' to choose {split!r} from.")
-    held = model.table.column("split").to_pylist()
-    rows = np.flatnonzero([one == split for one in held])
+    rows = np.flatnonzero([name == split for name in model.table.column("split").to_pylist()])
     if len(rows) == 0:
         raise InputError(
             f"{model.name} has no sample of the split {split!r}; its splits are {', '.join(model.splits) or 'none'}."
@@ -174,7 +172,7 @@ def _open_path(path: Path, scores: Sequence[str] | None) -> ScoredModel:
         if (path / "samples").is_dir():
             snapshot = Snapshot.load(path)
             known = read_scores(path) if (path / "scores.parquet").is_file() else None
-            wanted = [one for one in scores or DEFAULT_SCORES if one != "norm_in_class"]
+            wanted = [name for name in scores or DEFAULT_SCORES if name != "norm_in_class"]
             if known is not None and set(wanted) <= set(known.column_names) and len(known) == len(snapshot):
                 return ScoredModel(name, _with_sample_columns(known, snapshot), snapshot, snapshot.class_names)
             return _scored(snapshot, scores, name)
@@ -187,8 +185,8 @@ def _open_path(path: Path, scores: Sequence[str] | None) -> ScoredModel:
 
 
 def _scored(snapshot: Snapshot, scores: Sequence[str] | None, name: str) -> ScoredModel:
-    """A snapshot, scored: the asked names, or every row score."""
-    known = None if scores is None else [one for one in scores if one in SCORES]
+    """A snapshot, scored: by the names asked for, or by every row score."""
+    known = None if scores is None else [score for score in scores if score in SCORES]
     table = score(snapshot, scores=known) if known is None or known else score(snapshot, scores=None)
     return ScoredModel(name, _with_sample_columns(table, snapshot), snapshot, snapshot.class_names)
 
@@ -205,7 +203,7 @@ def _with_sample_columns(table: pa.Table, snapshot: Snapshot) -> pa.Table:
 
 
 def checked(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
-    """The model with ids that are unique and with the norm within its class, where that can be had."""
+    """The model with ids that are unique and with the norm within its class, where it can be computed."""
     table = model.table
     if "id" not in table.column_names:
         table = table.append_column("id", pa.array(np.arange(len(table))))
@@ -213,16 +211,16 @@ def checked(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
     if len(ids) == 0:
         raise InputError(f"{model.name} has no samples.")
     seen: dict[Any, int] = {}
-    for row, one in enumerate(ids.tolist()):
-        if seen.setdefault(one, row) != row:
-            raise InputError(f"{model.name}: ids must be unique, but {one!r} is at rows {seen[one]} and {row}.")
+    for row, sample in enumerate(ids.tolist()):
+        if seen.setdefault(sample, row) != row:
+            raise InputError(f"{model.name}: ids must be unique, but {sample!r} is at rows {seen[sample]} and {row}.")
     model = replace(model, table=_with_base_ids(table))
     if not model.has("norm_in_class") and model.has("norm") and model.has("label"):
         column = pa.array(norm_in_class(model.column("norm")[:, None], model.labels))
         model = replace(model, table=model.table.append_column("norm_in_class", column))
-    for one in scores or ():
-        if not model.has(one):
-            raise InputError(f"{model.name} has no score {one!r}; it has {', '.join(score_names(model))}.")
+    for name in scores or ():
+        if not model.has(name):
+            raise InputError(f"{model.name} has no score {name!r}; it has {', '.join(score_names(model))}.")
     return model
 
 
@@ -233,8 +231,8 @@ def _with_base_ids(table: pa.Table) -> pa.Table:
     base = table.column("base_id")
     if base.null_count == len(base):
         return table.drop_columns(["base_id"])
-    place = table.column_names.index("base_id")
-    return table.set_column(place, "base_id", pc.coalesce(base.cast(pa.string()), table.column("id").cast(pa.string())))
+    at = table.column_names.index("base_id")
+    return table.set_column(at, "base_id", pc.coalesce(base.cast(pa.string()), table.column("id").cast(pa.string())))
 
 
 def score_names(model: ScoredModel) -> list[str]:

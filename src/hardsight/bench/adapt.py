@@ -16,7 +16,7 @@ LIMIT = {"select cbst+avh": 1.5}
 BASELINE = "softmax + angles"
 
 
-def run(n: int = 1_000_000, rounds: int = 3) -> list[Measurement]:
+def run(n: int, rounds: int) -> list[Measurement]:
     """Selection on n samples of 512 features and 12 classes."""
     rng = np.random.default_rng(0)
     weight = rng.normal(size=(CLASSES, FEATURES)).astype(np.float32)

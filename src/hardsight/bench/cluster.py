@@ -29,13 +29,13 @@ from hardsight.scoring.job import Job
 from hardsight.snapshot import Snapshot
 from hardsight.table import TableWriter
 
-N, D, C = 1_000_000, 256, 1000
+D, C = 256, 1000
 PART = 32768  # rows in a file: 32 MB of features
 WORKERS = 2
 LIMIT = 1.5
 
 
-def run(n: int = N, rounds: int = 2) -> list[Measurement]:
+def run(n: int, rounds: int) -> list[Measurement]:
     """Wall time of both on the same run, in turns."""
     with tempfile.TemporaryDirectory(prefix="hardsight-bench-") as folder, _one_thread_each():
         snapshot = _make_run(Path(folder) / "run", n)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import numpy as np
 from scipy.stats import kendalltau, spearmanr
 
-from hardsight.bench.timing import Measurement, compared, extra_memory
+from hardsight.bench.timing import Measurement, compared, extra_memory, in_fresh_process
 from hardsight.stats import bootstrap, kendall, kendall_influence
 
 SAMPLES, SCORES, REPLICATES = 30000, 8, 1000
@@ -19,7 +17,7 @@ KENDALL_SAMPLES = 50000
 ALIKE = 1.1  # the same time, within what a busy machine does to a few milliseconds
 
 
-def run(rounds: int = 3) -> list[Measurement]:
+def run(rounds: int) -> list[Measurement]:
     """The whole bootstrap once, a replicate against the plain way, Kendall against SciPy."""
     scores, target = _scores(SAMPLES)
     start = time.perf_counter()
@@ -27,14 +25,13 @@ def run(rounds: int = 3) -> list[Measurement]:
     seconds = time.perf_counter() - start
     case = f"bootstrap, n = {SAMPLES}, {SCORES} scores"
     lines = [Measurement(case, f"{REPLICATES} replicates", seconds, "s", limit=SECONDS)]
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as fresh:
-        used = fresh.submit(_extra_memory).result()
+    used = in_fresh_process(_extra_memory)
     if used is not None:
         lines.append(Measurement(case, "extra memory", used, "MB", limit=MEGABYTES))
     rng = np.random.default_rng(1)
 
     def plain() -> None:
-        """Replicates as one would write them: rows drawn and ranked again, score by score."""
+        """Replicates as one would write them: rows resampled and ranked again, score by score."""
         for _ in range(20):
             rows = rng.integers(0, SAMPLES, SAMPLES)
             for column in scores.T:

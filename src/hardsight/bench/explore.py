@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from hardsight.bench.timing import Measurement
 from hardsight.errors import MissingExtra, require
 from hardsight.table import write_table
 
-SIZES = (50_000, 1_000_000)
 READY = {50_000: 3.0, 1_000_000: 6.0}  # seconds from the command to its address
 USABLE = {50_000: 2.0, 1_000_000: 5.0}  # seconds from the address to a page that answers
 REDRAWN = {50_000: 50.0, 1_000_000: 200.0}  # ms of the main thread from the end of a brush, filter or zoom
@@ -62,7 +61,7 @@ def make_table(n: int, seed: int = 0) -> pa.Table:
     return pa.table(columns)
 
 
-def run(sizes: tuple[int, ...] = SIZES, rounds: int = 5) -> list[Measurement]:
+def run(sizes: Sequence[int], rounds: int) -> list[Measurement]:
     """All of it, each size in a server of its own."""
     require("playwright", extra="all", purpose="bench explore")
     browser = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
@@ -87,8 +86,8 @@ def _measured(n: int, file: Path, browser: str, rounds: int) -> list[Measurement
         ready = time.perf_counter() - start
         opened = play.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
         page = opened.new_context(viewport={"width": 1440, "height": 900}).new_page()
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
+        requested: list[str] = []
+        page.on("request", lambda request: requested.append(request.url))
         page.goto("about:blank")
         start = time.perf_counter()
         page.goto(address)
@@ -103,7 +102,7 @@ def _measured(n: int, file: Path, browser: str, rounds: int) -> list[Measurement
             lines.append(Measurement(case, f"{what}, main thread", best, "ms", limit=REDRAWN.get(n)))
         lines.append(Measurement(case, "thumbnails after a brush", _thumbnails(page), "s", limit=THUMBNAILS))
         here = (address.split("/?")[0], "data:", "blob:", "about:")
-        elsewhere = [url for url in asked if not url.startswith(here)]
+        elsewhere = [url for url in requested if not url.startswith(here)]
         lines.append(Measurement(case, "requests elsewhere", float(len(elsewhere)), "", limit=0.0))
         memory = _resident(process.pid)
         if memory is not None:
@@ -122,9 +121,9 @@ def _server(file: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     assert process.stdout is not None
     try:
         for line in process.stdout:
-            found = re.search(r"http://\S+", line)
-            if found:
-                yield found[0], process
+            address = re.search(r"http://\S+", line)
+            if address:
+                yield address[0], process
                 break
     finally:
         process.terminate()
@@ -183,8 +182,8 @@ WATCH = """() => { window.redrawn = new Promise((done) => {
 
 def _busy(session: Any) -> float:
     """Seconds that the main thread has worked so far."""
-    found = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
-    return float(found["TaskDuration"])
+    metrics = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["TaskDuration"])
 
 
 def _thumbnails(page: Any) -> float:
@@ -194,8 +193,8 @@ def _thumbnails(page: Any) -> float:
     _brush(page, 7)
     turns = page.evaluate("() => document.getElementById('grid').dataset.turns")
     complete = f"""() => document.getElementById('grid').dataset.turns !== '{turns}'
-        && [...document.querySelectorAll('#grid img')].every((one) => one.complete && one.naturalWidth
-            || one.getBoundingClientRect().top > document.getElementById('grid').getBoundingClientRect().bottom)"""
+        && [...document.querySelectorAll('#grid img')].every((image) => image.complete && image.naturalWidth
+            || image.getBoundingClientRect().top > document.getElementById('grid').getBoundingClientRect().bottom)"""
     start = time.perf_counter()
     page.mouse.up()
     while not page.evaluate(complete):
@@ -204,7 +203,7 @@ def _thumbnails(page: Any) -> float:
 
 
 def _resident(process: int) -> float | None:
-    """MB of memory that a process holds at most, where the system tells."""
+    """MB of memory that a process holds at most, where the system says."""
     status = Path(f"/proc/{process}/status")
     if not status.exists():
         return None

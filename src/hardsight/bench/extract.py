@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -35,7 +36,7 @@ MEMORY_LIMIT = 32.0  # MB more for four times the images
 SMALL_NET = "hardsight.models.cifar_resnet:cifar_resnet20"
 
 
-def run(rounds: int = 3) -> list[Measurement]:
+def run(rounds: int) -> list[Measurement]:
     """All of it, in one run."""
     require("torch", extra="torch", purpose="hardsight bench extract")
     with tempfile.TemporaryDirectory() as folder:
@@ -54,12 +55,12 @@ def _photos(folder: Path) -> Path:
     rng = np.random.default_rng(0)
     root = folder / "photos"
     for number in range(PHOTOS):
-        place = root / f"class{number % 10}"
-        place.mkdir(parents=True, exist_ok=True)
+        folder = root / f"class{number % 10}"
+        folder.mkdir(parents=True, exist_ok=True)
         coarse = Image.fromarray(rng.integers(0, 256, (15, 20, 3), dtype=np.uint8)).resize((500, 375), Image.Resampling.BICUBIC)
         noise = rng.integers(-8, 9, (375, 500, 3))
         pixels = (np.asarray(coarse, np.int64) + noise).clip(0, 255).astype(np.uint8)
-        Image.fromarray(pixels).save(place / f"{number}.jpg", quality=90)
+        Image.fromarray(pixels).save(folder / f"{number}.jpg", quality=90)
     return root
 
 
@@ -146,8 +147,6 @@ hardsight.extract(SMALL_NET, sys.argv[1], sys.argv[3], batch_size=BATCH, progres
 
 def _first_batch(path: Path, folder: Path) -> list[Measurement]:
     """From the start of Python to the end of the first forward pass, in processes of their own."""
-    import time
-
     best: dict[str, float] = {}
     for number in range(2):
         for name, script in STARTS.items():

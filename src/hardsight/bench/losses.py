@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
-from hardsight.bench.timing import Measurement, compared, extra_memory
+from hardsight.bench.timing import Measurement, compared, extra_memory, in_fresh_process
 from hardsight.errors import require
 
 BATCH, FEATURES = 256, 512
@@ -20,7 +18,7 @@ MEMORY_LIMIT = {"AVHLoss": 1.1}
 PEERS = ("NormalizedSoftmaxLoss", "CosFaceLoss", "ArcFaceLoss")
 
 
-def run(rounds: int = 7) -> list[Measurement]:
+def run(rounds: int) -> list[Measurement]:
     """Times at each number of classes, then memory; the peers where they are installed."""
     require("torch", extra="torch", purpose="hardsight bench losses")
     lines: list[Measurement] = []
@@ -96,15 +94,11 @@ def _loss(name: str, c: int) -> tuple[Callable[[Any, Any], Any], list[Any]]:
 
 
 def _memory() -> list[Measurement]:
-    """Memory on top of parameters and batch, each in a process of its own: what an earlier one gave back would hide it."""
+    """Memory on top of parameters and batch."""
     lines = []
     for c in CLASSES[1:]:
-        used: dict[str, float] = {}
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as fresh:
-            for name in _names():
-                megabytes = fresh.submit(_extra_memory, name, c).result()
-                if megabytes is not None:
-                    used[name] = megabytes
+        measured = {name: in_fresh_process(_extra_memory, name, c) for name in _names()}
+        used = {name: megabytes for name, megabytes in measured.items() if megabytes is not None}
         lines += [
             Measurement(f"extra memory, c = {c}", name, value, "MB", value / used[BASELINE], MEMORY_LIMIT.get(name))
             for name, value in used.items()

@@ -5,13 +5,11 @@ from __future__ import annotations
 import importlib.util
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 
-from hardsight.bench.timing import Measurement, compared, extra_memory
+from hardsight.bench.timing import Measurement, compared, extra_memory, in_fresh_process
 from hardsight.head import Head
 from hardsight.scores import avh
 from hardsight.scores.sweep import sweep
@@ -23,7 +21,7 @@ MEMORY_LIMIT = 64.0  # MB
 PEERS_SHAPE = (20000, 512, 100)
 
 
-def run(rounds: int = 7) -> list[Measurement]:
+def run(rounds: int) -> list[Measurement]:
     """All of it, in one run; torch and peers only where they are installed."""
     lines: list[Measurement] = []
     for backend in ("torch", "numpy"):
@@ -78,16 +76,12 @@ def _growth(rounds: int) -> list[Measurement]:
 
 
 def _memory() -> list[Measurement]:
-    """Memory on top of the inputs: the same for ten times the samples, and for 100,000 classes.
-
-    Each case in a process of its own: memory that an earlier one gave back would hide what this one takes.
-    """
+    """Memory on top of the inputs: the same for ten times the samples, and for 100,000 classes."""
     lines = []
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as fresh:
-        for shape in ((20000, 256, 1000), (200000, 256, 1000), (2000, 64, 100000)):
-            used = fresh.submit(_extra_memory, shape).result()
-            if used is not None:
-                lines.append(Measurement(f"numpy {shape}", "extra memory", used, "MB", limit=MEMORY_LIMIT))
+    for shape in ((20000, 256, 1000), (200000, 256, 1000), (2000, 64, 100000)):
+        used = in_fresh_process(_extra_memory, shape)
+        if used is not None:
+            lines.append(Measurement(f"numpy {shape}", "extra memory", used, "MB", limit=MEMORY_LIMIT))
     return lines
 
 

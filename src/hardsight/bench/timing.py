@@ -5,12 +5,17 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, TypeVar
 
 from hardsight.files.writing import write_json
 from hardsight.threads import num_threads
 from hardsight.version import VERSION
+
+Result = TypeVar("Result")
 
 REST = 0.25  # seconds before each turn: the threads of a product keep their cores spinning for over a tenth of a second
 TURN = 0.1  # seconds that short work may fill with repeats: the first after a rest finds cold caches and sleeping threads
@@ -29,6 +34,7 @@ class Measurement:
 
     @property
     def within(self) -> bool | None:
+        """Whether it stays under its limit; None where it has none."""
         measured = self.value if self.ratio is None else self.ratio
         return None if self.limit is None else measured <= self.limit
 
@@ -38,8 +44,8 @@ def compared(
 ) -> list[Measurement]:
     """One measurement per piece of work, the baseline's own ratio being 1.
 
-    All take turns in each round, and a ratio is the median of the rounds' own: a machine whose speed wavers from one
-    minute to the next changes both sides of it alike.
+    All take turns in each round, and a ratio is the median of the rounds' own: a machine whose speed changes from one
+    minute to the next changes both sides alike.
     """
     from hardsight.screen import progress_bar
 
@@ -72,7 +78,7 @@ def _median_ratio(times: list[float], baseline: list[float]) -> float:
 
 
 def extra_memory(function: Callable[[], object]) -> float | None:
-    """Peak resident memory in MB over what was there before, or None where the system does not tell."""
+    """Peak resident memory in MB over what was there before, or None where the system does not say."""
     status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
     if not reset.exists():
         return None
@@ -86,8 +92,14 @@ def extra_memory(function: Callable[[], object]) -> float | None:
     return (kilobytes("VmHWM") - before) / 1024
 
 
+def in_fresh_process(function: Callable[..., Result], *arguments: Any) -> Result:
+    """The result of a function in a process of its own: memory that an earlier one gave back would hide what it takes."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
+        return fresh.submit(function, *arguments).result()
+
+
 def report(measurements: list[Measurement], json: Path | None) -> None:
-    """A table on the screen, and JSON for machines."""
+    """Print a table with the limits and a verdict; write it as JSON for machines."""
     from hardsight.screen import number, print_table
 
     verdict = {True: "yes", False: "NO", None: ""}
@@ -95,6 +107,11 @@ def report(measurements: list[Measurement], json: Path | None) -> None:
         (m.case, m.what, f"{number(m.value)} {m.unit}", number(m.ratio), number(m.limit), verdict[m.within]) for m in measurements
     ]
     print_table(("case", "what", "best", "ratio", "limit", "within"), rows, title=f"{num_threads()} threads", words=2)
+    over = [m for m in measurements if m.within is False]
+    limits = sum(m.limit is not None for m in measurements)
+    print(f"within all limits ({limits})" if not over else f"over {len(over)} of {limits} limits:")
+    for m in over:
+        print(f"  {m.case}, {m.what}: {number(m.value if m.ratio is None else m.ratio)}, limit {number(m.limit)}")
     if json is not None:
         lines = [asdict(m) | {"within": m.within} for m in measurements]
         write_json(json, {"version": VERSION, "threads": num_threads(), "measurements": lines})

@@ -2,144 +2,86 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from hardsight.cli import app
-
-if TYPE_CHECKING:
-    from hardsight.bench.timing import Measurement
 
 bench = typer.Typer(
     help="Measure our speed against the physical limit and the peers, in one run.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(bench, name="bench")
 
-JSON = typer.Option(None, "--json", help="Also write the table as JSON.")
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A subcommand; `hardsight.bench.NAME.run` takes its rounds, after `n` where it has one."""
+
+    name: str
+    summary: str
+    rounds: int
+    n: int | tuple[int, ...] | None = None  # default size, where it can be chosen; several sizes where it is repeatable
+    n_help: str = ""
+    least: int = 1
+    example: str = ""  # options to show
 
 
-def _rounds(default: int) -> Any:
-    return typer.Option(default, min=1, help="Interleaved rounds: the median of their ratios counts.")
+BENCHMARKS = (
+    Benchmark("score", "Scores against the bare product features @ weight.T, on the same arrays and threads.", 7),
+    Benchmark(
+        "extract", "Images per second of extract against a bare DataLoader loop over the same images with the same model.", 3
+    ),
+    Benchmark(
+        "cluster", "Scoring on a local Dask cluster of two workers against two bare processes on the same files.", 2,
+        1_000_000, "Samples, of 256 dimensions and 1000 classes: 1 GB for a million.", example="-n 200000",
+    ),
+    Benchmark(
+        "losses", "Forward and backward of each head against nn.Linear and cross-entropy, and their extra memory.", 7,
+        example="--rounds 3",
+    ),
+    Benchmark("correlate", "The paired bootstrap against its limits and the plain way, and Kendall against SciPy.", 3),
+    Benchmark(
+        "explore", "The explorer in a headless Chromium: start, first drawing, brush, filter, zoom, thumbnails, memory.", 5,
+        (50_000, 1_000_000), "Points; repeatable.", example="-n 50000",
+    ),
+    Benchmark(
+        "adapt", "Selecting pseudo-labels against the softmax and the angles it needs.", 3,
+        1_000_000, "Samples, of 512 dimensions and 12 classes: 2 GB for a million.", least=100, example="-n 200000",
+    ),
+)  # fmt: skip
 
 
-def _report(lines: list[Measurement], json: Path | None) -> None:
-    from hardsight.bench.timing import report
+def command_of(benchmark: Benchmark) -> Callable[..., None]:
+    """The subcommand as a function: `-n` where the size can be chosen, then `--rounds` and `--json`."""
 
-    report(lines, json)
+    def command(rounds: int, json: Path | None, n: Any = None) -> None:
+        from hardsight.bench.timing import report
 
+        run = importlib.import_module(f"hardsight.bench.{benchmark.name}").run
+        report(run(rounds) if n is None else run(n, rounds), json)
 
-@bench.command("score")
-def bench_score(
-    rounds: int = _rounds(7),
-    json: Path = JSON,
-) -> None:
-    """Scores against the bare product features @ weight.T, on the same arrays and threads.
-
-    \b
-    Example:
-        hardsight bench score --json bench.json
-    """
-    from hardsight.bench.score import run
-
-    _report(run(rounds), json)
-
-
-@bench.command("extract")
-def bench_extract(
-    rounds: int = _rounds(3),
-    json: Path = JSON,
-) -> None:
-    """Images per second of extract against a bare DataLoader loop over the same images with the same model.
-
-    \b
-    Example:
-        hardsight bench extract --json bench.json
-    """
-    from hardsight.bench.extract import run
-
-    _report(run(rounds), json)
+    options: list[tuple[str, Any, Any]] = [
+        ("rounds", int, typer.Option(benchmark.rounds, min=1, help="Interleaved rounds: the median of their ratios counts.")),
+        ("json", Path, typer.Option(None, "--json", help="Also write the table as JSON.")),
+    ]
+    if benchmark.n is not None:
+        several = isinstance(benchmark.n, tuple)
+        size = typer.Option(benchmark.n, "-n", min=benchmark.least, help=benchmark.n_help)
+        options.insert(0, ("n", list[int] if several else int, size))
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter(name, keyword, default=default, annotation=kind) for name, kind, default in options]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {name: kind for name, kind, _ in options}
+    words = " ".join(filter(None, [f"hardsight bench {benchmark.name}", benchmark.example, "--json bench.json"]))
+    command.__doc__ = f"{benchmark.summary}\n\n\b\nExample:\n    {words}\n"
+    return command
 
 
-@bench.command("cluster")
-def bench_cluster(
-    n: int = typer.Option(1_000_000, "-n", min=1, help="Samples, of 256 dimensions and 1000 classes: 1 GB for a million."),
-    rounds: int = _rounds(2),
-    json: Path = JSON,
-) -> None:
-    """Scoring on a local Dask cluster of two workers against two bare processes on the same files.
-
-    \b
-    Example:
-        hardsight bench cluster -n 200000 --json bench.json
-    """
-    from hardsight.bench.cluster import run
-
-    _report(run(n, rounds), json)
-
-
-@bench.command("losses")
-def bench_losses(
-    rounds: int = _rounds(7),
-    json: Path = JSON,
-) -> None:
-    """Forward and backward of each head against nn.Linear and cross-entropy, and their extra memory.
-
-    \b
-    Example:
-        hardsight bench losses --rounds 3 --json bench.json
-    """
-    from hardsight.bench.losses import run
-
-    _report(run(rounds), json)
-
-
-@bench.command("correlate")
-def bench_correlate(
-    rounds: int = _rounds(3),
-    json: Path = JSON,
-) -> None:
-    """The paired bootstrap against its limits and the plain way, and Kendall against SciPy.
-
-    \b
-    Example:
-        hardsight bench correlate --json bench.json
-    """
-    from hardsight.bench.correlate import run
-
-    _report(run(rounds), json)
-
-
-@bench.command("explore")
-def bench_explore(
-    n: list[int] = typer.Option([50_000, 1_000_000], "-n", min=1, help="Points; may be repeated."),
-    rounds: int = _rounds(5),
-    json: Path = JSON,
-) -> None:
-    """The explorer in a headless Chromium: start, first drawing, brush, filter, zoom, thumbnails, memory.
-
-    \b
-    Example:
-        hardsight bench explore -n 50000 --json bench.json
-    """
-    from hardsight.bench.explore import run
-
-    _report(run(tuple(n), rounds), json)
-
-
-@bench.command("adapt")
-def bench_adapt(
-    n: int = typer.Option(1_000_000, "-n", min=100, help="Samples, of 512 dimensions and 12 classes: 2 GB for a million."),
-    rounds: int = _rounds(3),
-    json: Path = JSON,
-) -> None:
-    """Selecting pseudo-labels against the softmax and the angles it needs.
-
-    \b
-    Example:
-        hardsight bench adapt -n 200000 --json bench.json
-    """
-    from hardsight.bench.adapt import run
-
-    _report(run(n, rounds), json)
+for _benchmark in BENCHMARKS:
+    bench.command(_benchmark.name)(command_of(_benchmark))

@@ -20,43 +20,36 @@ def agreement(human: np.ndarray, values: np.ndarray, level: float = 0.95) -> dic
         level: of the interval.
 
     Example:
-        >>> found = agreement(np.linspace(0, 1, 50), np.linspace(1, 0, 50))
-        >>> found["n"], round(found["spearman"], 6)
+        >>> result = agreement(np.linspace(0, 1, 50), np.linspace(1, 0, 50))
+        >>> result["n"], round(result["spearman"], 6)
         (50, -1.0)
     """
     there = np.isfinite(human) & np.isfinite(values)
     human, values = human[there].astype(np.float64), values[there].astype(np.float64)
     n = len(human)
-    found: dict[str, Any] = {"n": n, "spearman": None, "low": None, "high": None, "steps": []}
+    result: dict[str, Any] = {"n": n, "spearman": None, "low": None, "high": None, "steps": []}
     if n >= FEWEST and np.ptp(human) > 0 and np.ptp(values) > 0:
         from scipy.stats import spearmanr  # slow to import, and most pages never ask
 
+        from hardsight.stats.coefficients import interval
+
         r = float(spearmanr(human, values).statistic)
-        found |= {"spearman": r, **interval(r, n, level)}
+        low, high = interval("spearman", r, n, level)
+        result |= {"spearman": r, "low": low, "high": high}
     step = np.minimum((human * STEPS).astype(np.int64), STEPS - 1)  # the last step holds 1.0 too
     for at in range(STEPS):
         part = values[step == at]
         if len(part):
             mean, spread = float(part.mean()), float(part.std())
-            found["steps"].append({"from": at / STEPS, "to": (at + 1) / STEPS, "count": len(part), "mean": mean, "std": spread})
-    return found
+            result["steps"].append({"from": at / STEPS, "to": (at + 1) / STEPS, "count": len(part), "mean": mean, "std": spread})
+    return result
 
 
 def within(human: np.ndarray, values: np.ndarray, names: list[str], groups: np.ndarray) -> list[dict[str, Any]]:
     """The coefficient within each group, where it says anything; `groups` (n,) holds codes, -1 for none."""
-    found = []
+    rows = []
     for code, name in enumerate(names):
-        one = agreement(human[groups == code], values[groups == code])
-        if one["n"]:
-            found.append({"name": name, **{key: one[key] for key in ("n", "spearman", "low", "high")}})
-    return found
-
-
-def interval(r: float, n: int, level: float) -> dict[str, float]:
-    """Bonett and Wright (2000): Fisher's z with the variance (1 + r^2 / 2) / (n - 3)."""
-    if abs(r) >= 1:
-        return {"low": r, "high": r}
-    from scipy.special import ndtri  # quantiles of the normal distribution
-
-    half = float(ndtri((1 + level) / 2)) * np.sqrt((1 + r**2 / 2) / (n - 3))
-    return {"low": float(np.tanh(np.arctanh(r) - half)), "high": float(np.tanh(np.arctanh(r) + half))}
+        result = agreement(human[groups == code], values[groups == code])
+        if result["n"]:
+            rows.append({"name": name, **{key: result[key] for key in ("n", "spearman", "low", "high")}})
+    return rows

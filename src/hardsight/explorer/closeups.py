@@ -22,7 +22,7 @@ def nearest_classes(sheet: Sheet, rows: Sequence[int]) -> dict[int, list[dict[st
     """Of each row the nearest classes by angle, and the given and the predicted one wherever they stand."""
     if sheet.snapshot is None or sheet.snapshot.head is None:
         return {}
-    found: dict[int, list[dict[str, Any]]] = {}
+    nearest: dict[int, list[dict[str, Any]]] = {}
     labels, predicted = sheet.labels(), sheet.predicted()
     for row, feature in features_of(sheet, rows).items():
         try:
@@ -30,16 +30,16 @@ def nearest_classes(sheet: Sheet, rows: Sequence[int]) -> dict[int, list[dict[st
         except InputError:  # a row that has no direction
             continue
         if np.isfinite(theta).all():
-            found[row] = _told(theta, int(labels[row]), int(predicted[row]))
-    return found
+            nearest[row] = _by_angle(theta, int(labels[row]), int(predicted[row]))
+    return nearest
 
 
-def _told(theta: np.ndarray, given: int, predicted: int) -> list[dict[str, Any]]:
+def _by_angle(theta: np.ndarray, given: int, predicted: int) -> list[dict[str, Any]]:
     shown = [*np.argsort(theta, kind="stable")[:NEAREST_CLASSES].tolist(), given, predicted]
-    chosen = sorted({one for one in shown if one >= 0}, key=lambda one: theta[one])
+    chosen = sorted({index for index in shown if index >= 0}, key=lambda index: theta[index])
     return [
-        {"class": one, "degrees": float(np.degrees(theta[one])), "given": one == given, "predicted": one == predicted}
-        for one in chosen
+        {"class": index, "degrees": float(np.degrees(theta[index])), "given": index == given, "predicted": index == predicted}
+        for index in chosen
     ]
 
 
@@ -70,14 +70,14 @@ def versions(sheet: Sheet, row: int) -> list[dict[str, Any]]:
     if sheet.base_ids is None or how is None or level is None or how.names is None:
         return []
     base = sheet.base_ids[row].as_py()
-    found = np.flatnonzero(pc.fill_null(pc.equal(sheet.base_ids, pa.scalar(base)), False).to_numpy(zero_copy_only=False))
-    if base is None or len(found) < 2:
+    rows = np.flatnonzero(pc.fill_null(pc.equal(sheet.base_ids, pa.scalar(base)), False).to_numpy(zero_copy_only=False))
+    if base is None or len(rows) < 2:
         return []
-    told = [
+    versions = [
         {"row": int(at), "degradation": _name(how, at), "level": _finite(level.values[at]), "here": int(at) == row}
-        for at in found[:MOST_VERSIONS]
+        for at in rows[:MOST_VERSIONS]
     ]
-    return sorted(told, key=lambda one: (one["degradation"] or "", one["level"] or 0.0))
+    return sorted(versions, key=lambda version: (version["degradation"] or "", version["level"] or 0.0))
 
 
 def cosines(sheet: Sheet) -> np.ndarray | None:
@@ -97,14 +97,14 @@ def features_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
         return {}
     place = {row if sheet.snapshot_rows is None else int(sheet.snapshot_rows[row]): row for row in rows}
     wanted = sorted(at for at in place if at >= 0)
-    found: dict[int, np.ndarray] = {}
+    features: dict[int, np.ndarray] = {}
     for piece in sheet.snapshot.pieces():
         mine = [at for at in wanted if piece.start <= at < piece.stop]
         for batch in sheet.snapshot.batches(mine[0], mine[-1] + 1) if mine else ():
             for at in mine:
                 if batch.start <= at < batch.start + len(batch):
-                    found[place[at]] = np.asarray(to_numpy(batch.values[at - batch.start]), np.float64)
-    return found
+                    features[place[at]] = np.asarray(to_numpy(batch.values[at - batch.start]), np.float64)
+    return features
 
 
 def _sheet_rows(sheet: Sheet) -> np.ndarray | None:

@@ -56,6 +56,7 @@ class Column:
         }
 
     def bytes(self) -> bytes:
+        """The values as the browser's typed array has them: little-endian."""
         return self.values.astype(self.values.dtype.newbyteorder("<"), copy=False).tobytes()
 
     def floats(self) -> np.ndarray:
@@ -86,7 +87,7 @@ def spoken(name: str) -> str:
 
 
 def replaced(column: Column, *, hard: str, about: str) -> Column:
-    """The same values, told otherwise."""
+    """The same values with another description."""
     return Column(column.name, column.values, column.names, hard, about)
 
 
@@ -112,10 +113,10 @@ def plain(column: Any) -> tuple[np.ndarray, np.ndarray]:
     if n == 0:
         return np.zeros(0, array.type.to_pandas_dtype()), np.zeros(0, bool)
     bits, values = array.buffers()
-    found = np.frombuffer(values, array.type.to_pandas_dtype(), count=start + n)[start:]
+    raw = np.frombuffer(values, array.type.to_pandas_dtype(), count=start + n)[start:]
     if array.null_count == 0 or bits is None:
-        return found, np.ones(n, bool)
-    return found, np.unpackbits(np.frombuffer(bits, np.uint8), count=start + n, bitorder="little")[start:].astype(bool)
+        return raw, np.ones(n, bool)
+    return raw, np.unpackbits(np.frombuffer(bits, np.uint8), count=start + n, bitorder="little")[start:].astype(bool)
 
 
 def words(column: Column) -> pa.Array:
@@ -152,10 +153,10 @@ def _words(name: str, column: Any) -> Column | None:
     if len(pc.unique(column[:50_000])) > MOST_NAMES:  # paths and the like are known by their beginning
         return None
     encoded = column.combine_chunks().dictionary_encode() if isinstance(column, pa.ChunkedArray) else column.dictionary_encode()
-    found = [str(one) for one in encoded.dictionary.to_pylist()]
-    if len(found) > MOST_NAMES:
+    texts = [str(text) for text in encoded.dictionary.to_pylist()]
+    if len(texts) > MOST_NAMES:
         return None
-    order = sorted(range(len(found)), key=found.__getitem__)
-    place = np.empty(len(found) + 1, np.int64)
-    place[order], place[-1] = np.arange(len(found)), -1
-    return codes(name, place[integers(encoded.indices)], [found[at] for at in order])
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    place = np.empty(len(texts) + 1, np.int64)
+    place[order], place[-1] = np.arange(len(texts)), -1
+    return codes(name, place[integers(encoded.indices)], [texts[at] for at in order])

@@ -37,11 +37,12 @@ class Epochs:
         """Those of a run directory, if it has any."""
         if not (where / "dynamics").is_dir():
             return None
-        found = [(moment.epoch, path) for moment, path in moments(where)]
-        return cls(found) if found else None
+        files = [(moment.epoch, path) for moment, path in moments(where)]
+        return cls(files) if files else None
 
     @property
     def numbers(self) -> list[int]:
+        """Each file's epoch."""
         return [number for number, _ in self.files]
 
     @functools.cached_property
@@ -80,8 +81,8 @@ class Epochs:
             self._places = ids, split, self._rows(ids, split)
         rows = self._places[2]
         values = np.full(len(self.ids), np.nan, np.float32)
-        found = number_column(table, measure).astype(np.float32)
-        values[rows[rows >= 0][::-1]] = found[rows >= 0][::-1]  # the first of an id that comes twice stays
+        measured = number_column(table, measure).astype(np.float32)
+        values[rows[rows >= 0][::-1]] = measured[rows >= 0][::-1]  # the first of an id that comes twice stays
         return values
 
     def _rows(self, ids: pa.Array, split: pa.Array) -> np.ndarray:
@@ -112,8 +113,8 @@ class Epochs:
 
     def story(self, row: int, measure: str) -> list[float | None]:
         """One sample over the epochs."""
-        found = [float(self.values(at, measure)[row]) for at in range(len(self.files))]
-        return [value if np.isfinite(value) else None for value in found]
+        values = [float(self.values(at, measure)[row]) for at in range(len(self.files))]
+        return [value if np.isfinite(value) else None for value in values]
 
 
 def _schema(path: Path) -> Any:

@@ -36,9 +36,9 @@ def selection_table(sheet: Sheet, rows: np.ndarray, review: Review) -> pa.Table:
             columns[name] = words(column).take(at)
     _, marks = review.current()
     if marks:
-        mine = [marks.get(one) for one in columns["id"].to_pylist()]
-        columns["mark"] = pa.array([None if one is None else one.mark for one in mine], pa.string())
-        columns["suggestion"] = pa.array([None if one is None else one.suggestion for one in mine], pa.int64())
+        own = [marks.get(id) for id in columns["id"].to_pylist()]
+        columns["mark"] = pa.array([None if mark is None else mark.mark for mark in own], pa.string())
+        columns["suggestion"] = pa.array([None if mark is None else mark.suggestion for mark in own], pa.int64())
     return pa.table(columns)
 
 
@@ -69,7 +69,7 @@ def written(table: pa.Table, form: str, roots: list[str]) -> bytes:
 
 def _list(table: pa.Table, roots: list[str]) -> bytes:
     name = "path" if "path" in table.column_names else "id"
-    lines = [str(one) for one in table.column(name).to_pylist() if one is not None]
+    lines = [str(value) for value in table.column(name).to_pylist() if value is not None]
     if any("\n" in line or "\r" in line for line in lines):
         raise InputError("some paths hold line breaks, which a list of lines cannot; export CSV or Parquet.")
     if name == "path" and roots:

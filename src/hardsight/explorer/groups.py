@@ -38,18 +38,18 @@ def groups_of(column: Column, chosen: np.ndarray, most: int = MOST_CURVES) -> tu
 
 def listed(epochs: Epochs, measure: str, names: list[str], groups: np.ndarray) -> dict[str, Any]:
     """Curves of groups as the page draws them."""
-    found = epochs.curves(measure, groups, len(names))
-    told = [
+    curves = epochs.curves(measure, groups, len(names))
+    described = [
         {
             "name": name,
-            "mean": _list(found["mean"][at]),
-            "std": _list(found["std"][at]),
-            "count": int(found["count"][at].max(initial=0)),
+            "mean": _list(curves["mean"][at]),
+            "std": _list(curves["std"][at]),
+            "count": int(curves["count"][at].max(initial=0)),
         }
         for at, name in enumerate(names)
-        if found["count"][at].any()
+        if curves["count"][at].any()
     ]
-    return {"epochs": epochs.numbers, "groups": told}
+    return {"epochs": epochs.numbers, "groups": described}
 
 
 def _list(values: np.ndarray) -> list[float | None]:

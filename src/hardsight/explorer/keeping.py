@@ -21,7 +21,7 @@ class Keeping:
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = read()
-                while sum(one.nbytes for one in self._kept.values()) > self.most_bytes and len(self._kept) > 1:
+                while sum(array.nbytes for array in self._kept.values()) > self.most_bytes and len(self._kept) > 1:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
             return self._kept[key]

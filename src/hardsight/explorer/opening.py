@@ -73,13 +73,23 @@ class Sheet:
         return self._classes("label")
 
     def predicted(self) -> np.ndarray:
+        """(n,) predicted class, -1 for none."""
         return self._classes("predicted")
 
     def _classes(self, name: str) -> np.ndarray:
         return signed(self.columns[name]) if name in self.columns else np.full(len(self), -1)
 
     def add(self, column: Column) -> None:
+        """Add a column, or replace the one with its name."""
         self.columns[column.name] = column
+
+    def add_further(self, table: pa.Table) -> None:
+        """Add those columns of a table that are not here yet and that the page can show."""
+        for name in table.column_names:
+            if name not in OWN and name not in self.columns:
+                column = from_arrow(name, table.column(name))
+                if column is not None:
+                    self.add(column)
 
 
 def open_sheet(
@@ -103,8 +113,8 @@ def open_sheet(
         raise FileError(f"{where} does not exist.")
     epochs = Epochs.of(where)
     snapshot = _snapshot(where) if split is None else None
-    told = split is not None or snapshot is not None or epochs is not None or (where / "scores.parquet").is_file()
-    rounds = None if told else Rounds.of(where)
+    has_samples = split is not None or snapshot is not None or epochs is not None or (where / "scores.parquet").is_file()
+    rounds = None if has_samples else Rounds.of(where)
     table = _table(where, snapshot, epochs, rounds, keep, progress) if split is None else _split(where, epochs, split)
     names = _class_names(where, snapshot, rounds, class_names)
     with reading(where, "not a readable scores table"):
@@ -219,12 +229,7 @@ def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
     elif "correct" in table.column_names:
         right = integers(table.column("correct"))  # 1, 0, or -1 for not known
         sheet.add(codes("correct", np.array([1, 0, -1])[right], ["right", "wrong"], "Whether the prediction is the given class."))
-    for name in table.column_names:
-        if name in OWN or name in sheet.columns:
-            continue
-        column = from_arrow(name, table.column(name))
-        if column is not None:
-            sheet.add(column)
+    sheet.add_further(table)
     if "status" in table.column_names and pc.unique(table.column("status")).to_pylist() != ["ok"]:
         status = from_arrow("status", table.column("status"))
         if status is not None:
@@ -259,11 +264,11 @@ def _start(where: Path) -> dict[str, Any]:
         file = where / name
         if where.is_dir() and file.is_file():
             try:
-                told = json.loads(file.read_text(encoding="utf-8"))
+                content = json.loads(file.read_text(encoding="utf-8"))
             except (OSError, ValueError) as error:
                 raise FileError(f"{file}: damaged: {first_line(error)}") from error
-            if isinstance(told, dict):
-                return told
+            if isinstance(content, dict):
+                return content
     return {}
 
 
@@ -277,12 +282,7 @@ def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
         if (sheet.snapshot_rows < 0).all():
             raise InputError(f"{sheet.place}: no id of scores.parquet is among its samples; score the run again.")
         table = table.take(rows)
-    for name in table.column_names:
-        if name in OWN or name in sheet.columns:
-            continue
-        column = from_arrow(name, table.column(name))
-        if column is not None:
-            sheet.add(column)
+    sheet.add_further(table)
     sheet.paths = sheet.paths if sheet.paths is not None else _text(table, "path")
     sheet.base_ids = sheet.base_ids if sheet.base_ids is not None else _text(table, "base_id")
 
@@ -296,7 +296,7 @@ def _add_human(sheet: Sheet, file: Path) -> None:
     if people.ids is None and people.counts is not None and people.counts.shape[1] != len(sheet.class_names):
         raise InputError(f"{file}: counts have {people.counts.shape[1]} classes, the run has {len(sheet.class_names)}.")
     bases = (sheet.ids if sheet.base_ids is None else pc.coalesce(sheet.base_ids, sheet.ids)).to_pylist()
-    if people.ids is None and all(one.isdecimal() and int(one) < len(people) for one in bases):
+    if people.ids is None and all(id.isdecimal() and int(id) < len(people) for id in bases):
         people = dataclasses.replace(people, ids=np.arange(len(people)))  # ids that count the images are their places
     rows, of_people = match_bases(people, bases, allow_missing=True)
     people = people.take(of_people)

@@ -64,9 +64,9 @@ class Pictures:
     def thumb(self, row: int) -> bytes:
         """A small WebP."""
         with self._keeping:
-            found = self._kept.get(row)
-        if found is not None:
-            return found
+            thumbnail = self._kept.get(row)
+        if thumbnail is not None:
+            return thumbnail
         made = self.small(row, THUMB)
         with self._keeping:
             self._kept[row] = made
@@ -136,7 +136,7 @@ class Pictures:
             if self._data is None:
                 assert self.spec is not None
                 data = open_data(self.spec)
-                self._data = data, {one: row for row, one in enumerate(data.ids)}
+                self._data = data, {id: row for row, id in enumerate(data.ids)}
             return self._data
 
     def _base(self, row: int) -> str:
@@ -154,9 +154,9 @@ class Pictures:
 
 def _preprocessing(sheet: Sheet) -> Preprocessing | None:
     """How the model's pictures were made, where the run says it."""
-    told = (sheet.start.get("arguments") or {}).get("preprocessing")
+    arguments = (sheet.start.get("arguments") or {}).get("preprocessing")
     try:
-        return None if told is None else Preprocessing.from_dict(told)
+        return None if arguments is None else Preprocessing.from_dict(arguments)
     except (HardsightError, TypeError, ValueError):
         return None
 

@@ -109,7 +109,7 @@ def _data(page: Page) -> dict[str, Any]:
         "cosines": None if cosines is None else packed(cosines.astype("<f4").tobytes()),
         "epochs": epochs,
         "curves": curves,
-        "rounds": [] if sheet.rounds is None else sheet.rounds.told(np.ones(len(sheet), bool)),
+        "rounds": [] if sheet.rounds is None else sheet.rounds.summary(np.ones(len(sheet), bool)),
         "agreement": _agreements(sheet, [column["name"] for column in about["columns"]]),
     }
 

@@ -97,12 +97,12 @@ class Review:
         rows = [
             {
                 "id": id,
-                "mark": one.mark,
-                "suggestion": one.suggestion,
-                "suggestion_name": None if one.suggestion is None else self._name(one.suggestion),
-                "marked_at": one.at,
+                "mark": mark.mark,
+                "suggestion": mark.suggestion,
+                "suggestion_name": None if mark.suggestion is None else self._name(mark.suggestion),
+                "marked_at": mark.at,
             }
-            for id, one in self.marks.items()
+            for id, mark in self.marks.items()
         ]
         return pa.Table.from_pylist(rows, SCHEMA)
 
@@ -149,10 +149,10 @@ class Review:
             return
         try:
             rows = read_parquet(self.path, _READ.names)
-            found = {row["id"]: _mark(row) for row in rows.cast(_READ).to_pylist()}
+            marks = {row["id"]: _mark(row) for row in rows.cast(_READ).to_pylist()}
         except (pa.ArrowException, OSError, ValueError) as error:
             raise FileError(f"{self.path}: not a readable review: {first_line(error)}") from error
-        self.marks, self._seen = found, stamp
+        self.marks, self._seen = marks, stamp
         self.version += 1
 
 
@@ -164,8 +164,8 @@ def _mark(row: dict[str, Any]) -> Mark:
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    told = path.stat()
-    return told.st_mtime_ns, told.st_size, told.st_ino
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 @contextlib.contextmanager

@@ -99,7 +99,7 @@ class Rounds:
         for pair, table in self._tables.items():
             ids = table.column("id").cast(pa.string())
             several = len(self.pairs) > 1  # then one sample is the target of several pairs
-            columns = {"id": pa.array([f"{pair}/{one}" for one in ids.to_pylist()]) if several else ids, "base_id": ids}
+            columns = {"id": pa.array([f"{pair}/{id}" for id in ids.to_pylist()]) if several else ids, "base_id": ids}
             columns |= {name: table.column(name) for name in ("label", "predicted", *MEANS) if name in table.column_names}
             parts.append(pa.table(columns | ({"pair": pa.array([pair] * len(table))} if several else {})))
         return pa.concat_tables(parts, promote_options="permissive")
@@ -142,15 +142,15 @@ class Rounds:
 
         Empty where labels of the target are not known, or the run is not complete.
         """
-        found = {}
+        reached = {}
         for method in ("source", *self.methods):
             files = [_first(pair).parents[1] / method / "rounds.json" for pair in self.pairs.values()]
             accuracies = [_last_accuracy(path) for path in files]
             if None not in accuracies:
-                found[method] = float(np.mean([one for one in accuracies if one is not None]))
-        return found
+                reached[method] = float(np.mean([accuracy for accuracy in accuracies if accuracy is not None]))
+        return reached
 
-    def told(self, chosen: np.ndarray) -> list[dict[str, Any]]:
+    def summary(self, chosen: np.ndarray) -> list[dict[str, Any]]:
         """One line per method and round, of the chosen samples: how many were kept, how many rightly, their mean scores.
 
         Args:
@@ -194,18 +194,18 @@ class Rounds:
 
 
 def _round_files(folder: Path) -> dict[int, Path]:
-    found = ((FILE_NAME.fullmatch(path.name), path) for path in folder.glob("round=*.parquet"))
-    return dict(sorted((int(name[1]), path) for name, path in found if name))
+    matches = ((FILE_NAME.fullmatch(path.name), path) for path in folder.glob("round=*.parquet"))
+    return dict(sorted((int(name[1]), path) for name, path in matches if name))
 
 
 def _methods(folder: Path) -> Files:
-    found = {path.name: _round_files(path) for path in sorted(folder.iterdir()) if path.is_dir()}
-    return {name: files for name, files in found.items() if files}
+    methods = {path.name: _round_files(path) for path in sorted(folder.iterdir()) if path.is_dir()}
+    return {name: files for name, files in methods.items() if files}
 
 
 def _seeds(folder: Path) -> dict[int, Path]:
-    found = ((SEED.fullmatch(path.name), path) for path in folder.glob("seed=*") if path.is_dir())
-    return {int(name[1]): path for name, path in found if name and _methods(path)}
+    matches = ((SEED.fullmatch(path.name), path) for path in folder.glob("seed=*") if path.is_dir())
+    return {int(name[1]): path for name, path in matches if name and _methods(path)}
 
 
 def _first(methods: Files) -> Path:

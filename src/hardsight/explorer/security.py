@@ -81,8 +81,8 @@ class Guard:
             await _answer(send, 403, "Open the address that hardsight printed: it holds the token.")
             return
         if scope["method"] == "POST":
-            given = headers.get(b"x-hardsight", b"")
-            if not hmac.compare_digest(given, self.write_token.encode()):
+            token = headers.get(b"x-hardsight", b"")
+            if not hmac.compare_digest(token, self.write_token.encode()):
                 await _answer(send, 403, "A change needs the page's own token.")
                 return
             body = await _body(receive)
@@ -110,10 +110,10 @@ class Guard:
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:
     """Names to values; a name that comes twice has no value, since two readers could choose differently."""
-    found: dict[bytes, bytes] = {}
+    values: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
-        found[name] = b"" if name in found and name != b"cookie" else value
-    return found
+        values[name] = b"" if name in values and name != b"cookie" else value
+    return values
 
 
 def _cookie(headers: dict[bytes, bytes], name: str) -> str:
@@ -165,9 +165,9 @@ def _with_headers(send: Send) -> Send:
 
 
 async def _answer(send: Send, status: int, words: str, headers: dict[str, str] | None = None) -> None:
-    told = {"content-type": "text/plain; charset=utf-8", "cache-control": "no-store", "connection": "close", **(headers or {})}
+    values = {"content-type": "text/plain; charset=utf-8", "cache-control": "no-store", "connection": "close", **(headers or {})}
     if status < 400:
-        del told["connection"]
-    start = {"type": "http.response.start", "status": status, "headers": [(k.encode(), v.encode()) for k, v in told.items()]}
+        del values["connection"]
+    start = {"type": "http.response.start", "status": status, "headers": [(k.encode(), v.encode()) for k, v in values.items()]}
     await _with_headers(send)(start)
     await send({"type": "http.response.body", "body": (words + "\n").encode() if words else b""})

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -31,7 +32,7 @@ from hardsight.explorer.columns import Column
 from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.opening import Sheet, default_axes
 from hardsight.explorer.pictures import Pictures
-from hardsight.explorer.review import MARKS, Mark, Review
+from hardsight.explorer.review import MARKS, Review
 from hardsight.explorer.security import Guard
 from hardsight.version import VERSION
 
@@ -106,7 +107,7 @@ def build(page: Page, port: int, allowed_hosts: Sequence[str] = ()) -> Guard:
 
 def page_files() -> dict[str, str]:
     """Address -> file of the package: a fixed list, so no address can name another file."""
-    scripts = sorted(one.name for one in (files("hardsight.explorer") / "js").iterdir() if one.name.endswith(".js"))
+    scripts = sorted(path.name for path in (files("hardsight.explorer") / "js").iterdir() if path.name.endswith(".js"))
     named = {"/": "page.html", "/page.css": "page.css", "/icon.svg": "icon.svg", "/favicon.ico": "icon.svg"}
     return named | {f"/js/{name}": f"js/{name}" for name in scripts}
 
@@ -166,7 +167,7 @@ def _column(page: Page, request: Request) -> Response:
 def _rows(page: Page, request: Request) -> Response:
     """Ids and paths of some rows."""
     text = request.query_params.get("rows", "")
-    wanted = [_row(page, one) for one in text.split(",")[: MOST_ROWS + 1]]
+    wanted = [_row(page, number) for number in text.split(",")[: MOST_ROWS + 1]]
     if len(wanted) > MOST_ROWS:
         return _json({"error": f"at most {MOST_ROWS} rows at a time"}, 400)
     paths = page.sheet.paths
@@ -176,8 +177,8 @@ def _rows(page: Page, request: Request) -> Response:
 def _find(page: Page, request: Request) -> Response:
     """Rows whose id contains some text, as uint32."""
     text = request.query_params.get("text", "")[:500]
-    found = pc.match_substring(page.sheet.ids, text, ignore_case=True).to_numpy(zero_copy_only=False)
-    return _binary(np.flatnonzero(found).astype("<u4").tobytes())
+    matches = pc.match_substring(page.sheet.ids, text, ignore_case=True).to_numpy(zero_copy_only=False)
+    return _binary(np.flatnonzero(matches).astype("<u4").tobytes())
 
 
 def _thumb(page: Page, request: Request) -> Response:
@@ -221,10 +222,10 @@ def _neighbours(page: Page, request: Request) -> Response:
 
 
 def _cosines(page: Page, request: Request) -> Response:
-    found = closeups.cosines(page.sheet)
-    if found is None:
+    cosines = closeups.cosines(page.sheet)
+    if cosines is None:
         raise _NotThere("there is no head, or too many classes to show each pair")
-    return _binary(found.astype("<f4").tobytes())
+    return _binary(cosines.astype("<f4").tobytes())
 
 
 def _epoch(page: Page, request: Request) -> Response:
@@ -238,21 +239,19 @@ def _epoch(page: Page, request: Request) -> Response:
 
 def _reviewed(page: Page, request: Request) -> Response:
     """All marks, or only that nothing changed since the version the page has."""
+    version, _ = page.review.current()
+    return _json({"version": version} if request.query_params.get("since") == str(version) else _marks(page))
+
+
+def _marks(page: Page) -> dict[str, Any]:
+    """The version and all marks, by row."""
     version, marks = page.review.current()
-    if request.query_params.get("since") == str(version):
-        return _json({"version": version})
-    place = _places(page, list(marks))
-    told = [_told(row, mark) for row, mark in zip(place, marks.values(), strict=True) if row is not None]
-    return _json({"version": version, "marks": told})
-
-
-def _told(row: int, mark: Mark) -> dict[str, Any]:
-    return {"row": row, "mark": mark.mark, "suggestion": mark.suggestion}
+    rows = zip(_places(page, list(marks)), marks.values(), strict=True)
+    marked = [{"row": row, "mark": mark.mark, "suggestion": mark.suggestion} for row, mark in rows if row is not None]
+    return {"version": version, "marks": marked}
 
 
 def _places(page: Page, ids: list[str]) -> list[int | None]:
-    import pyarrow as pa
-
     return list(pc.index_in(pa.array(ids, pa.string()), value_set=page.sheet.ids).to_pylist())
 
 
@@ -277,42 +276,39 @@ def _agreement(page: Page, request: Request, body: bytes) -> Response:
     chosen = _mask(page, body)
     score = _named(page, request.query_params.get("score", ""))
     human, by = page.sheet.columns[HUMAN].values, request.query_params.get("by", "")
-    found = agreement(human[chosen], score.floats()[chosen])
+    result = agreement(human[chosen], score.floats()[chosen])
     if by:
         names, groups = groups_of(_named(page, by), chosen, MOST_GROUPS)
-        found["groups"] = within(human, score.floats(), names, groups)
-    return _json(found)
+        result["groups"] = within(human, score.floats(), names, groups)
+    return _json(result)
 
 
 def _rounds(page: Page, request: Request, body: bytes) -> Response:
     """What each method of self-training kept of the selection, round by round."""
     if page.sheet.rounds is None:
         raise _NotThere("there was no self-training")
-    return _json(page.sheet.rounds.told(_mask(page, body)))
+    return _json(page.sheet.rounds.summary(_mask(page, body)))
 
 
 def _mark(page: Page, request: Request, body: bytes) -> Response:
     """One mark: {"tab", "row", "mark", "suggestion"}; a mark of null takes it away."""
     if page.read_only:
         return _json({"error": "the page is read-only"}, 403)
-    told = _object(body)
-    row, mark, suggestion = told.get("row"), told.get("mark"), told.get("suggestion")
+    change = _object(body)
+    row, mark, suggestion = change.get("row"), change.get("mark"), change.get("suggestion")
     if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < len(page.sheet):
         raise _NotThere("there is no such row")
     if not isinstance(mark, str | None) or isinstance(suggestion, bool) or not isinstance(suggestion, int | None):
         return _json({"error": "mark is a word or null, suggestion a class index or null"}, 400)
-    page.review.put(str(told.get("tab", ""))[:64], page.sheet.ids[row].as_py(), mark, suggestion)
-    return _reviewed(page, request)
+    page.review.put(str(change.get("tab", ""))[:64], page.sheet.ids[row].as_py(), mark, suggestion)
+    return _json(_marks(page))
 
 
 def _undo(page: Page, request: Request, body: bytes) -> Response:
     if page.read_only:
         return _json({"error": "the page is read-only"}, 403)
     undone = page.review.undo(str(_object(body).get("tab", ""))[:64])
-    version, marks = page.review.current()
-    ids = list(marks)
-    told = [_told(row, mark) for row, mark in zip(_places(page, ids), marks.values(), strict=True) if row is not None]
-    return _json({"version": version, "marks": told, "row": None if undone is None else _places(page, [undone])[0]})
+    return _json(_marks(page) | {"row": None if undone is None else _places(page, [undone])[0]})
 
 
 def _export(page: Page, request: Request, body: bytes) -> Response:
@@ -375,10 +371,10 @@ def _mask(page: Page, body: bytes) -> np.ndarray:
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(body)
+        value = json.loads(body)
     except (ValueError, RecursionError):
-        told = None
-    return told if isinstance(told, dict) else {}
+        value = None
+    return value if isinstance(value, dict) else {}
 
 
 def _value(column: Column, row: int) -> Any:

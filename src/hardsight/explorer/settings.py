@@ -12,9 +12,9 @@ from hardsight.errors import InputError
 from hardsight.options import Options, option
 
 
-def _names(given: Iterable[str]) -> tuple[str, ...]:
+def _names(texts: Iterable[str]) -> tuple[str, ...]:
     """NAME:PORT, each as it stands in the browser's address bar."""
-    names = tuple(given)
+    names = tuple(texts)
     for name in names:
         if not re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}", name):
             raise InputError(f"--allowed-host must be NAME:PORT as it stands in the browser's address bar, got {name!r}.")
@@ -62,6 +62,7 @@ class ExploreSettings(ReportSettings):
     )
 
     def check(self) -> None:
+        """Other machines only if that is said twice."""
         if self.remote and not self.allow_remote:
             raise InputError(
                 f"--host {self.host} would let other machines connect. Use ssh -L from there, or add --allow-remote to allow it."

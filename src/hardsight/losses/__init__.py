@@ -1,7 +1,7 @@
 """Losses, one a file: a function to read against the paper, and a thin module that owns parameters.
 
 Heads own class vectors and take (features, labels). Logit losses take (logits, labels). Pair losses take
-(features, labels). Others say what they take. docs/losses.md has the paper, formula and defaults of each.
+(features, labels). Others document their inputs. docs/losses.md has the paper, formula and defaults of each.
 """
 
 from hardsight.errors import require

@@ -1,6 +1,6 @@
 """ALDR-KL: LDR-KL whose lambda adapts to each sample (Zhu, Ying, Yang, ICML 2023, arXiv:2112.14869).
 
-A sample whose classes are clearly told apart gets a small lambda, a doubtful one keeps the largest. So the lambdas are a
+A sample whose classes are clearly separated gets a small lambda, an ambiguous one keeps the largest. So the lambdas are a
 score of their own: which samples the network finds hard, or mislabeled.
 """
 
@@ -28,7 +28,7 @@ def adapted_temperature(gaps: Tensor, temperature: Tensor, *, start: float, alph
 
 
 class ALDRLoss(nn.Module):
-    """ALDR-KL: takes `(logits, labels, indices)`, the indices saying which training samples these are.
+    """ALDR-KL: takes `(logits, labels, indices)`, where the indices identify the training samples.
 
     loss = ldr(lambda_i) - alpha log c / (2 lambda0) * (lambda_i - lambda0)^2, the lambdas being no part of the gradient.
 

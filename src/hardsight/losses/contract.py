@@ -1,7 +1,7 @@
-"""What the families of losses share: the checks at the door, precision, reduction, and the class vectors of a head.
+"""What the families of losses share: input checks, precision, reduction, and the class vectors of a head.
 
 Four families. **Heads** own class vectors and take `(features, labels)`. **Logit losses** take `(logits, labels)`.
-**Pair losses** take `(features, labels)` and compare the samples of a batch. **Others** say what they take.
+**Pair losses** take `(features, labels)` and compare the samples of a batch. **Others** document their inputs.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ class HeadLoss(nn.Module, ABC):
     @property
     @abstractmethod
     def head(self) -> Head:
-        """The same logits as a `hardsight.Head`, on the values the parameters have now."""
+        """The same logits as a `hardsight.Head`, with the current parameters."""
 
     def load_linear(self, linear: nn.Linear) -> Self:
-        """Take over the class vectors of a trained linear layer, and its bias where this loss has one."""
+        """Copy the class vectors of a trained linear layer, and its bias if this loss has one."""
         if linear.weight.shape != self.weight.shape:
             raise InputError(f"this loss has weight {tuple(self.weight.shape)}, the linear layer {tuple(linear.weight.shape)}.")
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Cross-entropy on logits made of cosines, with a backward written by hand: what every angular loss here stands on.
+"""Cross-entropy on logits made of cosines, with a hand-written backward pass: the basis of every angular loss here.
 
 The straightforward form normalises the class vectors, keeps the copy, keeps the cosines, the angles, the logits and
 their softmax for the backward pass. With 100,000 classes that is most of the memory and half of the time. Two facts
@@ -81,7 +81,7 @@ class ScaledCosineLoss(HeadLoss):
 
 
 def arccos(cosine: Tensor) -> Tensor:
-    """The angle, with a slope that is bounded and nowhere zero: a sample opposite to its class goes on learning."""
+    """The angle, with a slope that is bounded and nowhere zero: a sample opposite to its class keeps learning."""
     angle: Tensor = _Arccos.apply(cosine)  # type: ignore[no-untyped-call]
     return angle
 

@@ -1,4 +1,4 @@
-"""Distances to class Gaussians, with a backward written by hand: what L-GM stands on.
+"""Distances to class Gaussians, with a hand-written backward pass: the basis of L-GM.
 
 energy_k(x) = 1/2 (x - mean_k)' S_k^-1 (x - mean_k) + 1/2 log|S_k|, so that -energy is log N(x; mean_k, S_k) without its
 constant. The square is multiplied out, so that products of matrices do the work and no (n, c, d) array is ever made:

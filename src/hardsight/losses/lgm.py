@@ -79,9 +79,9 @@ class LGMLoss(HeadLoss):
             `log_variance` from 0 on. Train it with a tenth of the learning rate and no weight decay.
         prior: (c,) class probabilities; equal when not given.
         bounds: log-variances are held between these.
-        warmup_epochs: over the first so many epochs alpha rises from a tenth and lambda from a hundredth of its value;
-            tell the epoch with `set_epoch`. 0 for none.
-        step_up: (start, factor, every): alpha begins at start and is multiplied by factor after every so many training
+        warmup_epochs: number of epochs over which alpha rises from a tenth and lambda from a hundredth of its value;
+            set the epoch with `set_epoch`. 0 for none.
+        step_up: (start, factor, every): alpha begins at start and is multiplied by factor every `every` training
             steps, until it reaches its value; the authors' MNIST setting is (0.001, 10, 1000). None for none.
     """
 
@@ -118,12 +118,12 @@ class LGMLoss(HeadLoss):
         self.register_buffer("log_prior", _log_prior(prior, num_classes))
 
     def set_epoch(self, epoch: float) -> None:
-        """Tell the epoch, from 0 on, for the warm-up."""
+        """Set the epoch, counted from 0, for the warm-up."""
         self.epoch = epoch
 
     @property
     def margin(self) -> float:
-        """alpha as it is now."""
+        """The current alpha."""
         if self.step_up is not None and self.step is not None and self.alpha > 0:
             return step_up(int(self.step), *self.step_up, largest=self.alpha)
         return self.alpha * warm_up(self.epoch, self.warmup_epochs, 0.1)

@@ -24,8 +24,8 @@ class NormFaceLoss(HeadLoss):
     """`normface_loss` with its own class vectors.
 
     Args:
-        scale: where the scale starts.
-        learn_scale: whether it is trained along, as its logarithm so that it stays positive.
+        scale: initial scale.
+        learn_scale: whether to train it, as its logarithm so that it stays positive.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class TruncatedGCELoss(nn.Module):
     Args:
         q: from cross-entropy (towards 0) to mean absolute error (1).
         k: the probability of the own class below which a sample does not count.
-        warmup_epochs: over the first so many epochs every sample counts; tell the epoch with `set_epoch`.
+        warmup_epochs: number of epochs at the start in which every sample counts; set the epoch with `set_epoch`.
     """
 
     def __init__(self, *, q: float = 0.7, k: float = 0.5, warmup_epochs: float = 0, reduction: Reduction = "mean") -> None:
@@ -46,7 +46,7 @@ class TruncatedGCELoss(nn.Module):
         self.warmup_epochs, self.epoch = check_not_negative("warmup_epochs", warmup_epochs), 0.0
 
     def set_epoch(self, epoch: float) -> None:
-        """Tell the epoch, from 0 on, for the warm-up."""
+        """Set the epoch, counted from 0, for the warm-up."""
         self.epoch = epoch
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:

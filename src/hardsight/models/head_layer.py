@@ -18,7 +18,7 @@ from hardsight.losses.avh import avh_logits
 from hardsight.losses.cosine_softmax import cosines
 from hardsight.losses.gaussian_logits import gaussian_logits
 
-UNBOUNDED = (-float("inf"), float("inf"))  # log-variances of a Head are what they are
+UNBOUNDED = (-float("inf"), float("inf"))  # log-variances of a Head are not clipped
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def is_estimator(model: Any) -> bool:
 
 
 def read_skops(path: Path) -> Any:
-    """The estimator of a skops file, if it is made of nothing but types that skops itself vouches for."""
+    """The estimator of a skops file, if it contains only types that skops trusts."""
     try:
         import skops.io
     except ImportError as error:

@@ -27,7 +27,7 @@ class OnnxModel(Model):
 
     Args:
         path: the .onnx file; weights kept beside it are found there.
-        node: the last linear layer by node or tensor name, where it cannot be told.
+        node: the last linear layer by node or tensor name, where it cannot be found automatically.
         device: "cpu"; "auto" and "cuda" use CUDA where this onnxruntime has it.
     """
 
@@ -145,7 +145,7 @@ class OnnxModel(Model):
 
 
 def _expose(onnx: Any, proto: Any, names: list[str]) -> None:
-    """Make tensors outputs of the graph; they are computed only when asked for."""
+    """Make tensors outputs of the graph; they are computed only when requested."""
     there = {value.name for value in (*proto.graph.output, *proto.graph.input)}
     proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys(names) if name not in there)
 

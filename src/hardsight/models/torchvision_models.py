@@ -58,7 +58,7 @@ def import_torchvision() -> Any:
     The torchvision wheel on PyPI is built for CUDA. Next to a CPU-only torch its compiled operators do not load, and the
     import stops at two of them, for object detection, that were never declared. Classifiers use neither: declaring the
     two is enough for torchvision, and for timm and transformers, which import it, to work. Nothing is declared where the
-    import works by itself.
+    import works without it.
     """
     import torch
 

@@ -3,7 +3,7 @@
 mnist_cnn, cifar_resnet20, ...    hardsight's own networks by their bare name
 timm:NAME, torchvision:NAME       from scratch, or from the library's released weights
 package.module:make               your own function
-run/                              a directory that hardsight trained, to go on from
+run/                              a directory that hardsight trained, as a starting point
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def open_trainable(
     weights: Path | None = None,
     pretrained: bool = False,
 ) -> Trainable:
-    """Build the network that a MODEL names, for so many classes.
+    """Build the network that a MODEL names, for this number of classes.
 
     Args:
         spec: see the top of this file; or an nn.Module.

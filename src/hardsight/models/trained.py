@@ -6,7 +6,7 @@
                     "preprocessing": {"size": [32, 32], "mean": [...], "std": [...], ...},
                     "class_names": ["airplane", ...]}
 
-"head" says which layer of the network gives way to a head of which kind; without it the network keeps its own last
+"head" says which layer of the network is replaced by a head, and its kind; without it the network keeps its own last
 layer. "head", "preprocessing" and "class_names" may be left out. A directory can come from anywhere, so its factory may
 only be one of hardsight's own networks, those that a module of this package lists in NETWORKS: reading a model never
 runs other code.

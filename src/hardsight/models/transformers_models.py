@@ -35,7 +35,7 @@ def open_transformers(name: str, *, pretrained: bool, num_classes: int | None) -
     except (OSError, ValueError) as error:  # not there, no network, not an image classifier
         raise InputError(f"hf:{name} could not be opened: {str(error).splitlines()[0]}") from error
     absent = sorted(loading.get("missing_keys", ()))
-    if absent:  # transformers would go on with random ones
+    if absent:  # transformers would continue with random ones
         raise InputError(f"hf:{name} has no weights for {', '.join(absent[:3])}: it was not trained as a classifier.")
     processor = _read_processor(Path(name)) if local else _fetch_processor(name)
     return BuiltNetwork(module, processor_preprocessing(processor, config), _class_names(config))

@@ -53,22 +53,22 @@ def histograms(
     ]
     most = max(float(grid.max()) for grid, _, _ in grids)
     drawn: Any = None
-    for place, (name, column, words), own, (grid, x, y) in zip(axes, columns, targets, grids, strict=False):
+    for panel, (name, column, words), own, (grid, x, y) in zip(axes, columns, targets, grids, strict=False):
         levels = len(x) - 1
         x_edges = np.arange(levels + 1) if _is_levels(own) else x
-        drawn = place.pcolormesh(
+        drawn = panel.pcolormesh(
             x_edges, y, np.ma.masked_equal(grid.T, 0), cmap=COLOURS, norm=LogNorm(1, max(most, 2)), rasterized=True
         )
         if _is_levels(own):
-            place.set_xticks(np.arange(levels) + 0.5, [f"{level:g}" for level in np.unique(own)])
+            panel.set_xticks(np.arange(levels) + 0.5, [f"{level:g}" for level in np.unique(own)])
         line = _medians(own, column)
-        place.plot(*line, color="white", linewidth=3.5)
-        place.plot(*line, color=VERMILION, linewidth=1.8, marker="o", markersize=3.5, label="median")
-        place.set_title(words, fontsize=9)
-        place.set(xlabel=target, ylabel=name)
-        place.spines[["top", "right"]].set_visible(False)
-    for place in axes[len(columns) :]:
-        place.set_visible(False)
+        panel.plot(*line, color="white", linewidth=3.5)
+        panel.plot(*line, color=VERMILION, linewidth=1.8, marker="o", markersize=3.5, label="median")
+        panel.set_title(words, fontsize=9)
+        panel.set(xlabel=target, ylabel=name)
+        panel.spines[["top", "right"]].set_visible(False)
+    for panel in axes[len(columns) :]:
+        panel.set_visible(False)
     figure.colorbar(drawn, ax=list(axes), label="samples", shrink=0.8)
     return figure
 
@@ -124,15 +124,15 @@ def quadrants(
     figure.suptitle(title, fontsize=11)
     for part, (words, shown) in zip(parts[:, 0], corners.items(), strict=True):
         part.suptitle(f"{words}: {counts[words]} of {total} samples ({100 * counts[words] / total:.1f} %)", fontsize=10)
-        places = part.subplots(rows[words], across, squeeze=False).ravel()
-        for place in places:
-            place.set_axis_off()
-        for place, (image, caption) in zip(places, shown, strict=False):
+        panels = part.subplots(rows[words], across, squeeze=False).ravel()
+        for panel in panels:
+            panel.set_axis_off()
+        for panel, (image, caption) in zip(panels, shown, strict=False):
             if image is None:
-                place.text(0.5, 0.5, "no image", ha="center", va="center", fontsize=8, transform=place.transAxes)
+                panel.text(0.5, 0.5, "no image", ha="center", va="center", fontsize=8, transform=panel.transAxes)
             else:
-                place.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, interpolation="nearest")
-            place.set_title(caption, fontsize=7)
+                panel.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, interpolation="nearest")
+            panel.set_title(caption, fontsize=7)
     return figure
 
 
@@ -140,7 +140,6 @@ def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
     """Accuracy against confidence, before and after a temperature; the diagonal is a model that is right about itself.
 
     Bins of few samples are shown faint and without a line.
-
 
     Args:
         curves: what to call it -> a `stats.Reliability`.
@@ -167,8 +166,8 @@ def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
     axes.set(ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
     axes.legend(frameon=False, loc="upper left")
     below.set(xlabel="confidence of the predicted class", ylabel="share")
-    for place in (axes, below):
-        place.spines[["top", "right"]].set_visible(False)
+    for panel in (axes, below):
+        panel.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -179,13 +178,13 @@ def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str) -> Figure:
     figure = Figure(figsize=(7.5, 4.2), layout="constrained", dpi=120)
     axes = figure.subplots()
     names = list(dict.fromkeys(row["score"] for row in rows))
-    places = list(dict.fromkeys(row["model"] for row in rows))
+    epochs = list(dict.fromkeys(row["model"] for row in rows))
     marks, lines = "osD^vPX*", ("-", "--", "-.", ":")
     from matplotlib import colormaps
 
     for at, name in enumerate(names):
         mine = [row for row in rows if row["score"] == name and row["agreement"] is not None]
-        x = [places.index(row["model"]) for row in mine]
+        x = [epochs.index(row["model"]) for row in mine]
         colour = colormaps[COLOURS](0.15 + 0.85 * at / max(1, len(names) - 1))
         axes.plot(
             x,
@@ -197,8 +196,8 @@ def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str) -> Figure:
             label=name,
         )
         axes.fill_between(x, [row["low"] for row in mine], [row["high"] for row in mine], color=colour, alpha=0.15, linewidth=0)
-    step = max(1, len(places) // 12)
-    axes.set_xticks(range(0, len(places), step), places[::step])
+    step = max(1, len(epochs) // 12)
+    axes.set_xticks(range(0, len(epochs), step), epochs[::step])
     axes.axhline(0, color="0.5", linewidth=0.8)
     axes.set(xlabel="epoch", ylabel="agreement (Spearman)", title=f"Agreement with {target} over epochs")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -243,7 +242,7 @@ def side_by_side(rows: Sequence[Mapping[str, Any]], *, target: str) -> Figure:
     left.set(xlabel="accuracy (%)", ylabel="mean AVH", title="Better models have smaller AVH?")
     right.set(xlabel="accuracy (%)", ylabel="agreement (Spearman)", title=f"Agreement with {target}")
     right.legend(frameon=False)
-    for place in (left, right):
-        place.margins(0.25)
-        place.spines[["top", "right"]].set_visible(False)
+    for panel in (left, right):
+        panel.margins(0.25)
+        panel.spines[["top", "right"]].set_visible(False)
     return figure

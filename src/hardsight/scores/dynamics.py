@@ -1,6 +1,6 @@
-"""Scores made of a sample's story: what happened to it over the epochs of a training, not where it ended.
+"""Scores of a sample over the epochs of a training run: what happened on the way, not where it ended.
 
-They need a run with dynamics (`hardsight train`, or `hardsight.Dynamics` in your own loop) and are asked for by name or
+They need a run with dynamics (`hardsight train`, or `hardsight.Dynamics` in your own loop) and are requested by name or
 with `all`. Epochs in which a sample was not seen, or had no label, do not count. As functions they take the columns of
 the dynamics files as (e, n) arrays: e epochs, n samples, NaN where a sample was not seen.
 """
@@ -21,7 +21,7 @@ CARTOGRAPHY = "Swayamdipta et al., EMNLP 2020"
 
 
 class Story:
-    """What is kept of n samples while their epochs go by: counts and running means, never an epoch."""
+    """Running statistics of n samples over the epochs: counts, means and squares; no epoch is kept."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
@@ -35,7 +35,7 @@ class Story:
         self.learned = np.zeros(0)  # first epoch in which it was right, NaN if there was none
 
     def grow(self, num_samples: int) -> None:
-        """Make room for samples that come in for the first time."""
+        """Make room for samples seen for the first time."""
         more = num_samples - self.num_samples
         for table in (self.count, self.mean, self.squares):
             for name, values in table.items():

@@ -1,7 +1,7 @@
 """The running numbers of one block of samples while tiles of classes go by: (b,) arrays, changed in place.
 
 A block starts empty, absorbs the angles and the logits of one tile after another, and is stored at its rows in the
-result. Only what was asked for is carried along.
+result. Only what the requested terms need is kept.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RUNNING: dict[str, tuple[float, frozenset[str]]] = {
 
 
 def empty_columns(n: int, terms: frozenset[str]) -> dict[str, Any]:
-    """The (n,) columns of the result; those that nobody asked for are NaN and take no memory."""
+    """The (n,) columns of the result; those that no term needs are NaN and take no memory."""
     asked = {name: terms & by for name, (_, by) in _RUNNING.items()}
     asked |= {"predicted_angle": asked.pop("other_angle"), "nobias_confidence": asked.pop("nobias")}
     columns: dict[str, Any] = {

@@ -57,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True)
 class TLS:
-    """Certificate files for a cluster that asks for them."""
+    """Certificate files for a cluster that requires them."""
 
     ca: str
     cert: str
@@ -169,7 +169,7 @@ def parts_on_cluster(
 def _refuse_what_needs_all_rows(job: Job) -> None:
     if job.cross_validated:
         raise InputError("a head is fitted to all rows at once, and not on a cluster. Give one with --head.")
-    whole = [one for one in job.chosen if one.scope != "row"]
+    whole = [score for score in job.chosen if score.scope != "row"]
     if whole:
         raise InputError(
             f"{whole[0].name} is a {whole[0].scope} score: it needs all rows at once, and is not available on a cluster."
@@ -177,7 +177,7 @@ def _refuse_what_needs_all_rows(job: Job) -> None:
 
 
 def _files(job: Job) -> dict[str, Any]:
-    """The names that workers open: the snapshot's path, and those of head and labels if they came apart."""
+    """Paths that workers open: the snapshot's, and those of head and labels if they are separate files."""
     files = job.snapshot.loaded_from
     if files is None:
         raise InputError("a cluster scores a snapshot in files: save it, and load it with Snapshot.load.")
@@ -199,7 +199,7 @@ def _fingerprints(job: Job, files: dict[str, Any]) -> dict[str, list[int]]:
 
 
 def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
-    """Write `start.json`, or find that what is there was begun with the same words on the same files."""
+    """Write `start.json`, or check that the parts there were begun with the same arguments on the same files."""
     start = {
         "version": VERSION,
         "scores": request.scores,
@@ -225,9 +225,9 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
     except (ValueError, AttributeError, RecursionError) as error:
         raise RunError(f"{begun}: damaged: {error}. Remove {parts} to start over.") from error
     if changed:
-        was, now = (str(told.get(changed[0]))[:200] for told in (before, start))
+        was, is_now = (str(arguments.get(changed[0]))[:200] for arguments in (before, start))
         raise RunError(
-            f"{parts} was begun with other {changed[0]}: was {was}, is {now}. Remove it to start over, or give another -o."
+            f"{parts} was begun with other {changed[0]}: was {was}, is {is_now}. Remove it to start over, or give another -o."
         )
 
 
@@ -267,7 +267,7 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
 
 
 def _computed(client: Any, missing: list[tuple[int, range]], request: Request, patience: float) -> Iterator[int]:
-    """Have the missing parts computed; yields the rows of each as it is there."""
+    """Have the missing parts computed; yields the number of rows of each when it is complete."""
     numbers, pieces = zip(*missing, strict=True)
     futures = client.map(score_part, numbers, pieces, request=request, retries=RETRIES, pure=False)
     part_of = dict(zip((future.key for future in futures), missing, strict=True))
@@ -288,7 +288,7 @@ def _computed(client: Any, missing: list[tuple[int, range]], request: Request, p
 
 
 def _next(finished: queue.SimpleQueue[Any], client: Any, patience: float, left: list[int]) -> Any:
-    """The next part that is computed or failed. Dask would wait for ever for a worker; we do not."""
+    """The next part that is computed or has failed. Dask would wait for a worker forever; we do not."""
     alone_since: float | None = None
     while True:
         with contextlib.suppress(queue.Empty):
@@ -314,11 +314,11 @@ def _failure(future: Any, number: int, piece: range) -> HardsightError:
 
     error = future.exception() if future.status == "error" else None
     which = f"{part_name(number)} (rows {piece.start} to {piece.stop - 1})"
-    kept = "Complete parts are kept: mend the cause, and run the same command again."
+    kept = "Complete parts are kept: fix the cause, and run the same command again."
     if error is None:
         return RunError(f"{which} was given up ({future.status}); the scheduler may have been restarted. {kept}")
     if isinstance(error, KilledWorker):
-        return RunError(f"{which}: every worker that tried it died, for want of memory or by a crash. {kept}")
+        return RunError(f"{which}: every worker that tried it died, out of memory or by a crash. {kept}")
     if isinstance(error, FileError):
         kept = f"Workers open the same paths as you do: use a shared disk, or s3://. {kept}"
     kind = type(error) if isinstance(error, HardsightError) else RunError
@@ -327,7 +327,7 @@ def _failure(future: Any, number: int, piece: range) -> HardsightError:
 
 
 def _in_order(folder: Place, pieces: list[range], job: Job) -> Iterator[pa.Table]:
-    """All parts, one piece each, as a local run gives them. Fails at the end if an id came twice."""
+    """All parts, one piece each, as a local run gives them. Fails at the end if an id is repeated."""
     seen_ids = SeenIds()
     for number, piece in enumerate(pieces):
         part = _read_part(folder / part_name(number), len(piece))

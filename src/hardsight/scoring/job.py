@@ -63,13 +63,13 @@ def score(
         head: a `Head`, an `nn.Linear`, or the (c, d) weight of a linear head. Without one, it is fitted by cross-validation.
         labels: (n,) given class; -1 or null for unlabeled.
         bias: (c,) beside a weight array.
-        logits, probs: (n, c) instead of features: the scores of the confidence family.
-        ids: (n,) unique strings or integers; row numbers when not given.
+        logits, probs: (n, c) instead of features; they give the scores of the confidence family.
+        ids: (n,) unique strings or integers. Default: row numbers.
         scores: names from `SCORES`, "all", or None for every row score that the input allows.
         limit: score only the first rows.
         shard: (i, n) or "i/n" for the i-th of n equal parts of the rows, counted from 0.
         strict: refuse rows that cannot be scored instead of keeping them with their status.
-        allow_duplicates: accept an id that comes twice.
+        allow_duplicates: accept repeated ids.
         progress: called with the rows done and the rows in all.
 
     Example:
@@ -95,7 +95,7 @@ def score(
 
 @dataclass(frozen=True)
 class Job:
-    """One scoring job: which rows, which scores, how strict. `parts` does it, and `schema` tells its columns."""
+    """One scoring job: which rows, which scores, how strict. `parts` computes the table, `schema` has its columns."""
 
     snapshot: Snapshot
     scores: str | Sequence[str] | None = None
@@ -106,11 +106,12 @@ class Job:
 
     @property
     def cross_validated(self) -> bool:
+        """Whether there is no head, and one is fitted by cross-validation."""
         return self.snapshot.head is None and self.snapshot.source.evidence == "features"
 
     @functools.cached_property
     def run_with_dynamics(self) -> Path | None:
-        """The run that the snapshot comes from, if the samples' stories are in it."""
+        """The run that the snapshot comes from, if it has the dynamics of the samples."""
         path = (self.snapshot.loaded_from or {}).get("path")
         return path if isinstance(path, Path) and any((path / "dynamics").glob("epoch=*.parquet")) else None
 
@@ -118,13 +119,13 @@ class Job:
     def chosen(self) -> list[Score]:
         """The scores asked for, or all row scores that the input allows."""
         features = self.snapshot.source.evidence == "features"
-        possible = {name for name, one in SCORES.items() if features or one.from_logits() or one.scope == "dynamics"}
+        possible = {name for name, score in SCORES.items() if features or score.from_logits() or score.scope == "dynamics"}
         if self.run_with_dynamics is None:
-            possible -= {name for name, one in SCORES.items() if one.scope == "dynamics"}
+            possible -= {name for name, score in SCORES.items() if score.scope == "dynamics"}
         if self.snapshot.source.evidence == "probs":
             possible -= {"max_logit"}  # probabilities know their logits only up to a constant
         if self.scores is None:
-            return [one for one in SCORES.values() if one.name in possible and one.scope == "row"]
+            return [score for score in SCORES.values() if score.name in possible and score.scope == "row"]
         everything = isinstance(self.scores, str) and self.scores.strip() == "all"
         names = list(SCORES) if everything else _names(self.scores)
         unknown = [name for name in names if name not in SCORES]
@@ -141,11 +142,11 @@ class Job:
                 f"{out_of_reach[0]} cannot be had from {self.snapshot.source.evidence}: it needs features and a head."
             )
         chosen = [SCORES[name] for name in dict.fromkeys(names)]
-        unfit = [one.name for one in chosen if one.scope == "dataset" and not self.snapshot.source.labeled]
+        unfit = [score.name for score in chosen if score.scope == "dataset" and not self.snapshot.source.labeled]
         if unfit and not everything:
             raise InputError(f"{unfit[0]} is fitted to labeled samples, and there are no labels.")
-        chosen = [one for one in chosen if one.name not in unfit]
-        if self.shard is not None and any(one.scope == "dataset" for one in chosen):
+        chosen = [score for score in chosen if score.name not in unfit]
+        if self.shard is not None and any(score.scope == "dataset" for score in chosen):
             raise InputError("dataset scores need all rows and are not available for a single shard.")
         return chosen
 
@@ -168,15 +169,15 @@ class Job:
             "head": CROSS_VALIDATED if self.cross_validated else getattr(self.snapshot.head, "kind", None),
         }
         fixed = [("id", ids), ("label", pa.int64()), ("predicted", pa.int64()), ("status", pa.string())]
-        columns = [*fixed, *((one.name, pa.float64()) for one in self.chosen)]
+        columns = [*fixed, *((score.name, pa.float64()) for score in self.chosen)]
         return pa.schema(columns, metadata={"hardsight": json.dumps(notes)})
 
     def parts(self, progress: Progress | None = None) -> Iterator[pa.Table]:
-        """The table, a piece at a time, in row order. Fails at the end if an id came twice."""
+        """The table, a piece at a time, in row order. Fails at the end if an id is repeated."""
         chosen, rows = self.chosen, self.rows
-        told = [one for one in chosen if one.scope == "dynamics"]
-        stories = Stories(self.run_with_dynamics, told) if told and self.run_with_dynamics is not None else None
-        fitted: dict[str, Fitted] = {one.name: one.fit() for one in chosen if one.fit is not None}
+        dynamic = [score for score in chosen if score.scope == "dynamics"]
+        stories = Stories(self.run_with_dynamics, dynamic) if dynamic and self.run_with_dynamics is not None else None
+        fitted: dict[str, Fitted] = {score.name: score.fit() for score in chosen if score.fit is not None}
         rounds = 2 if fitted else 1
         passes = self.passes
         seen_ids = SeenIds()
@@ -185,8 +186,8 @@ class Job:
         if fitted:
             for batch in self.snapshot.batches(rows.start, rows.stop):
                 x, swept = self._sweep(batch, passes, heads)
-                for one in fitted.values():
-                    one.see(x, swept)
+                for dataset_score in fitted.values():
+                    dataset_score.see(x, swept)
                 if progress is not None:
                     progress(batch.start + len(batch) - rows.start, rounds * len(rows))
         done = (rounds - 1) * len(rows)
@@ -234,22 +235,22 @@ class Job:
 
     @functools.cached_property
     def passes(self) -> frozenset[str]:
-        """What the sweep has to gather for the chosen scores, and for `predicted`."""
-        return frozenset({LOGITS}).union(*(one.terms for one in self.chosen))
+        """What the sweep must compute for the chosen scores, and for `predicted`."""
+        return frozenset({LOGITS}).union(*(score.terms for score in self.chosen))
 
     def _table(self, batch: Batch, x: Any, swept: Sweep, fitted: dict[str, Fitted], stories: Stories | None) -> pa.Table:
         """One batch, swept, as rows of the table."""
         status = _status(swept, batch, self.passes, self.snapshot.source.evidence)
         self._refuse_if_strict(status, batch)
         columns = {}
-        for one in self.chosen:
-            if one.of is not None:
-                columns[one.name] = values(one, swept)
-            elif one.fit is not None:
-                columns[one.name] = _finite(fitted[one.name].of(x, swept), swept)
-            else:  # what a sample went through is known whatever became of its row
+        for score in self.chosen:
+            if score.of is not None:
+                columns[score.name] = values(score, swept)
+            elif score.fit is not None:
+                columns[score.name] = _finite(fitted[score.name].of(x, swept), swept)
+            else:  # the dynamics of a sample are known even where its row cannot be scored
                 assert stories is not None
-                columns[one.name] = stories.of(one, pa.array(batch.ids, type=self.snapshot.source.id_type))
+                columns[score.name] = stories.of(score, pa.array(batch.ids, type=self.snapshot.source.id_type))
         return _as_table(batch, swept, status, columns, self.schema)
 
     def _sweep(self, batch: Batch, passes: frozenset[str], heads: Any) -> tuple[Any, Sweep]:
@@ -294,10 +295,10 @@ class Job:
     def _refuse_if_strict(self, status: np.ndarray, batch: Batch) -> None:
         bad = np.flatnonzero((status != OK) & (status != UNLABELED))
         if self.strict and len(bad):
-            (one,) = batch.ids[bad[:1]].tolist()
+            (name,) = batch.ids[bad[:1]].tolist()
             raise InputError(
-                f"{self.snapshot.name or 'input'}: row {batch.start + bad[0]} (id {one!r}) cannot be scored: "
-                f"{status[bad[0]]}. Mend or drop it, or leave out strict to keep such rows with their status."
+                f"{self.snapshot.name or 'input'}: row {batch.start + bad[0]} (id {name!r}) cannot be scored: "
+                f"{status[bad[0]]}. Fix or drop it, or leave out strict to keep such rows with their status."
             )
 
 
@@ -369,15 +370,17 @@ def _as_table(batch: Batch, swept: Sweep, status: np.ndarray, columns: dict[str,
 
 
 class SeenIds:
-    """Whether an id came twice, in eight bytes per id: equal hashes are looked at again before anything is said."""
+    """Finds repeated ids in eight bytes per id: equal hashes are compared by their ids before one is reported."""
 
     def __init__(self) -> None:
         self.parts: list[np.ndarray] = []
 
     def add(self, ids: np.ndarray) -> None:
-        self.parts.append(np.fromiter((hash(one) for one in ids.tolist()), np.int64, len(ids)))
+        """Take in the ids of the next rows."""
+        self.parts.append(np.fromiter((hash(name) for name in ids.tolist()), np.int64, len(ids)))
 
     def refuse_duplicates(self, snapshot: Snapshot, rows: range) -> None:
+        """Raise an InputError that names the first repeated id."""
         hashes = np.concatenate(self.parts) if self.parts else np.empty(0, np.int64)
         order = np.sort(hashes)
         twice = set(order[1:][order[1:] == order[:-1]].tolist())
@@ -387,11 +390,11 @@ class SeenIds:
         suspects = np.flatnonzero(np.isin(hashes, list(twice)))
         ids = np.concatenate([np.asarray(batch.ids) for batch in snapshot.batches(rows.start, rows.stop)])
         suspected = zip(suspects.tolist(), ids[suspects].tolist(), strict=True)
-        repeated = [(row, one) for row, one in suspected if first_seen.setdefault(one, row) != row]
+        repeated = [(row, name) for row, name in suspected if first_seen.setdefault(name, row) != row]
         if repeated:
-            row, one = repeated[0]
+            row, name = repeated[0]
             raise InputError(
-                f"{snapshot.name or 'ids'}: ids must be unique, but {len(repeated)} come again; "
-                f"row {rows.start + row} repeats {one!r} of row {rows.start + first_seen[one]}. "
-                "Mend them, or allow duplicates to keep both rows."
+                f"{snapshot.name or 'ids'}: ids must be unique, but {len(repeated)} are repeated; "
+                f"row {rows.start + row} repeats {name!r} of row {rows.start + first_seen[name]}. "
+                "Fix them, or allow duplicates to keep both rows."
             )

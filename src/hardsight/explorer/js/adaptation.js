@@ -8,30 +8,40 @@ import { count, el, name, number, percent } from "./words.js";
 
 // What a round can be drawn by: title, how it is written, and what it is.
 const DRAWN = {
-  kept: ["kept", count, "How many samples the method kept."],
-  right: ["rightly kept", percent, "How many of the kept samples have the right pseudo-label."],
-  accuracy: ["accuracy", percent, "How many samples the model predicts right when the round begins."],
+  kept: ["kept", count, "Samples that the method kept."],
+  right: ["rightly kept", percent, "Share of the kept samples whose pseudo-label is right."],
+  accuracy: ["accuracy", percent, "Share of samples that the model predicts right when the round begins."],
   beyond_cbst: ["beyond CBST", count, "Samples kept that confidence alone would have left out."],
-  avh: ["mean AVH", number, "Of the kept samples."],
-  avc: ["mean AVC", number, "Of the kept samples."],
-  confidence: ["mean confidence", number, "Of the kept samples."],
-  norm: ["mean norm", number, "Of the kept samples."],
+  avh: ["mean AVH", number, "Mean AVH of the kept samples."],
+  avc: ["mean AVC", number, "Mean AVC of the kept samples."],
+  confidence: ["mean confidence", number, "Mean confidence of the kept samples."],
+  norm: ["mean norm", number, "Mean feature norm of the kept samples."],
 };
 
 export class Adaptation {
   constructor(page) {
     this.page = page;
-    const place = document.getElementById("view-adaptation");
+    const panel = document.getElementById("view-adaptation");
     this.drawn = el("select", { "aria-label": "What is drawn over the rounds" });
     this.drawn.addEventListener("change", () => this.curve());
     this.words = el("span", { class: "quiet" });
-    place.append(el("div", { class: "bar" }, el("label", {}, "draw ", this.drawn), this.words));
-    this.curves = new Curves(place, "Rounds of self-training, one line per method");
+    panel.append(el("div", { class: "bar" }, el("label", {}, "draw ", this.drawn), this.words));
+    this.curves = new Curves(panel, "Rounds of self-training, one line per method");
     this.tablePlace = el("div", {});
-    const also = page.source.live ? "Everything here is of the selection." : "In this file of all samples, whatever is selected.";
-    const reached = Object.entries(page.about.reached).flatMap(([method, value], at) => [at ? ", " : "", name(method, 24), ` ${percent(value)}`]);
-    if (reached.length) place.append(el("p", { class: "reached" }, "Mean class accuracy on the whole target at the end: ", ...reached, "."));
-    place.append(this.tablePlace, el("p", { class: "quiet" }, `A click selects what the method kept in that round. ${also}`));
+    const also = page.source.live
+      ? "Everything here follows the selection."
+      : "In this file the numbers cover all samples, whatever is selected.";
+    const reached = Object.entries(page.about.reached).flatMap(([method, value], at) => [
+      at ? ", " : "",
+      name(method, 24),
+      ` ${percent(value)}`,
+    ]);
+    if (reached.length)
+      panel.append(el("p", { class: "reached" }, "Mean class accuracy on the whole target at the end: ", ...reached, "."));
+    panel.append(
+      this.tablePlace,
+      el("p", { class: "quiet" }, `Click a method to select the samples it kept in that round. ${also}`),
+    );
   }
 
   async draw() {
@@ -44,12 +54,21 @@ export class Adaptation {
     if (!this.table) {
       this.drawn.append(...there.map((key) => el("option", { value: key }, DRAWN[key][0])));
       this.drawn.value = there.includes("right") ? "right" : "kept";
-      const column = (key) => ({ title: DRAWN[key][0], value: (row) => row[key] ?? NaN, show: (row) => (row[key] === null ? "–" : DRAWN[key][1](row[key])) });
-      this.table = new Table(this.tablePlace, "What each method kept, by round", [
-        { title: "method", value: (row) => row.method, show: (row) => name(row.method, 24), words: true },
-        { title: "round", value: (row) => row.round, show: (row) => String(row.round) },
-        ...there.map(column),
-      ], { pick: (row) => this.pick(row), picked: (row) => `what ${row.method} kept in round ${row.round}`, sortBy: 1 });
+      const column = (key) => ({
+        title: DRAWN[key][0],
+        value: (row) => row[key] ?? NaN,
+        show: (row) => (row[key] === null ? "–" : DRAWN[key][1](row[key])),
+      });
+      this.table = new Table(
+        this.tablePlace,
+        "What each method kept, by round",
+        [
+          { title: "method", value: (row) => row.method, show: (row) => name(row.method, 24), words: true },
+          { title: "round", value: (row) => row.round, show: (row) => String(row.round) },
+          ...there.map(column),
+        ],
+        { pick: (row) => this.pick(row), picked: (row) => `what ${row.method} kept in round ${row.round}`, sortBy: 1 },
+      );
     }
     this.table.show(rows);
     this.curve();
@@ -62,7 +81,8 @@ export class Adaptation {
   }
 
   curve() {
-    const key = this.drawn.value, methods = Object.keys(this.page.about.methods);
+    const key = this.drawn.value,
+      methods = Object.keys(this.page.about.methods);
     const x = [...new Set(this.rows.map((row) => row.round))].sort((a, b) => a - b);
     const lines = methods.map((method, at) => {
       const mine = new Map(this.rows.filter((row) => row.method === method).map((row) => [row.round, row[key]]));

@@ -7,9 +7,9 @@ export function ticks(low, high, wanted) {
   const rough = span / Math.max(1, wanted);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
-  const found = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * span; at++) found.push(at * step);
-  return found;
+  const values = [];
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * span; at++) values.push(at * step);
+  return values;
 }
 
 export function tickText(value, step) {
@@ -22,7 +22,8 @@ export function tickText(value, step) {
 // A canvas as large as its box on the screen, sharp on fine screens; gives width and height in CSS pixels.
 export function fit(canvas, mostPixels = 4e6) {
   const box = canvas.getBoundingClientRect();
-  const width = Math.max(1, box.width), height = Math.max(1, box.height);
+  const width = Math.max(1, box.width),
+    height = Math.max(1, box.height);
   const ratio = Math.min(window.devicePixelRatio || 1, Math.sqrt(mostPixels / (width * height)));
   const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== w || canvas.height !== h) {

@@ -1,29 +1,43 @@
 // Filters as chips that can be taken away, and a form to make one without a mouse.
 
-import { el, name, number, said } from "./words.js";
+import { el, name, number, spoken } from "./words.js";
 
-export function drawChips(place, filters, remove) {
-  place.replaceChildren(...filters.map((filter, at) => {
-    const words = told(filter);
-    const button = el("button", { type: "button", class: "chip", onclick: () => remove(at) }, ...words, el("span", { class: "x", "aria-hidden": "true" }, "×"));
-    button.setAttribute("aria-label", "Remove the filter " + button.textContent.slice(0, -1));
-    return button;
-  }));
-  place.hidden = filters.length === 0;
+export function drawChips(parent, filters, remove) {
+  parent.replaceChildren(
+    ...filters.map((filter, at) => {
+      const words = described(filter);
+      const button = el(
+        "button",
+        { type: "button", class: "chip", onclick: () => remove(at) },
+        ...words,
+        el("span", { class: "x", "aria-hidden": "true" }, "×"),
+      );
+      button.setAttribute("aria-label", "Remove the filter " + button.textContent.slice(0, -1));
+      return button;
+    }),
+  );
+  parent.hidden = filters.length === 0;
 }
 
-function told(filter) {
+function described(filter) {
   switch (filter[0]) {
     case "range": {
       const [, column, low, high] = filter;
-      if (low === null) return [`${said(column)} up to ${number(high)}`];
-      return [high === null ? `${said(column)} from ${number(low)}` : `${said(column)} ${number(low)} to ${number(high)}`];
+      if (low === null) return [`${spoken(column)} up to ${number(high)}`];
+      return [high === null ? `${spoken(column)} from ${number(low)}` : `${spoken(column)} ${number(low)} to ${number(high)}`];
     }
-    case "in": return [said(filter[1]) + ": ", ...filter[2].slice(0, 3).flatMap((word, at) => (at ? [", ", name(word, 24)] : [name(word, 24)])),
-      ...(filter[2].length > 3 ? [` and ${filter[2].length - 3} more`] : [])];
-    case "box": return [`box on ${said(filter[1])}, ${said(filter[2])}`];
-    case "lasso": return [`lasso on ${said(filter[1])}, ${said(filter[2])}`];
-    default: return ["id contains ", name(filter[1], 24)];
+    case "in":
+      return [
+        spoken(filter[1]) + ": ",
+        ...filter[2].slice(0, 3).flatMap((word, at) => (at ? [", ", name(word, 24)] : [name(word, 24)])),
+        ...(filter[2].length > 3 ? [` and ${filter[2].length - 3} more`] : []),
+      ];
+    case "box":
+      return [`box on ${spoken(filter[1])}, ${spoken(filter[2])}`];
+    case "lasso":
+      return [`lasso on ${spoken(filter[1])}, ${spoken(filter[2])}`];
+    default:
+      return ["id contains ", name(filter[1], 24)];
   }
 }
 
@@ -31,11 +45,11 @@ function told(filter) {
 export class FilterForm {
   constructor(page) {
     this.page = page;
-    this.place = document.getElementById("view-filter");
+    this.panel = document.getElementById("view-filter");
     this.column = el("select", { id: "filter-column" });
     this.body = el("div", { class: "fields" });
     this.column.addEventListener("change", () => page.until(this.draw()).catch((error) => page.say(error.message, true)));
-    this.place.append(el("div", { class: "bar" }, el("label", {}, "Filter by ", this.column)), this.body);
+    this.panel.append(el("div", { class: "bar" }, el("label", {}, "Filter by ", this.column)), this.body);
   }
 
   // The form of the chosen column. While it stays, so does what was typed into it; only the histogram follows the selection.
@@ -44,14 +58,17 @@ export class FilterForm {
     const shown = columns.shown();
     if (this.column.options.length !== shown.length) {
       const chosen = this.column.value;
-      this.column.replaceChildren(...shown.map((meta) => el("option", { value: meta.name }, said(meta.name))));
+      this.column.replaceChildren(...shown.map((meta) => el("option", { value: meta.name }, spoken(meta.name))));
       this.column.value = columns.has(chosen) ? chosen : this.page.view.sort;
     }
     const meta = columns.meta(this.column.value);
     if (this.formOf !== meta.name) {
       this.formOf = meta.name;
       this.histogram = el("div", { class: "spread", "aria-hidden": "true" });
-      this.body.replaceChildren(el("p", { class: "quiet" }, meta.about ?? ""), ...(meta.names ? [this.groups(meta)] : [this.histogram, this.range(meta)]));
+      this.body.replaceChildren(
+        el("p", { class: "quiet" }, meta.about ?? ""),
+        ...(meta.names ? [this.groups(meta)] : [this.histogram, this.range(meta)]),
+      );
     }
     if (meta.names) return;
     await columns.need([meta.name]);
@@ -59,31 +76,43 @@ export class FilterForm {
   }
 
   range(meta) {
-    const field = (title, value) => el("input", { type: "number", step: "any", value: value ?? "", "aria-label": title });
-    const low = field("lowest", meta.low), high = field("highest", meta.high);
+    const field = (title, end) => el("input", { type: "number", step: "any", placeholder: number(end), "aria-label": title }); // empty: no limit
+    const low = field("lowest", meta.low),
+      high = field("highest", meta.high);
     const end = (input) => (input.value === "" ? null : Number(input.value));
-    const form = el("form", {}, el("label", {}, "from ", low), el("label", {}, " to ", high), el("button", { type: "submit", class: "strong" }, "Apply"));
+    const form = el(
+      "form",
+      {},
+      el("label", {}, "from ", low),
+      el("label", {}, " to ", high),
+      el("button", { type: "submit", class: "strong" }, "Apply"),
+    );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.page.addFilter(["range", meta.name, end(low), end(high)]);
+      if (low.value || high.value) this.page.addFilter(["range", meta.name, end(low), end(high)]);
     });
     return form;
   }
 
   // How the selection's values lie, as bars.
   spread(meta) {
-    const bins = 48, counts = new Uint32Array(bins), values = this.page.columns.get(meta.name), mask = this.page.selection.mask;
+    const bins = 48,
+      counts = new Uint32Array(bins),
+      values = this.page.columns.get(meta.name),
+      mask = this.page.selection.mask;
     const scale = bins / (meta.high - meta.low || 1);
     for (let i = 0; i < values.length; i++) {
       const bin = Math.floor((values[i] - meta.low) * scale);
       if (mask[i] && bin >= 0) counts[Math.min(bins - 1, bin)]++;
     }
     const most = counts.reduce((a, b) => Math.max(a, b), 1);
-    this.histogram.replaceChildren(...Array.from(counts, (count, bin) => {
-      const bar = el("span", { title: `${number(meta.low + bin / scale)}: ${count}` });
-      bar.style.height = Math.max(count ? 2 : 0, (100 * count) / most) + "%";
-      return bar;
-    }));
+    this.histogram.replaceChildren(
+      ...Array.from(counts, (count, bin) => {
+        const bar = el("span", { title: `${number(meta.low + bin / scale)}: ${count}` });
+        bar.style.height = Math.max(count ? 2 : 0, (100 * count) / most) + "%";
+        return bar;
+      }),
+    );
   }
 
   groups(meta) {
@@ -93,7 +122,12 @@ export class FilterForm {
       box.addEventListener("change", () => (box.checked ? chosen.add(word) : chosen.delete(word)));
       return el("label", { class: "choice" }, box, name(word, 30));
     });
-    const form = el("form", {}, el("div", { class: "choices" }, ...boxes), el("button", { type: "submit", class: "strong" }, "Apply"));
+    const form = el(
+      "form",
+      {},
+      el("div", { class: "choices" }, ...boxes),
+      el("button", { type: "submit", class: "strong" }, "Apply"),
+    );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (chosen.size) this.page.addFilter(["in", meta.name, [...chosen]]);

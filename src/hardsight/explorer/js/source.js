@@ -11,9 +11,9 @@ export class Server {
   }
 
   async about() {
-    const found = await this.json("api/run");
-    this.token = found.write_token;
-    return found;
+    const about = await this.json("api/run");
+    this.token = about.write_token;
+    return about;
   }
 
   async column(meta) {
@@ -57,7 +57,9 @@ export class Server {
   }
 
   curves(measure, by, mask) {
-    return this.post(`api/curves?measure=${encodeURIComponent(measure)}&by=${encodeURIComponent(by)}`, mask).then((r) => r.json());
+    return this.post(`api/curves?measure=${encodeURIComponent(measure)}&by=${encodeURIComponent(by)}`, mask).then((r) =>
+      r.json(),
+    );
   }
 
   agreement(score, by, mask) {
@@ -72,8 +74,8 @@ export class Server {
     return this.json("api/review?since=" + since);
   }
 
-  mark(told) {
-    return this.post("api/mark", JSON.stringify(told)).then((r) => r.json());
+  mark(change) {
+    return this.post("api/mark", JSON.stringify(change)).then((r) => r.json());
   }
 
   undo(tab) {

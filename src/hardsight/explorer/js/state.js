@@ -6,14 +6,14 @@
 const PLAIN = ["x", "y", "colour", "sort", "order", "tab", "page", "measure", "by", "score"];
 
 export function readView(hash) {
-  const found = new URLSearchParams(hash.replace(/^#/, ""));
+  const params = new URLSearchParams(hash.replace(/^#/, ""));
   const view = { filters: [], zoom: null };
-  for (const key of PLAIN) if (found.has(key)) view[key] = found.get(key);
-  for (const text of found.getAll("f")) {
+  for (const key of PLAIN) if (params.has(key)) view[key] = params.get(key);
+  for (const text of params.getAll("f")) {
     const filter = parsed(text);
     if (isFilter(filter)) view.filters.push(filter);
   }
-  const zoom = parsed(found.get("zoom") ?? "null");
+  const zoom = parsed(params.get("zoom") ?? "null");
   if (Array.isArray(zoom) && zoom.length === 4 && zoom.every(Number.isFinite)) view.zoom = zoom;
   view.page = Math.max(0, Math.floor(Number(view.page) || 0));
   return view;
@@ -39,16 +39,22 @@ function parsed(text) {
   }
 }
 
-function isFilter(one) {
-  if (!Array.isArray(one)) return false;
-  const words = (...at) => at.every((i) => typeof one[i] === "string");
+function isFilter(filter) {
+  if (!Array.isArray(filter)) return false;
+  const words = (...at) => at.every((i) => typeof filter[i] === "string");
   const finite = (values) => values.every((value) => Number.isFinite(value));
-  switch (one[0]) {
-    case "range": return words(1) && one.length === 4 && [one[2], one[3]].every((end) => end === null || Number.isFinite(end));
-    case "in": return words(1) && Array.isArray(one[2]) && one[2].every((name) => typeof name === "string");
-    case "box": return words(1, 2) && one.length === 7 && finite(one.slice(3));
-    case "lasso": return words(1, 2) && Array.isArray(one[3]) && one[3].length >= 6 && one[3].length % 2 === 0 && finite(one[3]);
-    case "id": return words(1) && one.length === 2;
-    default: return false;
+  switch (filter[0]) {
+    case "range":
+      return words(1) && filter.length === 4 && [filter[2], filter[3]].every((end) => end === null || Number.isFinite(end));
+    case "in":
+      return words(1) && Array.isArray(filter[2]) && filter[2].every((name) => typeof name === "string");
+    case "box":
+      return words(1, 2) && filter.length === 7 && finite(filter.slice(3));
+    case "lasso":
+      return words(1, 2) && Array.isArray(filter[3]) && filter[3].length >= 6 && filter[3].length % 2 === 0 && finite(filter[3]);
+    case "id":
+      return words(1) && filter.length === 2;
+    default:
+      return false;
   }
 }

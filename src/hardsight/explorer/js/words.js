@@ -45,7 +45,7 @@ export const count = (value) => value.toLocaleString("en-US");
 
 export const percent = (part) => (Number.isFinite(part) ? (100 * part).toFixed(1) + " %" : "–");
 
-const SAID = {
+const SPOKEN = {
   avh: "AVH",
   avh_relative: "AVH × classes",
   avh_scaled: "AVH, scaled",
@@ -60,7 +60,7 @@ const SAID = {
 };
 
 // A column's name as people say it.
-export function said(column) {
-  const found = /^(.*?)( \(2\)| change)?$/.exec(column);
-  return (SAID[found[1]] ?? short(found[1].replaceAll("_", " "), 40)) + (found[2] ?? "");
+export function spoken(column) {
+  const parts = /^(.*?)( \(2\)| change)?$/.exec(column);
+  return (SPOKEN[parts[1]] ?? short(parts[1].replaceAll("_", " "), 40)) + (parts[2] ?? "");
 }

@@ -1,0 +1,60 @@
+"""`hardsight bench`: every benchmark has a subcommand, and a limit that is broken is said."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hardsight import bench
+from hardsight.bench.timing import Measurement, compared, in_fresh_process, report
+from hardsight.cli.bench import BENCHMARKS
+
+
+def test_every_benchmark_has_a_subcommand() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(bench.__path__)} - {"timing"}
+    assert {benchmark.name for benchmark in BENCHMARKS} == modules
+
+
+def test_the_verdict_names_what_is_over_its_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fine = [
+        Measurement("case", "baseline", 2.0, "ms", ratio=1.0),
+        Measurement("case", "ours", 3.0, "ms", ratio=1.5, limit=1.5),
+        Measurement("case", "memory", 10.0, "MB", limit=64.0),
+    ]
+    report(fine, None)
+    assert "within all limits (2)" in capsys.readouterr().out
+    report([*fine, Measurement("case", "theirs", 1.0, "ms", ratio=1.7, limit=1.6)], tmp_path / "bench.json")
+    said = capsys.readouterr().out
+    assert "over 1 of 3 limits:\n  case, theirs: 1.7, limit 1.6" in said
+    lines = json.loads((tmp_path / "bench.json").read_text())["measurements"]
+    assert [line["within"] for line in lines] == [None, True, True, False]
+
+
+def test_ratios_are_to_the_baseline_of_the_same_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    slow_machine = iter([1.0, 10.0, 1.0])  # the machine is ten times slower in the second round
+    speed = [1.0]
+
+    def baseline() -> None:
+        speed[0] = next(slow_machine)
+        clock[0] += 2 * speed[0]
+
+    def ours() -> None:
+        clock[0] += 3 * speed[0]
+
+    lines = compared("case", {"baseline": baseline, "ours": ours}, 3, "baseline", {"ours": 1.6})
+    assert [(line.value, line.ratio, line.within) for line in lines] == [(2000.0, 1.0, None), (3000.0, 1.5, True)]
+
+
+def add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def test_a_fresh_process_gives_the_result_back() -> None:
+    assert in_fresh_process(add, 1, 2) == 3
