@@ -71,7 +71,8 @@ def _read_csv(path: Place) -> pa.Table:
     parse = pacsv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",", newlines_in_values=True)
     with reading(path, "not a readable scores table"), path.open("rb") as file:
         table = pacsv.read_csv(file, parse_options=parse, convert_options=convert)
-    for name in table.column_names:
+        names = table.column_names  # raises here if one is not text
+    for name in names:
         if table.column_names.count(name) > 1:
             raise FileError(f"{path}: the column {name!r} is there more than once.")
         if pa.types.is_binary(table.schema.field(name).type):
