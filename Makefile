@@ -7,9 +7,11 @@ INSTALLED := $(VENV)/.installed# hardsight and torch: enough for the demo
 TOOLS := $(VENV)/.tools# and what the tests need
 BIOME := $(VENV)/js/node_modules/.bin/biome
 BIOME_VERSION := 2.6.6
+# A file's tests stay in one process, for their fixtures; the longest files come first (tests/conftest.py), so that the cores end together.
+PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder
 BENCHMARKS := score extract explore losses correlate adapt cluster
 
-.PHONY: help demo test check javascript browser nightly coverage docs bench dist clean
+.PHONY: help demo test check lint javascript browser nightly coverage docs bench dist clean
 
 help:  ## list the tasks
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -17,19 +19,24 @@ help:  ## list the tasks
 demo: $(INSTALLED)  ## set up and run the main job on built-in digits
 	$(BIN)/hardsight demo -o hardsight-demo
 
-test: $(TOOLS) browser check  ## set up, check and run the tests
-	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile
+# Types are checked beside the tests, at a lower priority: they take a minute of one core in a fresh clone.
+test: $(TOOLS) browser lint  ## set up, check and run the tests
+	@nice -n 10 $(BIN)/mypy > $(VENV)/mypy.log 2>&1 & types=$$!; \
+	  $(PYTEST); tests=$$?; \
+	  wait $$types; types=$$?; cat $(VENV)/mypy.log; [ $$tests = 0 ] && [ $$types = 0 ]
 
-check: $(TOOLS) javascript  ## format, lint and types
+check: $(TOOLS) lint  ## format, lint and types
+	$(BIN)/mypy
+
+lint: $(TOOLS) javascript
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 
 # Needs npm once, to fetch the linter; where there is none, or no network, the rest is still checked.
 javascript:
 	@[ -x $(BIOME) ] || npm install --silent --no-save --no-fund --no-audit --fetch-retries=0 --fetch-timeout=20000 \
 	  --prefix $(VENV)/js @biomejs/biome@$(BIOME_VERSION) || echo "JavaScript is not linted: that needs npm (Node.js)"
-	@if [ -x $(BIOME) ]; then $(BIOME) lint --error-on-warnings; else [ -z "$$HARDSIGHT_NO_SKIPS" ]; fi
+	@if [ -x $(BIOME) ]; then $(BIOME) check --error-on-warnings; else [ -z "$$HARDSIGHT_NO_SKIPS" ]; fi
 
 # The explorer's tests drive a real Chromium; where it cannot be installed they skip and say so.
 browser:
@@ -42,7 +49,7 @@ nightly: $(TOOLS) browser  ## all tests, also the long ones; property tests draw
 
 coverage: $(TOOLS) browser  ## which lines the tests run: a summary, and pages in htmlcov/
 	$(PIP) --group coverage
-	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --cov --cov-report=term:skip-covered --cov-report=html
+	$(PYTEST) --cov --cov-report=term:skip-covered --cov-report=html
 
 docs: $(INSTALLED)  ## build the documentation site in site/; a broken link is an error
 	$(PIP) --group docs

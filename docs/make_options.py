@@ -8,6 +8,7 @@ import sys
 from hardsight.options import table
 
 SETTINGS = {  # command: the class that defines its options
+    "extract": "hardsight.extraction.settings:ExtractSettings",
     "train": "hardsight.training.settings:TrainSettings",
     "adapt": "hardsight.adapt.settings:AdaptSettings",
     "generalize": "hardsight.generalize.settings:GeneralizeSettings",

@@ -21,6 +21,19 @@ from skips import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401  (
 settings.load_profile("test")  # pytest --hypothesis-profile=nightly overrides it
 
 
+LONGEST = """
+    extract_real extract_resume demo docs training_resume cli_correlate explorer_more bad_output cluster explorer_review
+    explorer_page models_onnx dynamics_curves adapt_run generalize training explorer_adapt models_opening stats_coefficients
+    extract
+""".split()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, so that no core is left with one of them at the end."""
+    order = {f"test_{name}": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))  # stable: otherwise as collected
+
+
 @pytest.fixture(autouse=True)
 def fixed_seeds() -> None:
     """A test that draws from a global generator draws the same numbers alone and after any other test."""

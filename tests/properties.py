@@ -24,7 +24,7 @@ settings.register_profile("nightly", deadline=None, max_examples=40 * MORE, prin
 
 def examples(number: int) -> int:
     """`max_examples` of one property: `number` in `make test`, more in `make nightly`."""
-    return number if settings.default.derandomize else MORE * number
+    return number if settings().derandomize else MORE * number
 
 
 _constants_in_modules = providers._get_local_constants
@@ -32,7 +32,7 @@ _constants_in_modules = providers._get_local_constants
 
 def _constants() -> Any:
     """Hypothesis mixes in constants from whatever modules are loaded: which ones would depend on the tests that ran before."""
-    return providers.Constants() if settings.default.derandomize else _constants_in_modules()
+    return providers.Constants() if settings().derandomize else _constants_in_modules()
 
 
 providers._get_local_constants = _constants

@@ -15,13 +15,13 @@ def batch(b: int = 7, c: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(b, c, generator=generator), torch.randint(0, c, (b,), generator=generator)
 
 
-@pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0])
-def test_mrkld_is_one_plus_alpha_times_smoothed_cross_entropy(alpha: float) -> None:
+@pytest.mark.parametrize("mrkld", [0.01, 0.1, 1.0])
+def test_mrkld_is_one_plus_alpha_times_smoothed_cross_entropy(mrkld: float) -> None:
     logits, labels = batch()
-    ours = self_training_loss(logits, F.one_hot(labels, 5).float(), torch.ones(7, dtype=torch.bool), alpha)
-    # torch smooths by epsilon spread over all classes: (1 - e) y + e / c, and alpha / (1 + alpha) is that e
-    smoothed = F.cross_entropy(logits, labels, label_smoothing=alpha / (1 + alpha))
-    assert ours.item() == pytest.approx((1 + alpha) * smoothed.item(), rel=1e-5)
+    ours = self_training_loss(logits, F.one_hot(labels, 5).float(), torch.ones(7, dtype=torch.bool), mrkld)
+    # torch smooths by epsilon spread over all classes: (1 - e) y + e / c, and mrkld / (1 + mrkld) is that e
+    smoothed = F.cross_entropy(logits, labels, label_smoothing=mrkld / (1 + mrkld))
+    assert ours.item() == pytest.approx((1 + mrkld) * smoothed.item(), rel=1e-5)
 
 
 def test_the_regulariser_pulls_by_p_minus_one_over_c_and_alpha_counts_once() -> None:
@@ -67,13 +67,13 @@ def test_soft_labels_are_cross_entropy_of_distributions() -> None:
     assert ours.item() == pytest.approx(F.cross_entropy(logits, soft).item(), rel=1e-6)
 
 
-@pytest.mark.parametrize("alpha", [0.01, 0.5, 3.0])
-def test_mrkld_is_smallest_at_the_smoothed_label(alpha: float) -> None:
+@pytest.mark.parametrize("mrkld", [0.01, 0.5, 3.0])
+def test_mrkld_is_smallest_at_the_smoothed_label(mrkld: float) -> None:
     _, labels = batch()
     one_hot = F.one_hot(labels, 5).double()
     best = (
-        ((one_hot + alpha / 5) / (1 + alpha)).log().float().requires_grad_()
-    )  # logits whose softmax is (y + alpha / c) / (1 + alpha)
+        ((one_hot + mrkld / 5) / (1 + mrkld)).log().float().requires_grad_()
+    )  # logits whose softmax is (y + mrkld / c) / (1 + mrkld)
     target = torch.ones(7, dtype=torch.bool)
-    gradient = torch.autograd.grad(self_training_loss(best, one_hot.float(), target, alpha), best)[0]
+    gradient = torch.autograd.grad(self_training_loss(best, one_hot.float(), target, mrkld), best)[0]
     assert gradient.abs().max() < 1e-6

@@ -23,6 +23,8 @@ from hardsight.domains.comparison import paired_difference  # noqa: E402
 from hardsight.domains.opening import domain_names, open_domain  # noqa: E402
 from hardsight.domains.scaling import standards  # noqa: E402
 from hardsight.errors import RunError  # noqa: E402
+from hardsight.training import checkpoint  # noqa: E402
+from hardsight.training.inputs import ArrayInputs  # noqa: E402
 
 METHODS = ("source", "cbst", "crst", "cbst+avh")
 
@@ -229,8 +231,9 @@ def test_domains_that_cannot_be_adapted_are_refused(source: str, target: slice, 
 KILLED = """
 import os, signal, sys
 import numpy as np
-from hardsight.adapt import loop, run
-loop.CHECKPOINT_SECONDS = 0.0
+from hardsight.adapt import run
+from hardsight.training import checkpoint
+checkpoint.SECONDS_BETWEEN = 0.0
 replace, steps = os.replace, 0
 
 def dying(source, target):
@@ -274,12 +277,36 @@ def test_standardising_each_domain_undoes_a_shift_and_the_model_takes_raw_featur
     assert mean_accuracy(class_accuracies(labels, logits.argmax(1), 3)) == pytest.approx(last["accuracy"])
 
 
-def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("options", "passes"),
+    [
+        ({}, 1 + 3),  # the source model, then once after each round
+        ({"methods": "source,cbst,crst"}, 1 + 3 + 3),
+        ({"relabel": True, "epochs": 2}, 1 + 3 + 3),  # and before each second epoch
+    ],
+)
+def test_the_target_is_passed_through_once_a_round(
+    options: dict[str, Any], passes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, here, labels = domains()
+    real, sets = ArrayInputs.batches, []
+
+    def counted(self: ArrayInputs, rows: Any) -> Any:
+        in_order = np.concatenate(rows) if len(rows) else np.zeros(0)
+        sets.append(len(self) == 100 and np.array_equal(in_order, np.arange(100)))  # the whole target, as it lies
+        return real(self, rows)
+
+    monkeypatch.setattr(ArrayInputs, "batches", counted)
+    run((there, labels), (here[:100], labels[:100]), tmp_path / "run", **{**QUICK, **options})
+    assert sum(sets) == passes
+
+
+def test_a_killed_run_is_resumed_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there, here, labels = domains()
     options = {**QUICK, "methods": ("cbst", "crst"), "ema": 0.9}
     whole = run((there, labels), (here, labels), tmp_path / "whole", **options)
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    real, calls = loop.SelfTraining._epoch, [0]
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
+    real, calls = loop.SelfTraining._train, [0]
 
     def killed(self: Any, *args: Any) -> None:
         calls[0] += 1
@@ -287,7 +314,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pyt
             raise KeyboardInterrupt
         real(self, *args)
 
-    monkeypatch.setattr(loop.SelfTraining, "_epoch", killed)
+    monkeypatch.setattr(loop.SelfTraining, "_train", killed)
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
             run((there, labels), (here, labels), tmp_path / "killed", **options)

@@ -162,7 +162,7 @@ def test_names_that_are_no_files_on_the_command_line(cli: Cli, snapshot: Path) -
     refused(cli("extract", "hardsight.models.digits:DigitsCNN", "", "-o", "run"), "the name given is empty")
     refused(cli("extract", "..:net", "digits", "-o", "run"), "'..' is not the name of a module")
     refused(cli("extract", "builtins:open", "digits", "-o", "run"), "must make a model without further arguments")
-    refused(cli("extract", "a:b", "digits", "-o", "run", "--batch-size", "²"), "--batch-size must be a positive number")
+    refused(cli("extract", "a:b", "digits", "-o", "run", "--batch-size", "²"), "batch_size must be a positive number")
 
 
 @pytest.mark.parametrize("path", [3, None, b"s.npz", ["s.npz"]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +15,15 @@ import hardsight  # noqa: E402
 from hardsight.files.checksums import sha256  # noqa: E402
 from hardsight.models import cifar_resnet  # noqa: E402
 from hardsight.models.cifar_resnet import cifar_resnet20  # noqa: E402
+from real_data import real  # noqa: E402
 
-DATA = Path(os.environ.get("HARDSIGHT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 MEAN, STD = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32)
 
 
 @pytest.fixture(scope="module")
 def scored(pytestconfig: pytest.Config) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Scores of the 10,000 test images, and how often people chose the given class."""
-    files = [DATA / name for name in ("cifar10_test.npz", "cifar10_resnet20.safetensors", "cifar10h_counts.npy")]
-    if not all(file.is_file() for file in files):
-        pytest.skip("no CIFAR data: set HARDSIGHT_DATA to a directory with cifar10_test.npz, the weights and the counts")
+    files = [real(name) for name in ("cifar10_test.npz", "cifar10_resnet20.safetensors", "cifar10h_counts.npy")]
     from safetensors.torch import load_file
 
     with np.load(files[0], allow_pickle=False) as data:

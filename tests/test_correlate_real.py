@@ -12,7 +12,7 @@ import pytest
 
 import hardsight
 from hardsight import stats
-from test_extract_real import real
+from real_data import real
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -64,7 +64,7 @@ def test_npz_with_splits(tmp_path: Path, names: str) -> None:
         ({"images": GREY / 255}, r"\(255 \* images\)"),
         ({"images": COLOUR.transpose(0, 3, 1, 2)}, "Channels come last"),
         ({"images": GREY[0]}, r"got \(5, 4\)"),
-        ({"images": GREY, "labels": LABELS[:3]}, r"x\.npz, labels: "),
+        ({"images": GREY, "labels": LABELS[:3]}, r"x\.npz:labels: "),
         ({"images": GREY, "labels": LABELS + 0.5}, "whole numbers"),
         ({"images": GREY, "ids": np.zeros(6)}, "ids: ids must be all strings"),
         ({"images": GREY, "ids": np.zeros(6, int)}, "ids must be unique"),
@@ -95,7 +95,7 @@ def test_pickled_arrays_never_run(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", images=evil)
     np.save(tmp_path / "x.npy", evil)
     for name in ("x.npz", "x.npy"):
-        with pytest.raises(FileError, match="never loaded"):
+        with pytest.raises(FileError, match="Python objects"):
             open_data(tmp_path / name)
     assert not (tmp_path / "canary").exists()
 
@@ -124,7 +124,7 @@ def test_deflate_bomb_is_refused_by_its_declared_size(tmp_path: Path) -> None:
         member.write(header)
         for _ in range(400):
             member.write(bytes(2**20))
-    with pytest.raises(FileError, match="too many to read"):
+    with pytest.raises(FileError, match="would expand"):
         open_data(tmp_path / "x.npz")
 
 
@@ -143,7 +143,8 @@ def test_npz_members_stay_inside(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("images.npy", content.getvalue())
         archive.writestr("../evil.npy", content.getvalue())
-    open_data(tmp_path / "x.npz").image(0)
+    with pytest.raises(FileError, match="unexpected member '../evil.npy'"):
+        open_data(tmp_path / "x.npz")
     assert [path.name for path in tmp_path.parent.glob("evil*")] == []
 
 
@@ -155,7 +156,7 @@ def test_npy_with_labels_from_a_file(tmp_path: Path) -> None:
     assert np.array_equal(np.asarray(data.image(3)), COLOUR[3])
     whole = (tmp_path / "x.npy").read_bytes()
     (tmp_path / "cut.npy").write_bytes(whole[:-9])
-    with pytest.raises(FileError, match="not a readable"):
+    with pytest.raises(FileError, match=r"cut\.npy: truncated"):
         open_data(tmp_path / "cut.npy")
 
 

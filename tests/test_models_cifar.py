@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -12,15 +9,12 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 
 from hardsight.models import cifar_resnet, open_model  # noqa: E402
-
-DATA = Path(os.environ.get("HARDSIGHT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+from real_data import real  # noqa: E402
 
 
 def accuracy(net: str, count: int) -> float:
     """Percent right on the first `count` test images, through the model's own preprocessing."""
-    weights, test = DATA / f"cifar10_{net}.safetensors", DATA / "cifar10_test.npz"
-    if not (weights.is_file() and test.is_file()):
-        pytest.skip("no CIFAR data: set HARDSIGHT_DATA to a directory with cifar10_test.npz and the weights")
+    weights, test = real(f"cifar10_{net}.safetensors"), real("cifar10_test.npz")
     model = open_model(f"hardsight.models.cifar_resnet:cifar_{net}", weights=weights, device="cpu")
     with np.load(test, allow_pickle=False) as data:
         images, labels = data["images"][:count], data["labels"][:count]

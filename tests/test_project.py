@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from hardsight.version import VERSION
+from test_rooms import ROOMS
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -62,6 +63,26 @@ def test_workflows_call_tasks_that_exist(workflow: Path) -> None:
     assert set(re.findall(r"\bmake ([a-z]+)", steps)) <= tasks
     for path in re.findall(r"\btests/\w+\.py|\.ci/\w+", steps):
         assert (ROOT / path).is_file()
+
+
+def test_contributing_shows_every_room_in_order() -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tree = contributing.split("src/hardsight/\n")[1].split("```")[0]
+    rooms = re.findall(r"^  (\w+)(/|\.py) {2,}\S", tree, re.MULTILINE)
+    assert tuple(name for name, _ in rooms) == ROOMS
+    for name, ending in rooms:
+        assert (ROOT / "src" / "hardsight" / (name + ending)).exists()
+
+
+@pytest.mark.parametrize("purpose", ["add a loss", "add a score", "file format", "option to `hardsight train`", "the report"])
+def test_contributing_names_the_one_place_to_open(purpose: str) -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (row,) = [line for line in contributing.splitlines() if line.startswith("|") and purpose in line]
+    path, *named = re.findall(r"`([\w./]+)`", row.split("|")[2])
+    assert (ROOT / path).exists()
+    for name in named:
+        if "." in name and name != "start.json" or name.endswith("/"):
+            assert (ROOT / path / name).exists()
 
 
 SKIPPING = """

@@ -28,6 +28,7 @@ from hardsight.files.inputs import command, note_input
 from hardsight.files.locking import lock_file
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
+from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import replacing, write_json
 from hardsight.table import read_parquet, read_scores, write_table
 
@@ -435,3 +436,36 @@ def test_every_cut_of_a_head_is_an_error_of_ours(tmp_path: Path) -> None:
         (tmp_path / "h.safetensors").write_bytes(content[:length])
         with pytest.raises(FileError, match="h.safetensors"):
             load_head(tmp_path / "h.safetensors")
+
+
+# ---- safetensors ----
+
+
+def test_tensors_are_read_back_by_the_library(tmp_path: Path) -> None:
+    """Of every type, of no dimension, empty, transposed, big-endian; the same bytes each time."""
+    arrays = {
+        "f": FEATURES.T, "d": np.array(2.5), "none": np.zeros((0, 3), np.int16), "b": np.array([True, False]),
+        "big": np.arange(3, dtype=">i4"), "h": np.arange(3, dtype=np.float16), "u": np.arange(5, dtype=np.uint8),
+    }  # fmt: skip
+    write_safetensors(tmp_path / "x.safetensors", arrays, {"kind": "linear"})
+    write_safetensors(tmp_path / "y.safetensors", dict(reversed(arrays.items())), {"kind": "linear"})
+    read = load_file(tmp_path / "x.safetensors")
+    assert read.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(read[name], array)
+    assert (tmp_path / "x.safetensors").read_bytes() == (tmp_path / "y.safetensors").read_bytes()
+    assert checksums.own_checksum(tmp_path / "x.safetensors") is True
+
+
+def test_torch_tensors_too(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import load_file as load_torch
+
+    tensors = {
+        "half": torch.arange(6).reshape(2, 3).bfloat16().T,
+        "step": torch.tensor(3),
+        "learned": torch.nn.Parameter(torch.ones(2)),
+    }
+    write_safetensors(tmp_path / "x.safetensors", tensors)
+    read = load_torch(tmp_path / "x.safetensors")
+    assert all(torch.equal(read[name], tensor) and read[name].dtype == tensor.dtype for name, tensor in tensors.items())

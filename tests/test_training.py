@@ -47,10 +47,9 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def test_the_run_holds_what_the_plan_says(digits: Path) -> None:
+def test_the_run_holds_every_file_of_a_training(digits: Path) -> None:
     names = sorted(path.relative_to(digits).as_posix() for path in digits.rglob("*") if path.is_file())
     assert names == [
-        ".lock",
         "dynamics/epoch=0001.parquet",
         "dynamics/epoch=0002.parquet",
         "dynamics/step=000003.parquet",
@@ -202,11 +201,13 @@ def test_two_features_are_drawn(tmp_path: Path) -> None:
 
 def test_who_learns_how() -> None:
     from hardsight.models.trainable import open_trainable
-    from hardsight.training.settings import TrainSettings
-    from hardsight.training.trainee import Trainee, parameter_groups
+    from hardsight.training.optimization import parameter_groups
+    from hardsight.training.settings import LearningOptions
+    from hardsight.training.trainee import LossChoice, Trainee
 
-    settings = TrainSettings(loss="lgm", loss_options={"covariance": "shared"}, lr=0.5, head_rate=10.0, weight_decay=0.1)
-    trainee = Trainee(open_trainable("sphere_mlp", 3), torch.randn(4, 3), settings, 3, 9)
+    settings = LearningOptions(lr=0.5, head_rate=10.0, weight_decay=0.1)
+    loss = LossChoice("lgm", {"covariance": "shared"}, num_classes=3, num_samples=9)
+    trainee = Trainee(open_trainable("sphere_mlp", 3), torch.randn(4, 3), loss)
     names = {id(p): name for name, p in trainee.named_parameters()}
     learned = {names[id(p)]: (g["lr"], g["weight_decay"]) for g in parameter_groups(trainee, settings) for p in g["params"]}
     assert learned == {

@@ -19,30 +19,32 @@ from hardsight.data import open_data  # noqa: E402
 from hardsight.errors import FileError, InputError, RunError  # noqa: E402
 from hardsight.models.preprocessing import Preprocessing  # noqa: E402
 from hardsight.training.augmentation import Augmentation, draws, parse_augmentation, sample_keys  # noqa: E402
-from hardsight.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, save_checkpoint  # noqa: E402
+from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint  # noqa: E402
 from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only, numbers  # noqa: E402
 from hardsight.training.objective import LOSSES, Objective, loss_name, options_of, with_defaults  # noqa: E402
 from hardsight.training.schedule import rate_factor  # noqa: E402
-from hardsight.training.settings import read_options  # noqa: E402
+from hardsight.training.settings import LearningOptions, read_options  # noqa: E402
 
 # Schedule
 
 
 def test_cosine_by_hand() -> None:
-    factors = [rate_factor(step, 2, 3, schedule="cosine") for step in range(6)]
+    factors = [rate_factor(LearningOptions(schedule="cosine"), step, 2, 3) for step in range(6)]
     assert factors[0] == 1.0 and factors[3] == pytest.approx(0.5)
     assert factors[1] == pytest.approx(0.5 * (1 + np.cos(np.pi / 6)))
     assert all(a > b for a, b in zip(factors, factors[1:], strict=False))
 
 
 def test_steps_fall_at_their_epochs() -> None:
-    factors = [rate_factor(step, 10, 9, schedule="step", milestones=(3, 6), gamma=0.5) for step in (0, 29, 30, 59, 60, 89)]
+    settings = LearningOptions(schedule="step", milestones=(3, 6), gamma=0.5)
+    factors = [rate_factor(settings, step, 10, 9) for step in (0, 29, 30, 59, 60, 89)]
     assert factors == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
 
 
 @given(st.sampled_from(["constant", "step", "cosine"]), st.integers(1, 20), st.integers(1, 8), st.floats(0, 3))
 def test_every_rate_is_above_zero_and_at_most_the_whole(schedule: Any, steps: int, epochs: int, warmup: float) -> None:
-    factors = [rate_factor(step, steps, epochs, schedule=schedule, warmup=warmup) for step in range(steps * epochs)]
+    settings = LearningOptions(schedule=schedule, warmup=warmup)
+    factors = [rate_factor(settings, step, steps, epochs) for step in range(steps * epochs)]
     assert all(0 < factor <= 1 for factor in factors)
     rising = factors[: min(len(factors), round(warmup * steps))]
     assert rising == sorted(rising)
@@ -218,6 +220,36 @@ def test_bad_arrays_are_refused(inputs: Any, ids: Any, message: str) -> None:
         ArrayInputs(inputs, [0, 1, 0], ids)
 
 
+# Moving average
+
+
+def test_a_moving_average_begins_as_a_copy_and_counts_are_copied() -> None:
+    """By hand: w goes 1 -> 3 -> 5, its average with decay 0.75 goes 1 -> 1.5 -> 2.375, and so does a running mean."""
+    from hardsight.models.trainable import open_trainable
+    from hardsight.training.network import CutNetwork
+    from hardsight.training.optimization import moving_average
+
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 2))
+    network = CutNetwork(open_trainable(net, 2), torch.randn(4, 2))
+    norm = network.network[1]  # type: ignore[index]
+
+    def become(value: float, count: int) -> None:
+        with torch.no_grad():
+            norm.weight.fill_(value)
+            norm.running_mean.fill_(value)
+            norm.num_batches_tracked.fill_(count)
+
+    become(1.0, 10)
+    average = moving_average(network, 0.75)
+    for value, count, expected in ((3.0, 11, 1.5), (5.0, 12, 2.375)):
+        become(value, count)
+        average.update_parameters(network)
+        followed = average.module.network[1]  # type: ignore[union-attr, index]
+        assert followed.weight.tolist() == followed.running_mean.tolist() == [expected] * 2
+        assert int(followed.num_batches_tracked) == count
+    assert not any(p.requires_grad for p in average.parameters())
+
+
 # Checkpoints
 
 
@@ -240,7 +272,7 @@ def step(module: Any, optimizer: Any) -> None:
 @pytest.mark.parametrize("name", ["sgd", "adamw"])
 def test_a_checkpoint_brings_back_module_and_optimizer(name: str, tmp_path: Path) -> None:
     module, optimizer = trained_a_little(name)
-    save_checkpoint(tmp_path, Progress(epoch=3, step=30, history=[{"epoch": 3}]), module, optimizer)
+    save_checkpoint(tmp_path, TrainingState(epoch=3, step=30, history=[{"epoch": 3}]), module, optimizer)
     other, other_optimizer = trained_a_little(name)
     step(other, other_optimizer)  # somewhere else
     assert load_checkpoint(tmp_path, 3, other, other_optimizer).step == 30
@@ -254,7 +286,7 @@ def test_a_checkpoint_brings_back_module_and_optimizer(name: str, tmp_path: Path
 def test_two_checkpoints_are_kept_and_a_damaged_one_is_passed_over(tmp_path: Path) -> None:
     module, optimizer = trained_a_little("sgd")
     for epoch in (1, 2, 3):
-        save_checkpoint(tmp_path, Progress(epoch=epoch), module, optimizer)
+        save_checkpoint(tmp_path, TrainingState(epoch=epoch), module, optimizer)
     assert sorted(path.name for path in tmp_path.glob("*.safetensors")) == ["epoch=0002.safetensors", "epoch=0003.safetensors"]
     assert newest_checkpoint(tmp_path) == (3, [])
     last = tmp_path / "epoch=0003.safetensors"
@@ -267,7 +299,7 @@ def test_two_checkpoints_are_kept_and_a_damaged_one_is_passed_over(tmp_path: Pat
 
 def test_a_checkpoint_of_another_network_is_refused(tmp_path: Path) -> None:
     module, optimizer = trained_a_little("sgd")
-    save_checkpoint(tmp_path, Progress(epoch=1), module, optimizer)
+    save_checkpoint(tmp_path, TrainingState(epoch=1), module, optimizer)
     other = torch.nn.Linear(3, 2)
     with pytest.raises(RunError, match="does not fit this training"):
         load_checkpoint(tmp_path, 1, other, torch.optim.SGD(other.parameters(), lr=0.1))

@@ -169,7 +169,7 @@ def test_a_real_kill_in_the_middle(nets: Path) -> None:
     try:
         said: list[str] = []
         training.run("digits", "nets:without_batch_norm", nets / "run", **options, say=said.append)
-        assert any(sentence.startswith("going on after epoch") for sentence in said)
+        assert any(sentence.startswith("resuming after epoch") for sentence in said)
         training.run("digits", "nets:without_batch_norm", nets / "whole", **options)
     finally:
         torch.set_num_threads(threads)
@@ -195,7 +195,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
     last.write_bytes(last.read_bytes()[:-3])
     said: list[str] = []
     train(tmp_path / "run", said.append)
-    assert "is damaged" in said[0] and said[1] == "going on after epoch 2 of 4"
+    assert "is damaged" in said[0] and said[1] == "resuming after epoch 2 of 4"
     assert contents(tmp_path / "run") == contents(tmp_path / "whole")
 
 
@@ -275,7 +275,7 @@ def test_accelerate_launch_restarts_a_killed_process(nets: Path, one_process: Pa
     command = [*launch, "--monitor_interval", "0.1", *script(nets, nets / "run")]
     done = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and (nets / "killed").exists(), done.stderr[-3000:]
-    assert "going on after epoch 2 of 3" in done.stdout and done.stdout.count("epoch 3/3") == 1
+    assert "resuming after epoch 2 of 3" in done.stdout and done.stdout.count("epoch 3/3") == 1
     same_within(one_process, nets / "run", 1e-4)
 
 
@@ -288,5 +288,5 @@ def test_a_killed_process_and_a_restart(nets: Path, one_process: Path) -> None:
     assert first.returncode != 0 and (nets / "killed").exists() and not (nets / "run" / "run.json").exists()
     again = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
     assert again.returncode == 0, again.stderr[-3000:]
-    assert "going on after epoch 2 of 3" in again.stdout and "epoch 2/3" not in again.stdout
+    assert "resuming after epoch 2 of 3" in again.stdout and "epoch 2/3" not in again.stdout
     same_within(one_process, nets / "run", 1e-4)

@@ -17,7 +17,7 @@ from hardsight.models import open_model  # noqa: E402
 from hardsight.models.preprocessing import Preprocessing  # noqa: E402
 from hardsight.models.sphere_mlp import sphere_mlp  # noqa: E402
 from hardsight.models.trainable import open_trainable  # noqa: E402
-from hardsight.training.trainee import Trainee  # noqa: E402
+from hardsight.training.trainee import LossChoice, Trainee  # noqa: E402
 
 
 def points(n: int = 60, c: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -92,20 +92,18 @@ def test_without_moves_smooth_adversarial_is_softmax(tmp_path: Path) -> None:
 
 
 def test_pixels_are_moved_and_not_what_they_are_normalised_to() -> None:
-    class Asked:
-        loss, loss_options = "smooth_adversarial", {"radius": 0.25, "step": 0.2, "steps": 3}
-
+    options: dict[str, Any] = {"radius": 0.25, "step": 0.2, "steps": 3}
     preprocessing = Preprocessing(size=(2, 2), mean=(0.5, 0.4, 0.3), std=(0.25, 0.5, 0.1))
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
     pixels, labels = torch.rand(6, 3, 2, 2), torch.arange(6) % 3
     mean, std = (torch.tensor(values)[:, None, None] for values in (preprocessing.mean, preprocessing.std))
     inputs = (pixels - mean) / std
-    trainee = Trainee(open_trainable(net, 3), inputs, Asked(), 3, 6, preprocessing)  # type: ignore[arg-type]
+    trainee = Trainee(open_trainable(net, 3), inputs, LossChoice("smooth_adversarial", options, 3, 6), preprocessing)
     torch.manual_seed(0)
     loss, features = trainee(inputs, labels, torch.arange(6))
     torch.manual_seed(0)
     expected = losses.smooth_adversarial_comp_sum_loss(
-        lambda x: trainee.objective.classes.logits(trainee.features((x - mean) / std)), pixels, labels, **Asked.loss_options
+        lambda x: trainee.objective.classes.logits(trainee.features((x - mean) / std)), pixels, labels, **options
     )
     torch.testing.assert_close(loss, expected, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(features, trainee.features(inputs), rtol=1e-4, atol=1e-5)

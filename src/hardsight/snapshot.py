@@ -32,6 +32,7 @@ from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
 from hardsight.files.inputs import command, note_input
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import Place, place
+from hardsight.files.reading import reading
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import Batch, SampleFiles
 from hardsight.files.writing import check_output, replacing
@@ -106,7 +107,7 @@ class ArraySource:
         column = self.further[name]
         try:
             return column if isinstance(column, (pa.Array, pa.ChunkedArray)) else _arrow_column(name, column)
-        except (pa.ArrowException, InputError) as error:
+        except (pa.ArrowException, InputError, ValueError, TypeError) as error:  # text that UTF-8 cannot hold, and the like
             where = f"{self.name}: " if self.name else ""
             raise InputError(f"{where}the column {name} cannot be shown in a table: {first_line(error)}") from error
 
@@ -422,21 +423,12 @@ _SMALL = (*ARRAYS, "kind", "scale", "labels", "ids", "class_names")
 
 def _from_run(path: Place) -> tuple[SampleFiles, Head | None, list[str] | None]:
     manifest = path / "run.json"
-    try:
-        parts = read_manifest(path)["parts"]
-        files: list[Place] = [path / part["name"] for part in parts if part["name"].startswith("samples/")]
-        listed = [part.get("rows") for part in parts if part["name"].startswith("samples/")]
-        counted = None if None in listed else sum(listed)
+    with reading(manifest):
+        listed = {part["name"]: part.get("rows") for part in read_manifest(path)["parts"]}
+        rows = {name: count for name, count in listed.items() if str.startswith(name, "samples/")}
+        counted = None if None in rows.values() else sum(rows.values())
+        files: list[Place] = [path / name for name in rows]
         own = all(file.resolve().is_relative_to(path.resolve()) for file in files)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RuntimeError,
-    ) as error:  # also nested too deep, or in a loop
-        raise FileError(f"{manifest}: damaged: {error!r}") from error
     if not files or not own:
         raise FileError(f"{manifest}: lists no samples of its own.")
     note_input(manifest, *files)

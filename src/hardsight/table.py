@@ -9,7 +9,6 @@ import json
 import os
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -20,10 +19,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
-from hardsight.errors import FileError, InputError, first_line
-from hardsight.files.checksums import check
+from hardsight.errors import InputError
 from hardsight.files.inputs import note_input
-from hardsight.files.places import Place, place, readable
+from hardsight.files.parquet import read_parquet
+from hardsight.files.places import Place, place
 from hardsight.files.writing import replacing
 from hardsight.scores import SCORES
 
@@ -54,23 +53,12 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
     return table.take(pa.array(order[:top]))
 
 
-def read_parquet(source: Any, columns: list[str] | None = None) -> pa.Table:
-    """A Parquet file, its checksums compared. pq.read_table imports pandas, which takes half a second."""
-    if isinstance(source, Path):
-        check(source)
-    with pq.ParquetFile(source, page_checksum_verification=True) as file:
-        return file.read(columns=columns)
-
-
 def read_scores(path: str | os.PathLike[str]) -> pa.Table:
     """A scores table from Parquet, or from the run directory that holds it."""
     path = place(path)
     path = path / "scores.parquet" if path.is_dir() else path
     note_input(path)
-    try:
-        return read_parquet(readable(path))
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{path}: not a readable scores table: {first_line(error)}") from error
+    return read_parquet(path)
 
 
 @dataclass

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -20,7 +21,10 @@ def blocks(n: int, rows: int) -> Iterator[slice]:
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
 
 
-def share(work: Callable[[slice], None], blocks: Iterator[slice], xp: ModuleType) -> None:
+Block = TypeVar("Block")
+
+
+def share(work: Callable[[Block], None], blocks: Iterable[Block], xp: ModuleType = np) -> None:
     """Do the work on each block.
 
     torch uses every core inside each operation. NumPy's elementwise loops use one, so blocks go to threads, and
@@ -32,13 +36,24 @@ def share(work: Callable[[slice], None], blocks: Iterator[slice], xp: ModuleType
             work(block)
         return
     todo = list(blocks)
-    with _blas().limit(limits=1, user_api="blas"):
-        if len(todo) == 1 or num_threads() == 1:
+    if len(todo) == 1 or num_threads() == 1:
+        with _one_core_products():
             for block in todo:
                 work(block)
-            return
-        with ThreadPoolExecutor(num_threads()) as pool:
-            list(pool.map(work, todo))
+        return
+    with thread_pool() as pool:
+        list(pool.map(work, todo))
+
+
+@contextmanager
+def thread_pool() -> Iterator[ThreadPoolExecutor]:
+    """A thread per core, with the matrix product held to one core per thread meanwhile."""
+    with _one_core_products(), ThreadPoolExecutor(num_threads()) as pool:
+        yield pool
+
+
+def _one_core_products() -> Any:
+    return _blas().limit(limits=1, user_api="blas")
 
 
 def num_workers(xp: ModuleType) -> int:
@@ -55,6 +70,7 @@ def num_threads() -> int:
 
 @functools.cache
 def _blas() -> ThreadpoolController:
+    """Made once: looking for the libraries takes 10 ms."""
     return ThreadpoolController()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,17 +39,18 @@ from hardsight.adapt.learner import Learner
 from hardsight.adapt.loop import SelfTraining, finish, finished
 from hardsight.adapt.report import write_report
 from hardsight.domains.scaling import Standard, standards
-from hardsight.files.heads import save_head
 from hardsight.files.run import Run
-from hardsight.files.writing import write_json
 from hardsight.models.network import state_sha256, torch_device
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
+from hardsight.training.network import TrainedNetwork, first_sample
+from hardsight.training.results import write_model
+from hardsight.training.settings import ProgressCallback
 
-FOUND_BY = 16  # samples the last layer is found with
+Rounds = dict[tuple[str, str, int], list[dict[str, Any]]]  # (pair, method, seed) -> one entry per round
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Adapted:
 @takes(AdaptSettings)
 def run(
     source: Any, target: Any = None, output: str | os.PathLike[str] = "adapted", *, settings: AdaptSettings,
-    progress: Callable[[int, int, str], None] | None = None, say: Callable[[str], None] | None = None,
+    progress: ProgressCallback | None = None, say: Callable[[str], None] | None = None,
 ) -> Adapted:  # fmt: skip
     """Train on a source with labels, then on a target without, and compare methods that start from the same source model.
 
@@ -121,7 +122,9 @@ def run(
     with directory.only_writer(), torch.random.fork_rng(devices=[]):
         results = work.all(directory, jobs, progress)
         shown = _pictures(pairs, settings.images)
-        written = write_report(directory, results, shown, lambda *key: directory.directory / _folder(*key))
+        written = write_report(
+            directory, results, shown, lambda pair, method, seed: directory.directory / pair / f"seed={seed}" / method
+        )
         parts = sorted(path for pair in jobs for path in (directory.directory / pair).rglob("*") if path.is_file())
         directory.finish([*parts, *written], {"accuracy": _headline(results), "oracle": _headline(results, best=True)})
     return _read(Path(output))
@@ -144,6 +147,7 @@ class _Job:
         return Learner(self.network(), self.sample, self.num_classes)
 
     def model_fingerprint(self) -> str:
+        """Of the weights that a learner starts from, drawn from seed 0 where they are random."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             return state_sha256(self.network().module)
@@ -169,9 +173,8 @@ class _Work:
                 ArrayInputs(how(data.values), data.labels, data.ids, names) for how, data in ((ours, source), (theirs, target))
             ]
             options = {"num_inputs": int(inputs[0].inputs.shape[1]), "num_features": s.hidden}
-            sample = torch.from_numpy(inputs[0].inputs[:FOUND_BY])
             network = lambda: open_trainable("feature_head", c, options=options)
-            return _Job(inputs[0], inputs[1], c, names, network, sample, theirs, None)
+            return _Job(inputs[0], inputs[1], c, names, network, first_sample(inputs[0]), theirs, None)
         assert isinstance(target, ImageData)
 
         def trainable() -> Trainable:
@@ -180,79 +183,71 @@ class _Work:
         preprocessing = sized(trainable().preprocessing, source, s.size)
         workers = s.workers or num_threads()
         ours_, theirs_ = (ImageInputs(data, preprocessing, workers=workers) for data in (source, target))
-        batch = next(iter(ours_.batches([np.arange(min(FOUND_BY, len(ours_)))])))
-        if not len(batch.rows):
-            raise InputError(f"none of the first {FOUND_BY} images of the source can be read.")
-        return _Job(ours_, theirs_, c, names, trainable, torch.from_numpy(batch.inputs), None, preprocessing)
+        return _Job(ours_, theirs_, c, names, trainable, first_sample(ours_), None, preprocessing)
 
-    def all(self, run: Run, jobs: dict[str, _Job], progress: Callable[[int, int, str], None] | None) -> Results:
+    def all(self, run: Run, jobs: dict[str, _Job], progress: ProgressCallback | None) -> Results:
         """Every pair, seed and method; what is complete already is read."""
         s = self.settings
-        methods = [method for method in s.methods if method != SOURCE_ONLY]
         source_epochs = s.source_epochs or 0
-        steps = source_epochs + len(methods) * s.rounds
-        found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-        at = 0
-        for pair, job in jobs.items():
-            for seed in s.seeds:
+        steps = source_epochs + len(self.methods) * s.rounds  # of one pair and seed
+        rounds: Rounds = {}
+        tasks = [(pair, seed) for pair in jobs for seed in s.seeds]
+        for number, (pair, seed) in enumerate(tasks):
 
-                def report(words: str, done: int, _: int, at: int = at, pair: str = pair, seed: int = seed) -> None:
-                    if progress is not None:
-                        before = 0 if words == SOURCE_ONLY else source_epochs + methods.index(words) * s.rounds
-                        progress(at + before + done, steps * len(jobs) * len(s.seeds), f"{pair}  seed {seed}  {words}")
+            def report(method: str, done: int, at: int = number * steps, words: str = f"{pair}  seed {seed}") -> None:
+                before = 0 if method == SOURCE_ONLY else source_epochs + self.methods.index(method) * s.rounds
+                if progress is not None:
+                    progress(at + before + done, steps * len(tasks), f"{words}  {method}")
 
-                loop = SelfTraining(job.source, job.target, job.num_classes, s, seed, job.learner, self.device, report)
-                found |= self._seed(run, pair, job, seed, loop, methods, keep_models=len(jobs) == 1)
-                at += steps
-        order = {name: number for number, name in enumerate([SOURCE_ONLY, *methods])}
-        sorted_keys = sorted(found, key=lambda key: (list(jobs).index(key[0]), order[key[1]], key[2]))
-        names = next(iter(jobs.values())).class_names
-        return Results({key: found[key] for key in sorted_keys}, names)
+            job = jobs[pair]
+            loop = SelfTraining(job.source, job.target, job.num_classes, s, seed, job.learner, self.device, report)
+            folder = run.directory / pair / f"seed={seed}"
+            for method, history in self._methods(folder, loop, job if len(jobs) == 1 else None):
+                rounds[pair, method, seed] = history
+                if method != SOURCE_ONLY:
+                    self.say(_sentence(pair, method, seed, history[-1]))
+        by_method = sorted(rounds, key=lambda key: (list(jobs).index(key[0]), [SOURCE_ONLY, *self.methods].index(key[1]), key[2]))
+        return Results({key: rounds[key] for key in by_method}, next(iter(jobs.values())).class_names)
 
-    def _seed(
-        self, run: Run, pair: str, job: _Job, seed: int, loop: SelfTraining, methods: list[str], keep_models: bool
-    ) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
-        found = {}
-        folder = run.directory / _folder(pair, SOURCE_ONLY, seed)
-        state = folder / "state.safetensors"
-        done = finished(folder)
-        if done is None:
-            learner, done = loop.train_source(folder)
-            folder.mkdir(parents=True, exist_ok=True)
-            write_tensors(state, learner.state_dict())
-            loop.write_predictions(learner, folder)
-            finish(folder, done)
-        found[pair, SOURCE_ONLY, seed] = done
-        start = load_file(state)
-        for method in methods:
-            folder = run.directory / _folder(pair, method, seed)
-            done = finished(folder)
-            if done is None:
-                learner, done = loop.adapt(folder, method, start)
-                if keep_models:
-                    _write_model(folder, learner, job)
-                loop.write_predictions(learner, folder)
-                finish(folder, done)
-            found[pair, method, seed] = done
-            self.say(_sentence(pair, method, seed, done[-1]))
-        return found
+    @property
+    def methods(self) -> list[str]:
+        """The methods that adapt, without the source model itself."""
+        return [method for method in self.settings.methods if method != SOURCE_ONLY]
+
+    def _methods(self, folder: Path, loop: SelfTraining, kept: _Job | None) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """The rounds of the source model and of each method from it; the models of a `kept` job are written, too."""
+        source, view = folder / SOURCE_ONLY, None
+        history = finished(source)
+        if history is None:
+            result = loop.train_source(source)
+            source.mkdir(parents=True, exist_ok=True)
+            write_tensors(source / "state.safetensors", result.learner.state_dict())
+            loop.write_predictions(result.view, source)
+            finish(source, result.history)
+            history, view = result.history, result.view
+        yield SOURCE_ONLY, history
+        start = load_file(source / "state.safetensors")
+        for method in self.methods:
+            history = finished(folder / method)
+            if history is None:
+                result = loop.adapt(folder / method, method, start, view)
+                if kept is not None:
+                    write_model(folder / method, _network(result.learner, kept))
+                loop.write_predictions(result.view, folder / method)
+                finish(folder / method, result.history)
+                history = result.history
+            yield method, history
 
 
-def _write_model(folder: Path, learner: Learner, job: _Job) -> None:
-    """The adapted network as any trained one: `hardsight extract FOLDER DATA` opens it. Features go in as they were."""
-    place = folder / "model"
-    place.mkdir(parents=True, exist_ok=True)
-    state, head = learner.whole_network()
-    config: dict[str, Any] = {"factory": learner.source.factory, "arguments": learner.source.arguments, "head": head}
+def _network(learner: Learner, job: _Job) -> TrainedNetwork:
+    """The adapted network as any trained one: `hardsight extract FOLDER DATA` opens it. It takes features as they were."""
+    network = learner.with_head(learner.head, job.preprocessing, job.class_names)
     if job.standard is not None:
+        state = network.state
         weight, bias = job.standard.folded(state["hidden.weight"].numpy(), state["hidden.bias"].numpy())
         state |= {"hidden.weight": torch.from_numpy(weight), "hidden.bias": torch.from_numpy(bias)}
-        config["arguments"] = {**config["arguments"], "num_inputs": int(weight.shape[1])}
-    if job.preprocessing is not None:
-        config["preprocessing"] = job.preprocessing.as_dict()
-    write_tensors(place / "model.safetensors", state)
-    write_json(place / "config.json", {**config, "class_names": job.class_names})
-    save_head(folder / "head.safetensors", learner.head, job.class_names)
+        network.config["arguments"] = {**network.config["arguments"], "num_inputs": int(weight.shape[1])}
+    return network
 
 
 def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data, Data]]:
@@ -293,10 +288,6 @@ def _pictures(pairs: dict[str, tuple[Data, Data]], images: Any) -> dict[str, Ima
             raise InputError(f"none of the images has the id of a target sample: theirs look like {shown.ids[0]!r}.")
         return dict.fromkeys(pairs, shown)
     return {name: target for name, (_, target) in pairs.items() if isinstance(target, ImageData)}
-
-
-def _folder(pair: str, method: str, seed: int) -> Path:
-    return Path(pair) / f"seed={seed}" / method
 
 
 def _sentence(pair: str, method: str, seed: int, entry: dict[str, Any]) -> str:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hardsight.checks import check_ids
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.columns import read_columns
 from hardsight.files.dynamics import moments, read_moment, rows_named
+from hardsight.files.parquet import parquet_columns
+from hardsight.files.reading import reading
 from hardsight.files.samples import LIST_COLUMNS
 from hardsight.scores import SCORES, norm_in_class
 from hardsight.scoring.job import score
@@ -185,31 +186,30 @@ def _open_path(path: Path, scores: Sequence[str] | None) -> ScoredModel:
     if not path.exists():
         raise FileError(f"{path} does not exist.")
     if ending == ".parquet":
-        try:
-            held = pq.read_schema(path).names
-        except (pa.ArrowException, OSError) as error:
-            raise FileError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
+        held = parquet_columns(path)
         return (
             _scored(Snapshot.load(path), scores, name) if set(held) & set(LIST_COLUMNS) else ScoredModel(name, read_scores(path))
         )
     if ending in (".csv", ".tsv"):
         return ScoredModel(name, _from_csv(path))
     if ending == ".json":
-        try:
-            return ScoredModel(name, pa.Table.from_pylist(json.loads(path.read_text(encoding="utf-8"))))
-        except (OSError, ValueError, AttributeError, pa.ArrowException) as error:
-            raise FileError(f"{path}: not a scores table in JSON: {first_line(error)}") from error
+        with reading(path, "not a scores table in JSON"):
+            rows = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+                raise FileError(f"{path}: not a scores table in JSON: it must hold a list of rows.")
+            return ScoredModel(name, pa.Table.from_pylist(rows))
     return _scored(Snapshot.load(path), scores, name)
 
 
 def _from_csv(path: Path) -> pa.Table:
     columns = read_columns(path)
-    if "label" in columns:
-        columns["label"] = [None if value is None else int(value) for value in columns["label"]]
-    ids = columns.get("id")
-    if ids and all(isinstance(name, str) and re.fullmatch("0|[1-9][0-9]*", name) for name in ids):
-        columns["id"] = [int(name) for name in ids]
-    return pa.table(columns)
+    with reading(path, "not a readable scores table"):
+        if "label" in columns:
+            columns["label"] = [None if value is None else int(value) for value in columns["label"]]
+        ids = columns.get("id")
+        if ids and all(isinstance(name, str) and re.fullmatch("0|[1-9][0-9]*", name) for name in ids):
+            columns["id"] = [int(name) for name in ids]
+        return pa.table(columns)
 
 
 def _scored(snapshot: Snapshot, scores: Sequence[str] | None, name: str) -> ScoredModel:

@@ -10,12 +10,10 @@ image is asked for, once per process.
 from __future__ import annotations
 
 import hashlib
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -23,10 +21,8 @@ from PIL import Image
 from hardsight.checks import check_ids, check_labels
 from hardsight.data.dataset import ImageData
 from hardsight.data.labels import SPLITS, natural_key
-from hardsight.errors import FileError, InputError
-
-BOMB_BYTES, BOMB_RATIO = 256 * 2**20, 200  # a compressed member this large and this well packed is refused
-MAX_COMPRESSED_BYTES = 8 * 2**30
+from hardsight.errors import InputError
+from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 
 Load = Callable[[], np.ndarray]  # a picklable way to get (n, h, w[, 3]) uint8
 
@@ -80,52 +76,53 @@ def row_ids(count: int, split: str | None = None) -> list[str]:
 
 def read_npy(path: Path) -> ImageData:
     """The images of one .npy array, unlabeled."""
-    try:
-        with open(path, "rb") as file:
-            shape, _, dtype, _ = _npy_header(file, str(path))
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path}: not a readable .npy array ({error}).") from error
-    _check_images(shape, dtype, str(path))
-    load = partial(_load_npy, path.absolute())
-    load()  # memory-mapped: proves that the file is whole
-    return ImageData("npy", row_ids(shape[0]), ImageArrays([load], [shape[0]], [path.absolute()]))
+    path = path.absolute()
+    rows = open_npy(path)
+    _check_images(rows)
+    return ImageData("npy", row_ids(len(rows)), ImageArrays([partial(_pixels, path)], [len(rows)], [path]))
 
 
 def read_npz(path: Path, label_key: str | None = None) -> ImageData:
     """The images of an .npz, with the labels, ids, class names and columns that it holds."""
     path = path.absolute()
-    headers = _headers(path)
-    parts = _parts(path, list(headers), label_key)
+    arrays = open_npz(path)
+    parts = _parts(path, list(arrays), label_key)
     loads, counts, ids, splits = [], [], [], []
     labels: list[np.ndarray] = []
     for split, images_key, labels_key in parts:
-        shape, dtype = headers[images_key]
-        _check_images(shape, dtype, f"{path}, {images_key}")
-        loads.append(partial(_load_member, path, images_key))
-        counts.append(shape[0])
-        ids += row_ids(shape[0], split)
-        splits += [split] * shape[0]
-        if labels_key in headers:
-            values = _load_member(path, labels_key)
+        images = arrays[images_key]
+        _check_images(images)
+        loads.append(partial(_pixels, path, images_key))
+        counts.append(len(images))
+        ids += row_ids(len(images), split)
+        splits += [split] * len(images)
+        if labels_key in arrays:
+            values = np.asarray(arrays[labels_key])
             values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values  # MedMNIST's are (n, 1)
-            labels.append(_checked(f"{path}, {labels_key}", check_labels, values, shape[0], None))
+            labels.append(_checked(arrays[labels_key].name, check_labels, values, len(images), None))
     if labels and len(labels) != len(parts):
-        raise InputError(f"{path}: either every split has labels or none, got {', '.join(headers)}.")
+        raise InputError(f"{path}: either every split has labels or none, got {', '.join(arrays)}.")
     columns: dict[str, list[Any]] = {"split": splits} if parts[0][0] else {}
     n = len(ids)
     if len(parts) == 1 and parts[0][0] is None:
-        if "ids" in headers:
-            ids = [str(id) for id in _checked(f"{path}, ids", check_ids, _load_member(path, "ids"), n)]
+        if "ids" in arrays:
+            ids = [str(id) for id in _checked(arrays["ids"].name, check_ids, np.asarray(arrays["ids"]), n)]
         named = {"images", "labels", "ids", "class_names", label_key}
-        columns = {key: _load_member(path, key).tolist() for key, (s, _) in headers.items() if s == (n,) and key not in named}
+        further = {key: rows for key, rows in arrays.items() if rows.shape == (n,) and key not in named}
+        columns = {key: np.asarray(rows).tolist() for key, rows in further.items()}
     return ImageData(
         kind="npz",
         ids=ids,
         images=ImageArrays(loads, counts, [path]),
         labels=np.concatenate(labels) if labels else None,
-        class_names=[str(name) for name in _load_member(path, "class_names").ravel()] if "class_names" in headers else None,
+        class_names=[str(name) for name in np.asarray(arrays["class_names"]).ravel()] if "class_names" in arrays else None,
         columns=columns,
     )
+
+
+def _pixels(path: Path, key: str | None = None) -> np.ndarray:
+    """The images of a file, for whoever opens it again: another process has no open arrays."""
+    return (open_npy(path) if key is None else open_npz(path)[key]).mapped()
 
 
 def _parts(path: Path, keys: Sequence[str], label_key: str | None) -> list[tuple[str | None, str, str]]:
@@ -147,7 +144,8 @@ def _parts(path: Path, keys: Sequence[str], label_key: str | None) -> list[tuple
     return found
 
 
-def _check_images(shape: tuple[int, ...], dtype: np.dtype[Any], where: str) -> None:
+def _check_images(rows: RowsOnDisk) -> None:
+    shape, dtype = rows.shape, rows.dtype
     good = len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3))
     if good and dtype == np.uint8 and (0 not in shape[1:] or shape[0] == 0):
         return
@@ -157,7 +155,7 @@ def _check_images(shape: tuple[int, ...], dtype: np.dtype[Any], where: str) -> N
     elif good and dtype.kind == "f":
         hint = " Floats in [0, 1] become images with (255 * images).round().astype('uint8')."
     raise InputError(
-        f"{where}: images must be (n, height, width) or (n, height, width, 3) of uint8, got {shape} of {dtype}.{hint}"
+        f"{rows.name}: images must be (n, height, width) or (n, height, width, 3) of uint8, got {shape} of {dtype}.{hint}"
     )
 
 
@@ -167,78 +165,3 @@ def _checked(where: str, check: Callable[..., np.ndarray], *arguments: Any) -> n
         return check(*arguments)
     except InputError as error:
         raise InputError(f"{where}: {str(error).replace('features', 'images')}") from error
-
-
-Header = tuple[tuple[int, ...], np.dtype[Any]]
-
-
-def _headers(path: Path) -> dict[str, Header]:
-    """Shape and dtype of each array, from the headers alone, once the sizes they declare are proven sane."""
-    found: dict[str, Header] = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                if not info.filename.endswith(".npy"):
-                    continue
-                _check_packing(path, info)
-                with archive.open(info) as member:
-                    shape, _, dtype, start = _npy_header(member, f"{path}, {info.filename}")
-                expected = start + int(np.prod(shape, dtype=object)) * dtype.itemsize
-                if expected != info.file_size:
-                    raise FileError(
-                        f"{path}, {info.filename}: {shape} of {dtype} needs {expected} bytes, found {info.file_size}."
-                    )
-                found[info.filename.removesuffix(".npy")] = (shape, dtype)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise FileError(f"{path}: not a readable .npz ({error}).") from error
-    return found
-
-
-def _check_packing(path: Path, info: zipfile.ZipInfo) -> None:
-    if info.compress_type == zipfile.ZIP_STORED:
-        return
-    bomb = info.file_size > BOMB_BYTES and info.file_size > BOMB_RATIO * max(info.compress_size, 1)
-    if bomb or info.file_size > MAX_COMPRESSED_BYTES:
-        raise FileError(
-            f"{path}, {info.filename}: {info.compress_size} bytes unpack to {info.file_size}, too many to read into memory. "
-            "If that is what it holds, save it with np.savez, which does not compress."
-        )
-
-
-def _npy_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """(shape, Fortran order, dtype, where the data starts) of an open .npy."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read(file)
-    if dtype.hasobject:
-        raise FileError(f"{name}: it holds pickled Python objects, which are never loaded. Save plain numbers or text.")
-    if any(size < 0 for size in shape):
-        raise FileError(f"{name}: a shape cannot be negative, got {shape}.")
-    return shape, fortran, dtype, file.tell()
-
-
-def _load_npy(path: Path) -> np.ndarray:
-    try:
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path}: not a readable .npy array ({error}).") from error
-
-
-def _load_member(path: Path, key: str) -> np.ndarray:
-    """One array of an .npz: mapped where it is stored plain, else read."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            info = archive.getinfo(f"{key}.npy")
-            _check_packing(path, info)
-            with archive.open(info) as member:
-                shape, fortran, dtype, start = _npy_header(member, f"{path}, {info.filename}")
-        if info.compress_type == zipfile.ZIP_STORED and 0 not in shape:
-            with open(path, "rb") as file:  # the local header says where the member's bytes begin
-                file.seek(info.header_offset + 26)
-                skip = int.from_bytes(file.read(2), "little") + int.from_bytes(file.read(2), "little")
-            offset = info.header_offset + 30 + skip + start
-            return np.memmap(path, dtype, "r", offset, shape, order="F" if fortran else "C")
-        with np.load(path, allow_pickle=False) as arrays:
-            return np.asarray(arrays[key])
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise FileError(f"{path}, {key}: cannot be read ({error}).") from error

@@ -23,9 +23,11 @@ from hardsight.data.idx import idx_files, is_idx, read_idx
 from hardsight.data.labels import read_labels, split_name
 from hardsight.data.lists import lists_in, read_lines, read_list, read_lists
 from hardsight.data.sheets import read_sheet
-from hardsight.errors import FileError, InputError
+from hardsight.errors import InputError
 from hardsight.files.columns import read_columns
+from hardsight.files.npy import open_npy
 from hardsight.files.places import utf8_name
+from hardsight.files.reading import reading
 
 SHEETS = (".csv", ".tsv", ".parquet")
 LISTS = (".txt", ".lst", ".list")
@@ -197,12 +199,10 @@ def _labels_by_id(data: ImageData, file: Path) -> list[Any]:
 
 def _labels_by_position(data: ImageData, file: Path) -> list[Any]:
     if file.suffix.lower() == ".npy":
-        try:
-            values: list[Any] = np.load(file, allow_pickle=False).ravel().tolist()
-        except (OSError, ValueError) as error:
-            raise FileError(f"{file}: not a readable .npy array ({error}).") from error
+        values: list[Any] = np.asarray(open_npy(file)).ravel().tolist()
     else:
-        lines = [line.strip() for line in file.read_text("utf-8-sig", "surrogateescape").splitlines() if line.strip()]
+        with reading(file, "not a readable text file"):
+            lines = [line.strip() for line in file.read_text("utf-8-sig", "surrogateescape").splitlines() if line.strip()]
         if any(re.search(r"\s", line) for line in lines):
             return _joined(data, file, {utf8_name(line.path): line.label for line in read_lines(file)})
         values = list(lines)

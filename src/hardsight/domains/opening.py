@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hardsight.checks import check_labels, to_numpy
 from hardsight.data import ImageData, open_data
 from hardsight.data.dataset import num_classes as count_image_classes
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import InputError
 from hardsight.files.npy import open_npz
+from hardsight.files.parquet import parquet_columns
 from hardsight.files.places import Place, place
 from hardsight.snapshot import Snapshot
 
@@ -161,10 +161,7 @@ def _holds_features(text: str) -> bool:
     if path.suffix.lower() == ".npz":
         return "features" in open_npz(path)
     if path.suffix.lower() in (".parquet", ".pq"):
-        try:
-            return "features" in pq.read_schema(path).names
-        except (pa.ArrowException, OSError) as error:
-            raise FileError(f"{path}: not a readable Parquet file: {first_line(error)}") from error
+        return "features" in parquet_columns(path)
     return False
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import FileError, InputError
 from hardsight.files.dynamics import NUMBERS, KnownIds, Stories, moments, number_column, read_moment, rows_named
 from hardsight.files.heads import load_head
 from hardsight.files.human import match_bases, read_people
+from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.scores import SCORES
 
 BINS = 5
@@ -154,7 +154,7 @@ def by_column(run: str | Path, column: str, split: str | None = None) -> Groups:
     for path in [Path(run) / "scores.parquet", *sorted((Path(run) / "samples").glob("*.parquet"))[:1]]:
         if path.is_file() and column in _schema(path).names:
             files = [path] if path.name == "scores.parquet" else sorted(path.parent.glob("*.parquet"))
-            table = pa.concat_tables([_read(file, ["id", column]) for file in files]).combine_chunks()
+            table = pa.concat_tables([read_parquet(file, ["id", column]) for file in files]).combine_chunks()
             return by_values(column, table.column("id").combine_chunks(), table.column(column))
     if column in NUMBERS:
         table = read_moment((moments(run) or moments(run, steps=True))[-1][1], ["id", column], split)
@@ -201,7 +201,7 @@ def _rows_by_samples(run: str | Path, ids: pa.Array, count: int) -> np.ndarray:
     files = sorted((Path(run) / "samples").glob("*.parquet"))
     names = pa.array([], ids.type)
     if files:
-        names = pa.concat_tables([_read(file, ["id"]) for file in files]).column("id").combine_chunks()
+        names = pa.concat_tables([read_parquet(file, ["id"]) for file in files]).column("id").combine_chunks()
     if len(names) != count:
         raise InputError(
             f"human has {count} rows and ids are names, so they must be those of the run's samples, but there are {len(names)}. "
@@ -234,14 +234,5 @@ def _coded(column: Any, edges: Sequence[float] | None) -> tuple[list[str], np.nd
 
 
 def _schema(path: Path) -> pa.Schema:
-    try:
-        return pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{path}: not a readable table: {first_line(error)}") from error
-
-
-def _read(path: Path, columns: list[str]) -> pa.Table:
-    try:
-        return pq.read_table(path, columns=columns)
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{path}: not a readable table: {first_line(error)}") from error
+    with open_parquet(path) as file:
+        return file.schema_arrow

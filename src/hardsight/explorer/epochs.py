@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import InputError
 from hardsight.explorer.keeping import Keeping
 from hardsight.files.dynamics import NUMBERS, moments, number_column, read_moment
+from hardsight.files.parquet import open_parquet
 
 KEPT = 200 * 2**20
 
@@ -118,7 +118,5 @@ class Epochs:
 
 
 def _schema(path: Path) -> Any:
-    try:
-        return pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error
+    with open_parquet(path) as file:
+        return file.schema_arrow

@@ -71,7 +71,7 @@ def _hash(content: str) -> str:
     return f"'sha256-{base64_text(hashlib.sha256(content.encode()).digest())}'"
 
 
-IMPORT = re.compile(r'^import \{ (.+) \} from "\./(\w+)\.js";\n', re.MULTILINE)
+IMPORT = re.compile(r'^import \{([^}]+)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 
 
@@ -87,7 +87,7 @@ def one_script() -> str:
         for _, other in IMPORT.findall(source):
             add(other)
         exported = ", ".join(EXPORT.findall(source))
-        body = IMPORT.sub(lambda match: f"const {{ {match[1]} }} = module_{match[2]};\n", EXPORT.sub("", source))
+        body = IMPORT.sub(lambda match: f"const {{{match[1]}}} = module_{match[2]};\n", EXPORT.sub("", source))
         done[name] = f"const module_{name} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();\n"
 
     add("main")

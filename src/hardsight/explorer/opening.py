@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, HardsightError, InputError, first_line
 from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, replaced, signed, words
@@ -25,6 +24,8 @@ from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.rounds import ABOUT, Rounds
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head
+from hardsight.files.parquet import parquet_columns
+from hardsight.files.reading import reading
 from hardsight.files.samples import LIST_COLUMNS
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
@@ -118,7 +119,8 @@ def open_sheet(
     rounds = None if has_samples else Rounds.of(where)
     table = _table(where, snapshot, epochs, rounds, keep, progress) if split is None else _split(where, epochs, split)
     names = _class_names(where, snapshot, rounds, class_names)
-    sheet = _sheet(where, table, names)
+    with reading(where, "not a readable scores table"):
+        sheet = _sheet(where, table, names)
     sheet.snapshot, sheet.epochs = snapshot, epochs
     if rounds is not None:
         _add_rounds(sheet, rounds)
@@ -141,11 +143,7 @@ def _snapshot(where: Path) -> Snapshot | None:
     if where.suffix.lower() in (".npz", ".npy"):
         return Snapshot.load(where)
     if where.suffix.lower() in (".parquet", ".pq"):
-        try:
-            there = set(pq.read_schema(where).names)
-        except (pa.ArrowException, OSError) as error:
-            raise FileError(f"{where}: not a readable Parquet file: {first_line(error)}") from error
-        return Snapshot.load(where) if there & set(LIST_COLUMNS) else None
+        return Snapshot.load(where) if set(parquet_columns(where)) & set(LIST_COLUMNS) else None
     return None
 
 
@@ -176,10 +174,10 @@ def _table(
     if where.suffix.lower() in (".parquet", ".pq"):
         return read_scores(where)
     if where.suffix.lower() == ".csv":
-        try:
-            return pacsv.read_csv(where)
-        except (pa.ArrowException, OSError) as error:
-            raise FileError(f"{where}: not a readable CSV file: {first_line(error)}") from error
+        with reading(where, "not a readable CSV file"):
+            table = pacsv.read_csv(where)
+            table.validate(full=True)
+            return table
     raise FileError(f"{where}: give a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet).")
 
 

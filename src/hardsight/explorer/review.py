@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.locking import lock_file
+from hardsight.files.parquet import read_parquet
 from hardsight.files.writing import replacing
-from hardsight.table import read_parquet
 
 MARKS = ("fine", "wrong label", "ambiguous", "drop")
 SCHEMA = pa.schema(

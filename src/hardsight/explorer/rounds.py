@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, first_line
 from hardsight.explorer.columns import Column, codes, numbers, replaced
 from hardsight.explorer.keeping import Keeping
 from hardsight.files.heads import load_head
+from hardsight.files.parquet import parquet_columns, read_parquet
 
 FILE_NAME, SEED = re.compile(r"round=(\d+)\.parquet"), re.compile(r"seed=(\d+)")
 MEANS = ("avh", "avc", "confidence", "norm")
@@ -131,10 +131,7 @@ class Rounds:
         """From the run's table of accuracies, or from an adapted model."""
         path = self.root / "accuracy.parquet"
         if path.is_file():
-            try:
-                names = [name for name in pq.read_schema(path).names if name.startswith("class ")]
-            except (pa.ArrowException, OSError) as error:
-                raise FileError(f"{path}: not a readable table of accuracies: {first_line(error)}") from error
+            names = [name for name in parquet_columns(path) if name.startswith("class ")]
             if names:
                 return [name.removeprefix("class ") for name in names[::2]]  # each is followed by its spread
         heads = (path.parent / "head.safetensors" for pair in self.pairs.values() for m in pair.values() for path in m.values())
@@ -228,15 +225,11 @@ def _last_accuracy(path: Path) -> float | None:
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            missing = [name for name in ("id", "kept", "proposed") if name not in file.schema_arrow.names]
-            if missing:
-                raise FileError(f"{path}: not a round of hardsight adapt: it has no column {missing[0]!r}.")
-            there = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
-            return file.read(columns=there)
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{path}: not a readable round of hardsight adapt: {first_line(error)}") from error
+    held = parquet_columns(path)
+    missing = [name for name in ("id", "kept", "proposed") if name not in held]
+    if missing:
+        raise FileError(f"{path}: not a round of hardsight adapt: it has no column {missing[0]!r}.")
+    return read_parquet(path, None if columns is None else [name for name in columns if name in held])
 
 
 def _mean(values: np.ndarray) -> float | None:

@@ -1,9 +1,25 @@
 """Extraction: images and a model in, a snapshot out. Loaders of the user's own go the same way.
 
-extracting.py    `extract`: decoding ahead, a part at a time, resumed where it was interrupted
-loader.py        batches that are ready for the model
+    extracting.py    `extract`: decoding ahead, a part at a time, resumed where it was interrupted
+    loader.py        batches that are ready for the model
+    settings.py      the options of `hardsight extract`
+
+Names load when first used.
 """
 
-from hardsight.extraction.extracting import extract
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["extract"]
+
+if TYPE_CHECKING:
+    from hardsight.extraction.extracting import extract
+
+
+def __getattr__(name: str) -> Any:
+    if name != "extract":
+        raise AttributeError(f"module 'hardsight.extraction' has no attribute {name!r}")
+    from hardsight.extraction.extracting import extract
+
+    return extract

@@ -26,12 +26,14 @@ from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, open_data, parse_degradations
 from hardsight.errors import FileError, InputError, RunError
 from hardsight.extraction.loader import extract_loader, stack
+from hardsight.extraction.settings import ExtractSettings
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
+from hardsight.options import takes
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 from hardsight.threads import num_threads
@@ -42,48 +44,32 @@ ERRORS = pa.schema([("id", pa.string()), ("reason", pa.string()), ("message", pa
 TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # names that no column of the data can have
 LONG_RUN, LISTEN = 60.0, 5.0  # seconds: what is worth a forecast, and how long to watch before making it
 
-Progress = Callable[[int, int], None]
-Said = Callable[[str], None]
+ProgressCallback = Callable[[int, int], None]  # images done, images in all
+Say = Callable[[str], None]  # a sentence for the user
 
 
+@takes(ExtractSettings)
 def extract(
     model: Any,
     data: Any,
     output: str | os.PathLike[str] | None = None,
     *,
-    weights: str | os.PathLike[str] | None = None,
-    num_classes: int | None = None,
-    head: str | None = None,
-    device: str = "auto",
-    precision: str = "float32",
-    batch_size: int | str = "auto",
-    workers: int | None = None,
-    limit: int | None = None,
-    split: str | None = None,
-    labels_from: str | None = None,
-    degradations: Sequence[str] = (),
+    settings: ExtractSettings,
     preprocessing: dict[str, Any] | None = None,
-    keep_head: bool = False,
-    strict: bool = False,
-    progress: Progress | None = None,
-    say: Said | None = None,
+    progress: ProgressCallback | None = None,
+    say: Say | None = None,
 ) -> Snapshot:
     """Run a model over images and keep what its last linear layer sees.
 
     Args:
         model: what `hardsight extract` takes as MODEL, an `nn.Module`, or a fitted scikit-learn estimator.
         data: what `hardsight extract` takes as DATA; or any iterable of `(images, labels)`, batched or not, whose images
-            are ready for the model.
+            are ready for the model. Of an iterable, `limit` takes the first images, and `split` is the split of all.
         output: run directory to write; the snapshot stays in memory without it (loaders only).
-        weights, num_classes, head, device, precision: see `hardsight.models.open_model`.
-        batch_size: images per forward pass; "auto" is 32 on a CPU and what fits on a GPU.
-        workers: decoding threads; one per core when not given.
-        limit, split, labels_from: see `hardsight.data.open_data`; of a loader the first `limit` images, all of one split.
-        degradations: such as "contrast=0.3,0.6": each image once per level, in place of the image itself.
-        preprocessing: fields of the model's preprocessing to replace, such as {"size": (64, 64)}.
-        keep_head: keep the model's head although its classes are not the data's.
-        strict: stop at the first image that cannot be read.
-        progress: called with the images done and the images in all.
+        settings: all options as one object, instead of keywords.
+        preprocessing: fields of the model's preprocessing to override, such as {"size": (64, 48)}; the options of the
+            same names do it for square images.
+        progress: called with the number of images done and the number of all images.
         say: called with sentences for the user.
 
     Example:
@@ -93,31 +79,31 @@ def extract(
         >>> len(snapshot), snapshot.num_classes
         (5, 2)
     """
+    s = settings
     opened = (
         model
         if isinstance(model, Model)
-        else open_model(model, weights=weights, head=head, device=device, precision=precision, num_classes=num_classes)
+        else open_model(model, weights=s.weights, head=s.head, device=s.device, precision=s.precision, num_classes=s.num_classes)
     )
-    if preprocessing:
-        opened.preprocessing = replace(opened.preprocessing, **preprocessing)
+    overrides = {**s.preprocessing(), **(preprocessing or {})}
+    if overrides:
+        opened.preprocessing = replace(opened.preprocessing, **overrides)
     if not isinstance(data, (str, os.PathLike, ImageData)):
-        refuse("a loader, whose images are ready for the model", labels_from=labels_from, degradations=degradations or None)
-        size = 32 if batch_size == "auto" else int(batch_size)
-        return extract_loader(opened, data, output, limit=limit, split=split, batch_size=size)
+        refuse("a loader, whose images are ready for the model", labels_from=s.labels_from, degradations=s.degradations or None)
+        return extract_loader(opened, data, output, s)
     if output is None:
         raise InputError("extract needs an output directory for images on disk: output='run'.")
     if isinstance(data, ImageData):
-        refuse("data that is open already", limit=limit, split=split, labels_from=labels_from)
+        refuse("data that is open already", limit=s.limit, split=s.split, labels_from=s.labels_from)
         images = data
     else:
         spec = Path(data) if isinstance(data, os.PathLike) else data
-        images = open_data(spec, limit=limit, split=split, labels_from=labels_from)
+        images = open_data(spec, limit=s.limit, split=s.split, labels_from=s.labels_from)
     say = say or _silent
     for note in images.notes:
         say(note)
-    sources = {"data": _where(data, images), "roots": [str(root.resolve()) for root in images.roots]}
-    job = _Job(opened, images, parse_degradations(degradations), workers or num_threads(), strict, keep_head, say, sources)
-    return job.run(place_on_disk(output), batch_size, progress)
+    sources = {"data": _source(data, images), "roots": [str(root.resolve()) for root in images.roots]}
+    return _Job(opened, images, s, say, sources).run(place_on_disk(output), progress)
 
 
 @dataclass
@@ -126,27 +112,30 @@ class _Job:
 
     model: Model
     data: ImageData
-    degradations: list[Degradation]
-    workers: int
-    strict: bool
-    keep_head: bool
-    say: Said
-    sources: dict[str, Any]  # where the images lie, so that the explorer finds them again
+    settings: ExtractSettings
+    say: Say
+    sources: dict[str, Any]  # where the images are, so that the explorer finds them again
+    degradations: list[Degradation] = field(default_factory=list)
+    workers: int = 1
     batch_size: int = 0
     ahead: int = 0  # images
     types: dict[str, pa.DataType] = field(default_factory=dict)  # of the user's columns: one part may hold only nulls
 
-    def run(self, output: Path, batch_size: int | str, progress: Progress | None) -> Snapshot:
+    def __post_init__(self) -> None:
+        self.degradations = parse_degradations(self.settings.degradations)
+        self.workers = self.settings.workers or num_threads()
+
+    def run(self, output: Path, progress: ProgressCallback | None) -> Snapshot:
         if len(self.data) == 0:
             raise InputError("there is no image to extract.")
         sample = self._first_images()  # (b, C, H, W)
         self.model.check(sample)
         class_names = self._settle_classes()
         self._settle_columns()
-        if isinstance(batch_size, str):
-            batch_size = _begun_with(output) or _fitting_batch_size(self.model, sample)
-        self.batch_size = batch_size
-        self.ahead = max(2 * self.workers, min(AHEAD_BATCHES * batch_size, AHEAD_BYTES // (self.copies * sample[0].nbytes)))
+        automatic = self.settings.batch_size == "auto"
+        size = (_begun_with(output) or _fitting_batch_size(self.model, sample)) if automatic else self.settings.batch_size
+        self.batch_size = size
+        self.ahead = max(2 * self.workers, min(AHEAD_BATCHES * size, AHEAD_BYTES // (self.copies * sample[0].nbytes)))
         images_per_part = max(1, rows_per_part(self.model.head.num_features) // self.copies)
         inputs = {"model": self.model.fingerprint(), "data": self.data.fingerprint()}
         run = Run(output, "hardsight extract", self._arguments(images_per_part), inputs, self.sources)
@@ -169,21 +158,21 @@ class _Job:
     def _arguments(self, images_per_part: int) -> dict[str, Any]:
         """What decides the bytes, beside the model and the data; how many threads decode does not."""
         return {
-            "degradations": [str(one) for one in self.degradations],
+            **self.settings.as_dict(),
+            "degradations": [str(degradation) for degradation in self.degradations],
             "preprocessing": self.model.preprocessing.as_dict(),
             "batch_size": self.batch_size,
             "images_per_part": images_per_part,
             "device": str(getattr(self.model, "device", "cpu")),
             "precision": getattr(self.model, "precision", "float32"),
             "layer": _layer_name(self.model),
-            "keep_head": self.keep_head,
         }
 
     @property
     def copies(self) -> int:
         return max(1, len(self.degradations))
 
-    def _write_parts(self, missing: list[tuple[Path, range]], progress: Progress | None) -> None:
+    def _write_parts(self, missing: list[tuple[Path, range]], progress: ProgressCallback | None) -> None:
         """Decode ahead, run the model, write each part when its last image is through."""
         to_do = sum(len(rows) for _, rows in missing)
         done = already = len(self.data) - to_do
@@ -221,7 +210,7 @@ class _Job:
             # At the size the model sees: noise on a large picture would be averaged away by shrinking it.
             return [prepare.numbers(degrade(image, one, self.data.ids[row])) for one in self.degradations]
         except BrokenImage as error:
-            if self.strict:
+            if self.settings.strict:
                 raise FileError(f"{error} Leave out --strict to skip such images.") from error
             return error
 
@@ -242,7 +231,7 @@ class _Job:
         if ours is not None and theirs is not None and list(theirs) != ours and set(ours) <= set(theirs):
             self._renumber(ours, theirs)
             ours = self.data.class_names
-        if ours is not None and len(ours) != c and not self.keep_head:
+        if ours is not None and len(ours) != c and not self.settings.keep_head:
             self.say(
                 f"the data has {len(ours)} classes, the model {c}: its head is left out, and score will fit one to the "
                 "features by cross-validation (--keep-head keeps it)"
@@ -309,7 +298,7 @@ class _Job:
 class _Forecast:
     """Says once, a few seconds into a long run, what it will take."""
 
-    def __init__(self, images: int, bytes_per_image: int, say: Said) -> None:
+    def __init__(self, images: int, bytes_per_image: int, say: Say) -> None:
         self.images, self.bytes, self.say = images, images * bytes_per_image, say
         self.first: tuple[float, int] | None = None  # when the first batch was through, and its images
         self.told = False
@@ -350,7 +339,7 @@ def megabytes(count: float) -> str:
     return f"{max(1, count / 1e6):.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"
 
 
-def _where(data: Any, images: ImageData) -> str | None:
+def _source(data: Any, images: ImageData) -> str | None:
     """What opens the same images again, wherever one stands; None for data that came open."""
     if data is images:
         return None

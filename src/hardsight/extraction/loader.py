@@ -15,6 +15,7 @@ import numpy as np
 
 from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import InputError, RunError
+from hardsight.extraction.settings import ExtractSettings
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run
@@ -26,16 +27,11 @@ Rows = tuple[np.ndarray, np.ndarray]  # (b, d) features and (b,) labels
 
 
 def extract_loader(
-    model: Model,
-    loader: Iterable[Any],
-    output: str | os.PathLike[str] | None,
-    *,
-    limit: int | None,
-    split: str | None,
-    batch_size: int,
+    model: Model, loader: Iterable[Any], output: str | os.PathLike[str] | None, settings: ExtractSettings
 ) -> Snapshot:
     """The loader's snapshot: in memory, or in the run directory `output`. Ids are row numbers."""
-    rows = _rows(model, loader, limit, batch_size)
+    split = settings.split
+    rows = _rows(model, loader, settings.limit, 32 if settings.batch_size == "auto" else settings.batch_size)
     if output is not None:
         return _written(model, rows, place_on_disk(output), split)
     batches = list(rows)

@@ -10,6 +10,7 @@ locking.py       locks that end with their process
 npy.py           .npy and .npz, a few rows at a time
 columns.py       CSV, .tsv and Parquet tables as columns
 class_names.py   class names, one per line or a JSON list
+tensors.py       arrays and tensors as safetensors, written
 heads.py         a `Head` as safetensors
 run.py           the run directory: start.json, parts, run.json
 samples.py       samples/part-*.parquet: the schema, the reader and the writer

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from hardsight.errors import FileError, InputError
+from hardsight.files.parquet import read_parquet
 from hardsight.files.places import utf8_name
+from hardsight.files.reading import reading
 
 Columns = dict[str, list[Any]]
 
@@ -26,20 +25,18 @@ def read_columns(path: Path) -> Columns:
 
 
 def _read_parquet(path: Path) -> Columns:
-    try:
-        table = pq.ParquetFile(path).read()
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]}).") from error
+    table = read_parquet(path)
     _check_once(path, table.column_names)
-    return {name: table.column(name).to_pylist() for name in table.column_names}
+    with reading(path, "cannot be read as columns"):
+        return {name: table.column(name).to_pylist() for name in table.column_names}
 
 
 def _read_csv(path: Path) -> Columns:
-    try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            rows = list(csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True))
-    except (OSError, csv.Error) as error:
-        raise FileError(f"{path}: not a readable CSV file ({error}).") from error
+    with (
+        reading(path, "not a readable CSV file"),
+        open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file,
+    ):
+        rows = list(csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True))
     rows = [row for row in rows if row]
     if not rows:
         raise FileError(f"{path}: a CSV must begin with a line of column names, such as `path,label`; this one is empty.")

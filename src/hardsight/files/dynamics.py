@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import FileError, InputError
+from hardsight.files.parquet import open_parquet, parquet_columns, read_parquet
+from hardsight.files.reading import reading
 from hardsight.scores.dynamics import Story
 from hardsight.scores.registry import Score
 
@@ -59,14 +60,11 @@ def moments(run: str | Path, *, steps: bool = False) -> list[tuple[Moment, Path]
 def read_moment(path: Path, columns: Sequence[str] | None = None, split: str | None = None) -> pa.Table:
     """One dynamics file, or some of its columns and rows."""
     wanted = COLUMNS if columns is None else columns
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            missing = [name for name in (*wanted, "split") if name not in file.schema_arrow.names]
-            if missing:
-                raise FileError(f"{path}: not a dynamics file: it has no column {missing[0]!r}.")
-            table = file.read(columns=list(dict.fromkeys([*wanted, "split"])))
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error
+    held = parquet_columns(path)
+    missing = [name for name in (*wanted, "split") if name not in held]
+    if missing:
+        raise FileError(f"{path}: not a dynamics file: it has no column {missing[0]!r}.")
+    table = read_parquet(path, list(dict.fromkeys([*wanted, "split"])))
     if split is not None:
         table = table.filter(pc.equal(table.column("split"), split))
     return table.select(list(wanted))
@@ -157,8 +155,6 @@ class Stories:
 
 
 def _epoch_of(path: Path) -> int:
-    try:
-        notes = json.loads((pq.read_schema(path).metadata or {}).get(b"hardsight", b"{}"))
+    with reading(path, "not a readable dynamics file"), open_parquet(path) as file:
+        notes = json.loads((file.schema_arrow.metadata or {}).get(b"hardsight", b"{}"))
         return int(notes["epoch"])
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        raise FileError(f"{path}: not a readable dynamics file: {first_line(error)}") from error

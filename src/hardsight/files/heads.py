@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 from safetensors import safe_open
-from safetensors.numpy import save
 
 from hardsight.checks import to_numpy
 from hardsight.errors import FileError, InputError, first_line
-from hardsight.files.checksums import UNSEALED, check
+from hardsight.files.checksums import check
 from hardsight.files.inputs import note_input
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.places import Place, on_disk, place
-from hardsight.files.writing import replacing
+from hardsight.files.tensors import write_safetensors
 from hardsight.head import Head
 
 ARRAYS = ("weight", "bias", "log_variance", "log_prior")
@@ -26,18 +25,7 @@ def save_head(path: str | os.PathLike[str], head: Head, class_names: list[str] |
     """Write a head as safetensors."""
     arrays = {name: getattr(head, name) for name in ARRAYS}
     metadata = {"kind": head.kind, "scale": json.dumps(head.scale), "class_names": json.dumps(class_names)}
-    metadata["checksum"] = UNSEALED.decode()
-    with replacing(path) as temporary:
-        kept = {name: np.ascontiguousarray(to_numpy(array)) for name, array in arrays.items() if array is not None}
-        temporary.write_bytes(_steady(save(kept, metadata=metadata)))
-
-
-def _steady(content: bytes) -> bytes:
-    """The same safetensors with its header sorted: the library writes metadata in another order each time."""
-    length = int.from_bytes(content[:8], "little")
-    header = json.dumps(json.loads(content[8 : 8 + length]), sort_keys=True, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)  # arrays stay aligned
-    return len(header).to_bytes(8, "little") + header + content[8 + length :]
+    write_safetensors(path, {name: to_numpy(array) for name, array in arrays.items() if array is not None}, metadata)
 
 
 def load_head(path: str | os.PathLike[str]) -> tuple[Head, list[str] | None]:

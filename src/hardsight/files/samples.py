@@ -7,7 +7,6 @@ A user's file needs only a list column of features (or logits or probs); `label`
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +20,9 @@ import pyarrow.parquet as pq
 from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
-from hardsight.files.places import Place, Remote, readable
+from hardsight.files.parquet import open_parquet, read_parquet
+from hardsight.files.places import Place
+from hardsight.files.reading import check_unchanged, existing_file, file_state, reading
 from hardsight.files.writing import replacing
 
 LIST_COLUMNS = ("features", "logits", "probs")
@@ -89,6 +90,7 @@ class SampleFiles:
 
     def __init__(self, files: list[Place]) -> None:
         self.files = files
+        self.states = {str(file): file_state(existing_file(file)) for file in files}
         self.groups: list[tuple[Place, int, range]] = []  # file, row group, rows
         row = 0
         for file in files:
@@ -122,14 +124,15 @@ class SampleFiles:
 
     def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
         """Columns of all rows. A row without an id has its number; a part without one of the columns has nulls in it."""
+        twice = [name for name in names if self.schema_names.count(name) > 1]
+        if twice:
+            raise FileError(f"{self.files[0]}: the column {twice[0]} is there {self.schema_names.count(twice[0])} times.")
         parts, row = [], 0
         for file in self.files:
-            check(file)
-            opened = self._open(file)
-            with _parquet_damage_named(file):
-                table = opened.read(columns=[name for name in names if name in opened.schema_arrow.names])
-                table.validate(full=True)  # text that is not UTF-8 would fail far from here
-            count = opened.metadata.num_rows
+            with self._open(file) as opened:
+                held_names, count = opened.schema_arrow.names, opened.metadata.num_rows
+            table = read_parquet(file, [name for name in names if name in held_names])
+            check_unchanged(file, self.states[str(file)])
             columns: dict[str, Any] = {name: table.column(name) for name in names if name in table.column_names}
             if "id" in names:
                 held = columns.get("id")
@@ -140,7 +143,7 @@ class SampleFiles:
                 columns["label"] = pa.nulls(count, pa.int64())
             parts.append(pa.table(columns))
             row += count
-        with _parquet_damage_named(self.files[0]):
+        with reading(self.files[0]):
             return pa.concat_tables(parts, promote_options="permissive").select(names)
 
     def _cast_ids(self, column: Any, file: Place) -> Any:
@@ -156,12 +159,15 @@ class SampleFiles:
                 continue
             row = piece.start
             check(file)
-            with _parquet_damage_named(file):
-                for part in self._open(file).iter_batches(rows, row_groups=[group], columns=columns):
+            with reading(file), self._open(file) as opened:
+                for part in opened.iter_batches(rows, row_groups=[group], columns=columns):
                     first, row = row, row + len(part)
                     part = part.slice(max(0, start - first), max(0, min(stop, row) - max(start, first)))
                     if len(part):
                         yield self._batch(part, max(first, start), num_classes, file)
+            check_unchanged(file, self.states[str(file)])
+            if row != piece.stop:
+                raise FileError(f"{file}: damaged: row group {group} claims {len(piece)} rows and holds {row - piece.start}.")
 
     def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Place) -> Batch:
         values, missing = list_matrix(part.column(self.evidence), str(file), self.width, first)
@@ -170,18 +176,9 @@ class SampleFiles:
         ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
         return Batch(first, values, missing, labels, ids)
 
-    @staticmethod
-    def _open(file: Place) -> pq.ParquetFile:
-        if file.is_dir():
-            raise FileError(f"{file} is a directory, not a Parquet file.")
-        if not file.is_file():
-            raise FileError(f"{file} does not exist." if not file.exists() else f"{file} is a pipe or a device, not a file.")
-        try:
-            far = isinstance(file, Remote)  # then a few large requests are better than many small ones
-            buffer = 0 if far else 2**20
-            return pq.ParquetFile(readable(file), page_checksum_verification=True, pre_buffer=far, buffer_size=buffer)
-        except (pa.ArrowException, OSError) as error:
-            raise FileError(f"{file}: not a readable Parquet file: {first_line(error)}") from error
+    def _open(self, file: Place) -> pq.ParquetFile:
+        check_unchanged(file, self.states[str(file)])
+        return open_parquet(file)
 
     @staticmethod
     def _check_columns(file: Place, names: list[str]) -> str:
@@ -205,20 +202,12 @@ class SampleFiles:
             return int(kind.list_size)
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
             raise FileError(f"{file}: the column {self.evidence} must hold lists of numbers, got {kind}.")
-        for part in self._open(file).iter_batches(64, columns=[self.evidence]):
-            lengths = pc.list_value_length(part.column(0)).drop_null()
-            if len(lengths):
-                return int(lengths[0].as_py())
+        with reading(file), self._open(file) as opened:
+            for part in opened.iter_batches(64, columns=[self.evidence]):
+                lengths = pc.list_value_length(part.column(0)).drop_null()
+                if len(lengths):
+                    return int(lengths[0].as_py())
         return 0
-
-
-@contextlib.contextmanager
-def _parquet_damage_named(file: Place) -> Iterator[None]:
-    """Damage found while reading becomes an error of ours with the file's name."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(f"{file}: damaged or not readable: {first_line(error)}") from error
 
 
 def _checked_labels(column: Any, num_classes: int | None, first_row: int, file: Place) -> np.ndarray:

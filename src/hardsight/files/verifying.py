@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ from hardsight.errors import FileError, first_line
 from hardsight.files.checksums import Entry, entries, find_entry, own_checksum, sha256
 from hardsight.files.formats import kind_of
 from hardsight.files.places import place_on_disk
+
+NOT_AS_LISTED = "damaged or changed: it does not agree with run.json"
+LISTED = re.compile(r'"([^"\n]+)": "([0-9a-f]{64})"|"name": "([^"\n]+)",\s+"rows": [^,]*,\s+"sha256": "([0-9a-f]{64})"')
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 
@@ -57,17 +61,20 @@ class _Reading:
     def __init__(self, directory: Path, progress: Progress | None) -> None:
         self.directory, self.progress = directory, progress
         self.done = self.total = 0
+        self.trusted = True  # whether run.json is sound
 
     def run(self) -> Verification:
+        """Compare every file of a run, and find those that are missing."""
         manifest = self.directory / "run.json"
         if not manifest.is_file():
             hint = "it was not finished" if (self.directory / "start.json").is_file() else "there is no run.json in it"
             raise FileError(f"{self.directory} is not a complete run: {hint}.")
         found = {path.relative_to(self.directory).as_posix(): path for path in sorted(_visible_files(self.directory))}
-        listed, trouble = _manifest(manifest)
         del found["run.json"]
+        listed, trouble = _manifest(manifest)
         if trouble is not None:
-            result = self.files(found, {}, "run.json is damaged, and it has no checksum of its own")
+            self.trusted = False
+            result = self.files(found, _entries_left(manifest))
             return Verification(result.sound, {"run.json": trouble, **result.damaged}, result.unchecked)
         missing = dict.fromkeys(sorted(listed.keys() - found), "missing")
         result = self.files(found, listed)
@@ -75,7 +82,7 @@ class _Reading:
         sound = [*(["run.json"] if not unchecked else []), *result.sound]
         return Verification(sound, {**result.damaged, **missing}, {**unchecked, **result.unchecked})
 
-    def files(self, found: dict[str, Path], listed: dict[str, Entry], why_unlisted: str | None = None) -> Verification:
+    def files(self, found: dict[str, Path], listed: dict[str, Entry]) -> Verification:
         """Compare files by name with what is listed for them, or else with their own checksums."""
         result = Verification()
         self.total = sum(path.stat().st_size for path in found.values())
@@ -84,34 +91,36 @@ class _Reading:
             try:
                 trouble = self._trouble(path, listed.get(name))
             except OSError as error:
-                trouble = f"it could not be read: {error.strerror or error}"
+                result.damaged[name] = f"it could not be read: {error.strerror or error}"
             except _Unchecked as reason:
-                result.unchecked[name] = why_unlisted or str(reason)
-                trouble = None
+                result.unchecked[name] = str(reason)
             else:
                 if trouble is None:
                     result.sound.append(name)
-            if trouble is not None:
-                result.damaged[name] = trouble
+                else:
+                    result.damaged[name] = trouble
             self.done = done
             self._read(path.stat().st_size if path.is_file() else 0)
         return result
 
     def _trouble(self, path: Path, entry: Entry | None) -> str | None:
         """What is wrong with a file, or None."""
-        if entry is not None and sha256(path, self._read) == entry.sha256:
+        digest = None if entry is None else sha256(path, self._read)
+        if entry is not None and digest == entry.sha256:
             return None
-        if entry is not None and entry.part:
-            return "damaged or changed: it does not agree with run.json"
+        if entry is not None and entry.part and self.trusted:
+            return NOT_AS_LISTED
         sound = own_checksum(path, self._read)
         if sound is not None:
             return None if sound else "damaged or changed: it does not agree with its own checksum"
         try:
             return _trouble_in_format(path)
         except _Unchecked:
-            if entry is None:
+            if entry is None or digest is None:
                 raise
-            return "damaged or changed: it does not agree with run.json"
+            if not self.trusted and sum(a != b for a, b in zip(digest, entry.sha256, strict=True)) < 3:
+                raise _Unchecked("its checksum in run.json is damaged") from None
+            return NOT_AS_LISTED
 
     def _read(self, count: int) -> None:
         self.done += count
@@ -139,6 +148,13 @@ def _manifest(path: Path) -> tuple[dict[str, Entry], str | None]:
         return entries(content), None
     except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
         return {}, f"damaged: {first_line(error)}"
+
+
+def _entries_left(manifest: Path) -> dict[str, Entry]:
+    """What a damaged run.json still lists: its lines one by one, for it may not be JSON any more."""
+    text = manifest.read_text(encoding="utf-8", errors="replace")
+    lines = [(match[1] or match[3], match[2] or match[4], bool(match[3])) for match in LISTED.finditer(text)]
+    return {name: Entry(digest, part) for name, digest, part in lines}
 
 
 def _trouble_in_format(path: Path) -> str | None:

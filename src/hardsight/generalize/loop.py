@@ -5,26 +5,24 @@ The unseen domain's accuracy is recorded, never looked at by the rule that choos
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor
 
-from hardsight.errors import TrainingError
 from hardsight.generalize.settings import GeneralizeSettings, Selection
 from hardsight.generalize.student import Student
-from hardsight.training.augmentation import parse_augmentation, sample_keys
-from hardsight.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, save_checkpoint
-from hardsight.training.inputs import Inputs
+from hardsight.training.augmentation import AugmentedInputs
+from hardsight.training.checkpoint import Checkpoints
+from hardsight.training.inputs import Inputs, even_batches
+from hardsight.training.network import FORWARD, as_tensor, forward_pass
+from hardsight.training.optimization import Updater, drawn_seed
+from hardsight.training.schedule import rate_factor
 
-FORWARD = 512
-CHECKPOINT_SECONDS = 5.0
 SPLIT, ORDER, START = 1, 2, 3  # streams of random numbers
 
 
@@ -44,6 +42,25 @@ class Fold:
     held_out: np.ndarray
     unseen: np.ndarray
 
+    @cached_property
+    def training_domains(self) -> np.ndarray:
+        """Those trained on, in order."""
+        return np.unique(self.domains[self.train])
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        """(n,) which training sample each row is."""
+        positions = np.full(len(self.domains), -1)
+        positions[self.train] = np.arange(len(self.train))
+        return positions
+
+    def known(self, rows: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+        """(b,) of training rows: their labels, which training samples they are, and their domains, counted from 0."""
+        domains = np.searchsorted(self.training_domains, self.domains[rows])
+        known = (self.inputs.labels[rows], self.positions[rows], domains)
+        labels, positions, numbers = (as_tensor(values, device) for values in known)
+        return labels, positions, numbers
+
 
 def folded(inputs: Inputs, domains: np.ndarray, unseen: int, left: list[int], share: float, seed: int) -> Fold:
     """Train on the domains `left`, with a share of each held out by the seed; `unseen` is tested on."""
@@ -58,53 +75,63 @@ def folded(inputs: Inputs, domains: np.ndarray, unseen: int, left: list[int], sh
     return Fold(inputs, domains, np.concatenate(train), np.concatenate(held_out), tested)
 
 
-def train(
-    fold: Fold, student: Student, settings: GeneralizeSettings, seed: int, device: torch.device, folder: Path | None,
-    report: Callable[[int], None],
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Accuracy on the held-out and on the unseen samples after each epoch. `folder` is for checkpoints; None for none."""
-    student.to(device)
-    s, labels = settings, fold.inputs.labels
-    decaying = [p for p in student.parameters() if p.ndim >= 2]
-    plain = [p for p in student.parameters() if p.ndim < 2]
-    groups = [{"params": decaying, "weight_decay": s.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    optimizer = torch.optim.SGD(groups, lr=s.learning_rate, momentum=s.momentum, nesterov=s.uses_nesterov)
-    progress = Progress()
-    number = newest_checkpoint(folder)[0] if folder is not None and folder.is_dir() else 0
-    if number and folder is not None:
-        progress = load_checkpoint(folder, number, student, optimizer)
-    augment, keys, last = parse_augmentation(s.augment), sample_keys(fold.inputs.ids), time.monotonic()
-    position = {domain: i for i, domain in enumerate(np.unique(fold.domains[fold.train]))}
-    for epoch in range(progress.epoch + 1, s.epochs + 1):
-        report(epoch - 1)
-        torch.manual_seed(int(np.random.default_rng([seed, ORDER, epoch]).integers(2**31)))
-        order = fold.train[np.random.default_rng([seed, ORDER, epoch, 0]).permutation(len(fold.train))]
+@dataclass
+class FoldTraining:
+    """One of many trainings.
+
+    Attributes:
+        fold: what is trained on and tested on.
+        settings: how.
+        seed: of the order of samples, augmentation and dropout.
+        device: where.
+        checkpoints: where a killed one is resumed from.
+        report: called with the epochs done.
+    """
+
+    fold: Fold
+    settings: GeneralizeSettings
+    seed: int
+    device: torch.device
+    checkpoints: Checkpoints
+    report: Callable[[int], None]
+
+    def train(self, student: Student) -> list[dict[str, Any]]:
+        """Accuracy on the held-out and on the unseen samples after each epoch."""
+        student.to(self.device)
+        updater, epochs = Updater(student, self.settings), self.settings.epochs
+        state = self.checkpoints.resume(student, updater.optimizer)
+        samples = AugmentedInputs(self.fold.inputs, self.settings.augment, self.seed)
+        for epoch in range(state.epoch + 1, epochs + 1):
+            self.report(epoch - 1)
+            self._train_epoch(student, updater, samples, epoch)
+            state.epoch = epoch
+            validation, test = (self.accuracy(student, rows) for rows in (self.fold.held_out, self.fold.unseen))
+            state.history.append({"epoch": epoch, "validation": validation, "test": test})
+            if epoch < epochs:  # the end itself needs none
+                self.checkpoints.save(state, student, updater.optimizer)
+        return state.history
+
+    def _train_epoch(self, student: Student, updater: Updater, samples: AugmentedInputs, epoch: int) -> None:
+        torch.manual_seed(drawn_seed(self.seed, ORDER, epoch))
+        rows = self.fold.train
+        order = rows[np.random.default_rng([self.seed, ORDER, epoch, 0]).permutation(len(rows))]
         student.train()
         student.set_epoch(epoch - 1)
-        for batch in fold.inputs.batches(np.array_split(order, max(1, math.ceil(len(order) / s.batch_size)))):
-            if len(batch.rows) < 2:  # batch normalisation needs two
-                continue
-            inputs = torch.from_numpy(np.ascontiguousarray(augment(batch.inputs, keys[batch.rows], seed, epoch))).to(device)
-            at = torch.from_numpy(np.searchsorted(fold.train, batch.rows)).to(device)
-            own = torch.tensor([position[domain] for domain in fold.domains[batch.rows]], device=device)
-            loss = student(inputs, torch.from_numpy(labels[batch.rows]).to(device), at, own)
-            if not math.isfinite(float(loss.detach())):
-                raise TrainingError(
-                    f"the loss became {float(loss.detach())} in epoch {epoch}: try a smaller lr than {s.learning_rate:g}."
-                )
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        progress.epoch = epoch
-        progress.history.append(
-            {"epoch": epoch, "validation": _accuracy(student, fold, fold.held_out, device),
-             "test": _accuracy(student, fold, fold.unseen, device)}
-        )  # fmt: skip
-        if folder is not None and epoch < s.epochs and time.monotonic() - last >= CHECKPOINT_SECONDS:
-            folder.mkdir(parents=True, exist_ok=True)
-            save_checkpoint(folder, progress, student, optimizer)
-            last = time.monotonic()
-    return progress.history
+        batches = even_batches(order, self.settings.batch_size)
+        for number, batch in enumerate(samples.batches(batches, epoch), (epoch - 1) * len(batches)):
+            updater.set_rate(rate_factor(self.settings, number, len(batches), self.settings.epochs))
+            if len(batch.rows) >= 2:  # batch normalisation needs two
+                updater.update(student(as_tensor(batch.inputs, self.device), *self.fold.known(batch.rows, self.device)))
+
+    def accuracy(self, student: Student, rows: np.ndarray) -> float:
+        """The share of some rows that is predicted right; NaN where there is none."""
+        student.eval()
+        labels, batches = self.fold.inputs.labels, even_batches(rows, FORWARD)
+        right = seen = 0
+        for some, probabilities in forward_pass(student.probabilities, self.fold.inputs, batches, self.device):
+            right += int((probabilities.argmax(1).cpu().numpy() == labels[some]).sum())
+            seen += len(some)
+        return right / seen if seen else float("nan")
 
 
 def chosen_epoch(history: list[dict[str, Any]], selection: Selection) -> dict[str, Any]:
@@ -113,16 +140,3 @@ def chosen_epoch(history: list[dict[str, Any]], selection: Selection) -> dict[st
         return history[-1]
     by = "validation" if selection == "validation" else "test"
     return max(history, key=lambda entry: entry[by])
-
-
-@torch.no_grad()
-def _accuracy(student: nn.Module, fold: Fold, rows: np.ndarray, device: torch.device) -> float:
-    assert isinstance(student, Student)
-    student.eval()
-    right = seen = 0
-    for batch in fold.inputs.batches(np.array_split(rows, max(1, math.ceil(len(rows) / FORWARD)))):
-        if len(batch.rows):
-            predicted = student.probabilities(torch.from_numpy(batch.inputs).to(device)).argmax(1).cpu().numpy()
-            right += int((predicted == fold.inputs.labels[batch.rows]).sum())
-            seen += len(batch.rows)
-    return right / seen if seen else float("nan")

@@ -28,16 +28,19 @@ from hardsight.domains.scaling import standards
 from hardsight.files.run import Run
 from hardsight.files.writing import write_json
 from hardsight.generalize import tables
-from hardsight.generalize.loop import START, Fold, chosen_epoch, folded, train
+from hardsight.generalize.loop import START, Fold, FoldTraining, chosen_epoch, folded
 from hardsight.generalize.report import write_report
 from hardsight.generalize.student import Student
 from hardsight.models.network import torch_device
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.threads import num_threads
+from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
+from hardsight.training.network import FOUND_BY, first_sample
 from hardsight.training.objective import LOSSES, loss_name, options_of, with_defaults
-
-FOUND_BY = 16
+from hardsight.training.optimization import drawn_seed
+from hardsight.training.settings import ProgressCallback
+from hardsight.training.trainee import LossChoice
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Generalized:
 @takes(GeneralizeSettings)
 def run(
     data: Any, output: str | os.PathLike[str], *, settings: GeneralizeSettings,
-    progress: Callable[[int, int, str], None] | None = None, say: Callable[[str], None] | None = None,
+    progress: ProgressCallback | None = None, say: Callable[[str], None] | None = None,
 ) -> Generalized:  # fmt: skip
     """Train on all domains but one and test on that one, for each domain, loss and seed.
 
@@ -109,8 +112,20 @@ def run(
     return _read(Path(output))
 
 
+@dataclass(frozen=True)
+class _Task:
+    """One training: where it is written, its loss, the scale of that if one was chosen, and its seed."""
+
+    folder: Path
+    loss: str
+    scale: float | None
+    seed: int
+
+
 @dataclass
 class _Work:
+    """The data and the settings of a comparison, and the trainings it is made of."""
+
     settings: GeneralizeSettings
     data: Data
     domains: list[str]
@@ -136,13 +151,15 @@ class _Work:
             self.images = ImageInputs(self.data, preprocessing, workers=s.workers or num_threads())
 
     def fingerprint(self) -> dict[str, Any]:
+        """Of the data."""
         if isinstance(self.data, Features):
             return {**ArrayInputs(self.data.values, self.data.labels, self.data.ids).fingerprint(), "domains": self.domains}
         return self.data.fingerprint()
 
-    def all(self, folder: Path, progress: Callable[[int, int, str], None] | None) -> tables.Results:
+    def all(self, folder: Path, progress: ProgressCallback | None) -> tables.Results:
         """Every unseen domain, loss and seed; what is complete already is read."""
-        s, found, scales, at = self.settings, {}, {}, 0
+        s, scales, at = self.settings, {}, 0
+        histories: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
         tried = len(s.scales) * (len(self.domains) - 1)  # trainings to choose a scale by
         trainings = sum(len(s.seeds) + tried * self._scaled(loss) for loss in s.losses)
         total = len(self.domains) * trainings * s.epochs
@@ -154,34 +171,33 @@ class _Work:
             left = [i for i in range(len(self.domains)) if i != unseen]
             inputs = self._inputs(left)
             for loss in s.losses:
+                home = folder / domain / loss
                 if self._scaled(loss):
-                    scales[loss, domain] = self._scale(
-                        folder / domain / loss, loss, left, inputs, report(f"{loss}  without {domain}  choosing its scale")
-                    )
+                    words = f"{loss}  without {domain}  choosing its scale"
+                    scales[loss, domain] = self._scale(home, loss, left, inputs, report(words))
                     self.say(f"{loss} without {domain}: scale {scales[loss, domain]:g}")
                     at += tried * s.epochs
                 for seed in s.seeds:
                     fold = folded(inputs, self.number, unseen, left, s.held_out, seed)
-                    words = report(f"{loss}  without {domain}  seed {seed}")
-                    place = folder / domain / loss / f"seed={seed}"
-                    found[loss, domain, seed] = self._one(place, fold, loss, scales.get((loss, domain)), seed, words)
-                    reached = chosen_epoch(found[loss, domain, seed], s.selection)
+                    task = _Task(home / f"seed={seed}", loss, scales.get((loss, domain)), seed)
+                    history = self._history(task, fold, report(f"{loss}  without {domain}  seed {seed}"))
+                    histories[loss, domain, seed] = history
+                    reached = chosen_epoch(history, s.selection)
                     self.say(f"{loss} without {domain}  seed {seed}  {percent(reached['test'])} % (epoch {reached['epoch']})")
                     at += s.epochs
-        return tables.Results(found, scales, list(s.losses), self.domains, list(s.seeds), s.selection)
+        return tables.Results(histories, scales, list(s.losses), self.domains, list(s.seeds), s.selection)
 
-    def _one(
-        self, place: Path, fold: Fold, loss: str, scale: float | None, seed: int, report: Callable[[int], None]
-    ) -> list[dict[str, Any]]:
-        """One training; read, if it is complete."""
-        done = place / "epochs.json"
-        if done.is_file():
-            return json.loads(done.read_text("utf-8"))
-        history = train(fold, self._student(fold, loss, scale, seed), self.settings, seed, self.device, place, report)
-        place.mkdir(parents=True, exist_ok=True)
-        write_json(done, history)
-        for left in (*place.glob("*.safetensors"), *place.glob("epoch=*.json")):
-            left.unlink()
+    def _history(self, task: _Task, fold: Fold, report: Callable[[int], None]) -> list[dict[str, Any]]:
+        """The epochs of one training; read, if it is complete."""
+        path = task.folder / "epochs.json"
+        if path.is_file():
+            return json.loads(path.read_text("utf-8"))
+        checkpoints = Checkpoints(task.folder / "checkpoints")
+        training = FoldTraining(fold, self.settings, task.seed, self.device, checkpoints, report)
+        history = training.train(self._student(task, fold))
+        task.folder.mkdir(parents=True, exist_ok=True)
+        write_json(path, history)
+        checkpoints.remove()
         return history
 
     def _scaled(self, loss: str) -> bool:
@@ -189,35 +205,36 @@ class _Work:
         name, _ = parts_of(loss)
         return bool(self.settings.scales) and "scale" in options_of(LOSSES[name][1]) and "scale" not in self._given(loss)
 
-    def _scale(self, place: Path, loss: str, left: list[int], inputs: Inputs, report: Callable[[int], None]) -> float:
+    def _scale(self, folder: Path, loss: str, left: list[int], inputs: Inputs, report: Callable[[int], None]) -> float:
         """The scale that does best on each training domain when trained on the other ones."""
-        s, done = self.settings, place / "scale.json"
-        if done.is_file():
-            return float(json.loads(done.read_text("utf-8"))["scale"])
+        s, path = self.settings, folder / "scale.json"
+        if path.is_file():
+            return float(json.loads(path.read_text("utf-8"))["scale"])
         rule: Selection = "validation" if s.selection == "oracle" else s.selection
         seed, means, at = s.seeds[0], {}, 0
         for scale in s.scales:
             reached = []
             for inner in left:
                 fold = folded(inputs, self.number, inner, [i for i in left if i != inner], s.held_out, seed)
-                here = place / f"scale={scale:g}" / self.domains[inner]
-                history = self._one(here, fold, loss, scale, seed, lambda epoch, at=at: report(at + epoch))  # type: ignore[misc]
+                task = _Task(folder / f"scale={scale:g}" / self.domains[inner], loss, scale, seed)
+                history = self._history(task, fold, lambda epoch, at=at: report(at + epoch))  # type: ignore[misc]
                 reached.append(chosen_epoch(history, rule)["test"])  # of a training domain
                 at += s.epochs
             means[scale] = float(np.mean(reached))
         best = max(means, key=lambda scale: means[scale])
-        place.mkdir(parents=True, exist_ok=True)
-        write_json(done, {"scale": best, "accuracy": {str(scale): mean for scale, mean in means.items()}})
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"scale": best, "accuracy": {str(scale): mean for scale, mean in means.items()}})
         return best
 
-    def _student(self, fold: Fold, loss: str, scale: float | None, seed: int) -> Student:
-        name, per_domain = parts_of(loss)
-        options = {**self._given(loss), **({} if scale is None else {"scale": scale})}
-        rows = fold.train[np.linspace(0, len(fold.train) - 1, min(FOUND_BY, len(fold.train))).astype(int)]
-        sample = torch.from_numpy(next(iter(fold.inputs.batches([rows]))).inputs)
-        torch.manual_seed(int(np.random.default_rng([seed, START]).integers(2**31)))
-        heads = len(np.unique(fold.domains[fold.train])) if per_domain else 0
-        return Student(self._network(int(sample[0].numel())), sample, name, options, self.c, len(fold.train), heads)
+    def _student(self, task: _Task, fold: Fold) -> Student:
+        """A fresh one, drawn from the seed."""
+        name, per_domain = parts_of(task.loss)
+        options = {**self._given(task.loss), **({} if task.scale is None else {"scale": task.scale})}
+        spread = np.linspace(0, len(fold.train) - 1, min(FOUND_BY, len(fold.train))).astype(int)
+        sample = first_sample(fold.inputs, fold.train[spread])
+        torch.manual_seed(drawn_seed(task.seed, START))
+        loss = LossChoice(name, options, self.c, len(fold.train))
+        return Student(self._network(int(sample[0].numel())), sample, loss, len(fold.training_domains) if per_domain else 0)
 
     def _given(self, loss: str) -> dict[str, Any]:
         return dict(self.settings.loss_options.get(loss, {}))

@@ -13,47 +13,33 @@ The head of all domains shapes the features and has no vote, as in the authors' 
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
-from hardsight.models.trainable import Trainable, cut_off
+from hardsight.models.trainable import Trainable
+from hardsight.training.network import CutNetwork
 from hardsight.training.objective import Objective
+from hardsight.training.trainee import LossChoice
 
 GAMMA = 1.0
 SMALLEST = 1e-6  # entropy that counts as none: a head sure of everything would have infinite weight
 
 
-class Student(nn.Module):
+class Student(CutNetwork):
     """Inputs in; a loss, or probabilities, out.
 
     Args:
-        source: the network, whose last layer is taken out.
-        sample: (b, ...) a few inputs, to find that layer by.
-        loss, options: by name, see `hardsight.training.objective`.
-        num_classes, num_samples: of the training data.
+        source, sample: see `CutNetwork`.
+        loss: which one.
         num_domains: as many heads beside the common one; 0 for none.
     """
 
-    def __init__(
-        self, source: Trainable, sample: Tensor, loss: str, options: dict[str, Any], num_classes: int, num_samples: int,
-        num_domains: int = 0,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.source, self.network = source, source.module
-        last, self.cut, _ = cut_off(self.network, sample)
-        self.common = Objective(loss, last.head.num_features, num_classes, num_samples, options)
-        self.own = nn.ModuleList(
-            Objective(loss, last.head.num_features, num_classes, num_samples, options) for _ in range(num_domains)
-        )
+    heads = ("common", "own")
 
-    def features(self, inputs: Tensor) -> Tensor:
-        """(b, ...) inputs -> (b, d)."""
-        self.network(inputs)
-        features, self.cut.features = self.cut.features, None
-        assert features is not None
-        return features
+    def __init__(self, source: Trainable, sample: Tensor, loss: LossChoice, num_domains: int = 0) -> None:
+        super().__init__(source, sample)
+        self.common = loss.objective(self.num_features)
+        self.own = nn.ModuleList(loss.objective(self.num_features) for _ in range(num_domains))
 
     def forward(self, inputs: Tensor, labels: Tensor, rows: Tensor, domains: Tensor) -> Tensor:
         """The loss of a batch; `domains` (b,) counts the training domains from 0."""
@@ -76,6 +62,7 @@ class Student(nn.Module):
         return voted(torch.stack([torch.softmax(head.classes.logits(features), 1) for head in self._own()]))
 
     def set_epoch(self, epoch: float) -> None:
+        """Tell the epoch, from 0 on, to losses that warm up."""
         for objective in (self.common, *self._own()):
             objective.set_epoch(epoch)
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from hardsight.checks import check_count, to_numpy
 from hardsight.scores.registry import FittedTo, Inputs, dataset_score
 from hardsight.scores.sweep import Sweep
-from hardsight.threads import num_threads
+from hardsight.threads import share
 
 QUERIES, CANDIDATES = 512, 8192  # one block of similarities: 16 MB for each thread
 FIRST = 1024  # candidates that are sorted in full; afterwards only those nearer than the k-th so far are looked at
@@ -48,8 +46,7 @@ class Neighbours:
             result[part] = self._agreement(_unit(x, part, rows.norm), rows.labels[part], self.asked + part)
 
         parts = [scored[start : start + QUERIES] for start in range(0, len(scored), QUERIES)]
-        with ThreadpoolController().limit(limits=1, user_api="blas"), ThreadPoolExecutor(num_threads()) as pool:
-            list(pool.map(ask, parts))
+        share(ask, parts)
         self.asked += len(rows.labels)
         return result
 

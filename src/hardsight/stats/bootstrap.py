@@ -8,16 +8,14 @@ rank. One replicate of one score is then three passes over n numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.threads import num_threads
+from hardsight.threads import thread_pool
 
 CHUNK = 20  # replicates from one random stream: results do not depend on the number of threads
 
@@ -109,7 +107,7 @@ def bootstrap(
         return len(rows)
 
     done = 0
-    with ThreadpoolController().limit(limits=1, user_api="blas"), ThreadPoolExecutor(num_threads()) as pool:
+    with thread_pool() as pool:
         for count in pool.map(chunk, range(len(streams))):
             done += count
             if progress is not None:

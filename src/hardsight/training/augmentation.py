@@ -6,12 +6,13 @@ So a sample is changed in the same way whatever batch, order, process or resumed
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hardsight.errors import InputError
+from hardsight.training.inputs import Batch, Inputs
 
 PAD = 4  # pixels, as for CIFAR
 
@@ -22,7 +23,7 @@ class Augmentation:
 
     Args:
         flip: mirrored left to right in half of the cases.
-        crop: moved by up to so many pixels in each direction; what comes in at the edges is 0, the mean colour.
+        crop: shifted by up to this many pixels in each direction; what comes in at the edges is 0, the mean colour.
     """
 
     flip: bool = False
@@ -32,7 +33,7 @@ class Augmentation:
         return ",".join(["flip"] * self.flip + [f"crop={self.crop}"] * (self.crop > 0)) or "none"
 
     def __call__(self, images: np.ndarray, keys: np.ndarray, seed: int, epoch: int) -> np.ndarray:
-        """(b, C, H, W) -> the same, changed; `keys` (b,) tell the samples apart."""
+        """(b, C, H, W) -> the same, changed; `keys` (b,) identify the samples."""
         if not (self.flip or self.crop):
             return images
         flip, down, right = draws(keys, seed, epoch, 3).T  # (b,) each, in [0, 1)
@@ -47,6 +48,25 @@ class Augmentation:
             for row, (y, x) in enumerate(zip((down * (2 * p + 1)).astype(int), (right * (2 * p + 1)).astype(int), strict=True)):
                 changed[row] = padded[row, :, y : y + height, x : x + width]
         return changed
+
+
+class AugmentedInputs:
+    """A set of training samples in batches, augmented.
+
+    Args:
+        inputs: the set.
+        augment: as `parse_augmentation` takes it.
+        seed: of the augmentation.
+    """
+
+    def __init__(self, inputs: Inputs, augment: str, seed: int) -> None:
+        self.inputs, self.augmentation, self.seed = inputs, parse_augmentation(augment), seed
+        self.keys = sample_keys(inputs.ids)
+
+    def batches(self, rows: Sequence[np.ndarray], epoch: int) -> Iterator[Batch]:
+        """The rows asked for, batch by batch, as they look in an epoch."""
+        for batch in self.inputs.batches(rows):
+            yield Batch(batch.rows, self.augmentation(batch.inputs, self.keys[batch.rows], self.seed, epoch))
 
 
 def parse_augmentation(words: str | Iterable[str]) -> Augmentation:
@@ -75,8 +95,8 @@ def sample_keys(ids: Sequence[str]) -> np.ndarray:
 
 def draws(keys: np.ndarray, seed: int, epoch: int, count: int) -> np.ndarray:
     """(n, count) numbers in [0, 1), each a function of its key, the seed, the epoch and its column alone."""
-    told = hashlib.sha256(f"{seed} {epoch}".encode()).digest()
-    columns = np.frombuffer(told, np.uint64, 1) + np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    digest = hashlib.sha256(f"{seed} {epoch}".encode()).digest()
+    columns = np.frombuffer(digest, np.uint64, 1) + np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = _mixed(_mixed(keys)[:, None] ^ _mixed(columns))
     return np.asarray((mixed >> np.uint64(11)) * 2.0**-53)
 

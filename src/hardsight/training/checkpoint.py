@@ -8,25 +8,29 @@ theirs to save.
 from __future__ import annotations
 
 import json
+import shutil
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from hardsight.errors import RunError
 from hardsight.files.checksums import sha256
-from hardsight.files.writing import replacing, write_json
+from hardsight.files.tensors import write_safetensors
+from hardsight.files.writing import write_json
 
 KEPT = 2  # the last one, and the one before should the last be damaged
+SECONDS_BETWEEN = 5.0  # for trainings whose epochs take a moment: no checkpoint is written sooner after the one before
 
 
 @dataclass
-class Progress:
-    """What has happened so far, as plain values.
+class TrainingState:
+    """How far a training has come, as plain values.
 
     Attributes:
         epoch: epochs finished.
@@ -43,14 +47,14 @@ class Progress:
     scaler: dict[str, Any] | None = None
 
 
-def save_checkpoint(folder: Path, progress: Progress, trainee: nn.Module, optimizer: torch.optim.Optimizer) -> Path:
+def save_checkpoint(folder: Path, state: TrainingState, network: nn.Module, optimizer: torch.optim.Optimizer) -> Path:
     """Write the checkpoint of an epoch, then remove all but the last two."""
-    name = folder / f"epoch={progress.epoch:04d}.safetensors"
-    tensors = {f"trainee.{key}": x for key, x in trainee.state_dict().items()}
+    name = folder / f"epoch={state.epoch:04d}.safetensors"
+    tensors = {f"network.{key}": x for key, x in network.state_dict().items()}
     tensors |= {f"optimizer.{index}.{key}": x for index, key, x in _optimizer_tensors(optimizer)}
     write_tensors(name, tensors)
-    write_json(name.with_suffix(".json"), {"schema": 1, "sha256": sha256(name), **asdict(progress)})
-    for old in _found(folder)[:-KEPT]:
+    write_json(name.with_suffix(".json"), {"schema": 1, "sha256": sha256(name), **asdict(state)})
+    for old in _checkpoints_in(folder)[:-KEPT]:
         old.with_suffix(".json").unlink(missing_ok=True)
         old.unlink(missing_ok=True)
     return name
@@ -59,37 +63,67 @@ def save_checkpoint(folder: Path, progress: Progress, trainee: nn.Module, optimi
 def newest_checkpoint(folder: Path) -> tuple[int, list[str]]:
     """The epoch of the newest checkpoint that is whole (0 if none is), and a sentence for each that is not."""
     notes: list[str] = []
-    for name in reversed(_found(folder)):
+    for name in reversed(_checkpoints_in(folder)):
         try:
-            told = json.loads(name.with_suffix(".json").read_text("utf-8"))
-            if told["sha256"] == sha256(name):
-                return int(told["epoch"]), notes
+            description = json.loads(name.with_suffix(".json").read_text("utf-8"))
+            if description["sha256"] == sha256(name):
+                return int(description["epoch"]), notes
             notes.append(f"{name} is damaged (its checksum differs): falling back to the one before")
         except (OSError, ValueError, KeyError, TypeError) as error:
             notes.append(f"{name} is damaged ({type(error).__name__}): falling back to the one before")
     return 0, notes
 
 
-def load_checkpoint(folder: Path, epoch: int, trainee: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
-    """Bring a trainee and its optimizer to where they were after an epoch."""
+def load_checkpoint(folder: Path, epoch: int, network: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingState:
+    """Bring a network and its optimizer to where they were after an epoch."""
     name = folder / f"epoch={epoch:04d}.safetensors"
     try:
-        told = json.loads(name.with_suffix(".json").read_text("utf-8"))
+        description = json.loads(name.with_suffix(".json").read_text("utf-8"))
         tensors = load_file(name)
-        trainee.load_state_dict(_under("trainee.", tensors))
+        network.load_state_dict(_under("network.", tensors))
         _load_optimizer(optimizer, _under("optimizer.", tensors))
-        return Progress(**{key: told[key] for key in asdict(Progress())})
+        return TrainingState(**{key: description[key] for key in asdict(TrainingState())})
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise RunError(f"{name} does not fit this training: {error}. Remove the run's directory to start over.") from error
 
 
+class Checkpoints:
+    """The checkpoints of one of the many short trainings of a comparison: resumed from, saved now and then, removed at the end.
+
+    Args:
+        folder: of this training alone; made when the first checkpoint is written. None for no checkpoints.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder, self.saved_at = folder, time.monotonic()
+
+    def resume(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingState:
+        """The state of the newest checkpoint, to which network and optimizer are brought; a new one where there is none."""
+        epoch = 0 if self.folder is None else newest_checkpoint(self.folder)[0]
+        if self.folder is None or not epoch:
+            return TrainingState()
+        return load_checkpoint(self.folder, epoch, network, optimizer)
+
+    def save(self, state: TrainingState, network: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Write a checkpoint, unless the last one was written a moment ago."""
+        if self.folder is None or time.monotonic() - self.saved_at < SECONDS_BETWEEN:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        save_checkpoint(self.folder, state, network, optimizer)
+        self.saved_at = time.monotonic()
+
+    def remove(self) -> None:
+        """The training is complete and its result is written."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """A safetensors file, each tensor with its own memory."""
-    with replacing(path) as temporary:
-        save_file({key: x.detach().to("cpu", copy=True).contiguous() for key, x in tensors.items()}, temporary)
+    """A safetensors file of tensors on any device."""
+    write_safetensors(path, tensors)
 
 
-def _found(folder: Path) -> list[Path]:
+def _checkpoints_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("epoch=*.safetensors"))
 
 

@@ -55,6 +55,11 @@ class Inputs(Protocol):
         """What a resumed run must find again."""
 
 
+def even_batches(rows: np.ndarray, size: int) -> list[np.ndarray]:
+    """Rows in batches of at most `size` that differ by one at most, so that none is too small for batch normalisation."""
+    return np.array_split(rows, max(1, -(-len(rows) // size)))
+
+
 class ArrayInputs:
     """Numbers that go into the network as they are: (n, ...) float32."""
 

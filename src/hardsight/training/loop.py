@@ -6,7 +6,7 @@ import contextlib
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from hardsight.dynamics import gathering
 from hardsight.dynamics.tracker import Dynamics
-from hardsight.errors import FileError, InputError, RunError, TrainingError
+from hardsight.errors import InputError, RunError, TrainingError
 from hardsight.extraction.extracting import ERRORS
 from hardsight.files.run import Run
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions
@@ -28,39 +28,54 @@ from hardsight.models.network import Network
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
 from hardsight.training import processes, results
-from hardsight.training.augmentation import parse_augmentation, sample_keys
-from hardsight.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, save_checkpoint
-from hardsight.training.inputs import Inputs
+from hardsight.training.augmentation import AugmentedInputs
+from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
+from hardsight.training.inputs import Batch, Inputs, even_batches
+from hardsight.training.network import as_tensor, first_sample, forward_pass
+from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed
 from hardsight.training.schedule import rate_factor
 from hardsight.training.sets import Said, Sets
-from hardsight.training.settings import TrainSettings
+from hardsight.training.settings import ProgressCallback, TrainSettings
 from hardsight.training.teacher import check_teacher, taught_logits
-from hardsight.training.trainee import Trainee, make_optimizer
+from hardsight.training.trainee import LossChoice, Trainee
 
 SUMS = ("n", "correct", "avh", "norm", "loss")
-FOUND_BY = 16  # images the last layer is found with
-
-Report = Callable[[int, int, str], None]
 
 
 @dataclass
 class Training:
+    """One training, from an empty or interrupted run directory to a complete one.
+
+    Attributes:
+        accelerator: processes and trackers.
+        device: where the network is.
+        settings: with every default filled in.
+        source: the network as it was opened.
+        sets, inputs: the data, and the same as batches of numbers, "train" first.
+        preprocessing: of images.
+        say, progress: told what is going on.
+        teacher: for dual_head.
+        state: how far it has come.
+        fingerprints: of everything that is read.
+    """
+
     accelerator: Accelerator
+    device: torch.device
     settings: TrainSettings
     source: Trainable
-    inputs: dict[str, Inputs]  # "train" first
     sets: Sets
+    inputs: dict[str, Inputs]
     preprocessing: Preprocessing | None
     say: Said
-    report: Report | None
+    progress: ProgressCallback | None
     teacher: Model | None = None
-    done: Progress = field(default_factory=Progress)
+    state: TrainingState = field(default_factory=TrainingState)
     fingerprints: dict[str, Any] = field(default_factory=dict)
 
-    def arrange_and_run(self, output: Path) -> None:
-        """Set up the run, go on from where it stands, train, and write what is left at the end."""
+    def run(self, output: Path) -> None:
+        """Start the run or resume it, train, and write what is left at the end."""
         arguments, self.fingerprints = self._arguments(), self._fingerprints()
-        trainee, optimizer = self._build()
+        self._build()
         main = self.accelerator.is_main_process
         run = Run(output, "hardsight train", arguments, self.fingerprints) if main else None
         self.accelerator.wait_for_everyone()
@@ -68,13 +83,14 @@ class Training:
             self.say(f"{output} is complete already")
             return
         with run.only_writer() if run is not None else contextlib.nullcontext():
-            self._resume(output, trainee, optimizer)
+            self._resume(output)
             self.accelerator.wait_for_everyone()
+            self.dynamics = Dynamics(output)
             with self._tracked(arguments, output):
-                self._epochs(output, trainee, optimizer)
-            written = self._snapshot(output, trainee)
+                self._epochs(output)
+            written = self._snapshot(output)
             if run is not None:
-                self._finish(run, trainee, written)
+                self._finish(run, written)
             self.accelerator.wait_for_everyone()
 
     def _arguments(self) -> dict[str, Any]:
@@ -84,200 +100,192 @@ class Training:
             "factory": self.source.factory,
             "model_arguments": self.source.arguments,
             "preprocessing": None if self.preprocessing is None else self.preprocessing.as_dict(),
-            "device": self.accelerator.device.type,
+            "device": self.device.type,
             "processes": self.accelerator.num_processes,
         }
 
     def _fingerprints(self) -> dict[str, Any]:
         model = Network(BuiltNetwork(self.source.module), self.source.factory, ModelOptions(device="cpu")).fingerprint()
         teacher = {} if self.teacher is None else {"teacher": self.teacher.fingerprint()}
-        return {"model": model, **teacher, **{name: one.fingerprint() for name, one in self.inputs.items()}}
+        return {"model": model, **teacher, **{name: inputs.fingerprint() for name, inputs in self.inputs.items()}}
 
-    def _build(self) -> tuple[Trainee, torch.optim.Optimizer]:
+    def _build(self) -> None:
+        """The network with its loss, and what updates it."""
         set_seed(self.settings.seed)
-        train = self.inputs["train"]
-        first = next((batch for batch in train.batches([np.arange(min(FOUND_BY, len(train)))]) if len(batch.rows)), None)
-        if first is None:
-            raise FileError(f"none of the first {FOUND_BY} samples can be read.")
-        c, sample = self.sets.num_classes, torch.from_numpy(first.inputs)
-        trainee = Trainee(self.source, sample, self.settings, c, len(train), self.preprocessing)
+        train, s = self.inputs["train"], self.settings
+        sample = first_sample(train)
+        loss = LossChoice(s.loss, dict(s.loss_options), self.sets.num_classes, len(train))
+        self.trainee = Trainee(self.source, sample, loss, self.preprocessing)
         if self.teacher is not None:
-            check_teacher(self.teacher, first.inputs, c)
+            check_teacher(self.teacher, sample.numpy(), self.sets.num_classes)
         if len(train) < self.accelerator.num_processes:
             raise InputError(f"{len(train)} samples cannot be shared by {self.accelerator.num_processes} processes.")
-        trainee.to(self.accelerator.device)
-        return trainee, make_optimizer(trainee, self.settings)
+        self.trainee.to(self.device)
+        self.precision = MixedPrecision(s.precision, self.device)
+        self.updater = Updater(self.trainee, s, precision=self.precision)
 
-    def _resume(self, output: Path, trainee: Trainee, optimizer: torch.optim.Optimizer) -> None:
+    def _resume(self, output: Path) -> None:
+        """Continue from the newest checkpoint that is whole."""
         folder = output / "checkpoints"
         epoch, notes = newest_checkpoint(folder) if self.accelerator.is_main_process else (0, [])
         for note in notes:
             self.say(note)
-        epoch = processes.told_by_first(epoch, self.accelerator.device)
+        epoch = processes.told_by_first(epoch, self.device)
         if epoch:
-            self.done = load_checkpoint(folder, epoch, trainee, optimizer)
-            self.say(f"going on after epoch {epoch} of {self.settings.epochs}")
+            self.state = load_checkpoint(folder, epoch, self.trainee, self.updater.optimizer)
+            self.say(f"resuming after epoch {epoch} of {self.settings.epochs}")
+        if self.precision.scaler is not None and self.state.scaler is not None:
+            self.precision.scaler.load_state_dict(self.state.scaler)
         if self.accelerator.is_main_process:
             for path in (output / "dynamics").glob("*.parquet"):  # of epochs that are to be trained again
                 kind, _, number = path.stem.partition("=")
-                if number.isdigit() and int(number) > (self.done.epoch if kind == "epoch" else self.done.step):
+                if number.isdigit() and int(number) > (self.state.epoch if kind == "epoch" else self.state.step):
                     path.unlink()
 
-    def _epochs(self, output: Path, trainee: Trainee, plain_optimizer: torch.optim.Optimizer) -> None:
+    def _epochs(self, output: Path) -> None:
         self.accelerator.wait_for_everyone()
-        model, optimizer = self.accelerator.prepare(trainee, plain_optimizer)
-        scaler = self.accelerator.scaler
-        if scaler is not None and self.done.scaler is not None:
-            scaler.load_state_dict(self.done.scaler)
-        dynamics = Dynamics(output)
-        keys = sample_keys(self.inputs["train"].ids)
-        if self.settings.at_start and self.done.epoch == 0:
-            self._evaluate(0, trainee, dynamics)
-            self._write_dynamics(dynamics, 0)
-        for epoch in range(self.done.epoch + 1, self.settings.epochs + 1):
+        self.model = processes.shared(self.trainee, self.device)
+        self.train_inputs = AugmentedInputs(self.inputs["train"], self.settings.augment, self.settings.seed)
+        if self.settings.at_start and self.state.epoch == 0:
+            self._evaluate(0)
+            self._write_dynamics(0)
+        for epoch in range(self.state.epoch + 1, self.settings.epochs + 1):
             started = time.monotonic()
-            entry: dict[str, Any] = {"epoch": epoch, "lr": self._rate(self.done.step)}
-            entry["train"] = self._train_epoch(epoch, model, trainee, optimizer, dynamics, keys)
-            entry |= self._evaluate(epoch, trainee, dynamics)
-            self._write_dynamics(dynamics, epoch)
-            self.done.epoch = epoch
-            self.done.history.append(entry)
-            self.done.broken = self._all_broken()
-            self.done.scaler = None if scaler is None else scaler.state_dict()
+            entry: dict[str, Any] = {"epoch": epoch, "lr": self.updater.lr * self._factor(self.state.step)}
+            entry["train"] = self._train_epoch(epoch)
+            entry |= self._evaluate(epoch)
+            self._write_dynamics(epoch)
+            self.state.epoch = epoch
+            self.state.history.append(entry)
+            self.state.broken = self._all_broken()
+            self.state.scaler = None if self.precision.scaler is None else self.precision.scaler.state_dict()
             if self.accelerator.is_main_process:
                 folder = output / "checkpoints"
                 folder.mkdir(exist_ok=True)
-                save_checkpoint(folder, self.done, trainee, plain_optimizer)
+                save_checkpoint(folder, self.state, self.trainee, self.updater.optimizer)
             self.accelerator.wait_for_everyone()
             self.accelerator.log(_flat(entry), step=epoch)
             self.say(_sentence(entry, self.settings.epochs, time.monotonic() - started))
 
-    def _train_epoch(
-        self, epoch: int, model: Any, trainee: Trainee, optimizer: Any, dynamics: Dynamics, keys: np.ndarray
-    ) -> dict[str, float]:
+    def _train_epoch(self, epoch: int) -> dict[str, float]:
         """One pass over the training samples in a new order; their dynamics come from the forward passes made anyway."""
-        settings, train = self.settings, self.inputs["train"]
-        set_seed(_epoch_seed(settings.seed, epoch, gathering.rank()))
-        order = np.random.default_rng([settings.seed, epoch]).permutation(len(train))
-        augment, steps = parse_augmentation(settings.augment), self._steps_per_epoch
-        mine = [np.array_split(rows, gathering.num_processes())[gathering.rank()] for rows in np.array_split(order, steps)]
-        model.train()
-        trainee.objective.set_epoch(epoch - 1)
+        s, train, several = self.settings, self.inputs["train"], gathering.num_processes()
+        set_seed(drawn_seed(s.seed, epoch, gathering.rank()))
+        order = np.random.default_rng([s.seed, epoch]).permutation(len(train))
+        steps = self._steps_per_epoch
+        mine = [np.array_split(rows, several)[gathering.rank()] for rows in even_batches(order, s.batch_size)]
+        self.model.train()
+        self.trainee.objective.set_epoch(epoch - 1)
         sums, objective_sum = dict.fromkeys(SUMS, 0.0), 0.0
-        for at, batch in enumerate(train.batches(mine)):
-            for group in optimizer.param_groups:
-                group["lr"] = self._rate(self.done.step) * group["share"]
-            if len(batch.rows) == 0 and gathering.num_processes() == 1:  # not one of its images could be read
-                self.done.step += 1
+        for number, batch in enumerate(self.train_inputs.batches(mine, epoch), 1):
+            self.updater.set_rate(self._factor(self.state.step))
+            self.state.step += 1
+            if len(batch.rows) == 0 and several == 1:  # not one of its images could be read
                 continue
-            images = augment(batch.inputs, keys[batch.rows], settings.seed, epoch)
-            labels = torch.from_numpy(train.labels[batch.rows]).to(self.accelerator.device)
-            taught = [] if self.teacher is None else [self._tensor(taught_logits(self.teacher, images))]
-            rows = torch.from_numpy(batch.rows).to(self.accelerator.device)
-            loss, features = model(self._tensor(images), labels, rows, *taught)
-            value = float(loss.detach())
-            self._check_loss(value, features, epoch)
-            head = trainee.objective.classes  # as it was in this forward pass
-            found = dynamics.update(epoch, features, head, train.labels[batch.rows], [train.ids[row] for row in batch.rows])
-            optimizer.zero_grad()
-            self.accelerator.backward(loss)
-            if settings.clip is not None:
-                self.accelerator.clip_grad_norm_(trainee.parameters(), settings.clip)
-            optimizer.step()
-            self.done.step += 1
-            sums = {key: sums[key] + found[key] for key in SUMS}
+            metrics, value = self._train_step(epoch, batch)
+            sums = {key: sums[key] + metrics[key] for key in SUMS}
             objective_sum += value
-            words = _words(_means(sums) | {"loss": objective_sum / (at + 1)})
-            self._tell(at + 1, steps, f"epoch {epoch}/{settings.epochs}  {words}")
-            if settings.every is not None and self.done.step % settings.every == 0:
-                self._evaluate(epoch, trainee, dynamics, step=self.done.step)
-                self._write_dynamics(dynamics, epoch, step=self.done.step)
-                model.train()
-        means = _means(processes.summed(sums, self.accelerator.device))
+            words = _words(_means(sums) | {"loss": objective_sum / number})
+            self._tell(number, steps, f"epoch {epoch}/{s.epochs}  {words}")
+            if s.every is not None and self.state.step % s.every == 0:
+                self._evaluate(epoch, step=self.state.step)
+                self._write_dynamics(epoch, step=self.state.step)
+                self.model.train()
+        means = _means(processes.summed(sums, self.device))
         return {**means, "objective": objective_sum / steps}
 
+    def _train_step(self, epoch: int, batch: Batch) -> tuple[dict[str, float], float]:
+        """Learn from a batch: sums of its metrics, and its loss."""
+        train, rows = self.inputs["train"], torch.from_numpy(batch.rows).to(self.device)
+        labels = train.labels[batch.rows]
+        images = as_tensor(batch.inputs, self.device)
+        teacher = [] if self.teacher is None else [as_tensor(taught_logits(self.teacher, batch.inputs), self.device)]
+        with self.precision.autocast():
+            loss, features = self.model(images, torch.from_numpy(labels).to(self.device), rows, *teacher)
+        if self.precision.dtype is not None:
+            loss, features = loss.float(), features.float()
+        value = float(loss.detach())
+        self._check_loss(value, features, epoch)
+        head = self.trainee.objective.classes  # as it was in this forward pass
+        metrics = self.dynamics.update(epoch, features, head, labels, [train.ids[row] for row in batch.rows])
+        self.updater.update(loss)
+        return metrics, value
+
     def _tell(self, done: int, total: int, words: str) -> None:
-        if self.report is not None and self.accelerator.is_main_process:
-            self.report(done, total, words)
+        if self.progress is not None and self.accelerator.is_main_process:
+            self.progress(done, total, words)
 
     @property
     def _steps_per_epoch(self) -> int:
         return -(-len(self.inputs["train"]) // self.settings.batch_size)
 
-    def _rate(self, step: int) -> float:
-        s = self.settings
-        options: dict[str, Any] = {"schedule": s.schedule, "milestones": s.milestones, "gamma": s.gamma, "warmup": s.warmup}
-        return s.learning_rate * rate_factor(step, self._steps_per_epoch, s.epochs, **options)
-
-    def _tensor(self, inputs: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(inputs)).to(self.accelerator.device)
+    def _factor(self, step: int) -> float:
+        return rate_factor(self.settings, step, self._steps_per_epoch, self.settings.epochs)
 
     def _check_loss(self, loss: float, features: Tensor, epoch: int) -> None:
         """Stop where the loss is not a number any more; all processes see the same loss, so all of them stop."""
         if math.isfinite(loss):
             return
         s = self.settings
-        if self.done.step == 0 and bool(torch.isfinite(features).all()):
+        if self.state.step == 1 and bool(torch.isfinite(features).all()):
             options = ", ".join(f"{key}={value}" for key, value in s.loss_options.items()) or "its defaults"
             cause = f"nothing is trained yet and the features are finite, so look at the options of {s.loss} ({options})"
-        elif self.done.step == 0:
+        elif self.state.step == 1:
             cause = "nothing is trained yet and the features are not finite: look at the network's weights and the inputs"
         elif s.precision != "float32":
             cause = f"numbers overflowed in {s.precision}: try precision float32, or a smaller lr than {s.learning_rate:g}"
         else:
             cause = f"the learning rate {s.learning_rate:g} is too large: try a tenth of it, warmup or clip"
         last = f"the last good checkpoint is after epoch {epoch - 1}" if epoch > 1 else "there is no checkpoint yet"
-        raise TrainingError(
-            f"the loss became {loss} at step {self.done.step + 1} (epoch {epoch}); {last}. Likely cause: {cause}."
-        )
+        raise TrainingError(f"the loss became {loss} at step {self.state.step} (epoch {epoch}); {last}. Likely cause: {cause}.")
 
-    @torch.no_grad()
-    def _evaluate(self, epoch: int, trainee: Trainee, dynamics: Dynamics, step: int | None = None) -> dict[str, Any]:
-        """The watched sets by the network as it is now."""
-        trainee.eval()
-        processes.same_buffers(trainee)
-        head = trainee.objective.classes
-        found = {}
-        total = sum(len(inputs) for name, inputs in self.inputs.items() if name != "train")
-        looked_at = 0
-        for name, inputs in self.inputs.items():
-            if name == "train":
-                continue
+    def _evaluate(self, epoch: int, step: int | None = None) -> dict[str, Any]:
+        """The metrics of the watched sets by the network as it is."""
+        self.trainee.eval()
+        processes.same_buffers(self.trainee)
+        head, several = self.trainee.objective.classes, gathering.num_processes()
+        watched = {name: inputs for name, inputs in self.inputs.items() if name != "train"}
+        total, seen, metrics = sum(map(len, watched.values())), 0, {}
+        for name, inputs in watched.items():
             sums = dict.fromkeys(SUMS, 0.0)
-            whole = np.array_split(np.arange(len(inputs)), max(1, -(-len(inputs) // self.settings.batch_size)))
-            for batch in inputs.batches([np.array_split(rows, gathering.num_processes())[gathering.rank()] for rows in whole]):
-                looked_at += len(batch.rows) * gathering.num_processes()
-                self._tell(min(looked_at, total), total, f"epoch {epoch}/{self.settings.epochs}  looking at {name}")
-                if len(batch.rows) == 0:
-                    continue
-                features = self._features(trainee, batch.inputs)
-                ids = [inputs.ids[row] for row in batch.rows]
-                some = dynamics.update(epoch, features, head, inputs.labels[batch.rows], ids, split=name, step=step)
+            for rows, features in self._features(inputs, np.arange(len(inputs)), share=True):
+                seen += len(rows) * several
+                self._tell(min(seen, total), total, f"epoch {epoch}/{self.settings.epochs}  evaluating {name}")
+                ids = [inputs.ids[row] for row in rows]
+                some = self.dynamics.update(epoch, features, head, inputs.labels[rows], ids, split=name, step=step)
                 sums = {key: sums[key] + some[key] for key in SUMS}
-            found[name] = _means(processes.summed(sums, self.accelerator.device))
-        return found
+            metrics[name] = _means(processes.summed(sums, self.device))
+        return metrics
 
-    def _features(self, trainee: Trainee, inputs: np.ndarray) -> Tensor:
-        with torch.no_grad(), self.accelerator.autocast():
-            return trainee.features(self._tensor(inputs)).float()
+    def _features(self, inputs: Inputs, rows: np.ndarray, share: bool = False) -> Iterator[tuple[np.ndarray, Tensor]]:
+        """(b,) rows and their (b, d) features, batch by batch; of each batch this process's share alone, if asked."""
 
-    def _write_dynamics(self, dynamics: Dynamics, epoch: int, step: int | None = None) -> None:
+        def features(images: Tensor) -> Tensor:
+            with self.precision.autocast():
+                return self.trainee.features(images).float()
+
+        batches = even_batches(rows, self.settings.batch_size)
+        if share:
+            batches = [np.array_split(some, gathering.num_processes())[gathering.rank()] for some in batches]
+        return forward_pass(features, inputs, batches, self.device)
+
+    def _write_dynamics(self, epoch: int, step: int | None = None) -> None:
         def gather(table: Any) -> Any:
-            return gathering.gathered_tables(table, self.accelerator.device)
+            return gathering.gathered_tables(table, self.device)
 
-        dynamics.finish(epoch, step=step, gather=gather if gathering.num_processes() > 1 else None)
+        self.dynamics.finish(epoch, step=step, gather=gather if gathering.num_processes() > 1 else None)
 
     def _all_broken(self) -> dict[str, list[str]]:
         """What no process could read, id by id."""
         here = {id: why for inputs in self.inputs.values() for id, why in inputs.broken.items()}
         rows = [{"id": id, "reason": reason, "message": message} for id, (reason, message) in here.items()]
-        tables = gathering.gathered_tables(pa.Table.from_pylist(rows, ERRORS), self.accelerator.device)
-        found = [row for table in tables or [] for row in table.to_pylist()]
-        return {**self.done.broken, **{row["id"]: [row["reason"], row["message"]] for row in found}}
+        tables = gathering.gathered_tables(pa.Table.from_pylist(rows, ERRORS), self.device)
+        everywhere = [row for table in tables or [] for row in table.to_pylist()]
+        return {**self.state.broken, **{row["id"]: [row["reason"], row["message"]] for row in everywhere}}
 
     @contextlib.contextmanager
     def _tracked(self, arguments: dict[str, Any], output: Path) -> Iterator[None]:
-        """Accelerate's trackers, told the settings first and closed at the end."""
+        """Accelerate's trackers: settings are logged first, and they are closed at the end."""
         plain = {key: value if isinstance(value, (int, float, str)) else str(value) for key, value in arguments.items()}
         name = output.resolve().name
         try:
@@ -292,13 +300,13 @@ class Training:
 
     # ---- the end ----
 
-    def _snapshot(self, output: Path, trainee: Trainee) -> list[Path]:
+    def _snapshot(self, output: Path) -> list[Path]:
         """The features of every sample by the trained network; the processes write a part each in turn."""
         if not self.settings.snapshot:
             return []
-        trainee.eval()
-        processes.same_buffers(trainee)
-        head = trainee.head
+        self.trainee.eval()
+        processes.same_buffers(self.trainee)
+        head = self.trainee.head
         parts = results.parts_of(self.inputs, head.num_features)
         left_out = [name for name in self.inputs if name not in {part[0] for part in parts}]
         if left_out:
@@ -309,39 +317,34 @@ class Training:
         self.accelerator.wait_for_everyone()
         written = []
 
-        def forward(inputs: np.ndarray) -> np.ndarray:
-            return self._features(trainee, inputs).cpu().numpy()
-
         for number, (name, rows) in enumerate(parts):
             self._tell(number, len(parts), "features of every sample")
             path = folder / f"part-{number:05d}.parquet"
             if number % gathering.num_processes() == gathering.rank():
-                results.write_part(path, name, self.inputs[name], rows, forward, self.settings.batch_size, head.num_features)
+                inputs = self.inputs[name]
+                features = ((at, x.cpu().numpy()) for at, x in self._features(inputs, np.arange(rows.start, rows.stop)))
+                results.write_part(path, name, inputs, features, head.num_features)
             written.append(path)
         self.accelerator.wait_for_everyone()
         return written
 
-    def _finish(self, run: Run, trainee: Trainee, parts: list[Path]) -> None:
+    def _finish(self, run: Run, parts: list[Path]) -> None:
         """The model, its head, figures, and run.json last; the checkpoints have done their work then."""
-        if any(one.fingerprint() != self.fingerprints[name] for name, one in self.inputs.items()):
+        if any(inputs.fingerprint() != self.fingerprints[name] for name, inputs in self.inputs.items()):
             raise RunError(f"the data changed while it was trained on: remove {run.directory} and start over.")
         names = self.sets.class_names
-        written = [*parts, *results.write_model(run, trainee, self.preprocessing, names)]
-        title = f"{self.settings.loss}, epoch {self.done.epoch}"
+        network = self.trainee.with_head(self.trainee.head, self.preprocessing, names)
+        written = [*parts, *results.write_model(run.directory, network)]
+        title = f"{self.settings.loss}, epoch {self.state.epoch}"
         if parts:
-            results.draw_embeddings(run, parts, trainee.head, names, title)
-        written += results.write_errors(run, self.done.broken)
-        if self.done.broken:
-            self.say(f"{len(self.done.broken)} samples could not be read: see {run.directory / 'errors.parquet'}")
+            results.draw_embeddings(run, parts, network.head, names, title)
+        written += results.write_errors(run, self.state.broken)
+        if self.state.broken:
+            self.say(f"{len(self.state.broken)} samples could not be read: see {run.directory / 'errors.parquet'}")
         written += sorted((run.directory / "dynamics").glob("*.parquet"))
-        counts = {name: len(one) for name, one in self.inputs.items()}
-        run.finish(written, {"samples": counts, "steps": self.done.step, "history": self.done.history})
+        counts = {name: len(inputs) for name, inputs in self.inputs.items()}
+        run.finish(written, {"samples": counts, "steps": self.state.step, "history": self.state.history})
         shutil.rmtree(run.directory / "checkpoints", ignore_errors=True)
-
-
-def _epoch_seed(seed: int, epoch: int, rank: int) -> int:
-    """For dropout and whatever else a network draws: another one for each epoch and process."""
-    return int(np.random.default_rng([seed, epoch, rank]).integers(2**31))
 
 
 def _means(sums: dict[str, float]) -> dict[str, float]:

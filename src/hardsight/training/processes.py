@@ -17,6 +17,13 @@ def part() -> None:
         dist.destroy_process_group()
 
 
+def shared(module: nn.Module, device: torch.device) -> nn.Module:
+    """A module whose gradients are averaged over the processes; alone, the module itself."""
+    if num_processes() == 1:
+        return module
+    return nn.parallel.DistributedDataParallel(module, device_ids=[device] if device.type == "cuda" else None)
+
+
 def gathered(features: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
     """(b, d) features and (b,) integers of each process -> those of all, in the order of the processes.
 

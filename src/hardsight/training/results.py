@@ -9,7 +9,7 @@ errors.parquet                                samples that could not be read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,30 +24,24 @@ from hardsight.files.run import Run
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.files.writing import replacing, write_json
 from hardsight.head import Head
-from hardsight.models.preprocessing import Preprocessing
 from hardsight.table import write_table
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import Inputs
-from hardsight.training.trainee import Trainee
+from hardsight.training.network import TrainedNetwork
 
-Forward = Callable[[np.ndarray], np.ndarray]  # (b, ...) inputs -> (b, d) features
+RowsAndFeatures = tuple[np.ndarray, np.ndarray]  # (b,) and (b, d)
 
 MOST_POINTS = 20_000  # drawn of one set
 
 
-def write_model(run: Run, trainee: Trainee, preprocessing: Preprocessing | None, class_names: Sequence[str] | None) -> list[Path]:
-    """model/ and head.safetensors."""
-    folder = run.folder("model")
-    state, head = trainee.whole_network()
-    write_tensors(folder / "model.safetensors", state)
-    config: dict[str, Any] = {"factory": trainee.source.factory, "arguments": trainee.source.arguments, "head": head}
-    if preprocessing is not None:
-        config["preprocessing"] = preprocessing.as_dict()
-    if class_names is not None:
-        config["class_names"] = list(class_names)
-    write_json(folder / "config.json", config)
-    save_head(run.directory / "head.safetensors", trainee.head, None if class_names is None else list(class_names))
-    return [folder / "model.safetensors", folder / "config.json", run.directory / "head.safetensors"]
+def write_model(directory: Path, network: TrainedNetwork) -> list[Path]:
+    """model/ and head.safetensors in a directory: `open_model` opens it."""
+    folder = directory / "model"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tensors(folder / "model.safetensors", network.state)
+    write_json(folder / "config.json", network.config)
+    save_head(directory / "head.safetensors", network.head, network.config.get("class_names"))
+    return [folder / "model.safetensors", folder / "config.json", directory / "head.safetensors"]
 
 
 def parts_of(sets: dict[str, Inputs], num_features: int) -> list[tuple[str, range]]:
@@ -62,17 +56,16 @@ def parts_of(sets: dict[str, Inputs], num_features: int) -> list[tuple[str, rang
     return parts
 
 
-def write_part(path: Path, name: str, inputs: Inputs, rows: range, forward: Forward, batch_size: int, num_features: int) -> None:
-    """One part of the snapshot: the features of some rows of one set."""
+def write_part(path: Path, name: str, inputs: Inputs, features_of: Iterable[RowsAndFeatures], num_features: int) -> None:
+    """One part of the snapshot: the features of some rows of the set of that name."""
     kept: list[np.ndarray] = []
     features: list[np.ndarray] = []
-    for batch in inputs.batches(np.array_split(np.arange(rows.start, rows.stop), -(-len(rows) // batch_size))):
-        if len(batch.rows):
-            kept.append(batch.rows)
-            features.append(forward(batch.inputs))
+    for rows, values in features_of:
+        kept.append(rows)
+        features.append(values)
     at = np.concatenate(kept) if kept else np.zeros(0, np.int64)
     columns: dict[str, Any] = {"id": pa.array([inputs.ids[row] for row in at], pa.string()), "label": inputs.labels[at]}
-    columns |= {key: [values[row] for row in at] for key, values in inputs.columns.items() if key in OWN_COLUMNS}
+    columns |= {key: [column[row] for row in at] for key, column in inputs.columns.items() if key in OWN_COLUMNS}
     columns["split"] = [name] * len(at)
     matrix = np.concatenate(features) if features else np.zeros((0, num_features), np.float32)
     write_samples(path, matrix, columns)

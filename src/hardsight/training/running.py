@@ -20,8 +20,8 @@ require("torch", extra="torch", purpose="hardsight.training.run")
 require("accelerate", extra="torch", purpose="hardsight.training.run")
 
 # ruff: noqa: E402
+import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState, GradientState
 from accelerate.utils import set_seed
 
 from hardsight.files.heads import load_head
@@ -29,13 +29,13 @@ from hardsight.head import Head
 from hardsight.models.network import torch_device
 from hardsight.models.trainable import open_trainable
 from hardsight.options import takes
-from hardsight.training.loop import Report, Training
+from hardsight.training.loop import Training
 from hardsight.training.objective import loss_name, with_defaults
+from hardsight.training.optimization import MixedPrecision
 from hardsight.training.sets import Said, open_sets
-from hardsight.training.settings import TrainSettings
+from hardsight.training.settings import ProgressCallback, TrainSettings
 from hardsight.training.teacher import open_teacher
 
-PRECISIONS = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}  # ours, and Accelerate's word for it
 TRACKERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",), "mlflow": ("mlflow",)}
 
 
@@ -58,7 +58,7 @@ class Trained:
 
 @takes(TrainSettings)
 def run(
-    data: Any, model: Any, output: str | os.PathLike[str], *, settings: TrainSettings, progress: Report | None = None,
+    data: Any, model: Any, output: str | os.PathLike[str], *, settings: TrainSettings, progress: ProgressCallback | None = None,
     say: Said | None = None,
 ) -> Trained:  # fmt: skip
     """Train a network and write a run: its model, head, snapshot, and the dynamics of every sample.
@@ -88,37 +88,35 @@ def run(
     name = loss_name(settings.loss)
     settings = settings.with_loss(name, with_defaults(name, settings.loss_options, settings.epochs))
     _check_tracker(settings.tracker)
-    accelerator = _accelerator(settings, Path(output))
+    accelerator, device = _processes(settings, Path(output))
     say = say if say is not None and accelerator.is_main_process else _silent
     sets = open_sets(data, settings, say)
     set_seed(settings.seed)  # what the network starts from
     source = open_trainable(
-        model,
-        sets.num_classes,
-        options=dict(settings.model_options),
-        weights=settings.weights,
-        pretrained=settings.pretrained,
+        model, sets.num_classes, options=dict(settings.model_options), weights=settings.weights, pretrained=settings.pretrained
     )
     inputs, preprocessing = sets.prepared(source, settings)
-    teacher = open_teacher(settings.teacher, name, preprocessing, sets.class_names, str(accelerator.device))
-    loop = Training(accelerator, settings, source, inputs, sets, preprocessing, say, progress, teacher)
-    loop.arrange_and_run(Path(output))
+    teacher = open_teacher(settings.teacher, name, preprocessing, sets.class_names, str(device))
+    Training(accelerator, device, settings, source, sets, inputs, preprocessing, say, progress, teacher).run(Path(output))
     return _finished(Path(output), accelerator.is_main_process)
 
 
-def _accelerator(settings: TrainSettings, output: Path) -> Accelerator:
-    """Accelerate as these settings want it; it keeps the first ones it saw unless told to forget them."""
-    AcceleratorState._reset_state()
-    GradientState._reset_state()
+def _processes(settings: TrainSettings, output: Path) -> tuple[Accelerator, torch.device]:
+    """The processes that share the work, with their trackers, and the device of this one.
+
+    Accelerate keeps precision and device for as long as Python runs, and has no public way to change them. So a second
+    training in the same process takes nothing from it but the processes: precision is `MixedPrecision`, and a process
+    that is alone uses the device that was asked for.
+    """
     chosen = torch_device(settings.device)
-    if settings.precision == "float16" and chosen.type == "cpu":
-        raise InputError("precision float16 needs a GPU; on a CPU use bfloat16.")
-    return Accelerator(
-        cpu=chosen.type == "cpu",
-        mixed_precision=PRECISIONS[settings.precision],
+    MixedPrecision(settings.precision, chosen)  # refuses what does not work, before anything is written
+    launched = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    accelerator = Accelerator(
+        cpu=launched and chosen.type == "cpu",
         log_with=settings.tracker,
         project_dir=output / "tracker" if settings.tracker else None,
     )
+    return accelerator, accelerator.device if launched else chosen
 
 
 def _check_tracker(tracker: str | None) -> None:

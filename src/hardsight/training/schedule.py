@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from hardsight.training.settings import Schedule
+from hardsight.training.settings import LearningOptions
 
 
-def rate_factor(
-    step: int,
-    steps_per_epoch: int,
-    epochs: int,
-    *,
-    schedule: Schedule = "constant",
-    milestones: Sequence[float] = (),
-    gamma: float = 0.1,
-    warmup: float = 0.0,
-) -> float:
+def rate_factor(settings: LearningOptions, step: int, steps_per_epoch: int, epochs: int) -> float:
     """The share of the learning rate at a step, counted from 0.
 
-    Args:
-        schedule: "constant"; "step" multiplies by gamma at each milestone; "cosine" falls to 0 at the end.
-        milestones: epochs, from 0 on; none given: half and three quarters of all.
-        gamma: what a milestone multiplies by.
-        warmup: epochs over which the rate first rises in a straight line; the schedule takes over after them.
+    `constant` stays at 1; `step` multiplies by gamma at each milestone, by default at half and three quarters of the
+    epochs; `cosine` falls to 0 at the end. With a warm-up the rate first rises linearly, and the schedule takes over after.
 
     Example:
-        >>> [rate_factor(step, 1, 4, schedule="step") for step in range(4)]  # milestones at 2 and 3
+        >>> [rate_factor(LearningOptions(schedule="step"), step, 1, 4) for step in range(4)]  # milestones at 2 and 3
         [1.0, 1.0, 0.1, 0.010000000000000002]
-        >>> [round(rate_factor(step, 1, 4, schedule="cosine", warmup=2), 3) for step in range(4)]
+        >>> [round(rate_factor(LearningOptions(schedule="cosine", warmup=2), step, 1, 4), 3) for step in range(4)]
         [0.5, 1.0, 1.0, 0.5]
     """
-    rising = round(warmup * steps_per_epoch)
+    rising = round(settings.warmup * steps_per_epoch)
     if step < rising:
         return (step + 1) / rising
-    if schedule == "step":
-        passed = sum(step >= at * steps_per_epoch for at in milestones or (epochs / 2, 3 * epochs / 4))
-        return float(gamma**passed)
-    if schedule == "cosine":
+    if settings.schedule == "step":
+        milestones = settings.milestones or (epochs / 2, 3 * epochs / 4)
+        return float(settings.gamma ** sum(step >= epoch * steps_per_epoch for epoch in milestones))
+    if settings.schedule == "cosine":
         done = (step - rising) / max(1, epochs * steps_per_epoch - rising)
         return 0.5 * (1 + math.cos(math.pi * done))
     return 1.0

@@ -28,10 +28,20 @@ export class Adaptation {
     panel.append(el("div", { class: "bar" }, el("label", {}, "draw ", this.drawn), this.words));
     this.curves = new Curves(panel, "Rounds of self-training, one line per method");
     this.tablePlace = el("div", {});
-    const also = page.source.live ? "Everything here follows the selection." : "In this file the numbers cover all samples, whatever is selected.";
-    const reached = Object.entries(page.about.reached).flatMap(([method, value], at) => [at ? ", " : "", name(method, 24), ` ${percent(value)}`]);
-    if (reached.length) panel.append(el("p", { class: "reached" }, "Mean class accuracy on the whole target at the end: ", ...reached, "."));
-    panel.append(this.tablePlace, el("p", { class: "quiet" }, `Click a method to select the samples it kept in that round. ${also}`));
+    const also = page.source.live
+      ? "Everything here follows the selection."
+      : "In this file the numbers cover all samples, whatever is selected.";
+    const reached = Object.entries(page.about.reached).flatMap(([method, value], at) => [
+      at ? ", " : "",
+      name(method, 24),
+      ` ${percent(value)}`,
+    ]);
+    if (reached.length)
+      panel.append(el("p", { class: "reached" }, "Mean class accuracy on the whole target at the end: ", ...reached, "."));
+    panel.append(
+      this.tablePlace,
+      el("p", { class: "quiet" }, `Click a method to select the samples it kept in that round. ${also}`),
+    );
   }
 
   async draw() {
@@ -44,12 +54,21 @@ export class Adaptation {
     if (!this.table) {
       this.drawn.append(...there.map((key) => el("option", { value: key }, DRAWN[key][0])));
       this.drawn.value = there.includes("right") ? "right" : "kept";
-      const column = (key) => ({ title: DRAWN[key][0], value: (row) => row[key] ?? NaN, show: (row) => (row[key] === null ? "–" : DRAWN[key][1](row[key])) });
-      this.table = new Table(this.tablePlace, "What each method kept, by round", [
-        { title: "method", value: (row) => row.method, show: (row) => name(row.method, 24), words: true },
-        { title: "round", value: (row) => row.round, show: (row) => String(row.round) },
-        ...there.map(column),
-      ], { pick: (row) => this.pick(row), picked: (row) => `what ${row.method} kept in round ${row.round}`, sortBy: 1 });
+      const column = (key) => ({
+        title: DRAWN[key][0],
+        value: (row) => row[key] ?? NaN,
+        show: (row) => (row[key] === null ? "–" : DRAWN[key][1](row[key])),
+      });
+      this.table = new Table(
+        this.tablePlace,
+        "What each method kept, by round",
+        [
+          { title: "method", value: (row) => row.method, show: (row) => name(row.method, 24), words: true },
+          { title: "round", value: (row) => row.round, show: (row) => String(row.round) },
+          ...there.map(column),
+        ],
+        { pick: (row) => this.pick(row), picked: (row) => `what ${row.method} kept in round ${row.round}`, sortBy: 1 },
+      );
     }
     this.table.show(rows);
     this.curve();
@@ -62,7 +81,8 @@ export class Adaptation {
   }
 
   curve() {
-    const key = this.drawn.value, methods = Object.keys(this.page.about.methods);
+    const key = this.drawn.value,
+      methods = Object.keys(this.page.about.methods);
     const x = [...new Set(this.rows.map((row) => row.round))].sort((a, b) => a - b);
     const lines = methods.map((method, at) => {
       const mine = new Map(this.rows.filter((row) => row.method === method).map((row) => [row.round, row[key]]));

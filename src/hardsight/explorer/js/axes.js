@@ -22,7 +22,8 @@ export function tickText(value, step) {
 // A canvas as large as its box on the screen, sharp on fine screens; gives width and height in CSS pixels.
 export function fit(canvas, mostPixels = 4e6) {
   const box = canvas.getBoundingClientRect();
-  const width = Math.max(1, box.width), height = Math.max(1, box.height);
+  const width = Math.max(1, box.width),
+    height = Math.max(1, box.height);
   const ratio = Math.min(window.devicePixelRatio || 1, Math.sqrt(mostPixels / (width * height)));
   const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== w || canvas.height !== h) {

@@ -12,7 +12,12 @@ export class Classes {
     this.means = ["avh", "norm"].filter((column) => columns.has(column));
     this.hasBoth = columns.has("label") && columns.has("predicted");
     this.judged = columns.has("label") && columns.has("correct"); // an epoch knows what was right, not what was predicted
-    const shown = (title, key, show, words = false) => ({ title, value: (row) => row[key], show: (row) => show(row[key]), words });
+    const shown = (title, key, show, words = false) => ({
+      title,
+      value: (row) => row[key],
+      show: (row) => show(row[key]),
+      words,
+    });
     const columnsShown = [
       { title: "class", value: (row) => row.name, show: (row) => name(row.name, 32), words: true },
       shown("samples", "count", count),
@@ -21,20 +26,42 @@ export class Classes {
     ];
     const hardest = columnsShown.findIndex((column) => column.title === "mean AVH");
     this.table = new Table(document.getElementById("view-classes"), "Classes of the selection", columnsShown, {
-      pick: (row) => page.addFilter(["in", this.key, [row.name]]), sortBy: hardest > 0 ? hardest : 1, down: true,
+      pick: (row) => page.addFilter(["in", this.key, [row.name]]),
+      sortBy: hardest > 0 ? hardest : 1,
+      down: true,
     });
     if (this.hasBoth) {
-      this.pairs = new Table(document.getElementById("view-confusions"), "Confusions of the selection", [
-        { title: "given → predicted", value: (row) => row.given, show: (row) => el("span", {}, name(row.given, 28), " → ", name(row.predicted, 28)), words: true },
-        shown("samples", "count", count),
-        shown("of the given class", "share", percent),
-      ], { pick: (row) => page.addFilters([["in", "label", [row.given]], ["in", "predicted", [row.predicted]]]), sortBy: 1, down: true });
+      this.pairs = new Table(
+        document.getElementById("view-confusions"),
+        "Confusions of the selection",
+        [
+          {
+            title: "given → predicted",
+            value: (row) => row.given,
+            show: (row) => el("span", {}, name(row.given, 28), " → ", name(row.predicted, 28)),
+            words: true,
+          },
+          shown("samples", "count", count),
+          shown("of the given class", "share", percent),
+        ],
+        {
+          pick: (row) =>
+            page.addFilters([
+              ["in", "label", [row.given]],
+              ["in", "predicted", [row.predicted]],
+            ]),
+          sortBy: 1,
+          down: true,
+        },
+      );
     }
     this.key = columns.has("label") ? "label" : "predicted";
   }
 
   needs() {
-    return [this.key, ...(this.hasBoth ? ["label", "predicted"] : []), ...(this.judged ? ["correct"] : []), ...this.means].filter((column) => this.page.columns.has(column));
+    return [this.key, ...(this.hasBoth ? ["label", "predicted"] : []), ...(this.judged ? ["correct"] : []), ...this.means].filter(
+      (column) => this.page.columns.has(column),
+    );
   }
 
   // Counts of the selection; cheap enough to make on every change, shown only where it is looked at.
@@ -46,9 +73,13 @@ export class Classes {
   drawClasses() {
     const { columns, selection } = this.page;
     if (!columns.has(this.key)) return;
-    const names = columns.meta(this.key).names, c = names.length, mask = selection.mask;
-    const labels = columns.get(this.key), judged = this.judged ? columns.get("correct") : null;
-    const size = new Uint32Array(c), right = new Uint32Array(c);
+    const names = columns.meta(this.key).names,
+      c = names.length,
+      mask = selection.mask;
+    const labels = columns.get(this.key),
+      judged = this.judged ? columns.get("correct") : null;
+    const size = new Uint32Array(c),
+      right = new Uint32Array(c);
     for (let i = 0; i < mask.length; i++) {
       const label = labels[i];
       if (mask[i] && label < c) {
@@ -69,11 +100,17 @@ export class Classes {
 
   drawPairs() {
     const { columns, selection } = this.page;
-    const names = columns.meta("label").names, c = names.length, mask = selection.mask;
-    const labels = columns.get("label"), predicted = columns.get("predicted"), sizes = new Uint32Array(c);
-    const square = c <= MANY ? new Uint32Array(c * c) : null, map = new Map();
+    const names = columns.meta("label").names,
+      c = names.length,
+      mask = selection.mask;
+    const labels = columns.get("label"),
+      predicted = columns.get("predicted"),
+      sizes = new Uint32Array(c);
+    const square = c <= MANY ? new Uint32Array(c * c) : null,
+      map = new Map();
     for (let i = 0; i < mask.length; i++) {
-      const label = labels[i], other = predicted[i];
+      const label = labels[i],
+        other = predicted[i];
       if (!mask[i] || label >= c) continue;
       sizes[label]++;
       if (label === other || other >= c) continue;
@@ -81,10 +118,11 @@ export class Classes {
       if (square) square[pair]++;
       else map.set(pair, (map.get(pair) ?? 0) + 1);
     }
-    const rows = [], add = (pair, count) => {
-      const label = Math.floor(pair / c);
-      rows.push({ given: names[label], predicted: names[pair % c], count, share: count / sizes[label] });
-    };
+    const rows = [],
+      add = (pair, count) => {
+        const label = Math.floor(pair / c);
+        rows.push({ given: names[label], predicted: names[pair % c], count, share: count / sizes[label] });
+      };
     if (square) square.forEach((count, pair) => count && add(pair, count));
     else map.forEach((count, pair) => add(pair, count));
     this.pairs.show(rows);
@@ -93,9 +131,11 @@ export class Classes {
 
 // The mean of each class's selected values, NaN for none: a loop of its own per column is what the browser makes fast.
 function meanOf(values, labels, mask, c) {
-  const sums = new Float64Array(c), counts = new Uint32Array(c);
+  const sums = new Float64Array(c),
+    counts = new Uint32Array(c);
   for (let i = 0; i < mask.length; i++) {
-    const label = labels[i], value = values[i];
+    const label = labels[i],
+      value = values[i];
     if (mask[i] && label < c && !Number.isNaN(value)) {
       sums[label] += value;
       counts[label]++;

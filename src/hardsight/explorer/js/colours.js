@@ -1,6 +1,7 @@
 // Colours of the page, light and dark: words get colours that stay apart, numbers a ramp from quiet to loud.
 
-const RIGHT = "#2f7fc1", WRONG = "#e0642a"; // apart for colour-blind eyes and in grey
+const RIGHT = "#2f7fc1",
+  WRONG = "#e0642a"; // apart for colour-blind eyes and in grey
 const FEW = ["#2f7fc1", "#e0642a", "#2a9d74", "#b565a7", "#c9a227", "#5bb5d5", "#8a6d3b", "#7a7fd1", "#d1495b", "#6b8e23"];
 const RAMP = ["#2b3a8c", "#2f74b5", "#2fa39a", "#8cc152", "#f4d03f", "#f08a2c", "#d63b2f"];
 const DIVERGING = ["#2166ac", "#6baed6", "#c9cdd2", "#f0956b", "#b2341f"];
@@ -19,7 +20,7 @@ export function groupColour(index, column) {
   if (column === "correct" || column === "correct (2)") return [RIGHT, WRONG][index];
   if (index < FEW.length) return FEW[index];
   const hue = (index * 137.508) % 360;
-  return hsl(hue, 0.55, 0.42 + 0.16 * ((index * 7) % 3) / 2);
+  return hsl(hue, 0.55, 0.42 + (0.16 * ((index * 7) % 3)) / 2);
 }
 
 // 0 to 1 -> a colour.
@@ -37,7 +38,9 @@ function hsl(hue, saturation, lightness) {
   const part = (n) => {
     const k = (n + hue / 30) % 12;
     const value = lightness - chroma * Math.max(-1, Math.min(k - 3, 9 - k, 1));
-    return Math.round(255 * value).toString(16).padStart(2, "0");
+    return Math.round(255 * value)
+      .toString(16)
+      .padStart(2, "0");
   };
   return "#" + part(0) + part(8) + part(4);
 }

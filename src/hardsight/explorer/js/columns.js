@@ -44,7 +44,10 @@ export class Columns {
 
   fetch(name) {
     if (!this.coming.has(name)) {
-      const coming = this.source.column(this.meta(name)).then((values) => this.loaded.set(name, values)).finally(() => this.coming.delete(name));
+      const coming = this.source
+        .column(this.meta(name))
+        .then((values) => this.loaded.set(name, values))
+        .finally(() => this.coming.delete(name));
       this.coming.set(name, coming);
     }
     return this.coming.get(name);
@@ -66,7 +69,8 @@ export class Columns {
 
   // Numbers for an axis: a group's place, spread a little so that points do not hide each other.
   axis(name) {
-    const values = this.get(name), meta = this.meta(name);
+    const values = this.get(name),
+      meta = this.meta(name);
     if (!meta.names) return values;
     const key = "axis of " + name;
     if (!this.loaded.has(key)) {
@@ -84,7 +88,8 @@ export class Columns {
   extent(name) {
     const meta = this.meta(name);
     if (meta.names) return [-0.6, Math.max(0.6, meta.names.length - 0.4)];
-    const low = meta.low ?? 0, high = meta.high ?? 1;
+    const low = meta.low ?? 0,
+      high = meta.high ?? 1;
     return low === high ? [low - 0.5, high + 0.5] : [low, high];
   }
 
@@ -98,9 +103,14 @@ export class Columns {
 function sorted(values, numNames) {
   const n = values.length;
   const keys = new Uint32Array(n);
-  let rows = new Uint32Array(n), count = 0;
+  let rows = new Uint32Array(n),
+    count = 0;
   if (numNames !== undefined) {
-    for (let i = 0; i < n; i++) if (values[i] < numNames) { keys[i] = values[i]; rows[count++] = i; }
+    for (let i = 0; i < n; i++)
+      if (values[i] < numNames) {
+        keys[i] = values[i];
+        rows[count++] = i;
+      }
   } else {
     const bits = new Uint32Array(values.buffer, values.byteOffset, n);
     for (let i = 0; i < n; i++) {

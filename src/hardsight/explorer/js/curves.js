@@ -4,7 +4,10 @@ import { fit, ticks, tickText } from "./axes.js";
 import { css, rgb } from "./colours.js";
 import { el, number, short } from "./words.js";
 
-const LEFT = 54, RIGHT = 12, TOP = 10, BOTTOM = 36;
+const LEFT = 54,
+  RIGHT = 12,
+  TOP = 10,
+  BOTTOM = 36;
 
 export class Curves {
   constructor(parent, label) {
@@ -20,19 +23,28 @@ export class Curves {
 
   // lines: [{name, colour, y: [...], spread: [...] or undefined, dots}]; x: the common axis.
   show({ x, lines, xTitle, yTitle }) {
-    const at = this.at < x.length ? this.at ?? null : null; // what is pointed at stays pointed at
+    const at = this.at < x.length ? (this.at ?? null) : null; // what is pointed at stays pointed at
     Object.assign(this, { x, lines, xTitle, yTitle, at });
-    this.key.replaceChildren(...(lines.length < 2 && !lines[0]?.note ? [] : lines).map((line) => {
-      const dot = el("span", { class: "dot" });
-      dot.style.background = line.colour;
-      return el("span", { class: "entry" }, dot, el("bdi", {}, short(line.name, 26)), line.note ? el("span", { class: "quiet" }, " " + line.note) : null);
-    }));
+    this.key.replaceChildren(
+      ...(lines.length < 2 && !lines[0]?.note ? [] : lines).map((line) => {
+        const dot = el("span", { class: "dot" });
+        dot.style.background = line.colour;
+        return el(
+          "span",
+          { class: "entry" },
+          dot,
+          el("bdi", {}, short(line.name, 26)),
+          line.note ? el("span", { class: "quiet" }, " " + line.note) : null,
+        );
+      }),
+    );
     this.say();
     this.draw();
   }
 
   ends() {
-    let low = Infinity, high = -Infinity;
+    let low = Infinity,
+      high = -Infinity;
     for (const line of this.lines) {
       line.y.forEach((y, i) => {
         if (y === null) return;
@@ -50,8 +62,11 @@ export class Curves {
     const context = this.canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
-    const w = width - LEFT - RIGHT, h = height - TOP - BOTTOM;
-    const first = this.x[0], last = this.x[this.x.length - 1], [low, high] = this.ends();
+    const w = width - LEFT - RIGHT,
+      h = height - TOP - BOTTOM;
+    const first = this.x[0],
+      last = this.x[this.x.length - 1],
+      [low, high] = this.ends();
     const px = (x) => LEFT + (last === first ? w / 2 : ((x - first) / (last - first)) * w);
     const py = (y) => TOP + h - ((y - low) / (high - low)) * h;
     this.px = px;
@@ -70,7 +85,8 @@ export class Curves {
     context.fillStyle = css("--quiet");
     context.textAlign = "center";
     context.textBaseline = "top";
-    const across = ticks(first, last, Math.max(2, w / 80)), up = ticks(low, high, Math.max(2, h / 40));
+    const across = ticks(first, last, Math.max(2, w / 80)),
+      up = ticks(low, high, Math.max(2, h / 40));
     for (const x of across) context.fillText(tickText(x, across[1] - across[0] || 1), px(x), TOP + h + 5);
     context.fillText(this.xTitle, LEFT + w / 2, TOP + h + 20);
     context.textAlign = "right";

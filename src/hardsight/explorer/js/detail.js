@@ -39,21 +39,42 @@ export class Detail {
 
   head(sample) {
     const step = (by, words, sign) => el("button", { type: "button", "aria-label": words, onclick: () => this.step(by) }, sign);
-    return el("header", {}, el("h2", { id: "detail-title", tabIndex: -1 }, name(sample.id, 80)),
-      el("span", { class: "tools" }, step(-1, "Previous sample", "‹"), step(1, "Next sample", "›"),
-        el("button", { type: "button", "aria-label": "Close", onclick: () => this.dialog.close() }, "×")));
+    return el(
+      "header",
+      {},
+      el("h2", { id: "detail-title", tabIndex: -1 }, name(sample.id, 80)),
+      el(
+        "span",
+        { class: "tools" },
+        step(-1, "Previous sample", "‹"),
+        step(1, "Next sample", "›"),
+        el("button", { type: "button", "aria-label": "Close", onclick: () => this.dialog.close() }, "×"),
+      ),
+    );
   }
 
   left(sample) {
     const { about, source } = this.page;
-    const given = sample.values.label ?? null, predicted = sample.values.predicted ?? null;
+    const given = sample.values.label ?? null,
+      predicted = sample.values.predicted ?? null;
     const picture = about.pictures ? this.page.picture(source.image(sample.row)) : el("p", { class: "nopicture" }, "no image");
     if (about.pictures) picture.alt = "The image of this sample";
     const parts = [el("div", { class: "large" }, picture)];
     if (sample.trouble) parts.push(el("p", { class: "wrong" }, "The image cannot be shown: " + harmless(sample.trouble)));
-    parts.push(el("dl", { class: "labels" },
-      el("dt", {}, "given"), el("dd", {}, given === null ? "no label" : name(given, 60)),
-      ...(predicted === null ? [] : [el("dt", {}, "predicted"), el("dd", { class: given !== null && given !== predicted ? "wrong" : "" }, name(predicted, 60))])));
+    parts.push(
+      el(
+        "dl",
+        { class: "labels" },
+        el("dt", {}, "given"),
+        el("dd", {}, given === null ? "no label" : name(given, 60)),
+        ...(predicted === null
+          ? []
+          : [
+              el("dt", {}, "predicted"),
+              el("dd", { class: given !== null && given !== predicted ? "wrong" : "" }, name(predicted, 60)),
+            ]),
+      ),
+    );
     this.marks = el("div", { class: "marks", role: "group", "aria-label": "Mark this sample" });
     parts.push(this.marks);
     this.drawMarks();
@@ -63,18 +84,27 @@ export class Detail {
 
   drawMarks() {
     if (this.row === null || !this.marks) return;
-    const { review, columns, about } = this.page, mark = columns.word("mark", this.row);
+    const { review, columns, about } = this.page,
+      mark = columns.word("mark", this.row);
     const suggestion = about.classes[review.suggestions.get(this.row)];
     if (review.readOnly) {
       this.marks.replaceChildren(...(mark ? ["marked ", mark] : []));
       return;
     }
     const keys = { f: "fine", w: "wrong label", a: "ambiguous", d: "drop" };
-    this.marks.replaceChildren(...Object.entries(keys).map(([key, word]) => {
-      const button = el("button", { type: "button", onclick: () => review.key(key, this.row, () => this.step(1)) }, el("kbd", {}, key), " " + word);
-      button.setAttribute("aria-pressed", String(mark === word));
-      return button;
-    }), ...(suggestion ? [el("span", { class: "quiet" }, "should be ", name(suggestion, 40))] : []));
+    this.marks.replaceChildren(
+      ...Object.entries(keys).map(([key, word]) => {
+        const button = el(
+          "button",
+          { type: "button", onclick: () => review.key(key, this.row, () => this.step(1)) },
+          el("kbd", {}, key),
+          " " + word,
+        );
+        button.setAttribute("aria-pressed", String(mark === word));
+        return button;
+      }),
+      ...(suggestion ? [el("span", { class: "quiet" }, "should be ", name(suggestion, 40))] : []),
+    );
   }
 
   right(sample) {
@@ -83,43 +113,81 @@ export class Detail {
     this.story = el("div", {});
     this.around = el("div", {});
     parts.push(this.story);
-    if (sample.versions.length) parts.push(el("h3", {}, "Degraded versions"), this.strip(sample.versions, (version) => `${version.degradation ?? "original"} ${number(version.level)}`));
+    if (sample.versions.length)
+      parts.push(
+        el("h3", {}, "Degraded versions"),
+        this.strip(sample.versions, (version) => `${version.degradation ?? "original"} ${number(version.level)}`),
+      );
     parts.push(this.around, el("h3", {}, "All columns"), this.table(sample.values));
     return el("div", {}, ...parts);
   }
 
   bars(classes) {
     const most = Math.max(...classes.map((near) => near.degrees), 1);
-    return el("ul", { class: "bars" }, ...classes.map((near) => {
-      const bar = el("span", { class: "fill" + (near.given ? " given" : near.predicted ? " guess" : "") });
-      bar.style.width = (100 * near.degrees) / most + "%";
-      const note = [near.given ? "given" : null, near.predicted ? "predicted" : null].filter(Boolean).join(", ");
-      return el("li", {}, el("span", { class: "who" }, name(this.page.about.classes[near.class], 22)), el("span", { class: "track" }, bar),
-        el("span", { class: "value" }, near.degrees.toFixed(1) + "°"), el("span", { class: "quiet" }, note));
-    }));
+    return el(
+      "ul",
+      { class: "bars" },
+      ...classes.map((near) => {
+        const bar = el("span", { class: "fill" + (near.given ? " given" : near.predicted ? " guess" : "") });
+        bar.style.width = (100 * near.degrees) / most + "%";
+        const note = [near.given ? "given" : null, near.predicted ? "predicted" : null].filter(Boolean).join(", ");
+        return el(
+          "li",
+          {},
+          el("span", { class: "who" }, name(this.page.about.classes[near.class], 22)),
+          el("span", { class: "track" }, bar),
+          el("span", { class: "value" }, near.degrees.toFixed(1) + "°"),
+          el("span", { class: "quiet" }, note),
+        );
+      }),
+    );
   }
 
   strip(entries, words) {
     const { source, about } = this.page;
-    return el("div", { class: "strip" }, ...entries.map((sample) => {
-      const button = el("button", { type: "button", class: "tile" + (sample.here ? " here" : ""), onclick: () => this.open(sample.row) },
-        about.pictures ? this.page.picture(source.thumb(sample.row)) : el("span", { class: "nopicture" }, "row " + sample.row), el("span", { class: "caption" }, words(sample)));
-      button.setAttribute("aria-label", words(sample));
-      return button;
-    }));
+    return el(
+      "div",
+      { class: "strip" },
+      ...entries.map((sample) => {
+        const button = el(
+          "button",
+          { type: "button", class: "tile" + (sample.here ? " here" : ""), onclick: () => this.open(sample.row) },
+          about.pictures ? this.page.picture(source.thumb(sample.row)) : el("span", { class: "nopicture" }, "row " + sample.row),
+          el("span", { class: "caption" }, words(sample)),
+        );
+        button.setAttribute("aria-label", words(sample));
+        return button;
+      }),
+    );
   }
 
   table(values) {
     const rows = Object.entries(values).filter(([key]) => !["label", "predicted"].includes(key));
-    return el("table", { class: "values" }, el("tbody", {}, ...rows.map(([key, value]) =>
-      el("tr", {}, el("th", { scope: "row", title: this.page.columns.meta(key)?.about ?? "" }, spoken(key)), el("td", {}, typeof value === "string" ? name(value, 40) : number(value))))));
+    return el(
+      "table",
+      { class: "values" },
+      el(
+        "tbody",
+        {},
+        ...rows.map(([key, value]) =>
+          el(
+            "tr",
+            {},
+            el("th", { scope: "row", title: this.page.columns.meta(key)?.about ?? "" }, spoken(key)),
+            el("td", {}, typeof value === "string" ? name(value, 40) : number(value)),
+          ),
+        ),
+      ),
+    );
   }
 
   // What takes the server longer.
   later(row) {
     const { source, about } = this.page;
-    const into = (parent, request, draw) => request.then((answer) => this.row === row && draw(answer))
-      .catch((error) => this.row === row && parent.replaceChildren(el("p", { class: "quiet" }, error.message)));
+    const into = (parent, request, draw) =>
+      request
+        .then((answer) => this.row === row && draw(answer))
+        .catch((error) => this.row === row && parent.replaceChildren(el("p", { class: "quiet" }, error.message)));
     const waiting = [];
     if (about.moving.length) waiting.push(into(this.story, source.story(row), (story) => this.drawStory(story)));
     if (about.closeups) {
@@ -130,16 +198,27 @@ export class Detail {
   }
 
   drawNeighbours(neighbours) {
-    const words = (neighbour) => `${harmless(this.page.columns.word("label", neighbour.row) ?? "–").slice(0, 16)} ${neighbour.cosine.toFixed(3)}`;
+    const words = (neighbour) =>
+      `${harmless(this.page.columns.word("label", neighbour.row) ?? "–").slice(0, 16)} ${neighbour.cosine.toFixed(3)}`;
     this.around.replaceChildren(el("h3", {}, "Nearest neighbours"), this.strip(neighbours, words));
   }
 
   drawStory(story) {
     const measures = Object.keys(story);
-    const choose = el("select", { "aria-label": "Measure" }, ...measures.map((measure) => el("option", { value: measure }, spoken(measure))));
+    const choose = el(
+      "select",
+      { "aria-label": "Measure" },
+      ...measures.map((measure) => el("option", { value: measure }, spoken(measure))),
+    );
     this.story.replaceChildren(el("h3", {}, "Over the epochs ", choose));
     const curves = new Curves(this.story, "This sample over the epochs");
-    const draw = () => curves.show({ x: this.page.about.epochs, lines: [{ name: spoken(choose.value), colour: groupColour(0), y: story[choose.value] }], xTitle: "epoch", yTitle: spoken(choose.value) });
+    const draw = () =>
+      curves.show({
+        x: this.page.about.epochs,
+        lines: [{ name: spoken(choose.value), colour: groupColour(0), y: story[choose.value] }],
+        xTitle: "epoch",
+        yTitle: spoken(choose.value),
+      });
     choose.addEventListener("change", draw);
     draw();
   }
@@ -153,8 +232,9 @@ export class Detail {
     if (event.ctrlKey || event.metaKey || event.altKey || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
     if (event.key === "ArrowRight") this.step(1);
     else if (event.key === "ArrowLeft") this.step(-1);
-    else if (this.row === this.asked && this.page.review.key(event.key, this.row, () => this.step(1))) { /* marked; nobody judges what is not shown yet */ }
-    else return;
+    else if (this.row === this.asked && this.page.review.key(event.key, this.row, () => this.step(1))) {
+      /* marked; nobody judges what is not shown yet */
+    } else return;
     event.preventDefault();
   }
 }

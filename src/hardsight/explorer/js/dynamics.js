@@ -10,23 +10,45 @@ const STEP = 650; // milliseconds an epoch takes when played
 export class Dynamics {
   constructor(page) {
     this.page = page;
-    const { about, columns } = page, panel = document.getElementById("view-dynamics");
-    this.measure = el("select", { "aria-label": "Measure" }, ...about.measures.map((measure) => el("option", { value: measure }, spoken(measure))));
-    const groups = columns.shown().filter((meta) => (about.groupings ? about.groupings.includes(meta.name) : meta.names || meta.low !== meta.high));
-    this.by = el("select", { "aria-label": "Groups" }, el("option", { value: "" }, "the selection as one"),
-      ...groups.map((meta) => el("option", { value: meta.name }, spoken(meta.name))));
+    const { about, columns } = page,
+      panel = document.getElementById("view-dynamics");
+    this.measure = el(
+      "select",
+      { "aria-label": "Measure" },
+      ...about.measures.map((measure) => el("option", { value: measure }, spoken(measure))),
+    );
+    const groups = columns
+      .shown()
+      .filter((meta) => (about.groupings ? about.groupings.includes(meta.name) : meta.names || meta.low !== meta.high));
+    this.by = el(
+      "select",
+      { "aria-label": "Groups" },
+      el("option", { value: "" }, "the selection as one"),
+      ...groups.map((meta) => el("option", { value: meta.name }, spoken(meta.name))),
+    );
     this.measure.addEventListener("change", () => page.change({ measure: this.measure.value }));
     this.by.addEventListener("change", () => page.change({ by: this.by.value }));
     panel.append(el("div", { class: "bar" }, el("label", {}, "curves of ", this.measure), el("label", {}, " by ", this.by)));
     this.curves = new Curves(panel, "Mean over the epochs, with a band of one standard deviation");
-    panel.append(el("p", { class: "quiet" }, "Mean of each group; the band is one standard deviation over its samples." + (about.moving.length ? "" : " In this file they cover all samples, whatever is selected.")));
+    panel.append(
+      el(
+        "p",
+        { class: "quiet" },
+        "Mean of each group; the band is one standard deviation over its samples." +
+          (about.moving.length ? "" : " In this file they cover all samples, whatever is selected."),
+      ),
+    );
     this.frames = new Map();
     if (about.moving.filter((measure) => columns.has(measure)).length > 1) this.listen();
   }
 
   async draw() {
     const { view, about, source, selection } = this.page;
-    this.measure.value = about.measures.includes(view.measure) ? view.measure : about.measures.includes("avh") ? "avh" : about.measures[0];
+    this.measure.value = about.measures.includes(view.measure)
+      ? view.measure
+      : about.measures.includes("avh")
+        ? "avh"
+        : about.measures[0];
     this.by.value = view.by ?? "";
     const turn = (this.turn = {});
     const curves = await source.curves(this.measure.value, this.by.value, packed(selection.mask));
@@ -34,7 +56,10 @@ export class Dynamics {
     const meta = this.page.columns.meta(this.by.value);
     const lines = curves.groups.map((group, at) => ({
       name: group.name,
-      colour: meta && !meta.names ? rampColour(at / Math.max(1, curves.groups.length - 1)) : groupColour(meta?.names ? meta.names.indexOf(group.name) : 0, this.by.value),
+      colour:
+        meta && !meta.names
+          ? rampColour(at / Math.max(1, curves.groups.length - 1))
+          : groupColour(meta?.names ? meta.names.indexOf(group.name) : 0, this.by.value),
       y: group.mean,
       spread: group.std,
       note: count(group.count),
@@ -51,9 +76,15 @@ export class Dynamics {
     document.getElementById("player").hidden = false;
     this.button = document.getElementById("play");
     this.button.addEventListener("click", () => (this.playing ? this.stop() : this.play()));
-    this.slider.addEventListener("input", () => { this.stop(); this.go(Number(this.slider.value)); });
+    this.slider.addEventListener("input", () => {
+      this.stop();
+      this.go(Number(this.slider.value));
+    });
     this.off = document.getElementById("epoch-off");
-    this.off.addEventListener("click", () => { this.stop(); this.leave(); });
+    this.off.addEventListener("click", () => {
+      this.stop();
+      this.leave();
+    });
     this.name(about.epochs.length - 1);
   }
 
@@ -86,11 +117,13 @@ export class Dynamics {
   async go(at) {
     const going = (this.going = {});
     const [x, y] = await this.axes();
-    const low = Math.floor(at), share = at - low;
+    const low = Math.floor(at),
+      share = at - low;
     const of = async (measure) => {
       const before = await this.frame(low, measure);
       if (!share) return before;
-      const after = await this.frame(low + 1, measure), mixed = new Float32Array(before.length);
+      const after = await this.frame(low + 1, measure),
+        mixed = new Float32Array(before.length);
       for (let i = 0; i < mixed.length; i++) mixed[i] = before[i] + (after[i] - before[i]) * share;
       return mixed;
     };
@@ -129,9 +162,11 @@ export class Dynamics {
   async fitAll(playing) {
     const ends = [];
     const [x, y] = await this.axes();
-    const last = this.page.about.epochs.length - 1, some = [...new Set([0, 1, 2, 3, 4].map((k) => Math.round((k * last) / 4)))];
+    const last = this.page.about.epochs.length - 1,
+      some = [...new Set([0, 1, 2, 3, 4].map((k) => Math.round((k * last) / 4)))];
     for (const measure of [x, y]) {
-      let low = Infinity, high = -Infinity;
+      let low = Infinity,
+        high = -Infinity;
       for (const at of some) {
         const [from, to] = bulk(await this.frame(at, measure));
         [low, high] = [Math.min(low, from), Math.max(high, to)];
@@ -162,7 +197,9 @@ export class Dynamics {
 // The ends between which all but a thousandth of the values lie on either side: a few far ones would squeeze the others.
 function bulk(values) {
   const every = Math.max(1, Math.floor(values.length / 20000));
-  const some = Float32Array.from({ length: Math.floor(values.length / every) }, (_, at) => values[at * every]).filter(Number.isFinite).sort();
+  const some = Float32Array.from({ length: Math.floor(values.length / every) }, (_, at) => values[at * every])
+    .filter(Number.isFinite)
+    .sort();
   const cut = Math.floor(some.length / 1000);
   return some.length ? [some[cut], some[some.length - 1 - cut]] : [Infinity, -Infinity];
 }

@@ -4,7 +4,8 @@ import { groupsOf } from "./groups.js";
 import { agreement } from "./ranks.js";
 import { typed } from "./source.js";
 
-const MOST_CURVES = 12, MOST_GROUPS = 200; // groups drawn at once, and in a table
+const MOST_CURVES = 12,
+  MOST_GROUPS = 200; // groups drawn at once, and in a table
 
 // The report, or null where the page comes from the server.
 export function embedded() {
@@ -56,7 +57,7 @@ class Embedded {
     for (const meta of this.data.about.columns) {
       if (meta.hidden) continue;
       const column = await this.column(meta);
-      values[meta.name] = meta.names ? meta.names[column[row]] ?? null : Number.isNaN(column[row]) ? null : column[row];
+      values[meta.name] = meta.names ? (meta.names[column[row]] ?? null) : Number.isNaN(column[row]) ? null : column[row];
     }
     return { row, id: this.ids[row], path: null, values, classes: this.data.classes[row] ?? [], versions: [], trouble: null };
   }
@@ -67,14 +68,21 @@ class Embedded {
 
   // Curves of the selection where each sample's epochs are in the file; else those that were made for all samples.
   async curves(measure, by, bits) {
-    const ready = this.data.curves[measure]?.[by], { epochs, n } = this.data.about;
+    const ready = this.data.curves[measure]?.[by],
+      { epochs, n } = this.data.about;
     if (!(measure in this.data.epochs)) return ready;
     const mask = opened(bits, n);
     if (ready && mask.every(Boolean)) return ready;
-    const { meta, values } = await this.named(by), all = await this.moment(measure);
+    const { meta, values } = await this.named(by),
+      all = await this.moment(measure);
     const groups = groupsOf(meta, values, mask, MOST_CURVES).map(({ name, rows }) => {
       const moments = epochs.map((_, at) => spread(rows.map((row) => all[at * n + row]).filter(Number.isFinite)));
-      return { name, mean: moments.map((epoch) => epoch.mean), std: moments.map((epoch) => epoch.std), count: Math.max(...moments.map((epoch) => epoch.count)) };
+      return {
+        name,
+        mean: moments.map((epoch) => epoch.mean),
+        std: moments.map((epoch) => epoch.std),
+        count: Math.max(...moments.map((epoch) => epoch.count)),
+      };
     });
     return { epochs, groups: groups.filter((group) => group.count) };
   }
@@ -90,7 +98,8 @@ class Embedded {
   }
 
   async story(row) {
-    const { n, epochs, moving } = this.data.about, story = {};
+    const { n, epochs, moving } = this.data.about,
+      story = {};
     for (const measure of moving) {
       const all = await this.moment(measure);
       story[measure] = epochs.map((_, at) => (Number.isFinite(all[at * n + row]) ? all[at * n + row] : null));
@@ -103,12 +112,18 @@ class Embedded {
   }
 
   async agreement(score, by, bits) {
-    const { about } = this.data, mask = opened(bits, about.n);
+    const { about } = this.data,
+      mask = opened(bits, about.n);
     const [human, values] = [(await this.named(about.human)).values, (await this.named(score)).values];
-    const result = mask.every(Boolean) ? { ...this.data.agreement[score] } : agreement(human, values, groupsOf(null, null, mask)[0].rows);
+    const result = mask.every(Boolean)
+      ? { ...this.data.agreement[score] }
+      : agreement(human, values, groupsOf(null, null, mask)[0].rows);
     if (by) {
       const column = await this.named(by);
-      result.groups = groupsOf(column.meta, column.values, mask, MOST_GROUPS).map(({ name, rows }) => ({ name, ...agreement(human, values, rows) }));
+      result.groups = groupsOf(column.meta, column.values, mask, MOST_GROUPS).map(({ name, rows }) => ({
+        name,
+        ...agreement(human, values, rows),
+      }));
     }
     return result;
   }
@@ -116,7 +131,8 @@ class Embedded {
 
 // 16 bits between the lowest and the highest -> numbers.
 async function numbers({ packed, low, step }) {
-  const steps = new Uint16Array(await unpacked(packed)), values = new Float32Array(steps.length);
+  const steps = new Uint16Array(await unpacked(packed)),
+    values = new Float32Array(steps.length);
   for (let i = 0; i < steps.length; i++) values[i] = steps[i] === 65535 ? NaN : low + step * steps[i];
   return values;
 }
@@ -127,8 +143,11 @@ function opened(bits, n) {
 }
 
 function spread(values) {
-  const count = values.length, mean = values.reduce((a, b) => a + b, 0) / count;
-  return count ? { count, mean, std: Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / count) } : { count, mean: null, std: null };
+  const count = values.length,
+    mean = values.reduce((a, b) => a + b, 0) / count;
+  return count
+    ? { count, mean, std: Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / count) }
+    : { count, mean: null, std: null };
 }
 
 // base64 of deflated bytes -> their buffer.

@@ -3,12 +3,19 @@
 import { el, name, number, spoken } from "./words.js";
 
 export function drawChips(parent, filters, remove) {
-  parent.replaceChildren(...filters.map((filter, at) => {
-    const words = described(filter);
-    const button = el("button", { type: "button", class: "chip", onclick: () => remove(at) }, ...words, el("span", { class: "x", "aria-hidden": "true" }, "×"));
-    button.setAttribute("aria-label", "Remove the filter " + button.textContent.slice(0, -1));
-    return button;
-  }));
+  parent.replaceChildren(
+    ...filters.map((filter, at) => {
+      const words = described(filter);
+      const button = el(
+        "button",
+        { type: "button", class: "chip", onclick: () => remove(at) },
+        ...words,
+        el("span", { class: "x", "aria-hidden": "true" }, "×"),
+      );
+      button.setAttribute("aria-label", "Remove the filter " + button.textContent.slice(0, -1));
+      return button;
+    }),
+  );
   parent.hidden = filters.length === 0;
 }
 
@@ -19,11 +26,18 @@ function described(filter) {
       if (low === null) return [`${spoken(column)} up to ${number(high)}`];
       return [high === null ? `${spoken(column)} from ${number(low)}` : `${spoken(column)} ${number(low)} to ${number(high)}`];
     }
-    case "in": return [spoken(filter[1]) + ": ", ...filter[2].slice(0, 3).flatMap((word, at) => (at ? [", ", name(word, 24)] : [name(word, 24)])),
-      ...(filter[2].length > 3 ? [` and ${filter[2].length - 3} more`] : [])];
-    case "box": return [`box on ${spoken(filter[1])}, ${spoken(filter[2])}`];
-    case "lasso": return [`lasso on ${spoken(filter[1])}, ${spoken(filter[2])}`];
-    default: return ["id contains ", name(filter[1], 24)];
+    case "in":
+      return [
+        spoken(filter[1]) + ": ",
+        ...filter[2].slice(0, 3).flatMap((word, at) => (at ? [", ", name(word, 24)] : [name(word, 24)])),
+        ...(filter[2].length > 3 ? [` and ${filter[2].length - 3} more`] : []),
+      ];
+    case "box":
+      return [`box on ${spoken(filter[1])}, ${spoken(filter[2])}`];
+    case "lasso":
+      return [`lasso on ${spoken(filter[1])}, ${spoken(filter[2])}`];
+    default:
+      return ["id contains ", name(filter[1], 24)];
   }
 }
 
@@ -51,7 +65,10 @@ export class FilterForm {
     if (this.formOf !== meta.name) {
       this.formOf = meta.name;
       this.histogram = el("div", { class: "spread", "aria-hidden": "true" });
-      this.body.replaceChildren(el("p", { class: "quiet" }, meta.about ?? ""), ...(meta.names ? [this.groups(meta)] : [this.histogram, this.range(meta)]));
+      this.body.replaceChildren(
+        el("p", { class: "quiet" }, meta.about ?? ""),
+        ...(meta.names ? [this.groups(meta)] : [this.histogram, this.range(meta)]),
+      );
     }
     if (meta.names) return;
     await columns.need([meta.name]);
@@ -60,9 +77,16 @@ export class FilterForm {
 
   range(meta) {
     const field = (title, end) => el("input", { type: "number", step: "any", placeholder: number(end), "aria-label": title }); // empty: no limit
-    const low = field("lowest", meta.low), high = field("highest", meta.high);
+    const low = field("lowest", meta.low),
+      high = field("highest", meta.high);
     const end = (input) => (input.value === "" ? null : Number(input.value));
-    const form = el("form", {}, el("label", {}, "from ", low), el("label", {}, " to ", high), el("button", { type: "submit", class: "strong" }, "Apply"));
+    const form = el(
+      "form",
+      {},
+      el("label", {}, "from ", low),
+      el("label", {}, " to ", high),
+      el("button", { type: "submit", class: "strong" }, "Apply"),
+    );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (low.value || high.value) this.page.addFilter(["range", meta.name, end(low), end(high)]);
@@ -72,18 +96,23 @@ export class FilterForm {
 
   // How the selection's values lie, as bars.
   spread(meta) {
-    const bins = 48, counts = new Uint32Array(bins), values = this.page.columns.get(meta.name), mask = this.page.selection.mask;
+    const bins = 48,
+      counts = new Uint32Array(bins),
+      values = this.page.columns.get(meta.name),
+      mask = this.page.selection.mask;
     const scale = bins / (meta.high - meta.low || 1);
     for (let i = 0; i < values.length; i++) {
       const bin = Math.floor((values[i] - meta.low) * scale);
       if (mask[i] && bin >= 0) counts[Math.min(bins - 1, bin)]++;
     }
     const most = counts.reduce((a, b) => Math.max(a, b), 1);
-    this.histogram.replaceChildren(...Array.from(counts, (count, bin) => {
-      const bar = el("span", { title: `${number(meta.low + bin / scale)}: ${count}` });
-      bar.style.height = Math.max(count ? 2 : 0, (100 * count) / most) + "%";
-      return bar;
-    }));
+    this.histogram.replaceChildren(
+      ...Array.from(counts, (count, bin) => {
+        const bar = el("span", { title: `${number(meta.low + bin / scale)}: ${count}` });
+        bar.style.height = Math.max(count ? 2 : 0, (100 * count) / most) + "%";
+        return bar;
+      }),
+    );
   }
 
   groups(meta) {
@@ -93,7 +122,12 @@ export class FilterForm {
       box.addEventListener("change", () => (box.checked ? chosen.add(word) : chosen.delete(word)));
       return el("label", { class: "choice" }, box, name(word, 30));
     });
-    const form = el("form", {}, el("div", { class: "choices" }, ...boxes), el("button", { type: "submit", class: "strong" }, "Apply"));
+    const form = el(
+      "form",
+      {},
+      el("div", { class: "choices" }, ...boxes),
+      el("button", { type: "submit", class: "strong" }, "Apply"),
+    );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (chosen.size) this.page.addFilter(["in", meta.name, [...chosen]]);

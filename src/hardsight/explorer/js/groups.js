@@ -17,9 +17,11 @@ function ofWords(names, values, rows, most) {
 }
 
 function ofNumbers(values, rows, atFifths) {
-  const known = rows.filter((row) => Number.isFinite(values[row])), sorted = Float64Array.from(known, (row) => values[row]).sort();
+  const known = rows.filter((row) => Number.isFinite(values[row])),
+    sorted = Float64Array.from(known, (row) => values[row]).sort();
   if (!known.length) return [];
-  const fifths = [0.2, 0.4, 0.6, 0.8], cuts = atFifths ? fifths : [...new Set(fifths.map((share) => quantile(sorted, share)))];
+  const fifths = [0.2, 0.4, 0.6, 0.8],
+    cuts = atFifths ? fifths : [...new Set(fifths.map((share) => quantile(sorted, share)))];
   const ends = [sorted[0], ...cuts, sorted[sorted.length - 1]];
   const groups = cuts.concat([Infinity]).map((_, at) => ({ name: `${three(ends[at])} to ${three(ends[at + 1])}`, rows: [] }));
   for (const row of known) groups[cuts.filter((cut) => cut <= values[row]).length].rows.push(row);
@@ -27,7 +29,8 @@ function ofNumbers(values, rows, atFifths) {
 }
 
 function quantile(sorted, share) {
-  const at = share * (sorted.length - 1), low = Math.floor(at);
+  const at = share * (sorted.length - 1),
+    low = Math.floor(at);
   return sorted[low] + ((sorted[low + 1] ?? sorted[low]) - sorted[low]) * (at - low);
 }
 

@@ -16,7 +16,12 @@ export function drawLegend(parent, columns, colour, choose) {
     const entries = meta.names.slice(0, SHOWN).map((word, code) => {
       const dot = el("span", { class: "dot" });
       dot.style.background = groupColour(code, colour);
-      return el("button", { type: "button", class: "entry", title: "Select only these", onclick: () => choose(word) }, dot, name(word, 24));
+      return el(
+        "button",
+        { type: "button", class: "entry", title: "Select only these", onclick: () => choose(word) },
+        dot,
+        name(word, 24),
+      );
     });
     if (meta.names.length > SHOWN) entries.push(el("span", { class: "quiet" }, `and ${meta.names.length - SHOWN} more`));
     parent.replaceChildren(...entries);

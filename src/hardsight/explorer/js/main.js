@@ -45,7 +45,11 @@ class Page {
     document.body.classList.toggle("plain", !this.about.pictures); // tiles of words
     if (this.about.report) drawHeadline(this.about.report);
     document.title = `${short(this.about.name, 40)} · hardsight`;
-    byId("run-name").replaceChildren(...(this.about.second ? [name(this.about.name, 28), " against ", name(this.about.second, 28)] : [name(this.about.name, 40)]));
+    byId("run-name").replaceChildren(
+      ...(this.about.second
+        ? [name(this.about.name, 28), " against ", name(this.about.second, 28)]
+        : [name(this.about.name, 40)]),
+    );
     this.menus();
     this.controls();
     this.view = this.sane(readView(location.hash));
@@ -100,7 +104,11 @@ class Page {
     add("run", "Run", () => drawRun(byId("view-run"), about));
     const list = document.querySelector(".tabs");
     for (const [key, { title }] of this.views) {
-      const tab = el("button", { type: "button", role: "tab", id: "tab-" + key, onclick: () => this.change({ tab: key }) }, title);
+      const tab = el(
+        "button",
+        { type: "button", role: "tab", id: "tab-" + key, onclick: () => this.change({ tab: key }) },
+        title,
+      );
       tab.setAttribute("aria-controls", "view-" + key);
       byId("view-" + key).setAttribute("aria-labelledby", "tab-" + key);
       list.append(tab);
@@ -108,7 +116,8 @@ class Page {
     list.addEventListener("keydown", (event) => {
       const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!by) return;
-      const keys = [...this.views.keys()], at = (keys.indexOf(this.view.tab) + by + keys.length) % keys.length;
+      const keys = [...this.views.keys()],
+        at = (keys.indexOf(this.view.tab) + by + keys.length) % keys.length;
       this.change({ tab: keys[at] }).then(() => byId("tab-" + keys[at]).focus());
       event.preventDefault();
     });
@@ -116,15 +125,24 @@ class Page {
 
   menus() {
     const option = (meta) => el("option", { value: meta.name, title: meta.about }, spoken(meta.name));
-    const numbers = this.columns.numbers(), groups = this.columns.groups();
+    const numbers = this.columns.numbers(),
+      groups = this.columns.groups();
     const group = (label, list) => el("optgroup", { label }, ...list.map(option));
     for (const id of ["axis-x", "axis-y"]) byId(id).append(group("numbers", numbers), group("groups", groups));
     byId("axis-colour").append(el("option", { value: "none" }, "none"), group("groups", groups), group("numbers", numbers));
     byId("sort").append(...numbers.map(option), ...groups.map(option));
-    for (const [id, key] of [["axis-x", "x"], ["axis-y", "y"], ["axis-colour", "colour"], ["sort", "sort"]]) {
+    for (const [id, key] of [
+      ["axis-x", "x"],
+      ["axis-y", "y"],
+      ["axis-colour", "colour"],
+      ["sort", "sort"],
+    ]) {
       byId(id).addEventListener("change", (event) => {
         if ((key === "x" || key === "y") && this.moved) this.dynamics.leave();
-        this.change({ [key]: event.target.value, ...(key === "sort" ? { page: 0, order: null } : key === "colour" ? {} : { zoom: null }) });
+        this.change({
+          [key]: event.target.value,
+          ...(key === "sort" ? { page: 0, order: null } : key === "colour" ? {} : { zoom: null }),
+        });
       });
     }
   }
@@ -140,8 +158,12 @@ class Page {
       if (text) this.addFilter(["id", text]);
       byId("find-text").value = "";
     });
-    document.querySelectorAll("[data-mode]").forEach((button) => button.addEventListener("click", () => this.setMode(button.dataset.mode)));
-    document.querySelectorAll("[data-what]").forEach((button) => button.addEventListener("click", () => this.export(button.dataset.what, button.dataset.format)));
+    document
+      .querySelectorAll("[data-mode]")
+      .forEach((button) => button.addEventListener("click", () => this.setMode(button.dataset.mode)));
+    document
+      .querySelectorAll("[data-what]")
+      .forEach((button) => button.addEventListener("click", () => this.export(button.dataset.what, button.dataset.format)));
     byId("theme").addEventListener("click", () => this.turnTheme());
     byId("help").addEventListener("click", () => this.help());
     document.addEventListener("keydown", (event) => this.key(event));
@@ -151,7 +173,8 @@ class Page {
   }
 
   key(event) {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
+      return;
     if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName)) return;
     const modes = { b: "box", l: "lasso", m: "pan" };
     if (event.key === "?") this.help();
@@ -202,7 +225,8 @@ class Page {
 
   // A filter on the same columns replaces the one before it.
   addFilters(filters) {
-    const key = (filter) => JSON.stringify([filter[0] === "lasso" ? "box" : filter[0], ...(filter[0] === "id" ? [] : columnsOf(filter))]);
+    const key = (filter) =>
+      JSON.stringify([filter[0] === "lasso" ? "box" : filter[0], ...(filter[0] === "id" ? [] : columnsOf(filter))]);
     const fresh = new Set(filters.map(key));
     return this.change({ filters: [...this.view.filters.filter((filter) => !fresh.has(key(filter))), ...filters], page: 0 });
   }
@@ -223,17 +247,32 @@ class Page {
 
   needed() {
     const { view } = this;
-    return [view.x, view.y, view.colour, view.sort, "label", "predicted", ...view.filters.flatMap(columnsOf), ...this.classes.needs(), ...(this.compare?.needs() ?? [])];
+    return [
+      view.x,
+      view.y,
+      view.colour,
+      view.sort,
+      "label",
+      "predicted",
+      ...view.filters.flatMap(columnsOf),
+      ...this.classes.needs(),
+      ...(this.compare?.needs() ?? []),
+    ];
   }
 
   // Fetch what is missing, then draw; of several changes on their way only the last is drawn.
   async update() {
     const turn = (this.turn = {});
-    const texts = this.view.filters.filter((filter) => filter[0] === "id" && !this.rowsById.has(filter[1])).map((filter) => filter[1]);
+    const texts = this.view.filters
+      .filter((filter) => filter[0] === "id" && !this.rowsById.has(filter[1]))
+      .map((filter) => filter[1]);
     const missing = this.needed().filter((column) => this.columns.has(column) && !this.columns.get(column));
     if (missing.length || texts.length) {
       try {
-        await Promise.all([this.columns.need(missing), ...texts.map(async (text) => this.rowsById.set(text, await this.source.find(text)))]);
+        await Promise.all([
+          this.columns.need(missing),
+          ...texts.map(async (text) => this.rowsById.set(text, await this.source.find(text))),
+        ]);
       } catch (error) {
         this.say(error.message, true);
         return;
@@ -259,12 +298,21 @@ class Page {
       drawLegend(byId("legend"), columns, view.colour, (word) => this.addFilter(["in", this.view.colour, [word]]));
     }
     this.redrawScatter();
-    const { size } = this.selection, n = columns.n;
+    const { size } = this.selection,
+      n = columns.n;
     byId("count").textContent = size === n ? `${count(n)} samples` : `${count(size)} of ${count(n)} samples`;
     byId("clear").hidden = view.filters.length === 0;
     byId("unzoom").hidden = !view.zoom;
-    for (const [id, value] of [["axis-x", view.x], ["axis-y", view.y], ["axis-colour", view.colour], ["sort", view.sort]]) byId(id).value = value;
-    drawChips(byId("filters"), view.filters, (at) => this.change({ filters: view.filters.filter((_, index) => index !== at), page: 0 }));
+    for (const [id, value] of [
+      ["axis-x", view.x],
+      ["axis-y", view.y],
+      ["axis-colour", view.colour],
+      ["sort", view.sort],
+    ])
+      byId(id).value = value;
+    drawChips(byId("filters"), view.filters, (at) =>
+      this.change({ filters: view.filters.filter((_, index) => index !== at), page: 0 }),
+    );
     this.drawTab();
     this.drawSamplesSoon(selected ? CALM : 0);
     performance.measure("hardsight-redraw", { start, end: performance.now() });
@@ -296,7 +344,10 @@ class Page {
     const { view, selection } = this;
     if (!selection) return;
     this.scatter.show({ ...view, mask: selection.mask, size: selection.size, moved: this.moved });
-    byId("cloud").setAttribute("aria-label", `Scatter of ${spoken(view.y)} against ${spoken(view.x)}, ${count(selection.size)} of ${count(this.columns.n)} samples selected`);
+    byId("cloud").setAttribute(
+      "aria-label",
+      `Scatter of ${spoken(view.y)} against ${spoken(view.x)}, ${count(selection.size)} of ${count(this.columns.n)} samples selected`,
+    );
   }
 
   drawTab() {
@@ -311,7 +362,8 @@ class Page {
 
   marksChanged() {
     if (!this.selection) return;
-    if (this.view.filters.some((filter) => filter[1] === "mark") || this.view.colour === "mark" || this.view.sort === "mark") this.redraw();
+    if (this.view.filters.some((filter) => filter[1] === "mark") || this.view.colour === "mark" || this.view.sort === "mark")
+      this.redraw();
     else if (this.view.tab === "review") this.review.draw();
     this.samples.redress();
     this.detail.drawMarks();
@@ -333,14 +385,23 @@ class Page {
     tip.hidden = row < 0;
     if (row < 0) return;
     const { view, columns, about, source } = this;
-    const given = columns.word("label", row), predicted = columns.word("predicted", row);
-    const value = (column) => (columns.meta(column).names ? harmless(columns.word(column, row) ?? "–").slice(0, 30) : number(columns.get(column)[row]));
-    const lines = [...new Set([view.x, view.y, view.colour, view.sort])].filter((column) => columns.has(column) && !["label", "predicted", "correct"].includes(column));
+    const given = columns.word("label", row),
+      predicted = columns.word("predicted", row);
+    const value = (column) =>
+      columns.meta(column).names ? harmless(columns.word(column, row) ?? "–").slice(0, 30) : number(columns.get(column)[row]);
+    const lines = [...new Set([view.x, view.y, view.colour, view.sort])].filter(
+      (column) => columns.has(column) && !["label", "predicted", "correct"].includes(column),
+    );
     tip.replaceChildren(
       about.pictures ? this.picture(source.thumb(row)) : "",
-      el("div", {}, el("strong", {}, given === null ? "no label" : name(given, 24)),
+      el(
+        "div",
+        {},
+        el("strong", {}, given === null ? "no label" : name(given, 24)),
         predicted !== null && predicted !== given ? el("span", { class: "wrong" }, " → ", name(predicted, 24)) : null,
-        ...lines.map((column) => el("div", { class: "quiet" }, `${spoken(column)} ${value(column)}`))));
+        ...lines.map((column) => el("div", { class: "quiet" }, `${spoken(column)} ${value(column)}`)),
+      ),
+    );
     const stage = tip.parentElement.getBoundingClientRect();
     tip.style.left = Math.min(px + 14, Math.max(0, stage.width - tip.offsetWidth - 4)) + "px";
     tip.style.top = (py + 18 + tip.offsetHeight > stage.height ? Math.max(0, py - tip.offsetHeight - 12) : py + 18) + "px";
@@ -385,12 +446,35 @@ class Page {
       ["+ − 0", "in the scatter: zoom in, zoom out, reset the zoom"],
       ["Enter", "in the scatter: select what is in view; on a sample: open it"],
       ["Esc", "clear all filters, or close a dialog"],
-      ...(this.review.readOnly ? [] : [["f w a d", "on a sample: mark it fine, wrong label, ambiguous or drop"], ["x u", "remove a mark; undo"]]),
+      ...(this.review.readOnly
+        ? []
+        : [
+            ["f w a d", "on a sample: mark it fine, wrong label, ambiguous or drop"],
+            ["x u", "remove a mark; undo"],
+          ]),
     ];
     const dialog = byId("keys");
-    dialog.replaceChildren(el("header", {}, el("h2", { id: "keys-title", tabIndex: -1 }, "Keyboard shortcuts"), el("button", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, "×")),
-      el("dl", {}, ...lines.flatMap(([key, what]) => [el("dt", {}, ...key.split(" ").flatMap((part) => [el("kbd", {}, part), " "])), el("dd", {}, what)])),
-      el("p", { class: "quiet" }, "The mouse wheel zooms; a double click resets the zoom. The address holds the view: bookmark it or send it."));
+    dialog.replaceChildren(
+      el(
+        "header",
+        {},
+        el("h2", { id: "keys-title", tabIndex: -1 }, "Keyboard shortcuts"),
+        el("button", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, "×"),
+      ),
+      el(
+        "dl",
+        {},
+        ...lines.flatMap(([key, what]) => [
+          el("dt", {}, ...key.split(" ").flatMap((part) => [el("kbd", {}, part), " "])),
+          el("dd", {}, what),
+        ]),
+      ),
+      el(
+        "p",
+        { class: "quiet" },
+        "The mouse wheel zooms; a double click resets the zoom. The address holds the view: bookmark it or send it.",
+      ),
+    );
     dialog.showModal();
   }
 

@@ -15,7 +15,8 @@ export class Matrix {
   async draw() {
     if (this.drawn) return;
     this.drawn = true;
-    const names = this.page.about.classes, c = names.length;
+    const names = this.page.about.classes,
+      c = names.length;
     let cosines;
     try {
       cosines = await this.page.source.cosines();
@@ -27,7 +28,8 @@ export class Matrix {
     for (let i = 0; i < c; i++) for (let j = 0; j < c; j++) if (i !== j) far = Math.max(far, Math.abs(cosines[i * c + j]));
     const canvas = el("canvas", { class: "matrix", width: c, height: c, role: "img" });
     canvas.setAttribute("aria-label", `Cosines between the vectors of ${c} classes; the most alike are in the table beside it`);
-    const context = canvas.getContext("2d"), image = context.createImageData(c, c);
+    const context = canvas.getContext("2d"),
+      image = context.createImageData(c, c);
     for (let k = 0; k < c * c; k++) {
       image.data.set([...rgb(rampColour(0.5 + cosines[k] / (2 * far || 1), true)), 255], 4 * k);
     }
@@ -35,20 +37,38 @@ export class Matrix {
     const said = el("p", { class: "quiet said" }, `From −${number(far)} (blue) to ${number(far)} (red); point at a cell.`);
     canvas.addEventListener("pointermove", (event) => {
       const box = canvas.getBoundingClientRect();
-      const [i, j] = [Math.floor(((event.clientY - box.top) / box.height) * c), Math.floor(((event.clientX - box.left) / box.width) * c)];
+      const [i, j] = [
+        Math.floor(((event.clientY - box.top) / box.height) * c),
+        Math.floor(((event.clientX - box.left) / box.width) * c),
+      ];
       if (i < 0 || j < 0 || i >= c || j >= c) return;
       const degrees = (Math.acos(Math.max(-1, Math.min(1, cosines[i * c + j]))) * 180) / Math.PI;
-      said.replaceChildren(name(names[i], 30), " and ", name(names[j], 30), `: cosine ${number(cosines[i * c + j])}, ${degrees.toFixed(1)}°`);
+      said.replaceChildren(
+        name(names[i], 30),
+        " and ",
+        name(names[j], 30),
+        `: cosine ${number(cosines[i * c + j])}, ${degrees.toFixed(1)}°`,
+      );
     });
     const side = el("div", {});
     this.panel.append(el("div", { class: "pair" }, el("figure", {}, canvas, el("figcaption", {}, said)), side));
     const pairs = [];
     for (let i = 0; i < c; i++) for (let j = i + 1; j < c; j++) pairs.push({ a: i, b: j, cosine: cosines[i * c + j] });
     pairs.sort((a, b) => b.cosine - a.cosine);
-    const table = new Table(side, "The most alike class vectors", [
-      { title: "classes", value: (row) => names[row.a], show: (row) => el("span", {}, name(names[row.a], 22), " and ", name(names[row.b], 22)), words: true },
-      { title: "cosine", value: (row) => row.cosine, show: (row) => number(row.cosine) },
-    ], { pick: (row) => this.page.addFilter(["in", "label", [names[row.a], names[row.b]]]), sortBy: 1, down: true });
+    const table = new Table(
+      side,
+      "The most alike class vectors",
+      [
+        {
+          title: "classes",
+          value: (row) => names[row.a],
+          show: (row) => el("span", {}, name(names[row.a], 22), " and ", name(names[row.b], 22)),
+          words: true,
+        },
+        { title: "cosine", value: (row) => row.cosine, show: (row) => number(row.cosine) },
+      ],
+      { pick: (row) => this.page.addFilter(["in", "label", [names[row.a], names[row.b]]]), sortBy: 1, down: true },
+    );
     table.show(pairs.slice(0, PAIRS));
   }
 }

@@ -1,11 +1,13 @@
 // Rank correlation in the report, where there is no server to ask: the twin of agreement.py.
 
-const STEPS = 10, FEWEST = 4;
+const STEPS = 10,
+  FEWEST = 4;
 const Z = 1.959963984540054; // of a 95 % interval
 
 // Spearman's coefficient of the rows, its interval, and mean and spread of the score in each tenth of human frequency.
 export function agreement(human, values, rows) {
-  const known = rows.filter((row) => Number.isFinite(human[row]) && Number.isFinite(values[row])), n = known.length;
+  const known = rows.filter((row) => Number.isFinite(human[row]) && Number.isFinite(values[row])),
+    n = known.length;
   const result = { n, spearman: null, low: null, high: null, steps: [] };
   const r = n >= FEWEST ? pearson(ranks(known.map((row) => human[row])), ranks(known.map((row) => values[row]))) : NaN;
   if (Number.isFinite(r)) Object.assign(result, { spearman: r }, interval(r, n));
@@ -21,7 +23,8 @@ export function agreement(human, values, rows) {
 
 // Ranks from 1; equal values share their mean rank.
 function ranks(values) {
-  const order = Uint32Array.from(values, (_, at) => at).sort((a, b) => values[a] - values[b]), ranked = new Float64Array(values.length);
+  const order = Uint32Array.from(values, (_, at) => at).sort((a, b) => values[a] - values[b]),
+    ranked = new Float64Array(values.length);
   for (let from = 0; from < order.length; ) {
     let to = from;
     while (to < order.length && values[order[to]] === values[order[from]]) to++;
@@ -33,7 +36,9 @@ function ranks(values) {
 
 function pearson(x, y) {
   const mean = (x.length + 1) / 2; // of ranks
-  let xy = 0, xx = 0, yy = 0;
+  let xy = 0,
+    xx = 0,
+    yy = 0;
   for (let i = 0; i < x.length; i++) {
     xy += (x[i] - mean) * (y[i] - mean);
     xx += (x[i] - mean) ** 2;

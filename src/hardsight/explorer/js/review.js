@@ -16,18 +16,38 @@ export class Review {
     this.suggestions = new Map(); // row -> class
     this.tab = remembered();
     this.values = new Uint8Array(page.about.n).fill(255);
-    page.columns.put({ name: "mark", kind: "uint8", names: this.names, hard: "high", about: "A person's mark on the sample." }, this.values);
+    page.columns.put(
+      { name: "mark", kind: "uint8", names: this.names, hard: "high", about: "A person's mark on the sample." },
+      this.values,
+    );
     this.readOnly = page.about.read_only || !page.source.live;
     const keys = document.getElementById("review-keys");
-    keys.replaceChildren(...(this.readOnly ? [] : [...Object.entries(KEYS), ["x", "no mark"], ["u", "undo"]].flatMap(([key, what]) => [el("kbd", {}, key), ` ${what}  `])));
+    keys.replaceChildren(
+      ...(this.readOnly
+        ? []
+        : [...Object.entries(KEYS), ["x", "no mark"], ["u", "undo"]].flatMap(([key, what]) => [
+            el("kbd", {}, key),
+            ` ${what}  `,
+          ])),
+    );
     this.facts = el("div", { class: "facts" });
     document.getElementById("view-review").append(this.facts);
-    this.table = new Table(document.getElementById("view-review"), "Marks", [
-      { title: "sample", value: (row) => row.row, show: (row) => name(this.page.samples.known.get(row.row)?.id ?? "row " + row.row, 30), words: true },
-      { title: "mark", value: (row) => row.mark, show: (row) => row.mark, words: true },
-      { title: "given", value: (row) => row.given ?? "", show: (row) => name(row.given ?? "–", 24), words: true },
-      { title: "should be", value: (row) => row.suggestion ?? "", show: (row) => name(row.suggestion ?? "–", 24), words: true },
-    ], { pick: (row) => this.page.open(row.row) });
+    this.table = new Table(
+      document.getElementById("view-review"),
+      "Marks",
+      [
+        {
+          title: "sample",
+          value: (row) => row.row,
+          show: (row) => name(this.page.samples.known.get(row.row)?.id ?? "row " + row.row, 30),
+          words: true,
+        },
+        { title: "mark", value: (row) => row.mark, show: (row) => row.mark, words: true },
+        { title: "given", value: (row) => row.given ?? "", show: (row) => name(row.given ?? "–", 24), words: true },
+        { title: "should be", value: (row) => row.suggestion ?? "", show: (row) => name(row.suggestion ?? "–", 24), words: true },
+      ],
+      { pick: (row) => this.page.open(row.row) },
+    );
     if (page.source.live) setInterval(() => document.hidden || this.look(), EVERY);
   }
 
@@ -62,7 +82,11 @@ export class Review {
   put(row, mark, suggestion = null) {
     return this.save(async () => {
       this.take(await this.page.source.mark({ tab: this.tab, row, mark, suggestion }));
-      this.page.say(mark ? `Marked ${mark}` + (suggestion === null ? "" : `: ${short(this.page.about.classes[suggestion], 40)}`) : "Mark removed");
+      this.page.say(
+        mark
+          ? `Marked ${mark}` + (suggestion === null ? "" : `: ${short(this.page.about.classes[suggestion], 40)}`)
+          : "Mark removed",
+      );
     }, "Not saved");
   }
 
@@ -89,8 +113,10 @@ export class Review {
 
   // Which class it should be: one key each for the first 36, letters typed for more, Enter for the model's own guess.
   choose(row, next) {
-    const dialog = document.getElementById("chooser"), classes = this.page.about.classes;
-    const guess = this.page.columns.get("predicted")?.[row], given = this.page.columns.get("label")?.[row];
+    const dialog = document.getElementById("chooser"),
+      classes = this.page.about.classes;
+    const guess = this.page.columns.get("predicted")?.[row],
+      given = this.page.columns.get("label")?.[row];
     const few = classes.length <= CLASS_KEYS.length;
     const own = few && classes.every((name) => name.length === 1 && CLASS_KEYS.includes(name)); // digits, letters: their own keys
     const keys = own ? classes.join("") : CLASS_KEYS;
@@ -99,8 +125,15 @@ export class Review {
       this.put(row, "wrong label", suggestion);
       next();
     };
-    const button = (code) => el("button", { type: "button", class: "option" + (code === guess ? " strong" : ""), onclick: () => done(code) },
-      few ? el("kbd", {}, keys[code]) : null, name(classes[code], 30), code === given ? el("span", { class: "quiet" }, " given") : null, code === guess ? el("span", { class: "quiet" }, " ↵ predicted") : null);
+    const button = (code) =>
+      el(
+        "button",
+        { type: "button", class: "option" + (code === guess ? " strong" : ""), onclick: () => done(code) },
+        few ? el("kbd", {}, keys[code]) : null,
+        name(classes[code], 30),
+        code === given ? el("span", { class: "quiet" }, " given") : null,
+        code === guess ? el("span", { class: "quiet" }, " ↵ predicted") : null,
+      );
     const list = el("div", { class: "options" });
     const fill = (text) => {
       const wanted = text.toLowerCase();
@@ -113,7 +146,8 @@ export class Review {
     fill("");
     dialog.onkeydown = (event) => {
       const code = keys.indexOf(event.key);
-      if (event.key === "Enter" && event.target.tagName !== "BUTTON") done(search?.value ? fill(search.value)[0] ?? null : guess < classes.length ? guess : null);
+      if (event.key === "Enter" && event.target.tagName !== "BUTTON")
+        done(search?.value ? (fill(search.value)[0] ?? null) : guess < classes.length ? guess : null);
       else if (few && event.key.length === 1 && code >= 0 && code < classes.length) done(code);
       else return;
       event.preventDefault();
@@ -127,16 +161,39 @@ export class Review {
   }
 
   draw() {
-    const { columns, about } = this.page, rows = [];
+    const { columns, about } = this.page,
+      rows = [];
     const counts = this.names.map(() => 0);
     this.values.forEach((code, row) => {
       if (code === 255) return;
       counts[code]++;
-      rows.push({ row, mark: this.names[code], given: columns.word("label", row), suggestion: about.classes[this.suggestions.get(row)] ?? null });
+      rows.push({
+        row,
+        mark: this.names[code],
+        given: columns.word("label", row),
+        suggestion: about.classes[this.suggestions.get(row)] ?? null,
+      });
     });
-    this.facts.replaceChildren(...this.names.map((word, at) =>
-      el("button", { type: "button", class: "fact", onclick: () => this.page.addFilter(["in", "mark", [word]]) }, el("span", { class: "quiet" }, word), el("strong", {}, String(counts[at])))));
-    if (!rows.length) this.facts.append(el("p", { class: "quiet" }, this.readOnly ? "There are no marks." : "No marks yet. Press s to go to the samples, then one of the keys listed below them."));
+    this.facts.replaceChildren(
+      ...this.names.map((word, at) =>
+        el(
+          "button",
+          { type: "button", class: "fact", onclick: () => this.page.addFilter(["in", "mark", [word]]) },
+          el("span", { class: "quiet" }, word),
+          el("strong", {}, String(counts[at])),
+        ),
+      ),
+    );
+    if (!rows.length)
+      this.facts.append(
+        el(
+          "p",
+          { class: "quiet" },
+          this.readOnly
+            ? "There are no marks."
+            : "No marks yet. Press s to go to the samples, then one of the keys listed below them.",
+        ),
+      );
     this.table.show(rows);
     this.page.samples.learnOf(rows.slice(0, 100).map((row) => row.row)).then((fresh) => fresh && this.table.fill());
   }

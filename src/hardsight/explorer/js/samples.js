@@ -33,7 +33,8 @@ export class Samples {
   // Rows of the current page in the selection, in the order of the sort column.
   draw() {
     const { view, columns, selection } = this.page;
-    const order = columns.order(view.sort), hard = columns.meta(view.sort).hard;
+    const order = columns.order(view.sort),
+      hard = columns.meta(view.sort).hard;
     const down = (hard === "high") === this.hardFirst();
     const mask = selection.mask;
     let ranked = 0;
@@ -47,7 +48,9 @@ export class Samples {
     }
     const direction = document.getElementById("direction");
     direction.textContent = this.hardFirst() ? "hardest first" : "easiest first";
-    document.getElementById("page-name").textContent = ranked ? `${count(first + 1)}–${count(first + rows.length)} of ${count(ranked)}` : "none";
+    document.getElementById("page-name").textContent = ranked
+      ? `${count(first + 1)}–${count(first + rows.length)} of ${count(ranked)}`
+      : "none";
     document.getElementById("previous").disabled = view.page <= 0;
     document.getElementById("next").disabled = view.page >= this.pages - 1;
     const same = rows.length === this.rows.length && rows.every((row, at) => row === this.rows[at]) && this.drawnBy === view.sort;
@@ -57,7 +60,8 @@ export class Samples {
     this.rows = rows;
     this.drawnBy = view.sort;
     this.grid.replaceChildren(...rows.map((row, at) => this.tile(row, at)));
-    if (rows.length === 0) this.grid.append(el("p", { class: "quiet" }, `No sample is selected, or none has a value for ${spoken(view.sort)}.`));
+    if (rows.length === 0)
+      this.grid.append(el("p", { class: "quiet" }, `No sample is selected, or none has a value for ${spoken(view.sort)}.`));
     this.grid.dataset.turns = Number(this.grid.dataset.turns ?? 0) + 1;
     if (focused) this.grid.children[this.current]?.focus();
     else this.grid.scrollTop = 0;
@@ -66,16 +70,27 @@ export class Samples {
 
   tile(row, at) {
     const { columns, view, source, about } = this.page;
-    const given = columns.word("label", row), predicted = columns.word("predicted", row);
+    const given = columns.word("label", row),
+      predicted = columns.word("predicted", row);
     const value = columns.meta(view.sort).names ? columns.word(view.sort, row) : number(columns.get(view.sort)[row], 3);
     const wrong = given !== null && predicted !== null && given !== predicted;
-    const picture = about.pictures ? this.page.picture(source.thumb(row)) : el("span", { class: "nopicture" }, ending(this.known.get(row)?.id ?? "sample " + row));
-    const lines = el("span", { class: "caption" },
+    const picture = about.pictures
+      ? this.page.picture(source.thumb(row))
+      : el("span", { class: "nopicture" }, ending(this.known.get(row)?.id ?? "sample " + row));
+    const lines = el(
+      "span",
+      { class: "caption" },
       given === null ? el("span", { class: "quiet" }, "no label") : name(given, 18),
       wrong ? el("span", { class: "wrong" }, "→ ", name(predicted, 18)) : null,
-      el("span", { class: "value" }, short(value, 12)));
-    const button = el("button", { type: "button", class: "tile", tabIndex: at === this.current ? 0 : -1, onclick: () => this.page.open(row) },
-      picture, lines, el("span", { class: "badge", hidden: true }));
+      el("span", { class: "value" }, short(value, 12)),
+    );
+    const button = el(
+      "button",
+      { type: "button", class: "tile", tabIndex: at === this.current ? 0 : -1, onclick: () => this.page.open(row) },
+      picture,
+      lines,
+      el("span", { class: "badge", hidden: true }),
+    );
     button.addEventListener("focus", () => this.focus(at));
     button.addEventListener("mouseenter", () => this.page.point(row));
     button.addEventListener("mouseleave", () => this.page.point(-1));
@@ -87,7 +102,9 @@ export class Samples {
   dress(button, row) {
     const { columns, view } = this.page;
     const parts = [this.known.has(row) ? harmless(this.known.get(row).id).slice(0, 100) : "sample " + row];
-    const given = columns.word("label", row), predicted = columns.word("predicted", row), mark = columns.word("mark", row);
+    const given = columns.word("label", row),
+      predicted = columns.word("predicted", row),
+      mark = columns.word("mark", row);
     if (given !== null) parts.push("given " + short(given, 40));
     if (predicted !== null) parts.push("predicted " + short(predicted, 40));
     parts.push(spoken(view.sort) + " " + number(columns.get(view.sort)[row]));
@@ -116,7 +133,8 @@ export class Samples {
     await this.learnOf(rows);
     rows.forEach((row, at) => {
       if (this.rows[at] !== row || !this.grid.children[at]) return;
-      if (!this.page.about.pictures) this.grid.children[at].querySelector(".nopicture").textContent = ending(this.known.get(row)?.id ?? "");
+      if (!this.page.about.pictures)
+        this.grid.children[at].querySelector(".nopicture").textContent = ending(this.known.get(row)?.id ?? "");
       this.grid.children[at].title = harmless(this.known.get(row)?.id ?? "").slice(0, 300);
       this.dress(this.grid.children[at], row);
     });
@@ -180,8 +198,9 @@ export class Samples {
     if (event.key in moves) this.step(moves[event.key]);
     else if (event.key === "PageDown") this.turn(1);
     else if (event.key === "PageUp") this.turn(-1);
-    else if (this.rows.length && this.page.review.key(event.key, this.rows[this.current], () => this.step(1))) { /* marked */ }
-    else return;
+    else if (this.rows.length && this.page.review.key(event.key, this.rows[this.current], () => this.step(1))) {
+      /* marked */
+    } else return;
     event.preventDefault();
   }
 }

@@ -7,7 +7,10 @@ import { fit, ticks, tickText } from "./axes.js";
 import { css, groupColour, rampColour, rgb } from "./colours.js";
 import { spoken, short } from "./words.js";
 
-const LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 42; // room for the axes, in CSS pixels
+const LEFT = 58,
+  RIGHT = 12,
+  TOP = 10,
+  BOTTOM = 42; // room for the axes, in CSS pixels
 const NEAR = 14; // pixels within which the pointer finds a point
 const BINS = 256; // colours of a ramp
 
@@ -42,7 +45,8 @@ export class Scatter {
     } else {
       const values = this.columns.get(this.colour);
       const [low, high] = rampEnds(this.columns, this.colour);
-      const codes = new Uint16Array(values.length), scale = (BINS - 1) / (high - low || 1);
+      const codes = new Uint16Array(values.length),
+        scale = (BINS - 1) / (high - low || 1);
       for (let i = 0; i < values.length; i++) {
         const bin = (values[i] - low) * scale;
         codes[i] = Number.isNaN(bin) ? BINS : Math.max(0, Math.min(BINS - 1, bin));
@@ -56,7 +60,8 @@ export class Scatter {
   // The part of the plane that is shown: [x0, x1, y0, y1].
   window() {
     if (this.zoom) return this.zoom;
-    const [x0, x1] = this.columns.extent(this.x), [y0, y1] = this.columns.extent(this.y);
+    const [x0, x1] = this.columns.extent(this.x),
+      [y0, y1] = this.columns.extent(this.y);
     const [dx, dy] = [(x1 - x0) * 0.03, (y1 - y0) * 0.03];
     return [x0 - dx, x1 + dx, y0 - dy, y1 + dy];
   }
@@ -79,7 +84,8 @@ export class Scatter {
     const radius = radiusOf(this.size) * ratio;
     if (!all) splat(plane, 0, null, [css("--faint")], stamp(0.8 * radiusOf(this.columns.n - this.size) * ratio, 0.5), -1, false);
     const strength = this.size > 300000 ? 0.55 : this.size > 20000 ? 0.6 : 0.75;
-    const dot = stamp(radius, strength), onTop = this.palette.length === 3 && this.codes ? 1 : -1; // wrong ones, which are rare
+    const dot = stamp(radius, strength),
+      onTop = this.palette.length === 3 && this.codes ? 1 : -1; // wrong ones, which are rare
     splat(plane, 1, this.codes, this.palette, dot, onTop, false);
     if (onTop >= 0) splat(plane, 1, this.codes, this.palette, dot, onTop, true);
     context.fillStyle = css("--panel");
@@ -90,12 +96,16 @@ export class Scatter {
 
   // Each row's pixel in the image, -1 for those out of view: the same until the axes, the window or the size change.
   placed(xs, ys, w, h) {
-    const [x0, x1, y0, y1] = this.window(), key = [xs, ys, w, h, x0, x1, y0, y1];
+    const [x0, x1, y0, y1] = this.window(),
+      key = [xs, ys, w, h, x0, x1, y0, y1];
     if (this.places && key.every((value, at) => value === this.placedBy[at])) return this.places;
-    const n = xs.length, places = this.places?.length === n ? this.places : new Int32Array(n);
-    const sx = w / (x1 - x0), sy = h / (y1 - y0);
+    const n = xs.length,
+      places = this.places?.length === n ? this.places : new Int32Array(n);
+    const sx = w / (x1 - x0),
+      sy = h / (y1 - y0);
     for (let i = 0; i < n; i++) {
-      const fx = (xs[i] - x0) * sx, fy = (y1 - ys[i]) * sy;
+      const fx = (xs[i] - x0) * sx,
+        fy = (y1 - ys[i]) * sy;
       places[i] = fx >= 0 && fx < w && fy >= 0 && fy < h ? (fy | 0) * w + (fx | 0) : -1; // NaN is nowhere
     }
     Object.assign(this, { places, placedBy: key });
@@ -119,7 +129,8 @@ export class Scatter {
   }
 
   axes(context) {
-    const [x0, x1, y0, y1] = this.window(), { w, h } = this.frame;
+    const [x0, x1, y0, y1] = this.window(),
+      { w, h } = this.frame;
     context.font = "11px system-ui, sans-serif";
     context.fillStyle = css("--quiet");
     context.strokeStyle = css("--line");
@@ -162,13 +173,16 @@ export class Scatter {
     const step = values.length > 1 ? values[1] - values[0] : 1;
     if (!names) return values.map((value) => [value, tickText(value, step)]);
     const every = Math.max(1, Math.ceil((high - low) / wanted));
-    return names.map((text, code) => [code, short(text, 9)]).filter(([code]) => code % every === 0 && code >= low && code <= high);
+    return names
+      .map((text, code) => [code, short(text, 9)])
+      .filter(([code]) => code % every === 0 && code >= low && code <= high);
   }
 
   outline(context, filter) {
     if (filter[1] !== this.x || filter[2] !== this.y) return;
     if (filter[0] === "box") {
-      const [ax, ay] = this.pixel(filter[3], filter[5]), [bx, by] = this.pixel(filter[4], filter[6]);
+      const [ax, ay] = this.pixel(filter[3], filter[5]),
+        [bx, by] = this.pixel(filter[4], filter[6]);
       this.pathOf(context, [ax, ay, bx, by], true);
     } else if (filter[0] === "lasso") {
       const points = [];
@@ -205,22 +219,32 @@ export class Scatter {
 
   // Data to CSS pixels, and back.
   pixel(x, y) {
-    const [x0, x1, y0, y1] = this.window(), { w, h } = this.frame;
+    const [x0, x1, y0, y1] = this.window(),
+      { w, h } = this.frame;
     return [LEFT + ((x - x0) / (x1 - x0)) * w, TOP + h - ((y - y0) / (y1 - y0)) * h];
   }
 
   data(px, py) {
-    const [x0, x1, y0, y1] = this.window(), { w, h } = this.frame;
+    const [x0, x1, y0, y1] = this.window(),
+      { w, h } = this.frame;
     return [x0 + ((px - LEFT) / w) * (x1 - x0), y0 + ((TOP + h - py) / h) * (y1 - y0)];
   }
 
   // The nearest selected point under the pointer, or -1.
   nearest(px, py) {
-    const [x, y] = this.data(px, py), [x0, x1, y0, y1] = this.window(), { w, h } = this.frame;
-    const sx = w / (x1 - x0), sy = h / (y1 - y0), [xs, ys] = this.values(), mask = this.mask;
-    let best = NEAR * NEAR, nearest = -1;
+    const [x, y] = this.data(px, py),
+      [x0, x1, y0, y1] = this.window(),
+      { w, h } = this.frame;
+    const sx = w / (x1 - x0),
+      sy = h / (y1 - y0),
+      [xs, ys] = this.values(),
+      mask = this.mask;
+    let best = NEAR * NEAR,
+      nearest = -1;
     for (let i = 0; i < xs.length; i++) {
-      const dx = (xs[i] - x) * sx, dy = (ys[i] - y) * sy, far = dx * dx + dy * dy;
+      const dx = (xs[i] - x) * sx,
+        dy = (ys[i] - y) * sy,
+        far = dx * dx + dy * dy;
       if (far < best && mask[i]) {
         best = far;
         nearest = i;
@@ -259,17 +283,23 @@ export class Scatter {
     });
     this.cloud.addEventListener("pointerleave", () => this.setHover(-1));
     this.cloud.addEventListener("dblclick", () => this.tell({ zoom: null }));
-    this.cloud.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      this.zoomAt(...at(event), Math.exp(Math.max(-1, Math.min(1, event.deltaY / 300))));
-    }, { passive: false });
+    this.cloud.addEventListener(
+      "wheel",
+      (event) => {
+        event.preventDefault();
+        this.zoomAt(...at(event), Math.exp(Math.max(-1, Math.min(1, event.deltaY / 300))));
+      },
+      { passive: false },
+    );
     this.cloud.addEventListener("keydown", (event) => this.key(event));
   }
 
   dragTo(px, py) {
-    const { from, pan, window: start } = this.drag, { w, h } = this.frame;
+    const { from, pan, window: start } = this.drag,
+      { w, h } = this.frame;
     if (pan) {
-      const dx = ((px - from[0]) / w) * (start[1] - start[0]), dy = ((py - from[1]) / h) * (start[3] - start[2]);
+      const dx = ((px - from[0]) / w) * (start[1] - start[0]),
+        dy = ((py - from[1]) / h) * (start[3] - start[2]);
       this.zoom = [start[0] - dx, start[1] - dx, start[2] + dy, start[3] + dy];
       this.soon(() => this.draw());
     } else {
@@ -290,22 +320,26 @@ export class Scatter {
     } else if (drag.pan) {
       this.tell({ zoom: this.zoom });
     } else if (this.mode === "box") {
-      const [ax, ay] = this.data(...drag.from), [bx, by] = this.data(px, py);
+      const [ax, ay] = this.data(...drag.from),
+        [bx, by] = this.data(px, py);
       this.tell({ box: [Math.min(ax, bx), Math.max(ax, bx), Math.min(ay, by), Math.max(ay, by)] });
     } else {
-      const points = [], step = Math.max(1, Math.ceil(drag.points.length / 2 / 120)) * 2; // a lasso of at most 120 corners
+      const points = [],
+        step = Math.max(1, Math.ceil(drag.points.length / 2 / 120)) * 2; // a lasso of at most 120 corners
       for (let k = 0; k < drag.points.length; k += step) points.push(...this.data(drag.points[k], drag.points[k + 1]));
       this.tell({ lasso: points });
     }
   }
 
   zoomAt(px, py, factor) {
-    const [x, y] = this.data(px, py), [x0, x1, y0, y1] = this.window();
+    const [x, y] = this.data(px, py),
+      [x0, x1, y0, y1] = this.window();
     this.tell({ zoom: [x + (x0 - x) * factor, x + (x1 - x) * factor, y + (y0 - y) * factor, y + (y1 - y) * factor] });
   }
 
   key(event) {
-    const [x0, x1, y0, y1] = this.window(), { w, h } = this.frame;
+    const [x0, x1, y0, y1] = this.window(),
+      { w, h } = this.frame;
     const [dx, dy] = [(x1 - x0) / 10, (y1 - y0) / 10];
     const moved = { ArrowLeft: [-dx, 0], ArrowRight: [dx, 0], ArrowUp: [0, dy], ArrowDown: [0, -dy] }[event.key];
     if (moved) this.tell({ zoom: [x0 + moved[0], x1 + moved[0], y0 + moved[1], y1 + moved[1]] });
@@ -313,7 +347,8 @@ export class Scatter {
     else if (event.key === "-") this.zoomAt(LEFT + w / 2, TOP + h / 2, 1.25);
     else if (event.key === "0") this.tell({ zoom: null });
     else if (event.key === "Enter") this.tell({ box: [x0, x1, y0, y1] });
-    else if (event.key === "Escape" && this.filters.some((filter) => filter[0] === "box" || filter[0] === "lasso")) this.tell({ box: null });
+    else if (event.key === "Escape" && this.filters.some((filter) => filter[0] === "box" || filter[0] === "lasso"))
+      this.tell({ box: null });
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -356,7 +391,8 @@ const packedColour = (hex) => {
 
 // A round dot as offsets and weights (0 to 256): soft at its edge.
 function stamp(radius, strength) {
-  const dots = [], reach = Math.ceil(radius - 0.25);
+  const dots = [],
+    reach = Math.ceil(radius - 0.25);
   if (radius < 0.8) return [{ dx: 0, dy: 0, weight: Math.round(256 * strength) }];
   for (let dy = -reach; dy <= reach; dy++) {
     for (let dx = -reach; dx <= reach; dx++) {
@@ -370,9 +406,12 @@ function stamp(radius, strength) {
 // Paint the rows whose mask is `wanted`: those with the code `special`, or all others.
 function splat(plane, wanted, codes, palette, dots, special, isSpecial) {
   const { pixels, w, h, places, mask } = plane;
-  const colours = Uint32Array.from(palette, packedColour), lastCode = palette.length - 1, n = places.length;
+  const colours = Uint32Array.from(palette, packedColour),
+    lastCode = palette.length - 1,
+    n = places.length;
   const reach = dots.reduce((most, dot) => Math.max(most, dot.dx, dot.dy), 0);
-  const shifts = Int32Array.from(dots, (dot) => dot.dy * w + dot.dx), weights = Int32Array.from(dots, (dot) => dot.weight);
+  const shifts = Int32Array.from(dots, (dot) => dot.dy * w + dot.dx),
+    weights = Int32Array.from(dots, (dot) => dot.weight);
   for (let i = 0; i < n; i++) {
     if (mask[i] !== wanted) continue;
     const at = places[i];
@@ -383,11 +422,13 @@ function splat(plane, wanted, codes, palette, dots, special, isSpecial) {
       pixels[at] = mixed(pixels[at], colours[code], weights[0]);
       continue;
     }
-    const py = (at / w) | 0, px = at - py * w;
+    const py = (at / w) | 0,
+      px = at - py * w;
     const safe = px >= reach && px < w - reach && py >= reach && py < h - reach;
     for (let k = 0; k < shifts.length; k++) {
       if (!safe) {
-        const x = px + dots[k].dx, y = py + dots[k].dy;
+        const x = px + dots[k].dx,
+          y = py + dots[k].dy;
         if (x < 0 || x >= w || y < 0 || y >= h) continue;
       }
       pixels[at + shifts[k]] = mixed(pixels[at + shifts[k]], colours[code], weights[k]);
@@ -397,7 +438,16 @@ function splat(plane, wanted, codes, palette, dots, special, isSpecial) {
 
 // One colour over another with a weight of 0 to 256.
 function mixed(under, over, weight) {
-  const ur = under & 255, ug = (under >> 8) & 255, ub = (under >> 16) & 255;
-  const r = over & 255, g = (over >> 8) & 255, b = (over >> 16) & 255;
-  return 0xff000000 | ((ub + (((b - ub) * weight) >> 8)) << 16) | ((ug + (((g - ug) * weight) >> 8)) << 8) | (ur + (((r - ur) * weight) >> 8));
+  const ur = under & 255,
+    ug = (under >> 8) & 255,
+    ub = (under >> 16) & 255;
+  const r = over & 255,
+    g = (over >> 8) & 255,
+    b = (over >> 16) & 255;
+  return (
+    0xff000000 |
+    ((ub + (((b - ub) * weight) >> 8)) << 16) |
+    ((ug + (((g - ug) * weight) >> 8)) << 8) |
+    (ur + (((r - ur) * weight) >> 8))
+  );
 }

@@ -19,17 +19,20 @@ function narrow(mask, filter, columns, rowsById) {
   const n = mask.length;
   if (filter[0] === "range") {
     const values = columns.get(filter[1]);
-    const low = filter[2] ?? -Infinity, high = filter[3] ?? Infinity;
+    const low = filter[2] ?? -Infinity,
+      high = filter[3] ?? Infinity;
     for (let i = 0; i < n; i++) if (!(values[i] >= low && values[i] <= high)) mask[i] = 0; // NaN is in no range
   } else if (filter[0] === "in") {
-    const values = columns.get(filter[1]), names = columns.meta(filter[1]).names;
+    const values = columns.get(filter[1]),
+      names = columns.meta(filter[1]).names;
     const wanted = new Uint8Array(names.length + 1);
     const chosen = new Set(filter[2]);
     names.forEach((name, code) => (wanted[code] = chosen.has(name) ? 1 : 0));
     const none = names.length;
     for (let i = 0; i < n; i++) mask[i] &= wanted[Math.min(values[i], none)];
   } else if (filter[0] === "box") {
-    const xs = columns.axis(filter[1]), ys = columns.axis(filter[2]);
+    const xs = columns.axis(filter[1]),
+      ys = columns.axis(filter[2]);
     const [x0, x1, y0, y1] = filter.slice(3);
     for (let i = 0; i < n; i++) if (!(xs[i] >= x0 && xs[i] <= x1 && ys[i] >= y0 && ys[i] <= y1)) mask[i] = 0;
   } else if (filter[0] === "lasso") {
@@ -43,21 +46,26 @@ function narrow(mask, filter, columns, rowsById) {
 
 // Rows inside a polygon: a ray to the right crosses its edges an odd number of times.
 function inside(mask, xs, ys, points) {
-  let x0 = Infinity, x1 = -Infinity, y0 = Infinity, y1 = -Infinity;
+  let x0 = Infinity,
+    x1 = -Infinity,
+    y0 = Infinity,
+    y1 = -Infinity;
   for (let k = 0; k < points.length; k += 2) {
     [x0, x1] = [Math.min(x0, points[k]), Math.max(x1, points[k])];
     [y0, y1] = [Math.min(y0, points[k + 1]), Math.max(y1, points[k + 1])];
   }
   for (let i = 0; i < mask.length; i++) {
     if (!mask[i]) continue;
-    const x = xs[i], y = ys[i];
+    const x = xs[i],
+      y = ys[i];
     if (!(x >= x0 && x <= x1 && y >= y0 && y <= y1)) {
       mask[i] = 0;
       continue;
     }
     let odd = 0;
     for (let k = 0, j = points.length - 2; k < points.length; j = k, k += 2) {
-      const ya = points[k + 1], yb = points[j + 1];
+      const ya = points[k + 1],
+        yb = points[j + 1];
       if (ya > y !== yb > y && x < points[k] + ((y - ya) / (yb - ya)) * (points[j] - points[k])) odd ^= 1;
     }
     mask[i] = odd;

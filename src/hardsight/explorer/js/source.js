@@ -57,7 +57,9 @@ export class Server {
   }
 
   curves(measure, by, mask) {
-    return this.post(`api/curves?measure=${encodeURIComponent(measure)}&by=${encodeURIComponent(by)}`, mask).then((r) => r.json());
+    return this.post(`api/curves?measure=${encodeURIComponent(measure)}&by=${encodeURIComponent(by)}`, mask).then((r) =>
+      r.json(),
+    );
   }
 
   agreement(score, by, mask) {

@@ -44,11 +44,17 @@ function isFilter(filter) {
   const words = (...at) => at.every((i) => typeof filter[i] === "string");
   const finite = (values) => values.every((value) => Number.isFinite(value));
   switch (filter[0]) {
-    case "range": return words(1) && filter.length === 4 && [filter[2], filter[3]].every((end) => end === null || Number.isFinite(end));
-    case "in": return words(1) && Array.isArray(filter[2]) && filter[2].every((name) => typeof name === "string");
-    case "box": return words(1, 2) && filter.length === 7 && finite(filter.slice(3));
-    case "lasso": return words(1, 2) && Array.isArray(filter[3]) && filter[3].length >= 6 && filter[3].length % 2 === 0 && finite(filter[3]);
-    case "id": return words(1) && filter.length === 2;
-    default: return false;
+    case "range":
+      return words(1) && filter.length === 4 && [filter[2], filter[3]].every((end) => end === null || Number.isFinite(end));
+    case "in":
+      return words(1) && Array.isArray(filter[2]) && filter[2].every((name) => typeof name === "string");
+    case "box":
+      return words(1, 2) && filter.length === 7 && finite(filter.slice(3));
+    case "lasso":
+      return words(1, 2) && Array.isArray(filter[3]) && filter[3].length >= 6 && filter[3].length % 2 === 0 && finite(filter[3]);
+    case "id":
+      return words(1) && filter.length === 2;
+    default:
+      return false;
   }
 }

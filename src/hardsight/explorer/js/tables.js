@@ -11,7 +11,15 @@ export class Table {
     Object.assign(this, { columns, pick, picked, sortBy, down, rows: [], shown: SHOWN });
     this.head = el("tr", {});
     this.body = el("tbody", {});
-    this.more = el("button", { type: "button", class: "more", hidden: true, onclick: () => { this.shown = Infinity; this.fill(); } });
+    this.more = el("button", {
+      type: "button",
+      class: "more",
+      hidden: true,
+      onclick: () => {
+        this.shown = Infinity;
+        this.fill();
+      },
+    });
     const table = el("table", {}, el("caption", { class: "unseen" }, caption), el("thead", {}, this.head), this.body);
     parent.append(el("div", { class: "scroll" }, table, this.more));
     columns.forEach((column, at) => {
@@ -34,10 +42,19 @@ export class Table {
   fill() {
     const { value } = this.columns[this.sortBy];
     const sign = this.down ? -1 : 1;
-    const rank = (row) => { const v = value(row); return v === null || Number.isNaN(v) ? (this.down ? -Infinity : Infinity) : v; };
-    const sorted = [...this.rows].sort((a, b) => { const x = rank(a), y = rank(b); return sign * (x < y ? -1 : x > y ? 1 : 0); });
+    const rank = (row) => {
+      const v = value(row);
+      return v === null || Number.isNaN(v) ? (this.down ? -Infinity : Infinity) : v;
+    };
+    const sorted = [...this.rows].sort((a, b) => {
+      const x = rank(a),
+        y = rank(b);
+      return sign * (x < y ? -1 : x > y ? 1 : 0);
+    });
     this.body.replaceChildren(...sorted.slice(0, this.shown).map((row) => this.line(row)));
-    [...this.head.children].forEach((cell, at) => cell.setAttribute("aria-sort", at !== this.sortBy ? "none" : this.down ? "descending" : "ascending"));
+    [...this.head.children].forEach((cell, at) =>
+      cell.setAttribute("aria-sort", at !== this.sortBy ? "none" : this.down ? "descending" : "ascending"),
+    );
     this.more.hidden = sorted.length <= this.shown;
     this.more.textContent = `Show all ${sorted.length.toLocaleString("en-US")}`;
   }
@@ -45,7 +62,8 @@ export class Table {
   line(row) {
     const cells = this.columns.map((column, at) => {
       const content = column.show(row);
-      const inside = at === 0 && this.pick ? el("button", { type: "button", class: "pick", onclick: () => this.pick(row) }, content) : content;
+      const inside =
+        at === 0 && this.pick ? el("button", { type: "button", class: "pick", onclick: () => this.pick(row) }, content) : content;
       if (inside !== content && this.picked) inside.setAttribute("aria-label", "Select " + short(this.picked(row)));
       return el(at === 0 ? "th" : "td", { class: column.words ? "words" : "", ...(at === 0 ? { scope: "row" } : {}) }, inside);
     });

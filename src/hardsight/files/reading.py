@@ -1,0 +1,51 @@
+"""What holds for every reader: damage becomes one error that names the file, and a file must not change meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from hardsight.errors import FileError, HardsightError, first_line
+from hardsight.files.places import Place, place
+
+MISTAKES_OF_OURS = (NameError, AttributeError, ImportError, AssertionError)  # no file is to blame for these
+
+FileState = tuple[int, int, int]  # size, time of the last change, inode
+
+
+@contextlib.contextmanager
+def reading(name: object, fault: str = "damaged") -> Iterator[None]:
+    """Turn whatever a library raises on the bytes of a file into a FileError that names the file.
+
+    A damaged file can fail in any of a hundred ways: zipfile alone raises five kinds of error, NumPy parses a header as Python.
+    """
+    try:
+        yield
+    except (HardsightError, *MISTAKES_OF_OURS):
+        raise
+    except Exception as error:
+        raise FileError(f"{name}: {fault}: {first_line(error)}") from error
+
+
+def existing_file(path: Any) -> Place:
+    """The place of a file that is there and can be read from its start to its end."""
+    path = place(path)
+    if path.is_dir():
+        raise FileError(f"{path} is a directory, not a file.")
+    if not path.is_file():
+        raise FileError(f"{path} does not exist." if not path.exists() else f"{path} is a pipe or a device, not a file.")
+    return path
+
+
+def file_state(path: Place) -> FileState:
+    """What differs when a file is replaced or written to."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, getattr(status, "st_ino", 0)  # a store knows no inodes
+
+
+def check_unchanged(path: Place, before: FileState) -> None:
+    """Refuse a file that is no longer the one that was opened: what was read so far would be a mixture of two."""
+    with reading(path, "it changed while it was read"):
+        if file_state(path) != before:
+            raise FileError(f"{path} changed while it was read. Start again when nothing writes to it.")

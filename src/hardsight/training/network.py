@@ -1,0 +1,114 @@
+"""The network that train, adapt and generalize all train: cut before its last layer, so that a head of ours can follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hardsight.errors import FileError
+from hardsight.head import Head
+from hardsight.models.head_layer import HeadLayer, shape_of
+from hardsight.models.preprocessing import Preprocessing
+from hardsight.models.trainable import Trainable, cut_off
+from hardsight.training.inputs import Inputs, even_batches
+
+FOUND_BY = 16  # samples the last layer is found with
+FORWARD = 512  # samples at a time where nothing is learned
+
+
+@dataclass
+class TrainedNetwork:
+    """A network from inputs to logits, ready to be written.
+
+    Attributes:
+        state: its tensors by name.
+        config: what model/config.json says.
+        head: what it predicts with.
+    """
+
+    state: dict[str, Tensor]
+    config: dict[str, Any]
+    head: Head
+
+
+class CutNetwork(nn.Module):
+    """Inputs in, features out; subclasses add heads and losses.
+
+    Args:
+        source: the network, whose last layer is taken out; its module becomes part of this one.
+        sample: (b, ...) a few inputs, to find that layer by.
+
+    Attributes:
+        heads: names of the submodules that hold class vectors and other parameters of a loss.
+        last_head: what the network predicted with before it was cut.
+    """
+
+    heads: tuple[str, ...] = ()
+
+    def __init__(self, source: Trainable, sample: Tensor) -> None:
+        super().__init__()
+        self.source, self.network = source, source.module
+        last, self.cut, _ = cut_off(self.network, sample)
+        self.layer, self.last_head = last.tap.layer, last.head
+
+    @property
+    def num_features(self) -> int:
+        """d, the length of a feature."""
+        return self.last_head.num_features
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """(b, ...) inputs -> (b, d) features."""
+        self.network(inputs)
+        features, self.cut.features = self.cut.features, None
+        assert features is not None
+        return features
+
+    def with_head(self, head: Head, preprocessing: Preprocessing | None, class_names: Sequence[str] | None) -> TrainedNetwork:
+        """The whole network again, with a head in the place of its last layer."""
+        state = dict(self.network.state_dict())
+        state |= {f"{self.layer}.{name}": x for name, x in HeadLayer.of(head).state_dict().items()}
+        config: dict[str, Any] = {"factory": self.source.factory, "arguments": self.source.arguments}
+        config["head"] = {"layer": self.layer, **shape_of(head)}
+        if preprocessing is not None:
+            config["preprocessing"] = preprocessing.as_dict()
+        if class_names is not None:
+            config["class_names"] = list(class_names)
+        return TrainedNetwork(state, config, head)
+
+
+def first_sample(inputs: Inputs, rows: np.ndarray | None = None) -> Tensor:
+    """(b, ...) a few inputs, by default the first ones, to find a network's last layer by."""
+    rows = np.arange(min(FOUND_BY, len(inputs))) if rows is None else rows
+    batch = next(iter(inputs.batches([rows])))
+    if not len(batch.rows):
+        raise FileError(f"none of the first {FOUND_BY} samples can be read.")
+    return torch.from_numpy(batch.inputs)
+
+
+def as_tensor(values: np.ndarray, device: torch.device) -> Tensor:
+    """An array on a device."""
+    return torch.from_numpy(np.ascontiguousarray(values)).to(device)
+
+
+@torch.no_grad()
+def forward_pass(
+    function: Callable[[Tensor], Tensor], inputs: Inputs, rows: Sequence[np.ndarray], device: torch.device
+) -> Iterator[tuple[np.ndarray, Tensor]]:
+    """(b,) rows of the samples that could be read and what a function of their inputs gives, batch by batch, no gradients."""
+    for batch in inputs.batches(rows):
+        if len(batch.rows):
+            yield batch.rows, function(as_tensor(batch.inputs, device))
+
+
+def all_features(network: CutNetwork, inputs: Inputs, device: torch.device) -> np.ndarray:
+    """(n, d) features of every sample by a network in evaluation mode; NaN where a sample cannot be read."""
+    network.eval()
+    features = np.full((len(inputs), network.num_features), np.nan, np.float32)
+    for rows, values in forward_pass(network.features, inputs, even_batches(np.arange(len(inputs)), FORWARD), device):
+        features[rows] = values.float().cpu().numpy()
+    return features

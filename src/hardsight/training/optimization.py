@@ -1,0 +1,134 @@
+"""How a network learns from a loss: one optimizer, learning rate, clipping, precision and moving average for every command."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from hardsight.errors import InputError, TrainingError
+from hardsight.training.network import CutNetwork
+from hardsight.training.settings import LearningOptions
+
+VARIANCE_RATE = 0.1  # learning-rate multiplier of log-variances: a step changes them by a factor, not by a difference
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class MixedPrecision:
+    """torch's autocast and, for float16, its gradient scaler; nothing at all in float32.
+
+    Args:
+        name: "float32", "bfloat16" or "float16".
+        device: where the network is.
+    """
+
+    def __init__(self, name: str = "float32", device: torch.device | None = None) -> None:
+        self.device, self.dtype = device or torch.device("cpu"), DTYPES.get(name)
+        if name == "float16" and self.device.type == "cpu":
+            raise InputError("precision float16 needs a GPU; on a CPU use bfloat16.")
+        self.scaler = torch.amp.GradScaler(self.device.type) if name == "float16" else None
+
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        """Forward passes go inside."""
+        return contextlib.nullcontext() if self.dtype is None else torch.autocast(self.device.type, self.dtype)
+
+
+class Updater:
+    """Changes a network by the gradient of a loss.
+
+    Args:
+        network: what is trained.
+        settings: optimizer, learning rate, weight decay, clipping.
+        lr: a learning rate instead of the settings' own.
+        precision: of the forward passes that losses come from.
+    """
+
+    def __init__(
+        self, network: CutNetwork, settings: LearningOptions, lr: float | None = None, precision: MixedPrecision | None = None
+    ) -> None:
+        self.settings, self.lr = settings, settings.learning_rate if lr is None else lr
+        self.optimizer = make_optimizer(network, settings, self.lr)
+        self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self.scaler = None if precision is None else precision.scaler
+
+    def set_rate(self, factor: float) -> None:
+        """Learn at a share of the learning rate; see `hardsight.training.schedule`."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.lr * factor * group["multiplier"]
+
+    def update(self, loss: Tensor) -> None:
+        """One step down the gradient."""
+        if not math.isfinite(value := float(loss.detach())):
+            raise TrainingError(f"the loss became {value}: try a smaller lr than {self.lr:g}.")
+        self.optimizer.zero_grad()
+        scaled = loss if self.scaler is None else self.scaler.scale(loss)
+        scaled.backward()
+        if self.scaler is not None:
+            self.scaler.unscale_(self.optimizer)
+        if self.settings.clip is not None:
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.clip)
+        if self.scaler is None:
+            self.optimizer.step()
+        else:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+
+
+def drawn_seed(*stream: int) -> int:
+    """A seed for dropout and whatever else a network draws: another one for each seed, epoch, process, ..."""
+    return int(np.random.default_rng(stream).integers(2**31))
+
+
+def parameter_groups(network: CutNetwork, settings: LearningOptions, lr: float | None = None) -> list[dict[str, Any]]:
+    """Parameters by how they learn.
+
+    Matrices and filters decay; biases, norms and slopes do not. The parameters of heads learn at `head_rate` times the
+    learning rate, and log-variances at a tenth of that.
+    """
+    lr = settings.learning_rate if lr is None else lr
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, p in network.named_parameters():
+        if p.requires_grad:
+            is_variance = name.endswith("log_variance")
+            of_head = name.split(".")[0] in network.heads
+            multiplier = (settings.head_rate if of_head else 1.0) * (VARIANCE_RATE if is_variance else 1.0)
+            decay = settings.weight_decay if p.ndim >= 2 and not is_variance else 0.0
+            groups.setdefault((multiplier, decay), []).append(p)
+    if not groups:
+        raise InputError("the network has no parameter to train.")
+    return [
+        {"params": members, "lr": lr * multiplier, "multiplier": multiplier, "weight_decay": decay}
+        for (multiplier, decay), members in groups.items()
+    ]
+
+
+def make_optimizer(network: CutNetwork, settings: LearningOptions, lr: float | None = None) -> torch.optim.Optimizer:
+    """SGD with momentum, or AdamW."""
+    groups = parameter_groups(network, settings, lr)
+    if settings.optimizer == "adamw":
+        return torch.optim.AdamW(groups)
+    return torch.optim.SGD(groups, momentum=settings.momentum, nesterov=settings.uses_nesterov)
+
+
+def moving_average(network: CutNetwork, decay: float) -> AveragedModel:
+    """A copy that follows a network: average <- decay * average + (1 - decay) * network, at each `update_parameters`.
+
+    Buffers such as the statistics of batch normalisation are averaged, too; counts and other whole numbers are copied.
+    """
+    averaged = get_ema_multi_avg_fn(decay)
+
+    def update(averages: Any, values: Any, count: Any) -> None:
+        if averages[0].is_floating_point():
+            averaged(averages, values, count)
+        else:
+            for average, value in zip(averages, values, strict=True):
+                average.copy_(value)
+
+    average = AveragedModel(network, multi_avg_fn=update, use_buffers=True)
+    average.n_averaged.fill_(1)  # it begins as a copy, so the first update is an average already
+    return average.requires_grad_(False)
