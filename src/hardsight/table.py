@@ -80,10 +80,12 @@ class Summary:
 
     @property
     def accuracy(self) -> float | None:
+        """Share of labeled samples that are predicted right; None if there are none."""
         return self.correct / self.judged if self.judged else None
 
     @property
     def means(self) -> dict[str, float | None]:
+        """Mean of each score over the rows that have it."""
         return {name: total / count if count else None for name, (total, count) in self.sums.items()}
 
     def add(self, part: pa.Table) -> None:
@@ -144,6 +146,7 @@ class TableWriter(AbstractContextManager["TableWriter"]):
         return self
 
     def write(self, part: pa.Table) -> None:
+        """Append rows."""
         if self.format == ".parquet":
             self.parts.write_table(part)
         elif self.format == ".csv":
