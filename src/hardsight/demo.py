@@ -35,6 +35,7 @@ from hardsight.scoring.job import score
 from hardsight.screen import percent
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, hardest, read_scores, write_table
+from hardsight.threads import even_rows
 from hardsight.training.settings import ProgressCallback
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def _adapt(run: Run, digits: Digits, seed: int, progress: ProgressCallback | Non
     labels = digits.faint.labels
     learned = np.flatnonzero((before != labels) & (after == labels))
     lost = int(((before == labels) & (after != labels)).sum())
-    shown = learned[np.arange(min(SHOWN, len(learned))) * len(learned) // max(1, min(SHOWN, len(learned)))]
+    shown = learned[even_rows(len(learned), SHOWN)]
     title = (
         f"Faint digits, self-training without labels: {percent(reached[0], digits=1)} % → {percent(reached[-1], digits=1)} %; "
         f"{len(learned)} of {len(before)} put right, {lost} put wrong"
