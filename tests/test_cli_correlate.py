@@ -55,8 +55,8 @@ def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> N
     for one in IDS[:-1]:
         Image.fromarray(np.zeros((8, 8), np.uint8)).save(here / "images" / f"{one}.png")
     pq.write_table(pa.table({"id": IDS, "path": [f"{one}.png" for one in IDS]}), here / "images" / "index.parquet")
-    words = ["correlate", "net.npz", "--human", "counts.npy", *QUICK, "--images", "images/index.parquet"]
-    words += ["--scores", "avh,confidence,norm"]
+    words: list[Any] = ["correlate", "net.npz", "--human", "counts.npy", *QUICK, "--images", "images/index.parquet"]
+    words += ["--scores", "avh,confidence,norm", "--top", 3]
     done = cli(*words, "-o", "out")
     assert done.code == 0 and "wrote out" in done.out, done.err
     names = {path.relative_to(here / "out").as_posix() for path in (here / "out").rglob("*") if path.is_file()}
@@ -83,7 +83,8 @@ def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> N
     assert other.code == 2 and "seed was 0 and is 1" in other.err and other.out == ""  # before any work
 
 
-def test_everything_at_once(cli: Cli, here: Path) -> None:
+def test_everything_at_once(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.agreement.correlations.DEFAULT_SCORES", ("avh", "confidence", "norm"))  # fewer to draw
     rng = np.random.default_rng(5)
     other = Snapshot(FEATURES, WEIGHT + 0.2 * rng.normal(size=(C, D)), LABELS, ids=IDS)
     other.save(here / "other.npz")
@@ -134,7 +135,7 @@ def test_epochs_of_a_run(cli: Cli, here: Path) -> None:
     for epoch in (1, 2, 10):
         columns = TABLE.select(["id", "label", "avh", "norm", "confidence"])
         pq.write_table(columns, run / "dynamics" / f"epoch={epoch:04d}.parquet")
-    done = cli("correlate", "run", "--human", "counts.npy", *QUICK, "--epochs", "-o", "out")
+    done = cli("correlate", "run", "--human", "counts.npy", *QUICK, "--scores", "avh,norm", "--epochs", "-o", "out")
     assert done.code == 0 and "Epochs (Observation 3)" in done.out, done.err
     assert re.search(r"^ 10 +300 +\+0\.\d{3} \[", done.out, re.MULTILINE)  # a row per epoch
     assert (here / "out" / "figures" / "epochs.png").is_file() and (here / "out" / "checkpoints.csv").is_file()

@@ -52,9 +52,9 @@ def workers() -> Iterator[Any]:
         yield running
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def victims() -> Iterator[Any]:
-    """For tests that kill."""
+    """For tests that kill: Dask starts the killed ones again."""
     with two_workers() as running:
         yield running
 

@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from hardsight.data import ImageData, open_data
+from hardsight.data import ImageData, open_any, open_data
 from hardsight.errors import InputError
+from hardsight.snapshot import Snapshot
 
 
 @pytest.fixture
@@ -165,3 +168,28 @@ def test_import_is_light() -> None:
     """Neither torch nor the table and learning libraries come along before they are needed."""
     code = "import sys, hardsight.data; print([m for m in ('torch', 'pyarrow', 'sklearn') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_what_an_input_is(tmp_path: Path) -> None:
+    """One function decides for every command: by the arrays and columns that a file holds, not by its name alone."""
+    features, pixels = np.eye(3, dtype=np.float32), np.zeros((2, 4, 4), np.uint8)
+    np.savez(tmp_path / "features.npz", features=features)
+    np.savez(tmp_path / "images.npz", images=pixels)
+    np.save(tmp_path / "features.npy", features)
+    np.save(tmp_path / "images.npy", pixels)
+    (tmp_path / "images.csv").write_text("path,label\na.png,0\n")
+    (tmp_path / "scores.csv").write_text("id,path,status,avh\n7,a.png,ok,0.5\n")
+    pq.write_table(pa.table({"features": [[1.0, 2.0]]}), tmp_path / "features.parquet")
+    pq.write_table(pa.table({"path": ["a.png"]}), tmp_path / "images.parquet")
+    pq.write_table(pa.table({"id": [1], "avh": [0.5]}), tmp_path / "scores.parquet")
+    (tmp_path / "scores.json").write_text('[{"id": 1, "avh": 0.5}]')
+    (tmp_path / "folder").mkdir()
+    Image.new("RGB", (2, 2)).save(tmp_path / "folder" / "a.png")
+    expected = {"features": Snapshot, "images": ImageData, "scores": pa.Table, "folder": ImageData}
+    for path in tmp_path.iterdir():
+        assert isinstance(open_any(path), expected[path.stem]), path
+    assert isinstance(open_any("digits:test"), ImageData)
+    scores = open_any(tmp_path / "scores.csv")
+    assert scores.to_pydict() == {"id": [7], "path": ["a.png"], "status": ["ok"], "avh": [0.5]}
+    with pytest.raises(InputError, match="there is none"):
+        open_any(tmp_path / "nothing")

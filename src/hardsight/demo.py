@@ -27,6 +27,7 @@ from hardsight.head import Head
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, hardest, read_scores, write_table
+from hardsight.threads import even_rows
 
 if TYPE_CHECKING:
     from hardsight.agreement import Correlations
@@ -138,7 +139,7 @@ def _adapt(run: Run, digits: Digits, model: DigitsCNN, seed: int, progress: Call
     found = adapt_to_faint(run.directory / "adapt", model, source, target, seed=seed, progress=progress)
     right, wrong = found.after == digits.test_labels, found.before != digits.test_labels
     learned = np.flatnonzero(right & wrong)
-    shown = learned[np.arange(min(12, len(learned))) * len(learned) // max(1, min(12, len(learned)))]
+    shown = learned[even_rows(len(learned), 12)]
     captions = [f"read as {found.before[row]},\nthen {found.after[row]}" for row in shown]
     title = (
         f"Faint digits, self-training without labels: {100 * found.accuracy[0]:.1f} % → {100 * found.accuracy[-1]:.1f} %; "

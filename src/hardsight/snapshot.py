@@ -41,6 +41,7 @@ from hardsight.threads import blocks
 
 BATCH_BYTES = 32 * 2**20  # of features at a time, when they come from files
 EVIDENCE = ("features", "logits", "probs")
+SNAPSHOTS = (".npz", ".npy", ".parquet", ".pq")  # endings of files that hold one
 
 
 class Source(Protocol):

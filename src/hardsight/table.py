@@ -19,14 +19,16 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
-from hardsight.errors import InputError
+from hardsight.errors import FileError, InputError
 from hardsight.files.inputs import note_input
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
+from hardsight.files.reading import existing_file, reading
 from hardsight.files.writing import replacing
 from hardsight.scores import SCORES
 
 FORMATS = (".parquet", ".csv", ".json")
+TABLES = (*FORMATS, ".pq", ".tsv")  # endings of scores tables that are read
 FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet would run
 
 
@@ -54,11 +56,39 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
 
 
 def read_scores(path: str | os.PathLike[str]) -> pa.Table:
-    """A scores table from Parquet, or from the run directory that holds it."""
+    """A scores table from Parquet, CSV (or .tsv) or JSON, or from the run directory that holds it."""
     path = place(path)
     path = path / "scores.parquet" if path.is_dir() else path
     note_input(path)
-    return read_parquet(path)
+    if path.suffix.lower() in (".csv", ".tsv"):
+        return _read_csv(existing_file(path))
+    return _read_json(existing_file(path)) if path.suffix.lower() == ".json" else read_parquet(path)
+
+
+def _read_csv(path: Place) -> pa.Table:
+    kinds = {"id": pa.string(), "label": pa.int64(), "path": pa.string(), "split": pa.string(), "status": pa.string()}
+    convert = pacsv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True)
+    parse = pacsv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",", newlines_in_values=True)
+    with reading(path, "not a readable scores table"), path.open("rb") as file:
+        table = pacsv.read_csv(file, parse_options=parse, convert_options=convert)
+        names = table.column_names  # raises here if one is not text
+    for name in names:
+        if table.column_names.count(name) > 1:
+            raise FileError(f"{path}: the column {name!r} is there more than once.")
+        if pa.types.is_binary(table.schema.field(name).type):
+            raise FileError(f"{path}: not a readable scores table: the column {name!r} must hold UTF-8 text.")
+    ids = table.column("id") if "id" in table.column_names else None
+    if ids is not None and len(ids) and pc.all(pc.match_substring_regex(ids, "^(0|[1-9][0-9]{0,17})$"), skip_nulls=False).as_py():
+        table = table.set_column(table.column_names.index("id"), "id", ids.cast(pa.int64()))  # a CSV has no integers
+    return table
+
+
+def _read_json(path: Place) -> pa.Table:
+    with reading(path, "not a readable scores table"):
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise FileError(f"{path}: not a scores table in JSON: it must hold a list of rows.")
+        return pa.Table.from_pylist(rows)
 
 
 @dataclass
@@ -80,10 +110,12 @@ class Summary:
 
     @property
     def accuracy(self) -> float | None:
+        """Share of labeled samples that are predicted right; None if there are none."""
         return self.correct / self.judged if self.judged else None
 
     @property
     def means(self) -> dict[str, float | None]:
+        """Mean of each score over the rows that have it."""
         return {name: total / count if count else None for name, (total, count) in self.sums.items()}
 
     def add(self, part: pa.Table) -> None:
@@ -144,6 +176,7 @@ class TableWriter(AbstractContextManager["TableWriter"]):
         return self
 
     def write(self, part: pa.Table) -> None:
+        """Append rows."""
         if self.format == ".parquet":
             self.parts.write_table(part)
         elif self.format == ".csv":

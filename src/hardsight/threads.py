@@ -21,6 +21,17 @@ def blocks(n: int, rows: int) -> Iterator[slice]:
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
 
 
+def even_rows(n: int, limit: int | None) -> np.ndarray:
+    """A subsample of rows at even distances, the first included: at most `limit` of n.
+
+    Example:
+        >>> even_rows(10, 4)
+        array([0, 2, 5, 7])
+    """
+    k = n if limit is None else min(n, limit)
+    return np.arange(k) * n // max(1, k)
+
+
 Block = TypeVar("Block")
 
 

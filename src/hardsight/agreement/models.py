@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,15 +14,12 @@ import pyarrow.compute as pc
 
 from hardsight.checks import check_ids
 from hardsight.errors import FileError, InputError, first_line
-from hardsight.files.columns import read_columns
 from hardsight.files.dynamics import moments, read_moment, rows_named
-from hardsight.files.parquet import parquet_columns
-from hardsight.files.reading import reading
-from hardsight.files.samples import LIST_COLUMNS
+from hardsight.files.kinds import kind_of
 from hardsight.scores import SCORES, norm_in_class
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
-from hardsight.table import read_scores
+from hardsight.table import TABLES, read_scores
 
 DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")
 EXTRA_HARD = {"passes_entropy": "high", "passes_information": "high", "passes_variance": "high"}
@@ -182,34 +177,11 @@ def _open_path(path: Path, scores: Sequence[str] | None) -> ScoredModel:
                 return ScoredModel(name, _with_sample_columns(known, snapshot), snapshot, snapshot.class_names)
             return _scored(snapshot, scores, name)
         return ScoredModel(name, read_scores(path))
-    ending = path.suffix.lower()
     if not path.exists():
         raise FileError(f"{path} does not exist.")
-    if ending == ".parquet":
-        held = parquet_columns(path)
-        return (
-            _scored(Snapshot.load(path), scores, name) if set(held) & set(LIST_COLUMNS) else ScoredModel(name, read_scores(path))
-        )
-    if ending in (".csv", ".tsv"):
-        return ScoredModel(name, _from_csv(path))
-    if ending == ".json":
-        with reading(path, "not a scores table in JSON"):
-            rows = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-                raise FileError(f"{path}: not a scores table in JSON: it must hold a list of rows.")
-            return ScoredModel(name, pa.Table.from_pylist(rows))
+    if path.suffix.lower() in TABLES and kind_of(path) != "snapshot":
+        return ScoredModel(name, read_scores(path))
     return _scored(Snapshot.load(path), scores, name)
-
-
-def _from_csv(path: Path) -> pa.Table:
-    columns = read_columns(path)
-    with reading(path, "not a readable scores table"):
-        if "label" in columns:
-            columns["label"] = [None if value is None else int(value) for value in columns["label"]]
-        ids = columns.get("id")
-        if ids and all(isinstance(name, str) and re.fullmatch("0|[1-9][0-9]*", name) for name in ids):
-            columns["id"] = [int(name) for name in ids]
-        return pa.table(columns)
 
 
 def _scored(snapshot: Snapshot, scores: Sequence[str] | None, name: str) -> ScoredModel:

@@ -26,6 +26,20 @@ SPLITS = {
 }
 
 
+def renumbered(labels: np.ndarray, own: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    """(n,) labels that count the classes `own`, counted as `names` does, which has them all; -1 stays unlabeled.
+
+    Example:
+        >>> renumbered(np.array([0, 1, -1]), ["cat", "dog"], ["bird", "dog", "cat"])
+        array([ 2,  1, -1])
+    """
+    unknown = [name for name in own if name not in names]
+    if unknown:
+        raise InputError(f"there is a class {unknown[0]!r} that is none of {', '.join(names[:20])}.")
+    number = np.array([*(list(names).index(name) for name in own), UNLABELED])
+    return np.asarray(number[labels])
+
+
 def split_name(text: str) -> str | None:
     """train, val or test for any of their usual spellings, else None.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from hardsight.checks import UNLABELED
 from hardsight.data.archive import read_tar
@@ -25,9 +26,13 @@ from hardsight.data.lists import lists_in, read_lines, read_list, read_lists
 from hardsight.data.sheets import read_sheet
 from hardsight.errors import InputError
 from hardsight.files.columns import read_columns
+from hardsight.files.kinds import kind_of
 from hardsight.files.npy import open_npy
-from hardsight.files.places import utf8_name
+from hardsight.files.places import Remote, place, utf8_name
 from hardsight.files.reading import reading
+from hardsight.snapshot import Snapshot
+from hardsight.table import read_scores
+from hardsight.threads import even_rows
 
 SHEETS = (".csv", ".tsv", ".parquet")
 LISTS = (".txt", ".lst", ".list")
@@ -63,6 +68,18 @@ def open_data(
     if split is not None:
         data = _pick_split(data, split)
     return data if limit is None else _spread(data, limit)
+
+
+def open_any(spec: str | os.PathLike[str]) -> Snapshot | pa.Table | ImageData:
+    """Whatever a path holds: a snapshot, a scores table or images; see `hardsight.files.kinds` for how it is decided."""
+    text = os.fspath(spec)
+    there = place(text)
+    if isinstance(there, Remote):
+        return Snapshot.load(there)
+    kind = "images" if _is_digits(text) else kind_of(there)
+    if kind == "snapshot":
+        return Snapshot.load(there)
+    return read_scores(there) if kind == "scores" else open_data(spec if isinstance(spec, (str, Path)) else text)
 
 
 def _read(spec: str | Path, labels_from: str | Path | None) -> ImageData:
@@ -177,8 +194,7 @@ def _spread(data: ImageData, limit: int) -> ImageData:
     """`limit` rows at even distances, the first one included; all of them if there are no more."""
     if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
         raise InputError(f"limit must be 1 or more images, got {limit!r}.")
-    n = len(data)
-    return data if limit >= n else data.take(np.arange(limit) * n // limit)
+    return data if limit >= len(data) else data.take(even_rows(len(data), int(limit)))
 
 
 def _relabel(data: ImageData, file: Path) -> ImageData:

@@ -17,13 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import check_labels, to_numpy
-from hardsight.data import ImageData, open_data
+from hardsight.data import ImageData
 from hardsight.data.dataset import num_classes as count_image_classes
+from hardsight.data.labels import renumbered
+from hardsight.data.opening import open_any
 from hardsight.errors import InputError
 from hardsight.files.npy import open_npz
-from hardsight.files.parquet import parquet_columns
 from hardsight.files.places import Place, place
 from hardsight.snapshot import Snapshot
+from hardsight.threads import even_rows
 
 COLUMNS = ("domain", "domains")
 
@@ -72,7 +74,7 @@ def open_domain(spec: Any, *, limit: int | None = None) -> tuple[Data, str]:
     if not isinstance(spec, (str, os.PathLike)):
         raise InputError(f"a domain is a path, a Snapshot, an ImageData or (features, labels), got {spec!r:.80}.")
     text, domain = _split_name(os.fspath(spec))
-    data: Data = _of_snapshot(Snapshot.load(text), place(text)) if _holds_features(text) else _images(text)
+    data = _features_or_images(text)
     if domain is not None:
         data = only(data, domain, text)
     name = domain or Path(text.rstrip("/")).name.split(".")[0].replace(":", "-") or "data"  # it becomes a folder
@@ -123,7 +125,7 @@ def in_classes_of(target: Data, source: Data) -> Data:
         unknown = [name for name in own if name not in names]
         if unknown:
             raise InputError(f"the target has a class that the source has not: {unknown[0]!r}.")
-        labels = np.array([*(names.index(name) for name in own), -1])[labels]
+        labels = renumbered(labels, own, names)
     c = num_classes(source)
     if labels.max(initial=-1) >= c:
         raise InputError(f"the target has labels up to {labels.max()}, but the source knows classes 0 to {c - 1}.")
@@ -152,26 +154,17 @@ def _split_name(text: str) -> tuple[str, str | None]:
     return text, None
 
 
-def _holds_features(text: str) -> bool:
-    path = Path(text)
-    if not path.exists():
-        return False  # the reader of images says what is missing
-    if path.is_dir():
-        return (path / "start.json").exists()
-    if path.suffix.lower() == ".npz":
-        return "features" in open_npz(path)
-    if path.suffix.lower() in (".parquet", ".pq"):
-        return "features" in parquet_columns(path)
-    return False
-
-
-def _images(text: str) -> ImageData:
-    """Images; of data with splits, those to train on."""
-    data = open_data(text)
-    splits = data.columns.get("split")
+def _features_or_images(text: str) -> Data:
+    """What a path holds; of images with splits, those to train on."""
+    held = open_any(text)
+    if isinstance(held, Snapshot):
+        return _of_snapshot(held, place(text))
+    if not isinstance(held, ImageData):
+        raise InputError(f"{text} is a table of scores; a domain is features or images.")
+    splits = held.columns.get("split")
     if splits is not None and "train" in splits and set(splits) != {"train"} and not text.startswith("digits:"):
-        data = data.take([row for row, split in enumerate(splits) if split == "train"])
-    return data
+        return held.take([row for row, split in enumerate(splits) if split == "train"])
+    return held
 
 
 def _of_snapshot(snapshot: Snapshot, path: Place | None) -> Features:
@@ -211,4 +204,4 @@ def _domains_of(snapshot: Snapshot, path: Place | None) -> np.ndarray | None:
 
 def _limited(data: Data, limit: int | None) -> Data:
     """`limit` samples at even distances."""
-    return data if limit is None or limit >= len(data) else data.take(np.arange(limit) * len(data) // limit)
+    return data if limit is None or limit >= len(data) else data.take(even_rows(len(data), limit))

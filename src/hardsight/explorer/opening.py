@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 
 from hardsight.errors import FileError, HardsightError, InputError, first_line
 from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, replaced, signed, words
@@ -24,13 +23,12 @@ from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.rounds import ABOUT, Rounds
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head
-from hardsight.files.parquet import parquet_columns
+from hardsight.files.kinds import kind_of
 from hardsight.files.reading import reading
-from hardsight.files.samples import LIST_COLUMNS
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
-from hardsight.snapshot import Snapshot
-from hardsight.table import read_scores, write_table
+from hardsight.snapshot import SNAPSHOTS, Snapshot
+from hardsight.table import TABLES, read_scores, write_table
 
 OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
 RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there sorts the samples
@@ -103,7 +101,7 @@ def open_sheet(
     keep: bool = True,
     progress: Progress | None = None,
 ) -> Sheet:
-    """A run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet) as a sheet.
+    """A run directory, a scores table (.parquet, .csv, .json) or a snapshot (.npz, .npy, .parquet) as a sheet.
 
     `split` takes, of a run with dynamics, the samples of one split as the last epoch saw them, such as a watched test set.
     `keep` writes the scores that had to be computed into the run, so that they are there the next time.
@@ -140,11 +138,9 @@ def _snapshot(where: Path) -> Snapshot | None:
     """The features, if there are any that can be read."""
     if where.is_dir():
         return Snapshot.load(where) if (where / "samples").is_dir() and (where / "run.json").is_file() else None
-    if where.suffix.lower() in (".npz", ".npy"):
-        return Snapshot.load(where)
-    if where.suffix.lower() in (".parquet", ".pq"):
-        return Snapshot.load(where) if set(parquet_columns(where)) & set(LIST_COLUMNS) else None
-    return None
+    if where.suffix.lower() in TABLES and kind_of(where) != "snapshot":
+        return None
+    return Snapshot.load(where) if where.suffix.lower() in SNAPSHOTS else None
 
 
 def _table(
@@ -171,14 +167,11 @@ def _table(
         raise FileError(
             f"{where}: nothing to show: there are no scores.parquet, no complete samples, no dynamics and no rounds in it."
         )
-    if where.suffix.lower() in (".parquet", ".pq"):
+    if where.suffix.lower() in TABLES:
         return read_scores(where)
-    if where.suffix.lower() == ".csv":
-        with reading(where, "not a readable CSV file"):
-            table = pacsv.read_csv(where)
-            table.validate(full=True)
-            return table
-    raise FileError(f"{where}: give a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet).")
+    raise FileError(
+        f"{where}: give a run directory, a scores table (.parquet, .csv, .json) or a snapshot (.npz, .npy, .parquet)."
+    )
 
 
 def _split(where: Path, epochs: Epochs | None, split: str) -> pa.Table:

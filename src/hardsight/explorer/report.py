@@ -29,6 +29,7 @@ from hardsight.explorer.settings import ReportSettings
 from hardsight.files.inputs import command, note_input
 from hardsight.files.writing import check_output, replacing
 from hardsight.options import takes
+from hardsight.threads import even_rows
 
 MOST_ROWS = 60_000  # of more, an even subsample is kept, with the hardest
 MOST_BYTES = 4_300_000  # of the data; the page itself is about 100 kB
@@ -241,7 +242,7 @@ def _rows(n: int, hardest: list[int]) -> np.ndarray:
     """The rows that are kept: all, or an even subsample with the hardest."""
     if n <= MOST_ROWS:
         return np.arange(n)
-    even = np.arange(MOST_ROWS) * n // MOST_ROWS
+    even = even_rows(n, MOST_ROWS)
     return np.union1d(even, hardest)
 
 

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, open_data, parse_degradations
+from hardsight.data.labels import renumbered
 from hardsight.errors import FileError, InputError, RunError
 from hardsight.extraction.loader import extract_loader, stack
 from hardsight.extraction.settings import ExtractSettings
@@ -243,10 +244,9 @@ class _Job:
 
     def _renumber(self, ours: list[str], theirs: Sequence[str]) -> None:
         """Count the data's labels as the model does: a folder may hold only some of its classes, or in another order."""
-        number = np.array([*(list(theirs).index(name) for name in ours), -1])  # -1 stays unlabeled
-        labels = None if self.data.labels is None else number[self.data.labels]
+        labels = None if self.data.labels is None else renumbered(self.data.labels, ours, theirs)
         self.data = replace(self.data, labels=labels, class_names=list(theirs))
-        self.say(f"labels follow the model's own class names: {ours[0]} is class {number[0]}")
+        self.say(f"labels follow the model's own class names: {ours[0]} is class {list(theirs).index(ours[0])}")
 
     def _settle_columns(self) -> None:
         """Types of the user's columns, and a word about those whose names are taken."""

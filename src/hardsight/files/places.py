@@ -1,7 +1,7 @@
-"""Where files are: on a disk, or in a store that a URI names: s3://, gs://, hdfs://.
+"""Paths on a disk, and URIs in a store: s3://, gs://, hdfs://.
 
-`place` turns what a user typed into a `Path` or a `Remote`, which answers those questions of a `Path` that we ask.
-A name in a store is written to a temporary file first and sent when it is complete. Objects of S3 and GCS appear when
+`place` turns what a user typed into a `Path` or a `Remote`, which has those methods of `Path` that we use.
+A file in a store is written to a local temporary file first and uploaded when it is complete. Objects of S3 and GCS appear when
 the last byte is there; on HDFS the file gets its name at the end.
 """
 
@@ -55,7 +55,7 @@ class Remote(os.PathLike[str]):
 
     @property
     def uri(self) -> str:
-        """What opens the same place elsewhere."""
+        """The full URI, which opens the same file in another process."""
         return f"{self.scheme}://{self._named(self.host)}" + (f"?{self.query}" if self.query else "")
 
     def _named(self, host: str) -> str:
@@ -64,32 +64,40 @@ class Remote(os.PathLike[str]):
 
     @property
     def name(self) -> str:
+        """Last part of the path."""
         return posixpath.basename(self.path)
 
     @property
     def suffix(self) -> str:
+        """Ending of the name, with its dot."""
         return posixpath.splitext(self.path)[1]
 
     def __truediv__(self, name: str) -> Remote:
         return replace(self, path=f"{self.path.rstrip('/')}/{name}")
 
     def with_name(self, name: str) -> Remote:
+        """Another file in the same directory."""
         return replace(self, path=posixpath.join(posixpath.dirname(self.path), name))
 
     def resolve(self) -> Remote:
+        """The path without . and .. in it."""
         return replace(self, path=posixpath.normpath(self.path))
 
     def is_relative_to(self, other: str | os.PathLike[str]) -> bool:
+        """Whether it lies below another path of the store."""
         there = place(other)
         return isinstance(there, Remote) and self.path.startswith(there.path.rstrip("/") + "/")
 
     def exists(self) -> bool:
+        """Whether a file or directory is there."""
         return bool(self._info().type != pafs.FileType.NotFound)
 
     def is_file(self) -> bool:
+        """Whether a file is there."""
         return bool(self._info().type == pafs.FileType.File)
 
     def is_dir(self) -> bool:
+        """Whether a directory, or an object below this key, is there."""
         return bool(self._info().type == pafs.FileType.Directory)
 
     def stat(self) -> Any:
@@ -100,21 +108,24 @@ class Remote(os.PathLike[str]):
         return _Stat(info.size, info.mtime_ns)
 
     def open(self, mode: str = "rb") -> IO[bytes]:
-        """The bytes, read where they are asked for."""
+        """Open for reading; bytes are fetched when they are read."""
         assert mode == "rb", "a store is written through `sent_when_complete`"
         with self._trouble_named():
             return io.BufferedReader(self.filesystem.open_input_file(self.path), BUFFER)
 
     def read_text(self, encoding: str = "utf-8") -> str:
+        """The whole content as text."""
         with self.open() as file:
             return file.read().decode(encoding)
 
     def iterdir(self) -> Iterator[Remote]:
+        """Files and directories directly below; none if it is not there."""
         with self._trouble_named():
-            found = self.filesystem.get_file_info(pafs.FileSelector(self.path, allow_not_found=True))
-        return (replace(self, path=info.path) for info in found)
+            entries = self.filesystem.get_file_info(pafs.FileSelector(self.path, allow_not_found=True))
+        return (replace(self, path=info.path) for info in entries)
 
     def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:
+        """Make a directory, in stores that have them."""
         if self.scheme not in OBJECT_STORES:
             with self._trouble_named():
                 self.filesystem.create_dir(self.path, recursive=parents)
@@ -140,6 +151,7 @@ class Remote(os.PathLike[str]):
         pafs.copy_files(str(local), path, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=self.filesystem)
 
     def remove_all(self) -> None:
+        """Remove a directory and what is in it."""
         with self._trouble_named():
             self.filesystem.delete_dir(self.path)
 
@@ -167,7 +179,7 @@ Place = Path | Remote
 
 
 def place(path: str | os.PathLike[str]) -> Place:
-    """The file or directory that a user named.
+    """What a user typed as a `Path` or a `Remote`.
 
     Example:
         >>> place("runs/first").name
@@ -180,8 +192,8 @@ def place(path: str | os.PathLike[str]) -> Place:
     text = os.fspath(path)
     if not text or "\0" in text:
         raise FileError("a path is empty; name a file or directory." if not text else f"{text!r}: no file can have such a name.")
-    scheme, found, rest = text.partition("://")
-    if not found or not scheme.isalnum():
+    scheme, separator, rest = text.partition("://")
+    if not separator or not scheme.isalnum():
         return Path(path)
     if scheme not in HELP:
         hint = f"write /{rest.lstrip('/')}" if scheme == "file" else "copy what is there, and give its path"
@@ -190,7 +202,7 @@ def place(path: str | os.PathLike[str]) -> Place:
 
 
 def place_on_disk(path: str | os.PathLike[str]) -> Path:
-    """The same for what must be on a disk: runs, which are locked and gone on with."""
+    """A path that must be on a disk: that of a run, which is locked and may be resumed."""
     if isinstance(path, Remote) or str(path).startswith(tuple(f"{scheme}://" for scheme in HELP)):
         raise FileError(f"{path}: a run is written to a disk; copy it to the store when it is complete.")
     there = place(path)
@@ -215,19 +227,19 @@ def _remote(uri: str) -> Remote:
 
 
 def address(path: str | os.PathLike[str]) -> str:
-    """What opens the same place in another process, wherever that process stands."""
+    """What opens the same file in another process, whatever its working directory."""
     there = place(path)
     return there.uri if isinstance(there, Remote) else str(there.resolve())
 
 
 def readable(where: Place) -> Any:
-    """For libraries that open a file by its name or read an open one."""
+    """What a library can read that takes a path or an open file."""
     return where if isinstance(where, Path) else where.open()
 
 
 @contextlib.contextmanager
 def on_disk(where: Place) -> Iterator[Path]:
-    """For libraries that only open a file by its name: a small file of a store is fetched."""
+    """A local path, for libraries that take nothing else: a small file in a store is downloaded."""
     if isinstance(where, Path):
         yield where
         return

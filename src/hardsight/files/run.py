@@ -33,10 +33,10 @@ class Run:
 
     Args:
         directory: made if it is not there.
-        command: the words of the command, for people.
-        arguments: what decides the result; a resumed run must have the same.
+        command: the command, such as `hardsight extract`.
+        arguments: what the result depends on; a resumed run must have the same.
         inputs: fingerprints of what is read; a resumed run must find the same.
-        sources: where it was read from, for those who look at it again; a resumed run may find it elsewhere.
+        sources: where the inputs were, for those who open them again; a resumed run may find them elsewhere.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class Run:
 
     @property
     def complete(self) -> bool:
+        """Whether run.json is there."""
         return (self.directory / "run.json").exists()
 
     @contextlib.contextmanager
@@ -189,5 +190,5 @@ def read_manifest(run: Place) -> dict[str, Any]:
 
 
 def command_line() -> str:
-    """The words this process was started with, program name first, without its directory."""
+    """The command line of this process, program name first, without its directory."""
     return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])

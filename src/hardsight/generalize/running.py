@@ -33,7 +33,7 @@ from hardsight.generalize.report import write_report
 from hardsight.generalize.student import Student
 from hardsight.models.network import torch_device
 from hardsight.models.trainable import Trainable, open_trainable
-from hardsight.threads import num_threads
+from hardsight.threads import even_rows, num_threads
 from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
 from hardsight.training.network import FOUND_BY, first_sample
@@ -293,7 +293,7 @@ def _limited(data: Data, domains: list[str], limit: int) -> Data:
     """At most so many samples of each domain, spread over it."""
     column = domain_column(data)
     rows = [np.flatnonzero(column == name) for name in domains]
-    picked = [some if len(some) <= limit else some[np.arange(limit) * len(some) // limit] for some in rows]
+    picked = [some if len(some) <= limit else some[even_rows(len(some), limit)] for some in rows]
     return data.take(np.concatenate(picked))
 
 

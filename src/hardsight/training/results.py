@@ -25,6 +25,7 @@ from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.files.writing import replacing, write_json
 from hardsight.head import Head
 from hardsight.table import write_table
+from hardsight.threads import even_rows
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import Inputs
 from hardsight.training.network import TrainedNetwork
@@ -91,7 +92,7 @@ def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Se
     drawn = []
     for name in pc.unique(table.column("split")).to_pylist():
         rows = table.filter(pc.equal(table.column("split"), name))
-        rows = rows.take(np.arange(min(MOST_POINTS, len(rows))) * len(rows) // min(MOST_POINTS, len(rows)))
+        rows = rows.take(even_rows(len(rows), MOST_POINTS))
         features = rows.column("features").combine_chunks().flatten().to_numpy().reshape(-1, 2)
         labels = pc.fill_null(rows.column("label"), -1).to_numpy()
         figure = embedding(features, labels, head=head, class_names=class_names, title=f"{title}, {name}")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hardsight.data import ImageData, open_data, parse_degradations
+from hardsight.data.labels import renumbered
 from hardsight.errors import FileError, InputError
 from hardsight.files.npy import open_npz
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
-from hardsight.threads import num_threads
+from hardsight.threads import even_rows, num_threads
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
 from hardsight.training.settings import TrainSettings
 
@@ -131,7 +132,7 @@ def _of_split(data: ImageData, name: str, limit: int | None) -> ImageData:
 
 
 def _limited(data: ImageData, limit: int | None) -> ImageData:
-    return data if limit is None or limit >= len(data) else data.take(np.arange(limit) * len(data) // limit)
+    return data if limit is None or limit >= len(data) else data.take(even_rows(len(data), limit))
 
 
 def _watched(name: str, spec: Any, limit: int | None) -> ImageData | ArrayInputs:
@@ -154,11 +155,8 @@ def _same_classes(name: str, data: Any, c: int, class_names: list[str] | None) -
             unknown = [one for one in data.class_names if one not in class_names]
             if unknown:
                 raise InputError(f"{name} has a class that training has not: {unknown[0]!r}.")
-            number = np.array([*(class_names.index(one) for one in data.class_names), -1])
-            data = ImageData(
-                data.kind, data.ids, data.images, None if data.labels is None else number[data.labels], class_names,
-                data.columns, data.roots, data.notes,
-            )  # fmt: skip
+            labels = None if data.labels is None else renumbered(data.labels, data.class_names, class_names)
+            data = replace(data, labels=labels, class_names=class_names)
     largest = -1 if data.labels is None else int(data.labels.max(initial=-1))
     if largest >= c:
         raise InputError(f"{name} has labels up to {largest}, but training knows classes 0 to {c - 1}.")
