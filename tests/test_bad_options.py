@@ -180,9 +180,8 @@ def test_columns_that_do_not_fit(columns: Any, match: str) -> None:
 def test_columns_are_saved_with_the_snapshot(tmp_path: Path) -> None:
     columns: dict[str, Any] = {"split": ["test"] * 12, "human": np.linspace(0, 1, 12)}
     Snapshot(FEATURES, WEIGHT, LABELS, columns=columns).save(tmp_path / "s.npz")
-    found: Any = Snapshot.load(tmp_path / "s.npz").source.columns
-    assert np.asarray(found["split"]).tolist() == columns["split"]
-    assert np.asarray(found["human"]).tolist() == columns["human"].tolist()
+    saved = Snapshot.load(tmp_path / "s.npz").columns(["split", "human"])
+    assert saved.to_pydict() == {"split": columns["split"], "human": columns["human"].tolist()}
     with pytest.raises(InputError, match="column split must hold numbers or text"):
         Snapshot(FEATURES, WEIGHT, LABELS, columns={"split": [None, *"abcdefghijk"]}).save(tmp_path / "t.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
