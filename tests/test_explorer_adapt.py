@@ -115,7 +115,7 @@ def test_a_run_that_is_not_done_and_one_that_is_damaged(run: Path, tmp_path: Pat
     with pytest.raises(FileError, match="no column 'kept'"):
         open_sheet(tmp_path / "run")
     (folder / "round=02.parquet").write_bytes(b"PAR1")
-    with pytest.raises(FileError, match="not a readable round"):
+    with pytest.raises(FileError, match="round=02.parquet: not a readable Parquet file"):
         open_sheet(tmp_path / "run")
 
 

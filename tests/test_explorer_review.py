@@ -118,7 +118,7 @@ def test_a_mark_that_cannot_be_written_was_not_made(tmp_path: Path, monkeypatch:
 
 def test_a_damaged_review_is_said_and_kept(tmp_path: Path) -> None:
     (tmp_path / "review.parquet").write_bytes(b"PAR1 no more")
-    with pytest.raises(FileError, match="not a readable review"):
+    with pytest.raises(FileError, match="review.parquet: not a readable Parquet file"):
         Review(tmp_path / "review.parquet", NAMES)
     assert (tmp_path / "review.parquet").read_bytes() == b"PAR1 no more"
 

@@ -387,7 +387,7 @@ def _plain_column(name: str, column: Any) -> np.ndarray:
     plain = as_array(column, f"column {name}")
     if plain.dtype != object:
         return plain
-    if not all(is_text(one) for one in plain):
+    if not all(is_text(value) for value in plain):
         raise InputError(
             f"column {name} must hold numbers or text to be saved as .npz, which knows no other objects and no nulls."
         )
@@ -406,8 +406,8 @@ def _from_npz(path: Place) -> tuple[ArraySource, Head | None, list[str] | None]:
     arrays = open_npz(path)
     present = [name for name in EVIDENCE if name in arrays]
     if len(present) != 1:
-        found = ", ".join(sorted(arrays)) or "nothing"
-        raise FileError(f"{path}: needs one of features, logits or probs among its arrays, found {found}.")
+        held = ", ".join(sorted(arrays)) or "nothing"
+        raise FileError(f"{path}: needs one of features, logits or probs among its arrays, found {held}.")
     small = {name: np.asarray(rows) for name, rows in arrays.items() if name != present[0] and name in _SMALL}
     head, names = head_from_arrays(path, small)
     values = _matrix_on_disk(arrays[present[0]])

@@ -209,7 +209,7 @@ class _Job:
             if not self.degradations:
                 return [prepare.numbers(image)]
             # At the size the model sees: noise on a large picture would be averaged away by shrinking it.
-            return [prepare.numbers(degrade(image, one, self.data.ids[row])) for one in self.degradations]
+            return [prepare.numbers(degrade(image, degradation, self.data.ids[row])) for degradation in self.degradations]
         except BrokenImage as error:
             if self.settings.strict:
                 raise FileError(f"{error} Leave out --strict to skip such images.") from error
@@ -218,10 +218,10 @@ class _Job:
     def _first_images(self) -> np.ndarray:
         """A few images that can be read, to check the model on."""
         readable = (self._decode(row) for row in range(len(self.data)))
-        found = list(islice((images[0] for images in readable if not isinstance(images, BrokenImage)), 4))
-        if not found:
+        first = list(islice((images[0] for images in readable if not isinstance(images, BrokenImage)), 4))
+        if not first:
             raise FileError(f"none of the {len(self.data)} images can be read.")
-        return stack(found)
+        return stack(first)
 
     def _settle_classes(self) -> list[str] | None:
         """Class names to keep with the head (none known: an empty list), or None if the head is not to be kept.
@@ -259,7 +259,7 @@ class _Job:
         """One part: the kept images' columns, each repeated once per degradation."""
         base = [self.data.ids[row] for row in kept]
         labels = np.full(len(kept), -1) if self.data.labels is None else self.data.labels[kept]
-        ids = [degraded_id(one, how) for one in base for how in self.degradations] if self.degradations else base
+        ids = [degraded_id(base_id, how) for base_id in base for how in self.degradations] if self.degradations else base
         columns: dict[str, Any] = {"id": pa.array(ids, pa.string()), "label": np.repeat(labels, self.copies)}
         columns["base_id"] = self._repeat(base)
         if self.degradations:
@@ -301,14 +301,14 @@ class _Forecast:
     def __init__(self, images: int, bytes_per_image: int, say: Say) -> None:
         self.images, self.bytes, self.say = images, images * bytes_per_image, say
         self.first: tuple[float, int] | None = None  # when the first batch was through, and its images
-        self.told = False
+        self.said = False
 
     def __call__(self, done: int, folder: Path) -> None:
         now = time.monotonic()
         if self.first is None:
             self.first = now, done  # a first batch is slow: the clock starts after it
-        elif not self.told and now - self.first[0] >= LISTEN:
-            self.told = True
+        elif not self.said and now - self.first[0] >= LISTEN:
+            self.said = True
             seconds = (now - self.first[0]) / max(1, done - self.first[1]) * self.images
             if seconds > LONG_RUN:
                 self.say(f"about {duration(seconds)} and {megabytes(self.bytes)} for {self.images:,} images")
@@ -369,10 +369,10 @@ def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[
 def _begun_with(output: Path) -> int | None:
     """The batch size of an interrupted run: what fits on a GPU may have changed since, the result must not."""
     try:
-        found = json.loads((output / "start.json").read_text(encoding="utf-8"))["arguments"]["batch_size"]
+        size = json.loads((output / "start.json").read_text(encoding="utf-8"))["arguments"]["batch_size"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, int) and found > 0 else None
+    return size if isinstance(size, int) and size > 0 else None
 
 
 def _fitting_batch_size(model: Model, sample: np.ndarray) -> int:
