@@ -10,7 +10,7 @@ from hardsight.agreement.correlations import Correlations
 from hardsight.agreement.disagreement import Disagreement
 from hardsight.agreement.studying import Study
 from hardsight.agreement.tables import Row
-from hardsight.screen import number, print_table, printable
+from hardsight.screen import interval, number, print_table, printable
 from hardsight.stats.answers import Ceiling
 
 MOST_REASONS = 3  # on the screen; all are in table1.csv
@@ -211,8 +211,7 @@ def _signed(value: float | None, digits: int = 3) -> str:
 
 
 def _interval(row: Row, prefix: str = "") -> str:
-    low, high = row[f"{prefix}low"], row[f"{prefix}high"]
-    return "–" if low is None else f"[{_signed(low)}, {_signed(high)}]"
+    return interval(row[f"{prefix}low"], row[f"{prefix}high"])
 
 
 def _with_interval(row: Row | None) -> str:
