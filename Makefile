@@ -9,6 +9,7 @@ BIOME := $(VENV)/js/node_modules/.bin/biome
 BIOME_VERSION := 2.6.6
 # A file's tests stay in one process, for their fixtures; the longest files come first (tests/conftest.py), so that the cores end together.
 PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder
+MYPY := $(BIN)/mypy src/hardsight tests docs
 BENCHMARKS := score extract explore losses correlate adapt cluster
 
 .PHONY: help demo test check lint javascript browser nightly coverage docs bench dist clean
@@ -21,12 +22,12 @@ demo: $(INSTALLED)  ## set up and run the main job on built-in digits
 
 # Types are checked beside the tests, at a lower priority: they take a minute of one core in a fresh clone.
 test: $(TOOLS) browser lint  ## set up, check and run the tests
-	@nice -n 10 $(BIN)/mypy > $(VENV)/mypy.log 2>&1 & types=$$!; \
+	@nice -n 10 $(MYPY) > $(VENV)/mypy.log 2>&1 & types=$$!; \
 	  $(PYTEST); tests=$$?; \
 	  wait $$types; types=$$?; cat $(VENV)/mypy.log; [ $$tests = 0 ] && [ $$types = 0 ]
 
 check: $(TOOLS) lint  ## format, lint and types
-	$(BIN)/mypy
+	$(MYPY)
 
 lint: $(TOOLS) javascript
 	$(BIN)/ruff format --check .

@@ -10,7 +10,7 @@ import torch.nn.functional as F  # noqa: E402
 from hardsight.adapt.objective import self_training_loss  # noqa: E402
 
 
-def batch(b: int = 7, c: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
+def batch(b: int = 7, c: int = 5) -> tuple[torch.Tensor, torch.Tensor]:  # type: ignore[name-defined]
     generator = torch.Generator().manual_seed(0)
     return torch.randn(b, c, generator=generator), torch.randint(0, c, (b,), generator=generator)
 

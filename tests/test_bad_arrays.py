@@ -520,7 +520,7 @@ def test_masked_arrays_are_refused(name: str) -> None:
     mask.flat[1] = True
     fix = {"labels": r"filled\(-1\)", "features": r"filled\(np\.nan\)"}.get(name, "filled")
     with pytest.raises(InputError, match=f"{'weight' if name == 'head' else name} is a masked array.*{fix}"):
-        score(**arrays | {name: np.ma.array(arrays[name], mask=mask)})
+        score(**arrays | {name: np.ma.array(arrays[name], mask=mask)})  # type: ignore[arg-type]
 
 
 def test_a_matrix_is_an_array() -> None:
@@ -578,7 +578,7 @@ def test_12_null_as_pandas_writes_it() -> None:
 def test_names_of_files_beside_arrays() -> None:
     for arrays in ({"head": "weight.npy"}, {"labels": Path("labels.npy")}, {"head": Path("weight.npy"), "labels": LABELS}):
         with pytest.raises(InputError, match="got .*A file goes with the path of a snapshot"):
-            score(FEATURES, **{"head": WEIGHT, **arrays})
+            score(FEATURES, **{"head": WEIGHT, **arrays})  # type: ignore[arg-type]
 
 
 def test_13_labels_of_hundreds_of_digits() -> None:
@@ -629,11 +629,11 @@ def test_17_no_column(tmp_path: Path, cli: Callable[..., Any], name: str) -> Non
     empty = np.zeros((6, 0))
     match = rf"{name} must have at least one column, one per {'dimension' if name == 'features' else 'class'}, got shape \(6, 0\)"
     with pytest.raises(InputError, match=match):
-        score(**{name: empty}, labels=LABELS)
+        score(**{name: empty}, labels=LABELS)  # type: ignore[arg-type]
     ask = hardsight.norm if name == "features" else hardsight.loss
     with pytest.raises(InputError, match=match):
         ask(**{name: empty}, labels=LABELS)
-    np.savez(tmp_path / "s.npz", **{name: empty, "labels": LABELS})
+    np.savez(tmp_path / "s.npz", **{name: empty, "labels": LABELS})  # type: ignore[arg-type]
     done = cli("score", tmp_path / "s.npz", "-o", tmp_path / "o.csv")
     assert done.code == 2 and re.search(match, done.err) and not (tmp_path / "o.csv").exists()
 

@@ -258,7 +258,7 @@ def test_25_npz_without_features(refused: Callable[..., None], tmp_path: Path) -
     ],
 )
 def test_25_npz_whose_arrays_do_not_fit(refused: Callable[..., None], tmp_path: Path, arrays: dict[str, np.ndarray]) -> None:
-    np.savez(tmp_path / "s.npz", **{"features": FEATURES, "weight": WEIGHT, "labels": LABELS, **arrays})
+    np.savez(tmp_path / "s.npz", **{"features": FEATURES, "weight": WEIGHT, "labels": LABELS, **arrays})  # type: ignore[arg-type]
     refused(next(iter(reversed(arrays))).rstrip("s").replace("_", "."), tmp_path / "s.npz")
 
 
@@ -538,7 +538,7 @@ def test_one_changed_byte_is_read_or_refused_never_a_crash(tmp_path: Path, at: i
 
 def test_the_readers_read_what_numpy_wrote(tmp_path: Path) -> None:
     arrays = {"a": FEATURES, "b": LABELS, "c": np.array("word"), "d": np.array(["x", "yy"]), "e": np.asfortranarray(FEATURES)}
-    np.savez_compressed(tmp_path / "s.npz", **arrays)
+    np.savez_compressed(tmp_path / "s.npz", **arrays)  # type: ignore[arg-type]
     for name, on_disk in open_npz(tmp_path / "s.npz").items():
         np.testing.assert_array_equal(np.asarray(on_disk), arrays[name])
     np.save(tmp_path / "a.npy", FEATURES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def scored(pytestconfig: pytest.Config) -> tuple[dict[str, np.ndarray], np.ndarr
     counts = np.load(files[2], allow_pickle=False)
     model = cifar_resnet20().eval()
     model.load_state_dict(load_file(files[1]))
-    made_of = [cifar_resnet.__file__, files[0], files[1]]
+    made_of: list[Any] = [cifar_resnet.__file__, files[0], files[1]]
     key = hashlib.sha256("".join([torch.__version__, *(sha256(Path(file)) for file in made_of)]).encode()).hexdigest()
     kept = pytestconfig.cache.mkdir("cifar") / f"{key[:16]}.npy"  # half a minute the first time, then at once
     if not kept.is_file():
@@ -44,9 +45,9 @@ def scored(pytestconfig: pytest.Config) -> tuple[dict[str, np.ndarray], np.ndarr
     return columns, counts[np.arange(len(labels)), labels] / counts.sum(1)
 
 
-def features_of(model: torch.nn.Module, images: np.ndarray) -> np.ndarray:
+def features_of(model: torch.nn.Module, images: np.ndarray) -> np.ndarray:  # type: ignore[name-defined]
     """(n, 32, 32, 3) pixels -> (n, 64): what goes into the last layer."""
-    seen: list[torch.Tensor] = []
+    seen: list[torch.Tensor] = []  # type: ignore[name-defined]
     hook = model.linear.register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0]))
     with torch.inference_mode():
         for start in range(0, len(images), 500):

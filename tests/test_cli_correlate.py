@@ -55,8 +55,8 @@ def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> N
     for one in IDS[:-1]:
         Image.fromarray(np.zeros((8, 8), np.uint8)).save(here / "images" / f"{one}.png")
     pq.write_table(pa.table({"id": IDS, "path": [f"{one}.png" for one in IDS]}), here / "images" / "index.parquet")
-    words = ("correlate", "net.npz", "--human", "counts.npy", *QUICK, "--images", "images/index.parquet")
-    words += ("--scores", "avh,confidence,norm", "--top", 3)
+    words: list[Any] = ["correlate", "net.npz", "--human", "counts.npy", *QUICK, "--images", "images/index.parquet"]
+    words += ["--scores", "avh,confidence,norm", "--top", 3]
     done = cli(*words, "-o", "out")
     assert done.code == 0 and "wrote out" in done.out, done.err
     names = {path.relative_to(here / "out").as_posix() for path in (here / "out").rglob("*") if path.is_file()}

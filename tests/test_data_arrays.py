@@ -46,7 +46,7 @@ def test_npz_with_splits(tmp_path: Path, names: str) -> None:
     images, labels = names.split()
     arrays = {images.format("train"): GREY[:4], labels.format("train"): LABELS[:4, None]}
     arrays |= {images.format("test"): GREY[4:], labels.format("test"): LABELS[4:]}
-    np.savez(tmp_path / "x.npz", **arrays)
+    np.savez(tmp_path / "x.npz", **arrays)  # type: ignore[arg-type]
     data = open_data(tmp_path / "x.npz")
     assert data.ids == ["train/0", "train/1", "train/2", "train/3", "test/0", "test/1"]
     assert data.columns["split"] == ["train"] * 4 + ["test"] * 2
@@ -72,7 +72,7 @@ def test_npz_with_splits(tmp_path: Path, names: str) -> None:
     ],
 )
 def test_npz_errors(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
-    np.savez(tmp_path / "x.npz", **arrays)
+    np.savez(tmp_path / "x.npz", **arrays)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=message):
         open_data(tmp_path / "x.npz")
 

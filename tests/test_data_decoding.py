@@ -301,5 +301,5 @@ def test_threads_see_the_same_pixels(tmp_path: Path) -> None:
         Image.fromarray(np.full((4, 4, 3), k, np.uint8)).save(tmp_path / f"{k:02}.png")
     data = open_data(tmp_path)
     with ThreadPoolExecutor(8) as pool:
-        seen = list(pool.map(lambda row: data.image(row).getpixel((0, 0))[0], list(range(20)) * 5))
+        seen = list(pool.map(lambda row: data.image(row).getpixel((0, 0))[0], list(range(20)) * 5))  # type: ignore[index]
     assert seen == list(range(20)) * 5

@@ -117,7 +117,7 @@ def test_one_tile_is_the_sweep(n: int, d: int, c: int, seed: int, dtype: str) ->
     labels = rng.integers(-1, c, n)
     for kind, head in heads(c, d, rng).items():
         quick = measuring.sweep_batch(features, head, labels)
-        slow = measuring.sweep(features, head, labels, measuring.TERMS)
+        slow = measuring.sweep(features, head, labels, measuring.TERMS)  # type: ignore[attr-defined]
         rtol = 1e-9 if dtype == "f8" else 2e-4
         np.testing.assert_array_equal(quick.code, slow.code)
         for name in ("norm", "angle_sum", "own_angle", "nearest_angle", "own_logit", "other_logit"):

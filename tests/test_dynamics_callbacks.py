@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # other people's libraries w
 N, D, C, BATCH, EPOCHS = 50, 6, 3, 16, 3
 
 
-class Net(torch.nn.Module):
+class Net(torch.nn.Module):  # type: ignore[name-defined]
     def __init__(self) -> None:
         super().__init__()
         self.body = torch.nn.Sequential(torch.nn.Linear(D, 8), torch.nn.Tanh())
@@ -32,7 +32,7 @@ class Net(torch.nn.Module):
         return self.classifier(self.body(x))
 
 
-class Samples(torch.utils.data.Dataset):
+class Samples(torch.utils.data.Dataset):  # type: ignore[name-defined]
     def __init__(self, n: int, first_id: int = 0) -> None:
         generator = torch.Generator().manual_seed(n)
         self.x, self.first_id = torch.randn(n, D, generator=generator), first_id

@@ -338,7 +338,7 @@ def test_a_figure_has_a_line_and_a_band_per_group(run: Path) -> None:
     assert [len(panel.lines) for panel in figure.axes] == [3, 3, 3]
     assert [len(panel.collections) for panel in figure.axes] == [3, 3, 0]
     assert accuracy.get_ylabel() == "accuracy (%)" and norm.get_xlabel() == "epoch"
-    np.testing.assert_allclose(accuracy.lines[0].get_ydata()[-1], 100)
+    assert np.asarray(accuracy.lines[0].get_ydata())[-1] == pytest.approx(100)
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["0 (n = 10)", "1 (n = 10)", "2 (n = 10)"]
 

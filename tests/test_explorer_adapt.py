@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     features[domains == 1] = features[domains == 1] @ (np.eye(6) + 0.3 * rng.normal(size=(6, 6))) + 1
     told = {"class_names": np.array(NAMES), "domain_names": np.array(["photo", "sketch"])}
     ids = np.array([f"{('photo', 'sketch')[domain]}/{row}.png" for row, domain in enumerate(domains)])
-    np.savez(folder / "two.npz", features=features.astype(np.float32), labels=labels, domains=domains, ids=ids, **told)
+    np.savez(folder / "two.npz", features=features.astype(np.float32), labels=labels, domains=domains, ids=ids, **told)  # type: ignore[arg-type]
     options: dict[str, Any] = {"rounds": ROUNDS, "epochs": 1, "source_epochs": 3, "hidden": 12, "batch_size": 32, "lr": 0.05}
     adapt.run(folder / "two.npz", output=folder / "run", methods=("source", *METHODS), seeds=2, **options)
     return folder / "run"

@@ -151,7 +151,7 @@ def test_the_close_up(watched: Watched, address: str, run: Path) -> None:
     dialog = page.locator("#detail")
     dialog.locator(".bars li").first.wait_for()
     ready(page)
-    theta = np.degrees(angles(snapshot.in_memory().values, snapshot.head.weight))[17]
+    theta = np.degrees(angles(snapshot.in_memory().values, snapshot.head.weight))[17]  # type: ignore[union-attr]
     bars = dialog.locator(".bars li").all_inner_texts()
     assert f"{theta.min():.1f}°" in bars[0] and f"digit {theta.argmin()}" in bars[0]
     assert any("given" in bar and f"{theta[table.label[17]]:.1f}°" in bar for bar in bars)
@@ -191,7 +191,7 @@ def test_classes_and_confusions_filter(watched: Watched, address: str, run: Path
     assert len(view(page)["f"]) == 2
     page.get_by_role("tab", name="Class angles").click()
     page.get_by_role("img", name="Cosines between the vectors").wait_for()
-    weight = Snapshot.load(run).head.weight
+    weight = Snapshot.load(run).head.weight  # type: ignore[union-attr]
     unit = weight / np.linalg.norm(weight, axis=1, keepdims=True)
     top = np.max((unit @ unit.T)[np.triu_indices(10, 1)])
     assert float(page.locator("#view-angles tbody td").first.inner_text()) == pytest.approx(top, rel=1e-3)

@@ -414,7 +414,7 @@ def test_a_forecast_is_given_before_a_long_run(here: Path, monkeypatch: pytest.M
     import tiny_nets
 
     clock = iter(range(0, 10_000, 10))  # ten seconds between batches of two
-    monkeypatch.setattr(extraction.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(extraction.time, "monotonic", lambda: float(next(clock)))  # type: ignore[attr-defined]
     said: list[str] = []
     run = here / "run"
     hardsight.extract(tiny_nets.two(), class_folders(here / "photos", per_class=20), run, batch_size=2, say=said.append)

@@ -104,7 +104,7 @@ def content(run: Path) -> dict[str, bytes | dict[str, Any]]:
         if path.is_file():
             found[path.relative_to(run).as_posix()] = path.read_bytes()
     for name in ("start.json", "run.json"):
-        told = json.loads(found[name])
+        told = json.loads(found[name])  # type: ignore[arg-type]
         found[name] = {key: value for key, value in told.items() if key not in ("seconds", "words", "files", "checksum")}
     return found
 
@@ -155,7 +155,7 @@ def test_only_missing_parts_are_computed(photos: Path, whole: Path, tmp_path: Pa
     (run / "samples/.part-00001.parquet.1.aa.tmp").write_bytes(b"left by a kill")
     (run / ".head.safetensors.1.bb.tmp").write_bytes(b"left by a kill")
     written: list[str] = []
-    write_samples = extraction.write_samples
+    write_samples = extraction.write_samples  # type: ignore[attr-defined]
 
     def counting(path: Path, *arguments: Any, **named: Any) -> int:
         written.append(path.name)
@@ -170,7 +170,8 @@ def test_only_missing_parts_are_computed(photos: Path, whole: Path, tmp_path: Pa
 
 
 def test_a_complete_run_is_left_alone(photos: Path, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, said = parts(whole), []
+    before = parts(whole)
+    said: list[str] = []
     snapshot = extracted(photos, whole, monkeypatch, say=said.append)
     assert len(snapshot) == IMAGES - 2 and parts(whole) == before and said == [f"{whole} is complete already"]
 

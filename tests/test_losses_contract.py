@@ -171,7 +171,7 @@ def test_evaluation_knows_no_margin(name: str) -> None:
     assert torch.equal(loss.logits(x).argmax(1), torch.as_tensor(loss.head.logits(x)).argmax(1))
     margins = {"cosface": "margin", "arcface": "margin", "lgm": "alpha", "lgm_shared": "alpha", "lgm_per_class": "alpha"}
     if name in margins:
-        wide, none = made(name, **{margins[name]: 0.9}), made(name, **{margins[name]: 0.0})
+        wide, none = made(name, **{margins[name]: 0.9}), made(name, **{margins[name]: 0.0})  # type: ignore[arg-type]
         torch.testing.assert_close(wide.logits(x), none.logits(x))
         assert wide(x, y) > none(x, y) + 0.01
 

@@ -250,7 +250,7 @@ def test_truncated_gce_warms_up_without_truncation() -> None:
 @pytest.mark.parametrize("options", [{"q": 0}, {"q": 1.1}, {"k": 1}, {"k": -0.1}, {"warmup_epochs": -1}])
 def test_truncated_gce_refuses_what_is_no_probability(options: dict[str, float]) -> None:
     with pytest.raises(InputError):
-        TruncatedGCELoss(**options)
+        TruncatedGCELoss(**options)  # type: ignore[arg-type]
 
 
 # Gradient alignment

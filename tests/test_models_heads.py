@@ -313,7 +313,7 @@ def test_a_model_that_returns_no_logits() -> None:
 
 def test_weights_gone_to_nan_are_noticed() -> None:
     net = pooled(nn.Linear(D, C))
-    nn.init.constant_(net[4].weight, float("nan"))
+    nn.init.constant_(net[4].weight, float("nan"))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="not finite on the first images"):
         open_model(net).check(IMAGES)
 

@@ -55,7 +55,7 @@ def test_a_network_by_its_name(name: str) -> None:
     last, cut, layer = cut_off(trainable.module, images)
     assert last.head.weight.shape == (10, features) and layer.weight.shape == (10, features)
     trainable.module(images)
-    assert cut.features.shape == (3, features)
+    assert cut.features.shape == (3, features)  # type: ignore[union-attr]
 
 
 def test_every_network_of_the_package_has_a_name() -> None:
@@ -89,7 +89,7 @@ def test_what_cannot_be_trained_says_why(name: Any, message: str) -> None:
 
 
 def test_options_of_a_network_are_checked() -> None:
-    assert open_trainable("mnist_cnn", 4, options={"num_features": 7}).module.head.weight.shape == (4, 7)
+    assert open_trainable("mnist_cnn", 4, options={"num_features": 7}).module.head.weight.shape == (4, 7)  # type: ignore[union-attr]
     with pytest.raises(InputError, match="has no option 'depth'; it has: num_features"):
         open_trainable("mnist_cnn", 4, options={"depth": 7})
     with pytest.raises(InputError, match="size must be 16 or more"):

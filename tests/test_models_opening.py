@@ -126,7 +126,7 @@ def test_torchvision_modules_passed_in_python(make: Any, layer: str) -> None:
 def test_squeezenet_clips_its_logits_so_its_head_must_be_chosen(tmp_path: Path) -> None:
     module = library("torchvision").models.squeezenet1_1(num_classes=4)
     weights = saved(module, tmp_path / "w.safetensors")
-    options = {"weights": weights, "num_classes": 4}
+    options: dict[str, Any] = {"weights": weights, "num_classes": 4}
     model = open_model("torchvision:squeezenet1_1", **options)
     batch = 3 * images(model)
     with pytest.raises(InputError, match=r"classifier\.1 \(4, 512\), off by"):  # a ReLU between the layer and the pooling

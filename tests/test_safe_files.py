@@ -26,11 +26,12 @@ from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head, save_head
 from hardsight.files.inputs import command, note_input
 from hardsight.files.locking import lock_file
+from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import replacing, write_json
-from hardsight.table import read_parquet, read_scores, write_table
+from hardsight.table import read_scores, write_table
 
 Cli = Callable[..., Any]
 FEATURES = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)

@@ -118,10 +118,8 @@ def test_values_lie_in_their_range(size: tuple[int, int, int], seed: int) -> Non
     values, c = every_score(*random_input(*size, seed, np.float32)), size[2]
     words = {"inf": np.inf, "pi": np.pi, "c": c, "log c": np.log(c), "1/c": 1 / c, "sqrt 2": np.sqrt(2)}
     for name, one in OF_A_SNAPSHOT.items():
-        low, high = (word.strip("[]()").strip() for word in one.range.split(","))
-        low, high = (
-            -words[w[1:]] if w[1:] in words and w[0] == "-" else words.get(w) if w in words else float(w) for w in (low, high)
-        )
+        ends = [word.strip("[]()").strip() for word in one.range.split(",")]
+        low, high = (-words[w[1:]] if w[1:] in words and w[0] == "-" else words[w] if w in words else float(w) for w in ends)
         known = values[name][np.isfinite(values[name])]
         slack = 1e-6 * max(1, abs(low) if np.isfinite(low) else 1, high if np.isfinite(high) else 1)
         assert ((known >= low - slack) & (known <= high + slack)).all(), (name, one.range, known.min(), known.max())

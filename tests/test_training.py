@@ -135,7 +135,7 @@ def test_the_loop_is_what_plain_torch_does(tmp_path: Path) -> None:
             optimizer.step()
             step += 1
     assert np.allclose(done.head.weight, loss.weight.detach(), atol=1e-6)
-    assert np.allclose(done.head.bias, loss.bias.detach(), atol=1e-6)
+    assert np.allclose(done.head.bias, loss.bias.detach(), atol=1e-6)  # type: ignore[union-attr]
 
 
 LOSSES = {

@@ -244,7 +244,7 @@ def test_a_moving_average_begins_as_a_copy_and_counts_are_copied() -> None:
     for value, count, expected in ((3.0, 11, 1.5), (5.0, 12, 2.375)):
         become(value, count)
         average.update_parameters(network)
-        followed = average.module.network[1]  # type: ignore[union-attr, index]
+        followed: Any = average.module.network[1]  # type: ignore[union-attr, index]
         assert followed.weight.tolist() == followed.running_mean.tolist() == [expected] * 2
         assert int(followed.num_batches_tracked) == count
     assert not any(p.requires_grad for p in average.parameters())

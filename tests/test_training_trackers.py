@@ -65,7 +65,8 @@ def _scalars(path: Path) -> Numbers:
     """The scalars of an events file: records of length, checksum, an Event, checksum."""
     from tensorboardX.proto.event_pb2 import Event
 
-    content, at, found = path.read_bytes(), 0, {}
+    content, at = path.read_bytes(), 0
+    found: dict[str, Any] = {}
     while at < len(content):
         (length,) = struct.unpack("<Q", content[at : at + 8])
         event = Event.FromString(content[at + 12 : at + 12 + length])
