@@ -168,7 +168,7 @@ def test_class_names_become_a_list(make: Callable[[list[str]], Any]) -> None:
         ({"split": np.zeros((12, 1))}, r"got shape \(12, 1\)"),
         ({3: np.zeros(12)}, "names of text"),
         ({"a/b": np.zeros(12)}, "without slashes"),
-        ({"labels": np.zeros(12)}, "labels has a place of its own"),
+        ({"labels": np.zeros(12)}, "labels is a reserved name"),
         ({"split": {1, 2}}, "column split must be an array or a list, got set"),
     ],
 )

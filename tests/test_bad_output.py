@@ -223,7 +223,7 @@ def test_extract_is_stopped(tmp_path: Path, number: int, code: int) -> None:
     command += ["--size", "8", "--batch-size", "10", "--mean", "0", "--std", "1"]
     there = lambda: len(list(run.glob("samples/part-*.parquet"))) >= 2  # noqa: E731
     ended = stopped(["-c", slow + MAIN, *command], there, number)
-    assert ended == (code, f"hardsight: stopped. {run} keeps what is complete: run the same command again to go on from there.\n")
+    assert ended == (code, f"hardsight: stopped. {run} keeps what is complete: run the same command again to resume.\n")
     assert not list(run.rglob("*.tmp")) and not (run / "run.json").exists()
     kept = {path.name: path.stat().st_mtime_ns for path in run.glob("samples/part-*.parquet")}
     assert 2 <= len(kept) < 6
@@ -259,8 +259,6 @@ def test_a_demo_that_was_stopped_is_finished_by_the_next(tmp_path: Path, monkeyp
 
     with pytest.raises(KeyboardInterrupt) as caught:
         run_demo(tmp_path / "run", progress=stop)
-    assert caught.value.__notes__ == [
-        f"{tmp_path / 'run'} keeps what is complete: run the same command again to go on from there."
-    ]
+    assert caught.value.__notes__ == [f"{tmp_path / 'run'} keeps what is complete: run the same command again to resume."]
     assert run_demo(tmp_path / "run").num_samples == 600
     assert json.loads((tmp_path / "run" / "run.json").read_text())["counts"]["samples"] == 600

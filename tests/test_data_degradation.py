@@ -45,7 +45,7 @@ def test_parse() -> None:
         ("noise=1.5", "noise level must be from 0 to 1, got 1.5"),
         ("contrast=nan", "0 or more, got nan"),
         ("contrast=inf", "0 or more, got inf"),
-        ("contrast=0.1,0.10", "contrast=0.1 came again"),
+        ("contrast=0.1,0.10", "contrast=0.1 is repeated"),
     ],
 )
 def test_parse_errors(text: str, message: str) -> None:

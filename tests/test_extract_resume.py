@@ -123,7 +123,7 @@ def test_killed_when_some_parts_are_there(photos: Path, whole: Path, tmp_path: P
     assert count <= len(before) < PARTS
     code, said = finished(photos, run, kill_at=-1)
     assert code == 0, said
-    assert not before or f"going on: {len(before)} of {PARTS} parts are there" in said
+    assert not before or f"resuming: {len(before)} of {PARTS} parts are complete" in said
     after = parts(run)
     assert {name: after[name] for name in before} == before  # not written a second time
     assert content(run) == content(whole)

@@ -243,7 +243,7 @@ def _text_ids(column: np.ndarray) -> np.ndarray:
     try:
         "".join(column).encode()
     except UnicodeEncodeError:
-        row = next(row for row, one in enumerate(column) if not is_text(one))
+        row = next(row for row, text in enumerate(column) if not is_text(text))
         raise InputError(
             f"ids must be text that UTF-8 can hold, but row {row} has half a surrogate pair: {str(column[row])!r:.80}. "
             "A file name in another encoding? Use os.fsencode(name).decode('utf-8', 'backslashreplace')."

@@ -93,6 +93,7 @@ class OptionField:
 
     @property
     def flag(self) -> str:
+        """Its usual name on the command line."""
         return self.flags[0]
 
     def checked(self, value: Any) -> Any:
@@ -160,6 +161,7 @@ class Options:
 
     @classmethod
     def fields(cls) -> tuple[OptionField, ...]:
+        """The options of this class, in the order of their definition."""
         return _fields_of(cls)  # type: ignore[arg-type]  # a class is hashable, whatever mypy makes of its __hash__
 
     @classmethod
@@ -193,7 +195,7 @@ class Options:
 def _fields_of(cls: Any) -> tuple[OptionField, ...]:
     """The options of a class: its own first, then those that it shares with others."""
     hints, fields = get_type_hints(cls), {field.name: field for field in dataclasses.fields(cls)}
-    order = dict.fromkeys(name for one in cls.__mro__ for name in vars(one).get("__annotations__", {}) if name in fields)
+    order = dict.fromkeys(name for base in cls.__mro__ for name in vars(base).get("__annotations__", {}) if name in fields)
     return tuple(_option_field(fields[name], hints[name]) for name in order)
 
 

@@ -1,7 +1,7 @@
-"""The noun in the middle: a `Snapshot` is what one model saw of one dataset at one moment.
+"""A `Snapshot` is what one model saw of one dataset at one moment.
 
 It holds features (or only logits or probabilities), the head, labels and ids; in memory, or in files that are read
-a batch at a time. Everything that makes one ends here, everything that scores one starts here.
+a batch at a time. Extraction and training produce snapshots; scoring reads them.
 """
 
 from __future__ import annotations
@@ -54,14 +54,22 @@ class Source(Protocol):
     labeled: bool
     id_type: pa.DataType
 
-    def pieces(self, rows: int) -> list[range]: ...
+    def pieces(self, rows: int) -> list[range]:
+        """Ranges of rows that are read together, of about `rows` each."""
+        ...
 
-    def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]: ...
+    def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
+        """Rows start..stop in order, in batches of at most `rows`."""
+        ...
 
     @property
-    def column_names(self) -> list[str]: ...
+    def column_names(self) -> list[str]:
+        """Names of all columns but the values: id and label first."""
+        ...
 
-    def columns(self, names: list[str], num_classes: int | None) -> pa.Table: ...
+    def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
+        """The named columns of all rows."""
+        ...
 
 
 class ArraySource:
@@ -82,9 +90,11 @@ class ArraySource:
         self.id_type = pa.string() if self.ids is not None and self.ids.dtype == object else pa.int64()
 
     def pieces(self, rows: int) -> list[range]:
+        """Ranges of `rows` rows each; the last may be shorter."""
         return [range(part.start, part.stop) for part in blocks(self.num_samples, rows)]
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
+        """Rows start..stop in order, in batches of at most `rows`."""
         labels = self._checked_labels(num_classes)
         for part in blocks(stop - start, rows):
             cut = slice(start + part.start, start + part.stop)
@@ -94,9 +104,11 @@ class ArraySource:
 
     @property
     def column_names(self) -> list[str]:
+        """id and label, then the further columns."""
         return ["id", "label", *self.further]
 
     def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
+        """The named columns of all rows."""
         return pa.table({name: self._column(name, num_classes) for name in names})
 
     def _column(self, name: str, num_classes: int | None) -> Any:
@@ -154,10 +166,10 @@ class Snapshot:
         class_names: list[str] | None = None,
         columns: dict[str, Any] | None = None,
     ) -> None:
-        given = {name: x for name, x in zip(EVIDENCE, (features, logits, probs), strict=True) if x is not None}
-        if len(given) != 1:
-            raise InputError(f"a snapshot holds one of features, logits or probs, got {' and '.join(given) or 'none'}.")
-        ((evidence, values),) = given.items()
+        arrays = {name: x for name, x in zip(EVIDENCE, (features, logits, probs), strict=True) if x is not None}
+        if len(arrays) != 1:
+            raise InputError(f"a snapshot holds one of features, logits or probs, got {' and '.join(arrays) or 'none'}.")
+        ((evidence, values),) = arrays.items()
         if bias is not None and head is None:
             raise InputError("bias goes with a weight, and there is none: give head= as well.")
         missing = None
@@ -170,7 +182,7 @@ class Snapshot:
     def _set(self, source: Source, head: Head | None, class_names: list[str] | None, name: str | None) -> None:
         self.source, self.head, self.name = source, head, name
         if isinstance(source, SampleFiles) and len(source) == 0 and source.width == 0 and head is not None:
-            source.width = head.num_features  # no row to tell it
+            source.width = head.num_features  # there is no row to read it from
         check_some_columns(_Shape((source.num_samples, source.width)), source.evidence)
         if head is not None:
             if source.evidence != "features":
@@ -180,7 +192,7 @@ class Snapshot:
 
     @property
     def num_classes(self) -> int | None:
-        """Number of classes, where a head, logits or probabilities tell it."""
+        """Number of classes, if a head, logits or probabilities define it."""
         if self.head is not None:
             return self.head.num_classes
         return None if self.source.evidence == "features" else self.source.width
@@ -219,7 +231,7 @@ class Snapshot:
 
     @property
     def column_names(self) -> list[str]:
-        """Names of what is known of every sample beside its features: id, label, then any further column."""
+        """Names of the columns beside the features: id, label, then any further column."""
         return self.source.column_names
 
     def columns(self, names: Sequence[str] | None = None) -> pa.Table:
@@ -329,8 +341,8 @@ class Snapshot:
         if labels is not None:
             if not isinstance(source, ArraySource):
                 raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
-            given = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
-            source = ArraySource(source.evidence, source.values, given, source.ids, source.further)
+            own_labels = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
+            source = ArraySource(source.evidence, source.values, own_labels, source.ids, source.further)
         if isinstance(source, ArraySource):
             source.name = str(path)
         snapshot = cls.__new__(cls)
@@ -355,7 +367,7 @@ def _check_columns(columns: Any, num_samples: int) -> dict[str, Any]:
         if not is_text(name) or not name or set(name) & set("/\\"):
             raise InputError(f"columns need names of text without slashes, got {name!r}.")
         if name in (*_SMALL, *EVIDENCE):
-            raise InputError(f"{name} has a place of its own in a snapshot and cannot be a further column.")
+            raise InputError(f"{name} is a reserved name in a snapshot and cannot be a further column.")
         shape = as_array(column, f"column {name}").shape
         if shape != (num_samples,):
             raise InputError(f"column {name} must have one entry per sample, got shape {shape} for {num_samples} samples.")

@@ -24,7 +24,7 @@ from hardsight.stats.dependent import meng, steiger, williams, zou
 from hardsight.stats.independent import Outcome, fisher_test, outcome
 from hardsight.stats.permutation import swap_tests
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 FREQUENCY_BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # the AVH paper's
 FEWEST = 4  # samples for a coefficient with an interval
 
@@ -77,7 +77,7 @@ def agree(
     settings: CorrelateSettings,
     *,
     pairs: bool,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Agreement:
     """All coefficients and tests of one model against one target."""
     if len(target.rows) == 0:
@@ -170,7 +170,7 @@ class _Sides:
         """(n, k) those scores."""
         return np.column_stack([self.easy[name] for name in self.varied])
 
-    def resampled(self, progress: Progress | None) -> Bootstrap | None:
+    def resampled(self, progress: ProgressCallback | None) -> Bootstrap | None:
         """The paired bootstrap of all scores at once; None where there is no coefficient."""
         if not self.varied or np.ptp(self.values) == 0:
             return None

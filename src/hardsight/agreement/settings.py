@@ -59,6 +59,7 @@ class CorrelateSettings(Options):
     )
 
     def check(self) -> None:
+        """Bin edges must rise."""
         edges = self.bins or ()
         if len(edges) == 1 or any(not low < high for low, high in itertools.pairwise(edges)):
             raise InputError(f"bins are edges in rising order, such as 0,0.2,0.4,0.6,0.8,1, got {edges}.")

@@ -26,6 +26,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def version(show: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True)) -> None:
+    """Print the version and exit, if asked to."""
     if show:
         from hardsight.version import VERSION
 

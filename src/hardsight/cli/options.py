@@ -56,11 +56,11 @@ def _parameter(field: OptionField) -> inspect.Parameter:
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
 
 
-def _value(field: OptionField, given: Any) -> Any:
+def _value(field: OptionField, value: Any) -> Any:
     """What the command line gave, as the settings class takes it."""
-    if given is None or given == []:
+    if value is None or value == []:
         return field.default
-    return not given if _turns_off(field) else given
+    return not value if _turns_off(field) else value
 
 
 def _turns_off(field: OptionField) -> bool:

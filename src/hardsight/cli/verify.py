@@ -23,14 +23,14 @@ def verify(
     from hardsight.screen import printable, progress_bar
 
     with progress_bar("verifying") as progress:
-        found = read_again(run, progress)
-    for name, reason in found.damaged.items():
+        result = read_again(run, progress)
+    for name, reason in result.damaged.items():
         print(printable(f"{name}: {reason}"))
-    for name, reason in found.unchecked.items():
+    for name, reason in result.unchecked.items():
         print(printable(f"{name}: not checked: {reason}"))
-    files = len(found.sound) + len(found.damaged) + len(found.unchecked)
-    if found.damaged:
-        print(printable(f"{run}: {len(found.damaged)} of {files} files are damaged, changed or missing"))
+    files = len(result.sound) + len(result.damaged) + len(result.unchecked)
+    if result.damaged:
+        print(printable(f"{run}: {len(result.damaged)} of {files} files are damaged, changed or missing"))
         raise typer.Exit(2)
-    rest = f"; {len(found.unchecked)} could not be checked" if found.unchecked else ""
-    print(printable(f"{run}: {len(found.sound)} of {files} files agree with their checksums{rest}"))
+    rest = f"; {len(result.unchecked)} could not be checked" if result.unchecked else ""
+    print(printable(f"{run}: {len(result.sound)} of {files} files agree with their checksums{rest}"))

@@ -1,4 +1,4 @@
-"""A .tar of images, read in place: an index of where each member lies, then one read per image."""
+"""A .tar of images, read in place: an index of the members' positions, then one read per image."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hardsight.files.places import utf8_name
 
 @dataclass(frozen=True)
 class Member:
-    """Where one file lies in the archive."""
+    """Position of one file in the archive."""
 
     name: str
     offset: int
@@ -37,20 +37,22 @@ class TarImages:
 
     archive: str
     members: list[Member]
-    seen: tuple[int, int]  # size and time of the archive when its members were found
+    seen: tuple[int, int]  # size and time of the archive when it was indexed
 
     def __len__(self) -> int:
         return len(self.members)
 
     def take(self, rows: Sequence[int]) -> TarImages:
+        """The images of these rows, in this order."""
         return TarImages(self.archive, [self.members[row] for row in rows], self.seen)
 
     def image(self, row: int) -> Image.Image:
+        """Decode the image of one row."""
         member = self.members[row]
         try:
             with open(self.archive, "rb") as archive:  # opened each time: workers and threads share no position
                 if _state(os.fstat(archive.fileno())) != self.seen:
-                    raise FileError(f"{self.archive}: the archive changed while it was read. Start over once it is whole.")
+                    raise FileError(f"{self.archive}: the archive changed while it was read. Start again once it is complete.")
                 archive.seek(member.offset)
                 content = archive.read(member.size)
         except OSError as error:
@@ -58,7 +60,7 @@ class TarImages:
         return decode(io.BytesIO(content), member.name)
 
     def digest(self, ids: Sequence[str]) -> str:
-        """sha256 over the sorted (id, size, time) that the archive notes of its members: a copy has the same."""
+        """sha256 over the sorted (id, size, time) that the archive records for its members: a copy has the same hash."""
         return hash_lines(f"{id}\0{m.size}\0{m.mtime}\n" for id, m in zip(ids, self.members, strict=True))
 
 
@@ -84,14 +86,14 @@ def read_tar(path: Path, level: int | None = None) -> ImageData:
     )
 
 
-def _state(found: os.stat_result) -> tuple[int, int]:
-    return found.st_size, found.st_mtime_ns
+def _state(stat: os.stat_result) -> tuple[int, int]:
+    return stat.st_size, stat.st_mtime_ns
 
 
 def _index(path: Path) -> dict[str, Member]:
     """Image members by name; as tar has it, a later member replaces an earlier one of the same name."""
     end = path.stat().st_size
-    found: dict[str, Member] = {}
+    members: dict[str, Member] = {}
     try:
         with tarfile.open(path, "r:", encoding="utf-8") as archive:
             for info in archive:
@@ -103,17 +105,17 @@ def _index(path: Path) -> dict[str, Member]:
                 if info.islnk() or info.issym():
                     raise InputError(
                         f"{path}: links inside a tar are not followed, and {utf8_name(info.name)!r} is one. "
-                        "Make it anew with tar --dereference --hard-dereference."
+                        "Create it again with tar --dereference --hard-dereference."
                     )
                 if info.isreg() and not info.issparse():
                     if info.offset_data + info.size > end:
                         raise FileError(f"{path}: the archive ends inside {utf8_name(info.name)!r}; it is truncated.")
-                    found[name] = Member(utf8_name(name), info.offset_data, info.size, info.mtime)
+                    members[name] = Member(utf8_name(name), info.offset_data, info.size, info.mtime)
     except tarfile.TarError as error:
         hint = " Compressed archives cannot be read in place: decompress it to a plain .tar first."
         packed = path.name.lower().endswith((".gz", ".tgz", ".bz2", ".xz", ".zst"))
         raise FileError(f"{path}: not a readable tar ({error}).{hint if packed else ''}") from error
-    return found
+    return members
 
 
 def _without_top(names: list[str]) -> list[str]:

@@ -4,7 +4,7 @@
     train_images, train_labels, test_images, ... (also val_), or x_train, y_train, ...: one split each
 
 Members stored without compression, and .npy files, are memory-mapped; compressed ones are read whole when the first
-image is asked for, once per process.
+image is requested, once per process.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ class ImageArrays:
         return len(self.rows)
 
     def take(self, rows: Sequence[int]) -> ImageArrays:
+        """The images of these rows, in this order."""
         return ImageArrays(self.loads, self.counts, self.files, self.rows[list(rows)])
 
     def image(self, row: int) -> Image.Image:
+        """The image of one row, as Pillow has it."""
         row = int(self.rows[row])
         part = int(np.searchsorted(self._ends, row, side="right"))
         if part not in self._open:
@@ -121,27 +123,27 @@ def read_npz(path: Path, label_key: str | None = None) -> ImageData:
 
 
 def _pixels(path: Path, key: str | None = None) -> np.ndarray:
-    """The images of a file, for whoever opens it again: another process has no open arrays."""
+    """Open the images of a file again: a worker process has no open arrays."""
     return (open_npy(path) if key is None else open_npz(path)[key]).mapped()
 
 
 def _parts(path: Path, keys: Sequence[str], label_key: str | None) -> list[tuple[str | None, str, str]]:
     """(split, key of images, key of labels) for each split that the file holds."""
     if label_key is not None and label_key not in keys:
-        raise InputError(f"{path}: labels_from={label_key!r} names no array of it; it holds {', '.join(keys)}.")
+        raise InputError(f"{path}: labels_from={label_key!r} is not one of its arrays; it holds {', '.join(keys)}.")
     if "images" in keys:
         return [(None, "images", label_key or "labels")]
-    found: list[tuple[str | None, str, str]] = []
+    parts: list[tuple[str | None, str, str]] = []
     for word, split in SPLITS.items():
         for images, labels in ((f"{word}_images", f"{word}_labels"), (f"x_{word}", f"y_{word}")):
             if images in keys:
-                found.append((split, images, labels))
-    if not found or len({split for split, _, _ in found}) != len(found):
+                parts.append((split, images, labels))
+    if not parts or len({split for split, _, _ in parts}) != len(parts):
         raise InputError(
             f"{path}: an .npz of images must hold `images` (and `labels`), or `train_images`, `train_labels`, `test_images`, "
             f"... once each; it holds {', '.join(sorted(keys, key=natural_key)) or 'nothing'}."
         )
-    return found
+    return parts
 
 
 def _check_images(rows: RowsOnDisk) -> None:
@@ -160,7 +162,7 @@ def _check_images(rows: RowsOnDisk) -> None:
 
 
 def _checked(where: str, check: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
-    """What a check returns; its error says where."""
+    """Run a check; prefix its error with the location."""
     try:
         return check(*arguments)
     except InputError as error:

@@ -44,7 +44,7 @@ class ImageData:
         columns: further columns by name, n entries each: `path`, `split`, `domain`, and any the user brought.
             `path` is posix, below `roots[0]`.
         roots: the directories image files are read from; empty for arrays and tar.
-        notes: what the reader decided by itself, one sentence each, to be shown to the user.
+        notes: what the reader decided automatically, one sentence each, to show to the user.
     """
 
     kind: str
@@ -85,18 +85,18 @@ class ImageData:
         )
 
     def fingerprint(self) -> dict[str, Any]:
-        """What the input is, in a few words that go into JSON: a resumed run must find the same.
+        """Identity of the input as JSON values: a resumed run must have the same.
 
         `sha256` covers the images (name, size and time of each file; all bytes of an array file), in any order;
         `columns_sha256` the ids, labels, class names and columns, in theirs.
         """
         labels = None if self.labels is None else self.labels.tolist()
-        told = json.dumps([self.ids, labels, self.class_names, self.columns], default=str)
+        metadata = json.dumps([self.ids, labels, self.class_names, self.columns], default=str)
         return {
             "kind": self.kind,
             "count": len(self),
             "sha256": self.images.digest(self.ids),
-            "columns_sha256": hashlib.sha256(told.encode()).hexdigest(),
+            "columns_sha256": hashlib.sha256(metadata.encode()).hexdigest(),
         }
 
     def __repr__(self) -> str:
@@ -105,7 +105,7 @@ class ImageData:
 
 
 def num_classes(data: ImageData) -> int:
-    """How many classes the labels speak of."""
+    """Number of classes: of the class names, else up to the highest label."""
     if data.class_names is not None:
         return len(data.class_names)
     return 0 if data.labels is None else int(data.labels.max(initial=-1)) + 1

@@ -1,6 +1,6 @@
 """Bytes in, an upright 8-bit image out, or `BrokenImage` with a short reason.
 
-The format is told from the bytes, never from the name, and only plain raster formats are tried (Pillow's EPS reader,
+The format is detected from the bytes, never from the name, and only plain raster formats are tried (Pillow's EPS reader,
 for one, starts another program). The size is read from the header and refused before any pixel is decoded.
 
     CMYK, YCbCr, HSV, palette    converted to RGB
@@ -38,7 +38,7 @@ REASONS = {
 
 
 class BrokenImage(FileError):
-    """One image that cannot be read. `reason` is a key of `REASONS`; a run lists it and goes on.
+    """One image that cannot be read. `reason` is a key of `REASONS`; a run lists it and continues.
 
     Example:
         >>> print(BrokenImage("truncated", "cat/7.png"))
@@ -97,7 +97,7 @@ ORIENTATION = 0x0112
 
 
 def _upright(picture: Image.Image) -> Image.Image:
-    """The picture turned as its EXIF orientation says. Called after load(): Pillow turns TIFF by itself there."""
+    """The picture turned as its EXIF orientation says. Called after load(): Pillow already turns TIFF there."""
     try:
         turn = TURNS.get(picture.getexif().get(ORIENTATION, 1))
     except Exception:  # broken metadata is no reason to lose the pixels

@@ -59,22 +59,22 @@ class Degradation:
 
 
 def parse_degradations(texts: Iterable[str]) -> list[Degradation]:
-    """Degradations from `kind=level,level,...`, in the order given.
+    """Parse `kind=level,level,...`; the order is kept.
 
     Example:
         >>> [str(d) for d in parse_degradations(["contrast=0.1,1.0", "noise=0.2"])]
         ['contrast=0.1', 'contrast=1.0', 'noise=0.2']
     """
-    found: list[Degradation] = []
+    degradations: list[Degradation] = []
     for text in [texts] if isinstance(texts, str) else texts:
         kind, equals, levels = text.partition("=")
         if not equals or not levels.strip():
             raise InputError(f"a degradation is written kind=level,level,... as in contrast=0.3,1.0, got {text!r}.")
-        found += [Degradation(kind.strip(), _level(level, text)) for level in levels.split(",")]
-    twice = sorted({str(each) for each in found if found.count(each) > 1})
+        degradations += [Degradation(kind.strip(), _level(level, text)) for level in levels.split(",")]
+    twice = sorted({str(each) for each in degradations if degradations.count(each) > 1})
     if twice:
-        raise InputError(f"each degradation may be asked for once, but {', '.join(twice)} came again.")
-    return found
+        raise InputError(f"each degradation may be requested once, but {', '.join(twice)} is repeated.")
+    return degradations
 
 
 def _level(text: str, whole: str) -> float:
@@ -121,8 +121,8 @@ def degrade(image: Image.Image, degradation: Degradation, id: str) -> Image.Imag
 
 
 def _add_noise(image: Image.Image, degradation: Degradation, id: str) -> Image.Image:
-    told = json.dumps([id, degradation.kind, degradation.level])
-    seed = int.from_bytes(hashlib.sha256(told.encode()).digest(), "big")
+    key = json.dumps([id, degradation.kind, degradation.level])
+    seed = int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")
     pixels = np.asarray(image, dtype=np.float32)  # (h, w) or (h, w, 3)
     uniform = np.random.default_rng(seed).random(pixels.shape, dtype=np.float32) * 2 - 1  # in [-1, 1)
     noisy = pixels + np.float32(255 * degradation.level) * uniform

@@ -18,16 +18,16 @@ from hardsight.files.places import utf8_name
 
 
 def is_image_name(name: str) -> bool:
-    """Whether the name says image and is not hidden (`.name`, as some systems leave beside each file)."""
+    """Whether the name ends like an image's and is not hidden (`.name`, as some systems leave beside each file)."""
     file = name.rpartition("/")[2]
     return not file.startswith(".") and os.path.splitext(file)[1].lower() in SUFFIXES
 
 
 def path_below(root: str, text: str, where: str) -> str:
-    """A path from a list or table as a posix path below root, or InputError naming the place.
+    """A path from a list or table as a posix path below root, or an InputError that says where.
 
     Relative paths are read from the root. An absolute one must lie below it. `..`, URLs, drive letters and network
-    shares are refused. Links are looked at when the file is read.
+    shares are refused. Links are checked when the file is read.
 
     Example:
         >>> path_below("/data", "./cat//1.png", "row 0")
@@ -65,15 +65,18 @@ class ImageFiles:
 
     @classmethod
     def below(cls, root: Path, paths: Iterable[str]) -> ImageFiles:
+        """Files at posix paths relative to root, whose links are resolved once."""
         return cls(os.path.realpath(root), list(paths))
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def take(self, rows: Sequence[int]) -> ImageFiles:
+        """The images of these rows, in this order."""
         return ImageFiles(self.root, [self.paths[row] for row in rows])
 
     def image(self, row: int) -> Image.Image:
+        """Decode the image of one row; BrokenImage if that fails or the file is outside the root."""
         path, name = os.path.join(self.root, self.paths[row]), utf8_name(self.paths[row])
         real = os.path.realpath(path)
         if os.path.commonpath([self.root, real]) != self.root:
@@ -96,8 +99,8 @@ class ImageFiles:
         lines = []
         for id, path in zip(ids, self.paths, strict=True):
             try:
-                seen = os.stat(os.path.join(self.root, path))
-                lines.append(f"{id}\0{seen.st_size}\0{seen.st_mtime_ns}\n")
+                stat = os.stat(os.path.join(self.root, path))
+                lines.append(f"{id}\0{stat.st_size}\0{stat.st_mtime_ns}\n")
             except OSError:
                 lines.append(f"{id}\0-1\0-1\n")
         return hash_lines(lines)

@@ -13,7 +13,7 @@ from hardsight.files.places import utf8_name
 
 
 def read_folder(root: Path, level: int | None = None) -> ImageData:
-    """Every image below root, sorted by path; what the folders mean is told in `layout`."""
+    """Every image below root, sorted by path; `layout` reads what the folders mean."""
     paths = sorted(_walk(str(root)))
     if not paths:
         raise InputError(
@@ -37,7 +37,7 @@ def read_folder(root: Path, level: int | None = None) -> ImageData:
 def _walk(root: str) -> list[str]:
     """Posix paths below root of all files named like images. Hidden folders are left out."""
     real_root = os.path.realpath(root)
-    found: list[str] = []
+    images: list[str] = []
     waiting = [""]
     while waiting:
         folder = waiting.pop()
@@ -53,8 +53,8 @@ def _walk(root: str) -> list[str]:
             elif entry.is_symlink() and entry.is_dir():
                 _check_link(entry.path, real_root)
             elif is_image_name(entry.name):
-                found.append(path)
-    return found
+                images.append(path)
+    return images
 
 
 def _check_link(link: str, root: str) -> None:

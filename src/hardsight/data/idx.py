@@ -34,8 +34,8 @@ def is_idx(path: Path) -> bool:
 
 def idx_files(folder: Path) -> list[Path]:
     """The idx image files of a folder, train before test, each once even if the .gz lies beside it."""
-    found = {path.name.removesuffix(".gz"): path for path in sorted(folder.iterdir(), reverse=True) if _split(path) is not None}
-    return sorted(found.values(), key=lambda path: (_split(path) != "train", path.name))
+    files = {path.name.removesuffix(".gz"): path for path in sorted(folder.iterdir(), reverse=True) if _split(path) is not None}
+    return sorted(files.values(), key=lambda path: (_split(path) != "train", path.name))
 
 
 def read_idx(files: list[Path]) -> ImageData:
@@ -87,20 +87,20 @@ def load_idx(path: Path, dimensions: int) -> np.ndarray:
                 raise FileError(f"{path}: its header declares {shape}, more than {MAX_BYTES} bytes.")
             if path.suffix == ".gz":
                 content = file.read(size + 1)
-                found = len(content)
+                held = len(content)
             else:
-                found = path.stat().st_size - len(head)
+                held = path.stat().st_size - len(head)
     except (OSError, EOFError, zlib.error) as error:
         raise FileError(f"{path}: cannot be read ({error}).") from error
-    if found != size:
-        raise FileError(f"{path}: its header declares {shape}, {size} bytes, but {'more' if found > size else found} follow.")
+    if held != size:
+        raise FileError(f"{path}: its header declares {shape}, {size} bytes, but {'more' if held > size else held} follow.")
     if size == 0 or path.suffix == ".gz":
         return np.frombuffer(content if size else b"", np.uint8).reshape(shape)
     return np.memmap(path, np.uint8, "r", len(head), shape)
 
 
 def _split(path: Path) -> str | None:
-    """train, test, or "" where the name tells neither; None for other files."""
+    """train, test, or "" where the name says neither; None for other files."""
     match = IMAGES_FILE.fullmatch(path.name)
     if not match:
         return None

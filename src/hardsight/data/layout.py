@@ -26,8 +26,8 @@ from hardsight.files.places import utf8_name
 
 
 @dataclass(frozen=True)
-class Place:
-    """What one folder says of the images in it. `rest` are the names not yet given a meaning."""
+class FolderMeaning:
+    """What one folder says about the images in it. `rest` are the names not yet interpreted."""
 
     rest: tuple[str, ...]
     split: str | None = None
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Layout:
-    """What the folders say of n images."""
+    """What the folders say about n images."""
 
     labels: np.ndarray | None
     class_names: list[str] | None
@@ -46,7 +46,7 @@ class Layout:
 
 
 def read_layout(paths: Sequence[str], level: int | None = None) -> Layout:
-    """Labels, class names, and the columns `split` and `domain` where there are such, from posix paths.
+    """Labels, class names, and the columns `split` and `domain` where they exist, from posix paths.
 
     Example:
         >>> layout = read_layout(["photo/dog/1.jpg", "photo/cat/1.jpg", "sketch/dog/1.jpg", "sketch/cat/1.jpg"])
@@ -54,73 +54,73 @@ def read_layout(paths: Sequence[str], level: int | None = None) -> Layout:
         (['cat', 'dog'], {'domain': ['photo', 'photo', 'sketch', 'sketch']})
     """
     folders = [path.rpartition("/")[0] for path in paths]
-    places = places_of(set(folders), level)
-    rows = [places[folder] for folder in folders]
+    meanings = folder_meanings(set(folders), level)
+    rows = [meanings[folder] for folder in folders]
     columns: dict[str, list[str | None]] = {}
     notes: list[str] = []
-    if any(place.split is not None for place in rows):
-        columns["split"] = [place.split for place in rows]
-    if any(place.domain is not None for place in rows):
-        columns["domain"] = [place.domain for place in rows]
-        first, names = sorted({str(place.domain) for place in rows}), {place.label for place in rows}
+    if any(meaning.split is not None for meaning in rows):
+        columns["split"] = [meaning.split for meaning in rows]
+    if any(meaning.domain is not None for meaning in rows):
+        columns["domain"] = [meaning.domain for meaning in rows]
+        first, names = sorted({str(meaning.domain) for meaning in rows}), {meaning.label for meaning in rows}
         notes.append(
             f"Folders are read as domain/class: {len(first)} domains ({_few(first)}), {len(names)} classes. "
             "If the first folder is the class, say so with labels_from='folder:1'."
         )
-    if not any(place.label is not None for place in rows):
+    if not any(meaning.label is not None for meaning in rows):
         return Layout(None, None, columns, tuple(notes))
-    labels, class_names = class_index([place.label for place in rows])
+    labels, class_names = class_index([meaning.label for meaning in rows])
     return Layout(labels, class_names, columns, tuple(notes + order_note(class_names)))
 
 
-def places_of(folders: Iterable[str], level: int | None = None) -> dict[str, Place]:
+def folder_meanings(folders: Iterable[str], level: int | None = None) -> dict[str, FolderMeaning]:
     """The meaning of each folder, by the rules of this module."""
-    places = {folder: Place(tuple(utf8_name(folder).split("/")) if folder else ()) for folder in folders}
+    meanings = {folder: FolderMeaning(tuple(utf8_name(folder).split("/")) if folder else ()) for folder in folders}
     if level is not None:
-        return {folder: replace(place, label=_at(place.rest, level)) for folder, place in places.items()}
-    places = _look_through(places)
-    if all(len(place.rest) > 1 for place in _inside(places)):
-        places = _look_through(places, at=1)  # photo/train/dog, amazon/images/mug
-    domains = _repeated(places)
+        return {folder: replace(meaning, label=_at(meaning.rest, level)) for folder, meaning in meanings.items()}
+    meanings = _look_through(meanings)
+    if all(len(meaning.rest) > 1 for meaning in _inside(meanings)):
+        meanings = _look_through(meanings, at=1)  # photo/train/dog, amazon/images/mug
+    domains = _repeated(meanings)
     return {
-        folder: replace(place, domain=place.rest[0], label=place.rest[1])
-        if domains and place.rest
-        else replace(place, label=place.rest[0] if place.rest else None)
-        for folder, place in places.items()
+        folder: replace(meaning, domain=meaning.rest[0], label=meaning.rest[1])
+        if domains and meaning.rest
+        else replace(meaning, label=meaning.rest[0] if meaning.rest else None)
+        for folder, meaning in meanings.items()
     }
 
 
-def _look_through(places: dict[str, Place], at: int = 0) -> dict[str, Place]:
+def _look_through(meanings: dict[str, FolderMeaning], at: int = 0) -> dict[str, FolderMeaning]:
     """Take out the names at level `at` for as long as they are splits, or one folder that holds everything."""
-    while inside := _inside(places, at):
-        names = {place.rest[at] for place in inside}
-        goes_on = [len(place.rest) > at + 1 for place in inside]
-        unsplit = all(place.split is None for place in inside)
+    while inside := _inside(meanings, at):
+        names = {meaning.rest[at] for meaning in inside}
+        goes_on = [len(meaning.rest) > at + 1 for meaning in inside]
+        unsplit = all(meaning.split is None for meaning in inside)
         if unsplit and all(map(split_name, names)) and (at or any(goes_on)):
-            places = {f: _without(p, at, split_name(p.rest[at])) if len(p.rest) > at else p for f, p in places.items()}
-        elif len(names) == 1 and all(goes_on) and len(inside) == len(_inside(places)):
-            places = {f: _without(p, at, p.split) for f, p in places.items()}
+            meanings = {f: _without(p, at, split_name(p.rest[at])) if len(p.rest) > at else p for f, p in meanings.items()}
+        elif len(names) == 1 and all(goes_on) and len(inside) == len(_inside(meanings)):
+            meanings = {f: _without(p, at, p.split) for f, p in meanings.items()}
         else:
             break
-    return places
+    return meanings
 
 
-def _inside(places: dict[str, Place], at: int = 0) -> list[Place]:
-    return [place for place in places.values() if len(place.rest) > at]
+def _inside(meanings: dict[str, FolderMeaning], at: int = 0) -> list[FolderMeaning]:
+    return [meaning for meaning in meanings.values() if len(meaning.rest) > at]
 
 
-def _without(place: Place, at: int, split: str | None) -> Place:
-    return replace(place, rest=place.rest[:at] + place.rest[at + 1 :], split=split)
+def _without(meaning: FolderMeaning, at: int, split: str | None) -> FolderMeaning:
+    return replace(meaning, rest=meaning.rest[:at] + meaning.rest[at + 1 :], split=split)
 
 
-def _repeated(places: dict[str, Place]) -> bool:
+def _repeated(meanings: dict[str, FolderMeaning]) -> bool:
     """Rule 3: whether second-level names come back under other first-level folders."""
-    inside = _inside(places)
-    if any(len(place.rest) < 2 for place in inside):
+    inside = _inside(meanings)
+    if any(len(meaning.rest) < 2 for meaning in inside):
         return False
     seen: dict[str, set[str]] = defaultdict(set)
-    for place in inside:
-        seen[place.rest[1]].add(place.rest[0])
+    for meaning in inside:
+        seen[meaning.rest[1]].add(meaning.rest[0])
     repeated = sum(len(firsts) > 1 for firsts in seen.values())
     return repeated >= 2 and 2 * repeated >= len(seen)
 

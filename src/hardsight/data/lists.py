@@ -1,4 +1,4 @@
-"""List files: one `path label` per line, as Office-Home, VisDA (image_list.txt) and many others are told.
+"""List files: one `path label` per line, as Office-Home, VisDA (image_list.txt) and many other datasets use.
 
 The label is the last word of a line, so paths may hold spaces; it is a class index or a class name. A line that ends like
 an image name has no label. Paths are read from the folder of the list.
@@ -108,12 +108,14 @@ def _from_lines(
     labels = read_labels([line.label for line in lines], lambda row: lines[row].where)
     if labels.class_names is not None:
         return replace(data, labels=labels.index, class_names=labels.class_names, notes=labels.notes)
-    class_names, told = name_from_folders(paths, labels.index)
-    for part in parts:  # a list whose folders say nothing (test/trunk0/...) does not spoil the names told by another
+    class_names, folder_columns = name_from_folders(paths, labels.index)
+    for part in parts:  # a list whose folders say nothing (test/trunk0/...) does not spoil the names from another
         if class_names is None:
             class_names, _ = name_from_folders(paths[part], labels.index[part])
             class_names = class_names if class_names and len(class_names) > labels.index.max() else None
-    return replace(data, labels=labels.index, class_names=class_names, columns={**told, **data.columns}, notes=labels.notes)
+    return replace(
+        data, labels=labels.index, class_names=class_names, columns={**folder_columns, **data.columns}, notes=labels.notes
+    )
 
 
 def name_from_folders(paths: Sequence[str], labels: np.ndarray) -> tuple[list[str] | None, dict[str, list[Any]]]:

@@ -41,7 +41,7 @@ LISTS = (".txt", ".lst", ".list")
 def open_data(
     spec: str | Path, *, limit: int | None = None, split: str | None = None, labels_from: str | Path | None = None
 ) -> ImageData:
-    """Images from wherever they lie, with ids, labels and columns. No image is read yet.
+    """Images from a folder, file or built-in set, with ids, labels and columns. No image is read yet.
 
     Args:
         spec: a folder (class folders, domain/class folders, MNIST idx, CIFAR-10 binary batches, image_list.txt), a file
@@ -50,7 +50,7 @@ def open_data(
         limit: keep this many rows, spread evenly over the data so that sorted classes are all seen.
         split: picks a split where the data has them; or names a column to be used as the split; or else, as train, val
             or test, says which split all rows are.
-        labels_from: where labels come from, if not from where the layout has them: `folder:N` (the N-th folder from the
+        labels_from: source of the labels, to override the layout: `folder:N` (the N-th folder from the
             root, or from the file if negative), a column or npz array by name, or a file: .npy or text with one label a row,
             in the order of the rows, or a CSV, Parquet or list file, joined by id or path.
 
@@ -62,7 +62,7 @@ def open_data(
     if _is_digits(spec):
         name = str(spec).partition(":")[2]
         if name and split and split_name(name) != split_name(split):
-            raise InputError(f"{spec} already names a split, but split is {split!r}: give one of the two.")
+            raise InputError(f"{spec} already names a split, but split is {split!r}: give only one.")
         split = name or split
     data = _settle(_read(spec, labels_from))
     if split is not None:
@@ -73,13 +73,13 @@ def open_data(
 def open_any(spec: str | os.PathLike[str]) -> Snapshot | pa.Table | ImageData:
     """Whatever a path holds: a snapshot, a scores table or images; see `hardsight.files.kinds` for how it is decided."""
     text = os.fspath(spec)
-    there = place(text)
-    if isinstance(there, Remote):
-        return Snapshot.load(there)
-    kind = "images" if _is_digits(text) else kind_of(there)
+    path = place(text)
+    if isinstance(path, Remote):
+        return Snapshot.load(path)
+    kind = "images" if _is_digits(text) else kind_of(path)
     if kind == "snapshot":
-        return Snapshot.load(there)
-    return read_scores(there) if kind == "scores" else open_data(spec if isinstance(spec, (str, Path)) else text)
+        return Snapshot.load(path)
+    return read_scores(path) if kind == "scores" else open_data(spec if isinstance(spec, (str, Path)) else text)
 
 
 def _read(spec: str | Path, labels_from: str | Path | None) -> ImageData:
@@ -227,12 +227,12 @@ def _labels_by_position(data: ImageData, file: Path) -> list[Any]:
     return values
 
 
-def _joined(data: ImageData, file: Path, told: dict[str, Any]) -> list[Any]:
+def _joined(data: ImageData, file: Path, labels: dict[str, Any]) -> list[Any]:
     names = data.columns.get("path", data.ids)
-    values = [told.get(id, told.get(name)) for id, name in zip(data.ids, names, strict=True)]
-    if len(data) and not any(id in told or name in told for id, name in zip(data.ids, names, strict=True)):
+    values = [labels.get(id, labels.get(name)) for id, name in zip(data.ids, names, strict=True)]
+    if len(data) and not any(id in labels or name in labels for id, name in zip(data.ids, names, strict=True)):
         raise InputError(
             f"{file}: none of its rows is in the data, whose ids look like {data.ids[0]!r}; "
-            f"its own look like {next(iter(told), '')!r}."
+            f"its own look like {next(iter(labels), '')!r}."
         )
     return values

@@ -19,7 +19,7 @@ MOST_COSINES = 1000  # classes up to which the whole matrix is shown
 
 
 def nearest_classes(sheet: Sheet, rows: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
-    """Of each row the nearest classes by angle, and the given and the predicted one wherever they stand."""
+    """The nearest classes of each row by angle, plus its label and its predicted class wherever they rank."""
     if sheet.snapshot is None or sheet.snapshot.head is None:
         return {}
     nearest: dict[int, list[dict[str, Any]]] = {}
@@ -34,11 +34,11 @@ def nearest_classes(sheet: Sheet, rows: Sequence[int]) -> dict[int, list[dict[st
     return nearest
 
 
-def _by_angle(theta: np.ndarray, given: int, predicted: int) -> list[dict[str, Any]]:
-    shown = [*np.argsort(theta, kind="stable")[:NEAREST_CLASSES].tolist(), given, predicted]
+def _by_angle(theta: np.ndarray, label: int, predicted: int) -> list[dict[str, Any]]:
+    shown = [*np.argsort(theta, kind="stable")[:NEAREST_CLASSES].tolist(), label, predicted]
     chosen = sorted({index for index in shown if index >= 0}, key=lambda index: theta[index])
     return [
-        {"class": index, "degrees": float(np.degrees(theta[index])), "given": index == given, "predicted": index == predicted}
+        {"class": index, "degrees": float(np.degrees(theta[index])), "given": index == label, "predicted": index == predicted}
         for index in chosen
     ]
 
@@ -49,12 +49,14 @@ def neighbours(sheet: Sheet, row: int) -> list[dict[str, Any]]:
     if feature is None or sheet.snapshot is None:
         return []
     unit = _unit(feature[None])[0]  # (d,)
-    place = _sheet_rows(sheet)
+    sheet_rows = _sheet_rows(sheet)
     best_rows, best = np.zeros(0, np.int64), np.zeros(0)
     for batch in sheet.snapshot.batches():
         cosine = _unit(to_numpy(batch.values)) @ unit  # (b,)
         rows = (
-            np.arange(batch.start, batch.start + len(batch)) if place is None else place[batch.start : batch.start + len(batch)]
+            np.arange(batch.start, batch.start + len(batch))
+            if sheet_rows is None
+            else sheet_rows[batch.start : batch.start + len(batch)]
         )
         cosine = np.where(np.isfinite(cosine) & (rows != row) & (rows >= 0), cosine, -np.inf)
         few = np.argpartition(-cosine, min(NEIGHBOURS, len(cosine) - 1))[:NEIGHBOURS]
@@ -95,26 +97,26 @@ def features_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
     """(d,) features of some rows, each piece of the files read once."""
     if sheet.snapshot is None or sheet.snapshot.source.evidence != "features":
         return {}
-    place = {row if sheet.snapshot_rows is None else int(sheet.snapshot_rows[row]): row for row in rows}
-    wanted = sorted(at for at in place if at >= 0)
+    row_of = {row if sheet.snapshot_rows is None else int(sheet.snapshot_rows[row]): row for row in rows}
+    wanted = sorted(at for at in row_of if at >= 0)
     features: dict[int, np.ndarray] = {}
     for piece in sheet.snapshot.pieces():
         mine = [at for at in wanted if piece.start <= at < piece.stop]
         for batch in sheet.snapshot.batches(mine[0], mine[-1] + 1) if mine else ():
             for at in mine:
                 if batch.start <= at < batch.start + len(batch):
-                    features[place[at]] = np.asarray(to_numpy(batch.values[at - batch.start]), np.float64)
+                    features[row_of[at]] = np.asarray(to_numpy(batch.values[at - batch.start]), np.float64)
     return features
 
 
 def _sheet_rows(sheet: Sheet) -> np.ndarray | None:
-    """(rows of the snapshot,) where each stands in the sheet; None: in its own place."""
+    """(rows of the snapshot,) where each stands in the sheet; None: at the same row."""
     if sheet.snapshot_rows is None or sheet.snapshot is None:
         return None
-    place = np.full(len(sheet.snapshot), -1, np.int64)
+    rows = np.full(len(sheet.snapshot), -1, np.int64)
     there = sheet.snapshot_rows >= 0
-    place[sheet.snapshot_rows[there]] = np.flatnonzero(there)
-    return place
+    rows[sheet.snapshot_rows[there]] = np.flatnonzero(there)
+    return rows
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

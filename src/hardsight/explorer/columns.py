@@ -157,6 +157,6 @@ def _words(name: str, column: Any) -> Column | None:
     if len(texts) > MOST_NAMES:
         return None
     order = sorted(range(len(texts)), key=texts.__getitem__)
-    place = np.empty(len(texts) + 1, np.int64)
-    place[order], place[-1] = np.arange(len(texts)), -1
-    return codes(name, place[integers(encoded.indices)], [texts[at] for at in order])
+    code_of = np.empty(len(texts) + 1, np.int64)
+    code_of[order], code_of[-1] = np.arange(len(texts)), -1
+    return codes(name, code_of[integers(encoded.indices)], [texts[at] for at in order])

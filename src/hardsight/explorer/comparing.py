@@ -21,7 +21,7 @@ def compare(first: Sheet, second: Sheet) -> None:
     at = pc.fill_null(rows, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     shared = int((at >= 0).sum())
     if shared == 0:
-        raise InputError(f"{first.place} and {second.place} share no id; two runs are compared on the same samples.")
+        raise InputError(f"{first.path} and {second.path} share no id; two runs are compared on the same samples.")
     if shared < len(first):
         first.notes.append(f"{len(first) - shared} of {len(first)} samples are not in {second.name}.")
     if shared < len(second):

@@ -22,9 +22,9 @@ def groups_of(column: Column, chosen: np.ndarray, most: int = MOST_CURVES) -> tu
         code = np.where(chosen, signed(column), -1)
         counts = np.bincount(code[code >= 0], minlength=len(column.names))
         largest = np.sort(np.argsort(-counts, kind="stable")[:most])
-        place = np.full(len(column.names) + 1, -1)
-        place[largest] = np.arange(len(largest))
-        return [column.names[at] for at in largest], place[code]
+        group_of = np.full(len(column.names) + 1, -1)
+        group_of[largest] = np.arange(len(largest))
+        return [column.names[at] for at in largest], group_of[code]
     there = chosen & np.isfinite(column.values)
     values = column.values[there]
     if not len(values):

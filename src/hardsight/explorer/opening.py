@@ -33,7 +33,7 @@ from hardsight.table import TABLES, read_scores, write_table
 OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
 RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there sorts the samples
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Sheet:
     """n samples with everything the page knows of them."""
 
     name: str
-    place: Path  # a run directory, or a file
+    path: Path  # a run directory, or a file
     ids: pa.Array  # (n,) strings
     columns: dict[str, Column]
     class_names: list[str]
@@ -60,7 +60,7 @@ class Sheet:
     @property
     def directory(self) -> Path | None:
         """The run directory, if it is one."""
-        return self.place if self.place.is_dir() else None
+        return self.path if self.path.is_dir() else None
 
     @property
     def by(self) -> str | None:
@@ -99,7 +99,7 @@ def open_sheet(
     human: Path | None = None,
     split: str | None = None,
     keep: bool = True,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Sheet:
     """A run directory, a scores table (.parquet, .csv, .json) or a snapshot (.npz, .npy, .parquet) as a sheet.
 
@@ -149,7 +149,7 @@ def _table(
     epochs: Epochs | None,
     rounds: Rounds | None,
     keep: bool,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> pa.Table:
     """The scores: read, or computed, or what the last epoch saw."""
     if where.is_dir() and (where / "scores.parquet").is_file():
@@ -280,7 +280,7 @@ def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
         rows = pc.index_in(sheet.ids, value_set=ids)
         sheet.snapshot_rows = pc.fill_null(rows, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         if (sheet.snapshot_rows < 0).all():
-            raise InputError(f"{sheet.place}: no id of scores.parquet is among its samples; score the run again.")
+            raise InputError(f"{sheet.path}: no id of scores.parquet is among its samples; score the run again.")
         table = table.take(rows)
     sheet.add_further(table)
     sheet.paths = sheet.paths if sheet.paths is not None else _text(table, "path")
@@ -320,7 +320,7 @@ def default_axes(sheet: Sheet) -> tuple[str, str, str | None]:
     """x, y and colour at first: the angle to the own class, the norm, and whether the prediction is right."""
     names = [name for name, column in sheet.columns.items() if column.names is None]
     if not names:
-        raise HardsightError(f"{sheet.place}: there is no column of numbers to draw.")
+        raise HardsightError(f"{sheet.path}: there is no column of numbers to draw.")
     x = next((name for name in ("own_angle", "confidence", "loss") if name in names), names[0])
     y = next((name for name in ("norm", "entropy", "max_logit") if name in names and name != x), names[min(1, len(names) - 1)])
     colour = next((name for name in ("correct", "label") if name in sheet.columns), None)

@@ -111,8 +111,8 @@ class Pictures:
             return self._file(path)
         if self.spec is None:
             raise BrokenImage("missing")
-        data, place = self._open()
-        at = place.get(self._base(row))
+        data, row_of = self._open()
+        at = row_of.get(self._base(row))
         if at is None:
             raise BrokenImage("missing", self._base(row))
         return data.image(at)

@@ -21,7 +21,7 @@ from hardsight.explorer.agreement import HUMAN, agreement
 from hardsight.explorer.columns import Column, numbers, spoken
 from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
-from hardsight.explorer.opening import Progress, Sheet, open_sheet
+from hardsight.explorer.opening import ProgressCallback, Sheet, open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
 from hardsight.explorer.server import Page
@@ -45,7 +45,7 @@ MOST_FIGURES, LARGEST_FIGURE = 4, 300_000  # figures of the run's own, and bytes
 @takes(ReportSettings)
 @command()
 def report(
-    run: str | Path, output: str | Path | None = None, *, settings: ReportSettings, progress: Progress | None = None
+    run: str | Path, output: str | Path | None = None, *, settings: ReportSettings, progress: ProgressCallback | None = None
 ) -> Path:
     """Write a run's report as one HTML file, and return its path.
 
@@ -60,7 +60,7 @@ def report(
     if output is not None:
         check_output(Path(output), "html")
     sheet = open_sheet(run, class_names=settings.class_names, human=settings.human, split=settings.split, progress=progress)
-    path = Path(output) if output is not None else (sheet.directory or sheet.place.parent) / _file_name(sheet)
+    path = Path(output) if output is not None else (sheet.directory or sheet.path.parent) / _file_name(sheet)
     page = Page(sheet, Pictures(sheet, settings.images), Review(None, sheet.class_names), read_only=True)
     content = one_file(_data(page)).encode()
     with replacing(path, "html") as temporary:
@@ -79,10 +79,10 @@ def _data(page: Page) -> dict[str, Any]:
     sheet = page.sheet
     hardest = _hardest(sheet, THUMBNAILS)
     rows = _rows(len(sheet), hardest)
-    place = {int(row): at for at, row in enumerate(rows)}
+    position = {int(row): at for at, row in enumerate(rows)}
     about = page.about()
     about["columns"], columns = _columns(sheet.columns | page.hidden, rows, about["columns"])
-    thumbnails = {place[row]: base64_text(page.pictures.small(row, SIDE)) for row in hardest} if page.pictures.any else {}
+    thumbnails = {position[row]: base64_text(page.pictures.small(row, SIDE)) for row in hardest} if page.pictures.any else {}
     cosines = closeups.cosines(sheet)
     room = MOST_BYTES - sum(len(column["packed"]) for column in columns.values())
     epochs = _epochs(sheet, room) if len(rows) == len(sheet) else {}
@@ -105,7 +105,7 @@ def _data(page: Page) -> dict[str, Any]:
         "ids": packed(json.dumps(sheet.ids.take(pa.array(rows)).to_pylist()).encode()),
         "columns": columns,
         "thumbs": thumbnails,
-        "classes": {place[row]: classes for row, classes in closeups.nearest_classes(sheet, hardest).items()},
+        "classes": {position[row]: classes for row, classes in closeups.nearest_classes(sheet, hardest).items()},
         "cosines": None if cosines is None else packed(cosines.astype("<f4").tobytes()),
         "epochs": epochs,
         "curves": curves,

@@ -65,7 +65,7 @@ class Page:
         return {
             "version": VERSION,
             "name": sheet.name,
-            "place": str(sheet.place),
+            "place": str(sheet.path),
             "second": None if self.second is None else self.second.name,
             "n": len(sheet),
             "classes": sheet.class_names,

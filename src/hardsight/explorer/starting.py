@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any
 
 from hardsight.explorer.comparing import compare
-from hardsight.explorer.opening import Progress, open_sheet
+from hardsight.explorer.opening import ProgressCallback, open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.ports import listen
 from hardsight.explorer.review import Review
@@ -45,7 +45,7 @@ class Started:
 
 @takes(ExploreSettings)
 def start(
-    run: str | Path, second: str | Path | None = None, *, settings: ExploreSettings, progress: Progress | None = None
+    run: str | Path, second: str | Path | None = None, *, settings: ExploreSettings, progress: ProgressCallback | None = None
 ) -> Started:
     """Open a run, or two to compare, and a port to show it at."""
     page, notes = _open_page(run, second, settings, progress)
@@ -63,7 +63,7 @@ def start(
 
 
 def _open_page(
-    run: str | Path, second: str | Path | None, settings: ExploreSettings, progress: Progress | None
+    run: str | Path, second: str | Path | None, settings: ExploreSettings, progress: ProgressCallback | None
 ) -> tuple[Page, list[str]]:
     """What the server answers from, and what a person should know about it."""
     shared: dict[str, Any] = {

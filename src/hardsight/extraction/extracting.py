@@ -1,7 +1,7 @@
 """`extract`: images and a model in, a snapshot out, a part at a time.
 
 Threads decode ahead of the model. Rows are cut into parts of a fixed size, and each part is written as soon as its
-features are there: a run that was killed goes on with the parts that are missing, and ends with the same bytes.
+features are there: a run that was killed is resumed with the missing parts, and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class _Job:
             names = [folder / f"part-{number:05d}.parquet" for number in range(len(parts))]
             missing = [(name, rows) for name, rows in zip(names, parts, strict=True) if not name.exists()]
             if len(missing) < len(parts):
-                self.say(f"going on: {len(parts) - len(missing)} of {len(parts)} parts are there")
+                self.say(f"resuming: {len(parts) - len(missing)} of {len(parts)} parts are complete")
             self._write_parts(missing, progress)
             if self.data.fingerprint() != inputs["data"]:
                 raise RunError(f"the images changed while they were read: remove {output} and start over.")
@@ -304,12 +304,12 @@ class _Forecast:
         self.said = False
 
     def __call__(self, done: int, folder: Path) -> None:
-        now = time.monotonic()
+        clock = time.monotonic()
         if self.first is None:
-            self.first = now, done  # a first batch is slow: the clock starts after it
-        elif not self.said and now - self.first[0] >= LISTEN:
+            self.first = clock, done  # a first batch is slow: the clock starts after it
+        elif not self.said and clock - self.first[0] >= LISTEN:
             self.said = True
-            seconds = (now - self.first[0]) / max(1, done - self.first[1]) * self.images
+            seconds = (clock - self.first[0]) / max(1, done - self.first[1]) * self.images
             if seconds > LONG_RUN:
                 self.say(f"about {duration(seconds)} and {megabytes(self.bytes)} for {self.images:,} images")
             free = shutil.disk_usage(folder).free
@@ -340,7 +340,7 @@ def megabytes(count: float) -> str:
 
 
 def _source(data: Any, images: ImageData) -> str | None:
-    """What opens the same images again, wherever one stands; None for data that came open."""
+    """What opens the same images again from any directory; None for data that was passed open."""
     if data is images:
         return None
     return str(data) if images.kind == "digits" else str(Path(data).resolve())

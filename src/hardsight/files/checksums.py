@@ -1,4 +1,4 @@
-"""Checksums: every file of ours can be told from a damaged one.
+"""Checksums: a damaged file of ours is detected.
 
 A run's `run.json` lists the sha256 of each of its files. Files that stand alone or come later carry their own, in a
 seal of 98 bytes where the format leaves room for it and other tools do not look:
@@ -44,10 +44,10 @@ REMEMBERED = 4 * 2**20  # smaller files are read again quicker than they are loo
 SETTLED = 2 * 10**9  # nanoseconds: a file that is younger could change again within one tick of its clock
 LEVELS = 6  # directories between a file and its run.json
 
-Progress = Callable[[int], None]  # bytes read
+ProgressCallback = Callable[[int], None]  # bytes read
 
 
-def sha256(path: Path, progress: Progress | None = None) -> str:
+def sha256(path: Path, progress: ProgressCallback | None = None) -> str:
     """Hex digest of a file."""
     with path.open("rb") as file:
         return _digest(file, None, progress)
@@ -70,7 +70,7 @@ def seal(path: Path, kind: str) -> None:
             file.write(digest.encode())
 
 
-def own_checksum(path: Path, progress: Progress | None = None) -> bool | None:
+def own_checksum(path: Path, progress: ProgressCallback | None = None) -> bool | None:
     """Whether a file agrees with the checksum it carries; None if it carries none."""
     with path.open("rb") as file:
         at = _find(file, MARK, kind_of(path))
@@ -206,7 +206,7 @@ def _room_in_zip(file: IO[bytes]) -> None:
         file.write(len(UNSEALED).to_bytes(2, "little") + UNSEALED)
 
 
-def _digest(file: IO[bytes], seal_at: int | None, progress: Progress | None = None) -> str:
+def _digest(file: IO[bytes], seal_at: int | None, progress: ProgressCallback | None = None) -> str:
     """sha256 of a file, the digits of its seal read as zeros."""
     digest, position = hashlib.sha256(), 0
     digits = range(0) if seal_at is None else range(seal_at + AFTER_MARK, seal_at + AFTER_MARK + len(ZEROS))

@@ -38,10 +38,10 @@ def _lines(text: str) -> list[str]:
 
 def check_class_names(names: Any, num_classes: int | None) -> list[str]:
     """The names as a list of strings, one per class where their number is known."""
-    given = names if isinstance(names, (list, tuple)) else as_array(names, "class names").tolist()
-    if not isinstance(given, (list, tuple)):
+    values = names if isinstance(names, (list, tuple)) else as_array(names, "class names").tolist()
+    if not isinstance(values, (list, tuple)):
         raise InputError(f"class names must be a list of strings, got {type(names).__name__}.")
-    names = list(given)
+    names = list(values)
     for number, name in enumerate(names):
         if not is_text(name):
             raise InputError(f"class names must be text, but that of class {number} is {name!r:.80}.")

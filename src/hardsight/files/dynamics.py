@@ -38,6 +38,7 @@ class Moment:
 
     @property
     def file_name(self) -> str:
+        """Name of the dynamics file of this moment."""
         return f"epoch={self.epoch:04d}.parquet" if self.step is None else f"step={self.step:06d}.parquet"
 
 
@@ -47,14 +48,14 @@ def moments(run: str | Path, *, steps: bool = False) -> list[tuple[Moment, Path]
     if not folder.is_dir():
         raise FileError(f"{run}: there are no dynamics here (no directory {folder}).")
     kind = "step" if steps else "epoch"
-    found = []
+    files = []
     for path in folder.glob(f"{kind}=*.parquet"):
         name = FILE_NAME.fullmatch(path.name)
         if not name:
             raise FileError(f"{path}: not a name of ours; dynamics are {kind}=NUMBER.parquet.")
         number = int(name[2])
-        found.append((number, Moment(_epoch_of(path), number) if steps else Moment(number), path))
-    return [(moment, path) for _, moment, path in sorted(found, key=lambda one: one[0])]
+        files.append((number, Moment(_epoch_of(path), number) if steps else Moment(number), path))
+    return [(moment, path) for _, moment, path in sorted(files, key=lambda entry: entry[0])]
 
 
 def read_moment(path: Path, columns: Sequence[str] | None = None, split: str | None = None) -> pa.Table:
@@ -79,8 +80,9 @@ def rows_named(ids: pa.Array) -> np.ndarray | None:
     """(n,) the row of the data that each id names: 42, "42", "test/42" or "42#contrast=0.3"; None if some name no row."""
     if pa.types.is_integer(ids.type):
         return ids.to_numpy(zero_copy_only=False).astype(np.int64)
-    found = [re.fullmatch(r"(?:[^#]*/)?(\d{1,18})(?:#.*)?", one) for one in ids.to_pylist()]
-    return None if any(one is None for one in found) else np.array([int(one[1]) for one in found if one is not None], np.int64)
+    matches = [re.fullmatch(r"(?:[^#]*/)?(\d{1,18})(?:#.*)?", id) for id in ids.to_pylist()]
+    rows = [int(match[1]) for match in matches if match is not None]
+    return np.array(rows, np.int64) if len(rows) == len(matches) else None
 
 
 class KnownIds:
@@ -114,14 +116,14 @@ class KnownIds:
 
 
 class Stories:
-    """The story of every sample of a run, told from its epochs: ask for a score by ids.
+    """The story of every sample of a run over its epochs: ask for a score by ids.
 
     An id that is in several splits has its story in "train" if it is there, else in the first by name; `split`
     is for asking about one alone.
     """
 
     def __init__(self, run: str | Path, scores: Iterable[Score], split: str | None = None) -> None:
-        self.columns = tuple(sorted({column for one in scores for column in one.columns}))
+        self.columns = tuple(sorted({column for score in scores for column in score.columns}))
         self.splits: dict[str | None, tuple[KnownIds, Story]] = {}
         for moment, path in moments(run):
             table = read_moment(path, ["id", "split", *self.columns], split)
@@ -148,9 +150,9 @@ class Stories:
         for split in sorted(self.splits, key=lambda name: (name != "train", name is None, name or "")):
             known, story = self.splits[split]
             places = known.places(wanted)
-            found = missing & (places >= 0)
-            result[found] = score.story(story)[places[found]]
-            missing &= ~found
+            here = missing & (places >= 0)
+            result[here] = score.story(story)[places[here]]
+            missing &= ~here
         return result
 
 

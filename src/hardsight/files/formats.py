@@ -1,4 +1,4 @@
-"""What a file holds, told from its first bytes: so that no output replaces a file of another kind."""
+"""What a file holds, detected from its first bytes: so that no output replaces a file of another kind."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What people said about each sample, from arrays, tables or files, checked at the door.
+"""Human answers about each sample, from arrays, tables or files, checked when read.
 
 Three forms: counts (n, c) of answers per class, a selection frequency per sample, or one row per answer
-(`id, annotator, answer`). Ids come along where the source has them; else the order counts.
+(`id, annotator, answer`). Ids are kept where the source has them; else rows are matched by order.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _class_columns(names: list[str], class_names: Sequence[str] | None) -> list[
     if all(re.fullmatch("0|[1-9][0-9]*", key) for key in names) and sorted(map(int, names)) == list(range(len(names))):
         return sorted(names, key=int)
     wanted = "0, 1, 2, ..." + ("" if class_names is None else f" or {', '.join(class_names[:3])}, ...")
-    raise InputError(f"columns {', '.join(map(repr, names[:5]))}: not human data as known here. Give {FORMS}: {wanted}.")
+    raise InputError(f"columns {', '.join(map(repr, names[:5]))}: not a known form of human data. Give {FORMS}: {wanted}.")
 
 
 def _from_answers(columns: dict[str, Any], name: str, class_names: Sequence[str] | None) -> People:
@@ -180,32 +180,32 @@ def _from_answers(columns: dict[str, Any], name: str, class_names: Sequence[str]
 
 def _answer_classes(values: list[Any], class_names: Sequence[str] | None) -> np.ndarray:
     """(answers,) class of each answer, given as an index or a class name."""
-    place = {name: k for k, name in enumerate(class_names or [])}
-    found = np.empty(len(values), dtype=np.int64)
+    class_of = {name: k for k, name in enumerate(class_names or [])}
+    classes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
-        if isinstance(value, str) and value in place:
-            found[row] = place[value]
+        if isinstance(value, str) and value in class_of:
+            classes[row] = class_of[value]
         elif isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0:
-            found[row] = value
+            classes[row] = value
         elif isinstance(value, str) and value.isdecimal():
-            found[row] = int(value)
+            classes[row] = int(value)
         else:
             hint = "" if class_names else " Names need class names: give --class-names or a run that has them."
             raise InputError(f"an answer must be a class index or a class name, but row {row} holds {value!r}.{hint}")
-    return found
+    return classes
 
 
 def _unique(values: Any) -> np.ndarray:
     ids = _plain_ids(values)
     seen: dict[Any, int] = {}
-    for row, one in enumerate(ids.tolist()):
-        if seen.setdefault(one, row) != row:
-            raise InputError(f"ids must be unique, but {one!r} is at rows {seen[one]} and {row}.")
+    for row, id in enumerate(ids.tolist()):
+        if seen.setdefault(id, row) != row:
+            raise InputError(f"ids must be unique, but {id!r} is at rows {seen[id]} and {row}.")
     return ids
 
 
 def _plain_ids(values: Any) -> np.ndarray:
-    return check_ids([one.item() if isinstance(one, np.generic) else one for one in values], len(values))
+    return check_ids([id.item() if isinstance(id, np.generic) else id for id in values], len(values))
 
 
 def _numbers(values: Any, name: str) -> np.ndarray:
@@ -241,7 +241,7 @@ def _check_frequency(array: np.ndarray) -> np.ndarray:
 
 
 def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the samples and rows of the human data that belong together; refused where one side has what the other lacks."""
+    """Rows of the samples and rows of the human data that belong together; an error if one side lacks ids of the other."""
     n = len(ids)
     if people.ids is None:
         if len(people) != n:
@@ -251,11 +251,11 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
             )
         return np.arange(n), np.arange(n)
     known = _same_kind(people, ids)
-    place = {one: row for row, one in enumerate(known)}
-    found = np.array([place.get(one, -1) for one in ids.tolist()], dtype=np.int64)
+    row_of = {id: row for row, id in enumerate(known)}
+    rows = np.array([row_of.get(id, -1) for id in ids.tolist()], dtype=np.int64)
     there = set(ids.tolist())
-    unknown = [one for one in known if one not in there]
-    absent = ids[found < 0].tolist()
+    unknown = [id for id in known if id not in there]
+    absent = ids[rows < 0].tolist()
     if (absent or unknown) and not allow_missing:
         said = []
         if absent:
@@ -263,24 +263,24 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
         if unknown:
             said.append(f"{len(unknown)} of {len(known)} human ids are not among the samples (the first: {unknown[0]!r})")
         raise InputError(
-            f"{people.name}: {' and '.join(said)}. Allow missing ids (--allow-missing) to use the {(found >= 0).sum()} both have."
+            f"{people.name}: {' and '.join(said)}. Allow missing ids (--allow-missing) to use the {(rows >= 0).sum()} both have."
         )
-    if not (found >= 0).any():
+    if not (rows >= 0).any():
         raise InputError(
             f"{people.name}: no human id is among the samples; its ids look like {known[0]!r}, the samples' like {ids[0]!r}."
         )
-    return np.flatnonzero(found >= 0), found[found >= 0]
+    return np.flatnonzero(rows >= 0), rows[rows >= 0]
 
 
 def match_bases(people: People, base_ids: Sequence[Any], allow_missing: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The same by the image each sample was made of: degraded copies share what people said of it."""
     first: dict[Any, int] = {}
-    for one in base_ids:
-        first.setdefault(one, len(first))
+    for base_id in base_ids:
+        first.setdefault(base_id, len(first))
     known, of_people = match(people, np.array(list(first), dtype=object), allow_missing)
-    place = dict(zip(known.tolist(), of_people.tolist(), strict=True))
-    found = np.array([place.get(first[one], -1) for one in base_ids])
-    return np.flatnonzero(found >= 0), found[found >= 0]
+    row_of = dict(zip(known.tolist(), of_people.tolist(), strict=True))
+    rows = np.array([row_of.get(first[base_id], -1) for base_id in base_ids])
+    return np.flatnonzero(rows >= 0), rows[rows >= 0]
 
 
 def _same_kind(people: People, ids: np.ndarray) -> list[Any]:
@@ -288,10 +288,10 @@ def _same_kind(people: People, ids: np.ndarray) -> list[Any]:
     assert people.ids is not None
     known = people.ids.tolist()
     if ids.dtype.kind in "iu" and known and isinstance(known[0], str):
-        if not all(re.fullmatch("-?(0|[1-9][0-9]*)", one) for one in known):
-            bad = next(one for one in known if not re.fullmatch("-?(0|[1-9][0-9]*)", one))
+        if not all(re.fullmatch("-?(0|[1-9][0-9]*)", id) for id in known):
+            bad = next(id for id in known if not re.fullmatch("-?(0|[1-9][0-9]*)", id))
             raise InputError(f"{people.name}: the samples have integer ids, but {bad!r} is none.")
-        return [int(one) for one in known]
+        return [int(id) for id in known]
     if ids.dtype.kind not in "iu" and known and isinstance(known[0], int):
-        return [str(one) for one in known]
+        return [str(id) for id in known]
     return known

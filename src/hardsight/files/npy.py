@@ -37,9 +37,11 @@ class Stored:
 
     @property
     def size(self) -> int:
+        """Number of bytes, uncompressed."""
         return self.state[0] if self.member is None else self.member.file_size
 
     def open(self) -> IO[bytes]:
+        """Open for reading; an error if the file changed since."""
         check_unchanged(self.path, self.state)
         if self.member is None:
             return self.path.open("rb")
@@ -86,6 +88,7 @@ class RowsOnDisk:
 
     @property
     def ndim(self) -> int:
+        """Number of dimensions."""
         return len(self.shape)
 
     def __getitem__(self, rows: slice) -> np.ndarray:

@@ -85,8 +85,8 @@ class Remote(os.PathLike[str]):
 
     def is_relative_to(self, other: str | os.PathLike[str]) -> bool:
         """Whether it lies below another path of the store."""
-        there = place(other)
-        return isinstance(there, Remote) and self.path.startswith(there.path.rstrip("/") + "/")
+        parent = place(other)
+        return isinstance(parent, Remote) and self.path.startswith(parent.path.rstrip("/") + "/")
 
     def exists(self) -> bool:
         """Whether a file or directory is there."""
@@ -205,9 +205,9 @@ def place_on_disk(path: str | os.PathLike[str]) -> Path:
     """A path that must be on a disk: that of a run, which is locked and may be resumed."""
     if isinstance(path, Remote) or str(path).startswith(tuple(f"{scheme}://" for scheme in HELP)):
         raise FileError(f"{path}: a run is written to a disk; copy it to the store when it is complete.")
-    there = place(path)
-    assert isinstance(there, Path)
-    return there
+    local = place(path)
+    assert isinstance(local, Path)
+    return local
 
 
 @functools.lru_cache(maxsize=32)  # finding a bucket's region asks the network
@@ -228,8 +228,8 @@ def _remote(uri: str) -> Remote:
 
 def address(path: str | os.PathLike[str]) -> str:
     """What opens the same file in another process, whatever its working directory."""
-    there = place(path)
-    return there.uri if isinstance(there, Remote) else str(there.resolve())
+    location = place(path)
+    return location.uri if isinstance(location, Remote) else str(location.resolve())
 
 
 def readable(where: Place) -> Any:

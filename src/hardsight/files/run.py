@@ -29,14 +29,14 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "pillow", "pyarrow", "torch", "on
 
 
 class Run:
-    """One command's output directory, between its start and its end.
+    """The output directory of one command, from start to end.
 
     Args:
         directory: made if it is not there.
         command: the command, such as `hardsight extract`.
         arguments: what the result depends on; a resumed run must have the same.
         inputs: fingerprints of what is read; a resumed run must find the same.
-        sources: where the inputs were, for those who open them again; a resumed run may find them elsewhere.
+        sources: where the inputs were, to open them again; a resumed run may find them elsewhere.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class Run:
 
     @contextlib.contextmanager
     def only_writer(self) -> Iterator[None]:
-        """Nobody else writes here meanwhile; what a killed process left half-written is removed first.
+        """Hold the run's lock; what a killed process left half-written is removed first.
 
-        The system lets go of the lock when the process ends, however it ends.
+        The system releases the lock when the process ends, however it ends.
         """
         with contextlib.ExitStack() as stack:
             try:
@@ -105,7 +105,7 @@ class Run:
                     yield
             except BaseException as error:
                 if not isinstance(error, Exception):  # Ctrl-C and its like
-                    error.add_note(f"{self.directory} keeps what is complete: run the same command again to go on from there.")
+                    error.add_note(f"{self.directory} keeps what is complete: run the same command again to resume.")
                 raise
 
     def folder(self, name: str) -> Path:
@@ -151,16 +151,16 @@ class Run:
         if versions != self.start["versions"] and not self.complete:  # half of a result from each is no result
             raise RunError(
                 f"{self.directory} was begun with other versions: {_difference(versions, self.start['versions'])}. "
-                "Go on with those, or remove the directory to start over."
+                "Resume with those, or remove the directory to start over."
             )
 
 
-def _difference(before: Any, now: Any) -> str:
-    if isinstance(before, dict) and isinstance(now, dict):
-        now = json.loads(json.dumps(now))
-        keys = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
-        return ", ".join(f"{key} was {before.get(key)!r} and is {now.get(key)!r}" for key in keys[:3])
-    return f"was {before!r} and is {now!r}"
+def _difference(before: Any, current: Any) -> str:
+    if isinstance(before, dict) and isinstance(current, dict):
+        current = json.loads(json.dumps(current))
+        keys = [key for key in sorted({*before, *current}) if before.get(key) != current.get(key)]
+        return ", ".join(f"{key} was {before.get(key)!r} and is {current.get(key)!r}" for key in keys[:3])
+    return f"was {before!r} and is {current!r}"
 
 
 def _installed() -> dict[str, str]:

@@ -114,7 +114,7 @@ class SampleFiles:
         return self.num_samples
 
     def pieces(self, rows: int) -> list[range]:
-        """Rows that are read together: a row group each, whatever was asked for."""
+        """Rows that are read together: one row group each, whatever `rows` is."""
         return [piece for _, _, piece in self.groups if len(piece)]
 
     @property
@@ -153,6 +153,7 @@ class SampleFiles:
             raise InputError(f"{file}: the column id must hold strings or 64-bit integers: {first_line(error)}.") from error
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
+        """Rows start..stop in order, in batches of at most `rows`."""
         columns = [self.evidence, *(["label"] if self.labeled else []), *(["id"] if self.has_ids else [])]
         for file, group, piece in self.groups:
             if piece.stop <= start or piece.start >= stop:
@@ -171,8 +172,8 @@ class SampleFiles:
 
     def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Place) -> Batch:
         values, missing = list_matrix(part.column(self.evidence), str(file), self.width, first)
-        given = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
-        labels = _checked_labels(given, num_classes, first, file)
+        column = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
+        labels = _checked_labels(column, num_classes, first, file)
         ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
         return Batch(first, values, missing, labels, ids)
 

@@ -21,7 +21,7 @@ from hardsight.files.places import place_on_disk
 NOT_AS_LISTED = "damaged or changed: it does not agree with run.json"
 LISTED = re.compile(r'"([^"\n]+)": "([0-9a-f]{64})"|"name": "([^"\n]+)",\s+"rows": [^,]*,\s+"sha256": "([0-9a-f]{64})"')
 
-Progress = Callable[[int, int], None]  # bytes done, bytes in all
+ProgressCallback = Callable[[int, int], None]  # bytes done, bytes in all
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Verification:
     unchecked: dict[str, str] = field(default_factory=dict)
 
 
-def verify(path: str | os.PathLike[str], progress: Progress | None = None) -> Verification:
+def verify(path: str | os.PathLike[str], progress: ProgressCallback | None = None) -> Verification:
     """Compare a complete run, or a single file, with its checksums.
 
     Args:
@@ -58,7 +58,7 @@ def verify(path: str | os.PathLike[str], progress: Progress | None = None) -> Ve
 class _Reading:
     """One pass over the files below a directory."""
 
-    def __init__(self, directory: Path, progress: Progress | None) -> None:
+    def __init__(self, directory: Path, progress: ProgressCallback | None) -> None:
         self.directory, self.progress = directory, progress
         self.done = self.total = 0
         self.trusted = True  # whether run.json is sound
@@ -69,24 +69,24 @@ class _Reading:
         if not manifest.is_file():
             hint = "it was not finished" if (self.directory / "start.json").is_file() else "there is no run.json in it"
             raise FileError(f"{self.directory} is not a complete run: {hint}.")
-        found = {path.relative_to(self.directory).as_posix(): path for path in sorted(_visible_files(self.directory))}
-        del found["run.json"]
+        files = {path.relative_to(self.directory).as_posix(): path for path in sorted(_visible_files(self.directory))}
+        del files["run.json"]
         listed, trouble = _manifest(manifest)
         if trouble is not None:
             self.trusted = False
-            result = self.files(found, _entries_left(manifest))
+            result = self.files(files, _entries_left(manifest))
             return Verification(result.sound, {"run.json": trouble, **result.damaged}, result.unchecked)
-        missing = dict.fromkeys(sorted(listed.keys() - found), "missing")
-        result = self.files(found, listed)
+        missing = dict.fromkeys(sorted(listed.keys() - files), "missing")
+        result = self.files(files, listed)
         unchecked = {} if own_checksum(manifest) else {"run.json": "it has no checksum: an earlier version wrote it"}
         sound = [*(["run.json"] if not unchecked else []), *result.sound]
         return Verification(sound, {**result.damaged, **missing}, {**unchecked, **result.unchecked})
 
-    def files(self, found: dict[str, Path], listed: dict[str, Entry]) -> Verification:
+    def files(self, files: dict[str, Path], listed: dict[str, Entry]) -> Verification:
         """Compare files by name with what is listed for them, or else with their own checksums."""
         result = Verification()
-        self.total = sum(path.stat().st_size for path in found.values())
-        for name, path in found.items():
+        self.total = sum(path.stat().st_size for path in files.values())
+        for name, path in files.items():
             done = self.done
             try:
                 trouble = self._trouble(path, listed.get(name))
@@ -158,7 +158,7 @@ def _entries_left(manifest: Path) -> dict[str, Entry]:
 
 
 def _trouble_in_format(path: Path) -> str | None:
-    """Of a file without a checksum: what its format itself can tell. Parquet and PNG have sums of their own inside."""
+    """Check a file without a checksum by its format: Parquet and PNG carry checksums inside."""
     kind = kind_of(path)
     if kind == "png":
         return None if _png_is_sound(path) else "damaged: not a readable PNG image"

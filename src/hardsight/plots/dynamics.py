@@ -72,18 +72,18 @@ def curves_figure(
     often = max(1, len(curves.moments) // 12)
     for panel, name in zip(panels, columns, strict=True):
         scale = SCALE.get(name, 1.0)
-        for place, group in enumerate(present):
+        for index, group in enumerate(present):
             mean, std = scale * curves.mean[name][group], scale * curves.std[name][group]
             panel.plot(
-                curves.times, mean, color=colours[place], marker=MARKERS[place], markersize=4, linewidth=1.6,
-                markevery=(place * often // max(1, len(present)), often), label=_label(curves, group), zorder=3,
+                curves.times, mean, color=colours[index], marker=MARKERS[index], markersize=4, linewidth=1.6,
+                markevery=(index * often // max(1, len(present)), often), label=_label(curves, group), zorder=3,
             )  # fmt: skip
             if name != "correct" and len(present) <= MOST_BANDS:
                 panel.fill_between(
                     curves.times,
                     mean - std,
                     mean + std,
-                    color=colours[place],
+                    color=colours[index],
                     alpha=0.14 if len(present) < 3 else 0.09,
                     linewidth=0,
                 )
@@ -125,4 +125,4 @@ def _colours(count: int, ordered: bool) -> list[Any]:
         return list(COLOURS[:count])
     from matplotlib import colormaps
 
-    return [colormaps["viridis"](place) for place in np.linspace(0.0, 0.85, count)]
+    return [colormaps["viridis"](shade) for shade in np.linspace(0.0, 0.85, count)]

@@ -27,7 +27,7 @@ from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, address, place, readable, remove_all
 from hardsight.files.samples import SampleFiles
 from hardsight.files.writing import check_output, write_json
-from hardsight.scoring.job import Job, Progress, SeenIds
+from hardsight.scoring.job import Job, ProgressCallback, SeenIds
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, check_format, write_table
 from hardsight.version import VERSION
@@ -115,7 +115,7 @@ def score_on_cluster(
     cluster: str | Cluster,
     *,
     summary: Summary | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Summary:
     """Do a scoring job on a Dask cluster, and write the same bytes as `hardsight score` does here.
 
@@ -136,7 +136,7 @@ def score_on_cluster(
 
 @contextlib.contextmanager
 def parts_on_cluster(
-    job: Job, output: str | os.PathLike[str], cluster: str | Cluster, progress: Progress | None = None
+    job: Job, output: str | os.PathLike[str], cluster: str | Cluster, progress: ProgressCallback | None = None
 ) -> Iterator[Iterator[pa.Table]]:
     """The table of a job, computed on a cluster, a piece at a time and in order.
 
@@ -189,10 +189,10 @@ def _files(job: Job) -> dict[str, Any]:
 
 def _fingerprints(job: Job, files: dict[str, Any]) -> dict[str, list[int]]:
     """Size and time of every file that is read."""
-    there, source = place(files["path"]), job.snapshot.source
-    read: list[Place] = list(source.files) if isinstance(source, SampleFiles) else [there]
-    if there.is_dir():
-        read += [file for file in (there / "run.json", there / "head.safetensors") if file.is_file()]
+    path, source = place(files["path"]), job.snapshot.source
+    read: list[Place] = list(source.files) if isinstance(source, SampleFiles) else [path]
+    if path.is_dir():
+        read += [file for file in (path / "run.json", path / "head.safetensors") if file.is_file()]
     read += [place(file) for file in (files["head"], files["labels"]) if file is not None]
     stats = {str(file): file.stat() for file in read}
     return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()}
@@ -231,7 +231,7 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
         )
 
 
-def _compute_missing(request: Request, pieces: list[range], cluster: Cluster, progress: Progress | None) -> None:
+def _compute_missing(request: Request, pieces: list[range], cluster: Cluster, progress: ProgressCallback | None) -> None:
     present = {file.name for file in place(request.parts).iterdir()}
     missing = [(number, piece) for number, piece in enumerate(pieces) if part_name(number) not in present]
     total = sum(map(len, pieces))

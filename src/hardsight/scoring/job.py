@@ -37,7 +37,7 @@ NONFINITE_PROBABILITY = "nonfinite_probability"
 UNSCORED = (NONFINITE, NONFINITE_LOGIT, NONFINITE_PROBABILITY, MISSING, ZERO)  # nothing is known of such a row
 CROSS_VALIDATED = "linear, cross-validated: each sample scored by a head that was not fitted to it"
 
-Progress = Callable[[int, int], None]  # rows done, rows in all
+ProgressCallback = Callable[[int, int], None]  # rows done, rows in all
 
 
 def score(
@@ -54,7 +54,7 @@ def score(
     shard: tuple[int, int] | str | None = None,
     strict: bool = False,
     allow_duplicates: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> pa.Table:
     """Score every sample: one row each, with id, label, predicted, status and one column per score.
 
@@ -172,20 +172,20 @@ class Job:
         columns = [*fixed, *((score.name, pa.float64()) for score in self.chosen)]
         return pa.schema(columns, metadata={"hardsight": json.dumps(notes)})
 
-    def parts(self, progress: Progress | None = None) -> Iterator[pa.Table]:
+    def parts(self, progress: ProgressCallback | None = None) -> Iterator[pa.Table]:
         """The table, a piece at a time, in row order. Fails at the end if an id is repeated."""
         chosen, rows = self.chosen, self.rows
         dynamic = [score for score in chosen if score.scope == "dynamics"]
         stories = Stories(self.run_with_dynamics, dynamic) if dynamic and self.run_with_dynamics is not None else None
         fitted: dict[str, Fitted] = {score.name: score.fit() for score in chosen if score.fit is not None}
         rounds = 2 if fitted else 1
-        passes = self.passes
+        terms = self.terms
         seen_ids = SeenIds()
         heads = self._fit_heads(rows, progress) if self.cross_validated and len(rows) else None
 
         if fitted:
             for batch in self.snapshot.batches(rows.start, rows.stop):
-                x, swept = self._sweep(batch, passes, heads)
+                x, swept = self._sweep(batch, terms, heads)
                 for dataset_score in fitted.values():
                     dataset_score.see(x, swept)
                 if progress is not None:
@@ -222,7 +222,7 @@ class Job:
         """One piece of the table. Row scores of a given head need only the piece, so it can be scored anywhere."""
         tables = []
         for batch in self.snapshot.batches(piece.start, piece.stop):
-            x, swept = self._sweep(batch, self.passes, heads)
+            x, swept = self._sweep(batch, self.terms, heads)
             tables.append(self._table(batch, x, swept, fitted or {}, stories))
             seen(batch)
         return pa.concat_tables(tables).combine_chunks()
@@ -234,13 +234,13 @@ class Job:
         return [piece for piece in cut if len(piece)]
 
     @functools.cached_property
-    def passes(self) -> frozenset[str]:
+    def terms(self) -> frozenset[str]:
         """What the sweep must compute for the chosen scores, and for `predicted`."""
         return frozenset({LOGITS}).union(*(score.terms for score in self.chosen))
 
     def _table(self, batch: Batch, x: Any, swept: Sweep, fitted: dict[str, Fitted], stories: Stories | None) -> pa.Table:
         """One batch, swept, as rows of the table."""
-        status = _status(swept, batch, self.passes, self.snapshot.source.evidence)
+        status = _status(swept, batch, self.terms, self.snapshot.source.evidence)
         self._refuse_if_strict(status, batch)
         columns = {}
         for score in self.chosen:
@@ -253,28 +253,28 @@ class Job:
                 columns[score.name] = stories.of(score, pa.array(batch.ids, type=self.snapshot.source.id_type))
         return _as_table(batch, swept, status, columns, self.schema)
 
-    def _sweep(self, batch: Batch, passes: frozenset[str], heads: Any) -> tuple[Any, Sweep]:
+    def _sweep(self, batch: Batch, terms: frozenset[str], heads: Any) -> tuple[Any, Sweep]:
         evidence = self.snapshot.source.evidence
         if evidence != "features":
             try:
                 logits = probs_to_logits(batch.values) if evidence == "probs" else widened(batch.values)
             except InputError as error:
                 raise InputError(f"{self.snapshot.name or 'probs'}: {error}") from error
-            return logits, sweep_logits(logits, batch.labels, passes)
+            return logits, sweep_logits(logits, batch.labels, terms)
         if heads is None:
             assert self.snapshot.head is not None
-            return batch.values, sweep(batch.values, self.snapshot.head, batch.labels, passes)
+            return batch.values, sweep(batch.values, self.snapshot.head, batch.labels, terms)
         fold_of, fold_heads, c = heads
         whole: Sweep | None = None
         for fold, head in enumerate(fold_heads):  # each row by the head that did not see it
             mine = np.flatnonzero(fold_of[batch.start - self.rows.start :][: len(batch)] == fold)
             if len(mine):
-                part = sweep(to_numpy(batch.values)[mine], head, batch.labels[mine], passes)
+                part = sweep(to_numpy(batch.values)[mine], head, batch.labels[mine], terms)
                 whole = _scatter(whole, part, mine, len(batch))
         assert whole is not None
         return batch.values, replace(whole, labels=batch.labels, num_classes=c)
 
-    def _fit_heads(self, rows: range, progress: Progress | None) -> tuple[np.ndarray, list[Head], int]:
+    def _fit_heads(self, rows: range, progress: ProgressCallback | None) -> tuple[np.ndarray, list[Head], int]:
         """Which head scores which row: (n,) fold numbers, the heads, the number of classes."""
         if not self.snapshot.source.labeled:
             name = f"{self.snapshot.name}: " if self.snapshot.name else ""
@@ -326,7 +326,7 @@ def _shard(shard: Any) -> tuple[int, int]:
     return index, count
 
 
-def _status(swept: Sweep, batch: Batch, passes: frozenset[str], evidence: str) -> np.ndarray:
+def _status(swept: Sweep, batch: Batch, terms: frozenset[str], evidence: str) -> np.ndarray:
     """Why a row has null scores, or "ok"."""
     status = swept.status
     if evidence == "probs":
@@ -334,7 +334,7 @@ def _status(swept: Sweep, batch: Batch, passes: frozenset[str], evidence: str) -
     if batch.missing is not None:
         status[batch.missing] = MISSING
     fine = status == OK
-    if passes & {ANGLES, NEAREST}:
+    if terms & {ANGLES, NEAREST}:
         status[fine & (swept.angle_sum == 0)] = ALL_ZERO
         status[fine & (swept.angle_sum >= swept.num_classes * np.pi * (1 - 1e-15))] = ALL_PI
     status[(status == OK) & ~swept.labeled] = UNLABELED

@@ -31,5 +31,6 @@ class ScoreSettings(Options):
     tls_key: str | None = option(None, "Key of your certificate, for tls:// clusters.", metavar="FILE")
 
     def check(self) -> None:
+        """TLS options need a cluster."""
         if self.cluster is None and (self.tls_ca or self.tls_cert or self.tls_key):
             raise InputError("--tls-ca, --tls-cert and --tls-key go with --cluster, and there is none.")

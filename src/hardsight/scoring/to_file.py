@@ -17,7 +17,7 @@ from hardsight.files.places import Place, place
 from hardsight.files.writing import check_output
 from hardsight.options import takes
 from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
-from hardsight.scoring.job import Job, Progress
+from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.scoring.settings import ScoreSettings
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, check_format
@@ -40,7 +40,7 @@ def score_to_file(
     output: str | os.PathLike[str] | None = None,
     *,
     settings: ScoreSettings,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> ScoredFile:
     """Score a snapshot in files, a piece at a time, and write the table.
 
@@ -90,7 +90,7 @@ def _ranked_by(job: Job, by: str | None) -> str:
 
 
 def _computed(
-    job: Job, target: Place | None, settings: ScoreSettings, progress: Progress | None
+    job: Job, target: Place | None, settings: ScoreSettings, progress: ProgressCallback | None
 ) -> AbstractContextManager[Iterator[pa.Table]]:
     """The table, a piece at a time."""
     if settings.cluster is None or target is None:
