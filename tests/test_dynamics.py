@@ -325,7 +325,7 @@ def test_reading_back(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="no dynamics here"):
         list(Dynamics.read(tmp_path / "nowhere"))
     (tmp_path / "dynamics" / "epoch=0002.parquet").write_bytes(b"PAR1 damaged")
-    with pytest.raises(FileError, match="epoch=0002.parquet: not a readable dynamics file"):
+    with pytest.raises(FileError, match="epoch=0002.parquet: not a readable Parquet file"):
         list(Dynamics.read(tmp_path))
 
 
