@@ -20,7 +20,7 @@ import pytest
 from PIL import Image
 
 from hardsight import FileError, HardsightError, RunError, Snapshot
-from hardsight.demo import run_demo
+from hardsight.demo import ADAPTATION, TRAINING, run_demo
 from hardsight.files.run import Run
 from hardsight.files.writing import why, write_json
 from hardsight.table import write_table
@@ -251,10 +251,10 @@ def test_memory_and_disks_that_fail_are_one_line(cli: Cli, snapshot: Path, monke
 
 def test_a_demo_that_was_stopped_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr("hardsight.demo.EPOCHS", 1)
-    monkeypatch.setattr("hardsight.demo._draw", lambda *words: None)  # seconds of matplotlib
+    monkeypatch.setitem(TRAINING, "epochs", 1)
+    monkeypatch.setitem(ADAPTATION, "rounds", 1)
 
-    def stop(done: int, total: int) -> None:
+    def stop(done: int, total: int, words: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as caught:

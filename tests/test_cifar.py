@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +10,9 @@ from scipy.stats import spearmanr
 
 torch = pytest.importorskip("torch")
 
+from safetensors.torch import load_file  # noqa: E402
+
 import hardsight  # noqa: E402
-from hardsight.files.checksums import sha256  # noqa: E402
-from hardsight.models import cifar_resnet  # noqa: E402
 from hardsight.models.cifar_resnet import cifar_resnet20  # noqa: E402
 from real_data import real  # noqa: E402
 
@@ -22,27 +20,40 @@ MEAN, STD = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224,
 
 
 @pytest.fixture(scope="module")
-def scored(pytestconfig: pytest.Config) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Scores of the 10,000 test images, and how often people chose the given class."""
-    files = [real(name) for name in ("cifar10_test.npz", "cifar10_resnet20.safetensors", "cifar10h_counts.npy")]
-    from safetensors.torch import load_file
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`hardsight extract` of the 10,000 test images."""
+    data, weights = real("cifar10_test.npz"), real("cifar10_resnet20.safetensors")
+    output = tmp_path_factory.mktemp("cifar") / "run"
+    snapshot = hardsight.extract(
+        "hardsight.models.cifar_resnet:cifar_resnet20", data, output, weights=weights, split="test", batch_size=256
+    )
+    assert len(snapshot) == 10000 and snapshot.source.width == 64
+    return output
 
-    with np.load(files[0], allow_pickle=False) as data:
-        images, labels = data["images"], data["labels"].astype(np.int64)
-    counts = np.load(files[2], allow_pickle=False)
-    model = cifar_resnet20().eval()
-    model.load_state_dict(load_file(files[1]))
-    made_of: list[Any] = [cifar_resnet.__file__, files[0], files[1]]
-    key = hashlib.sha256("".join([torch.__version__, *(sha256(Path(file)) for file in made_of)]).encode()).hexdigest()
-    kept = pytestconfig.cache.mkdir("cifar") / f"{key[:16]}.npy"  # half a minute the first time, then at once
-    if not kept.is_file():
-        np.save(kept, features_of(model, images))
-    layer = model.linear
-    table = hardsight.score(np.load(kept), layer.weight.detach(), labels, bias=layer.bias.detach())
+
+@pytest.fixture(scope="module")
+def scored(run: Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Scores of the 10,000 test images, and how often people chose the given class."""
+    counts = np.load(real("cifar10h_counts.npy"), allow_pickle=False)
+    snapshot = hardsight.Snapshot.load(run)
+    table = hardsight.score(snapshot)
     columns = {name: table.column(name).to_numpy() for name in ("label", "predicted", "avh", "confidence", "angular_gap", "loss")}
-    with torch.inference_mode():
-        columns["float32 softmax"] = layer(torch.from_numpy(np.load(kept))).softmax(1).numpy()[np.arange(len(labels)), labels]
-    return columns, counts[np.arange(len(labels)), labels] / counts.sum(1)
+    assert snapshot.head is not None
+    logits = torch.from_numpy(snapshot.head.logits(snapshot.in_memory().values))
+    rows, labels = np.arange(len(table)), columns["label"]
+    columns["float32 softmax"] = logits.float().softmax(1).numpy()[rows, labels]
+    return columns, counts[rows, labels] / counts.sum(1)
+
+
+def test_features_are_those_of_a_plain_loop(run: Path) -> None:
+    """Every tenth image through the network by hand, a hook on its last layer."""
+    with np.load(real("cifar10_test.npz"), allow_pickle=False) as data:
+        images = data["images"][::10]
+    model = cifar_resnet20().eval()
+    model.load_state_dict(load_file(real("cifar10_resnet20.safetensors")))
+    rows = hardsight.Snapshot.load(run).in_memory()
+    np.testing.assert_allclose(rows.values[::10], features_of(model, images), atol=1e-4)
+    assert list(rows.ids[:2]) == ["0", "1"]
 
 
 def features_of(model: torch.nn.Module, images: np.ndarray) -> np.ndarray:  # type: ignore[name-defined]

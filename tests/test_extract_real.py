@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
 
 torch = pytest.importorskip("torch")
 
@@ -47,21 +46,6 @@ def efficientnet_lite0() -> Any:
     assert [tuple(x.shape) for x in tensors] == [tuple(own[name].shape) for name in names]
     module.load_state_dict(dict(zip(names, tensors, strict=True)) | {name: own[name] for name in counters})
     return module
-
-
-def test_cifar_figures(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    """A ResNet-20's accuracy, and how its scores agree with people."""
-    data, weights, counts = (real(f) for f in ("cifar10_test.npz", "cifar10_resnet20.safetensors", "cifar10h_counts.npy"))
-    net = "hardsight.models.cifar_resnet:cifar_resnet20"
-    done = cli("extract", net, data, "--weights", weights, "-o", tmp_path / "run", "--split", "test")
-    assert done.code == 0 and "10000 rows of 64 features" in done.out
-    table = hardsight.score(Snapshot.load(tmp_path / "run"))
-    labels = table["label"].to_numpy()
-    assert 100 * np.mean(labels == table["predicted"].to_numpy()) == pytest.approx(91.73, abs=0.011)
-    people = np.load(counts, allow_pickle=False)
-    chosen = people[np.arange(len(labels)), labels] / people.sum(axis=1)  # how often people chose the given class
-    found = {name: spearmanr(table[name].to_numpy(), chosen).statistic for name in ("avh", "confidence", "angular_gap")}
-    assert found == pytest.approx({"avh": -0.359, "confidence": 0.365, "angular_gap": -0.363}, abs=0.0006)
 
 
 def test_pacs_through_an_imagenet_network(tmp_path: Path) -> None:
@@ -99,10 +83,10 @@ def unit(x: np.ndarray) -> np.ndarray:
 
 def test_the_same_network_in_onnx(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    from test_models_onnx import exported
-
     data, module = real("pacs64.tar"), efficientnet_lite0()
-    exported(module, np.zeros((4, 3, 224, 224), np.float32), tmp_path / "net.onnx", external=False)
+    dynamic = {"input_names": ["images"], "dynamic_axes": {"images": {0: "b"}}}
+    # By tracing, which takes seconds; torch's newer exporter is tested on a smaller network in test_models_onnx.
+    torch.onnx.export(module.eval(), (torch.zeros(4, 3, 224, 224),), tmp_path / "net.onnx", dynamo=False, **dynamic)
     torch_run = hardsight.extract(module, data, tmp_path / "torch", limit=24, keep_head=True)
     colours = {"mean": (0.5,) * 3, "std": (0.5,) * 3, "crop_pct": 0.875, "interpolation": "bicubic"}
     onnx = tmp_path / "net.onnx"
