@@ -30,7 +30,7 @@ FORMS = (
 
 @dataclass(frozen=True)
 class People:
-    """Human data: counts per class, or only how often the given class was chosen."""
+    """Human answers: counts per class, or only how often the labeled class was chosen."""
 
     name: str
     ids: np.ndarray | None  # (n,) or None: in the order of the samples
@@ -273,7 +273,7 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
 
 
 def match_bases(people: People, base_ids: Sequence[Any], allow_missing: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The same by the image each sample was made of: degraded copies share what people said of it."""
+    """Match by base image: degraded copies share the answers about their original."""
     first: dict[Any, int] = {}
     for base_id in base_ids:
         first.setdefault(base_id, len(first))
@@ -290,7 +290,7 @@ def _same_kind(people: People, ids: np.ndarray) -> list[Any]:
     if ids.dtype.kind in "iu" and known and isinstance(known[0], str):
         if not all(re.fullmatch("-?(0|[1-9][0-9]*)", id) for id in known):
             bad = next(id for id in known if not re.fullmatch("-?(0|[1-9][0-9]*)", id))
-            raise InputError(f"{people.name}: the samples have integer ids, but {bad!r} is none.")
+            raise InputError(f"{people.name}: the samples have integer ids, but {bad!r} is not an integer.")
         return [int(id) for id in known]
     if ids.dtype.kind not in "iu" and known and isinstance(known[0], int):
         return [str(id) for id in known]

@@ -77,7 +77,9 @@ class Run:
         else:
             strangers = [path.name for path in self.directory.iterdir() if not path.name.startswith(".")]
             if strangers:
-                raise RunError(f"{self.directory} is not empty and not a run of ours ({strangers[0]} is there); give another -o.")
+                raise RunError(
+                    f"{self.directory} is not empty and not a hardsight run (it holds {strangers[0]}); give another -o."
+                )
             write_json(begun, self.start)
 
     @property
