@@ -57,8 +57,8 @@ def test_a_directory_that_takes_no_files(cli: Cli, snapshot: Path, ending: str) 
 
 @linux
 def test_a_run_where_no_directory_can_be_made(cli: Cli) -> None:
-    refused(cli("demo", "-o", "/proc/x"), "/proc/x could not be made", "write to another place")
-    with pytest.raises(RunError, match="/proc/x could not be made"):
+    refused(cli("demo", "-o", "/proc/x"), "/proc/x could not be created", "write to another place")
+    with pytest.raises(RunError, match="/proc/x could not be created"):
         Run("/proc/x", "a command", {}, {})
 
 

@@ -21,7 +21,7 @@ def _edges(value: str | Iterable[float]) -> tuple[float, ...]:
     try:
         return tuple(float(edge) for edge in (value.split(",") if isinstance(value, str) else value))
     except (TypeError, ValueError) as error:
-        raise InputError(f"bins must be numbers with commas, got {value!r}.") from error
+        raise InputError(f"bins must be comma-separated numbers, got {value!r}.") from error
 
 
 def _class_names(value: str | os.PathLike[str] | Iterable[str]) -> tuple[str, ...]:

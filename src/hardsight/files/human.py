@@ -44,7 +44,7 @@ class People:
         return len(known)
 
     def take(self, rows: np.ndarray) -> People:
-        """The same for other rows in another order."""
+        """The answers of these rows, in this order."""
         cut = [None if x is None else x[rows] for x in (self.ids, self.counts, self.frequency, self.answers)]
         return People(self.name, *cut)
 
@@ -163,7 +163,7 @@ def _class_columns(names: list[str], class_names: Sequence[str] | None) -> list[
 def _from_answers(columns: dict[str, Any], name: str, class_names: Sequence[str] | None) -> People:
     missing = [key for key in ("id", "annotator", "answer") if key not in columns]
     if missing:
-        raise InputError(f"one row per answer needs the columns id, annotator and answer; {missing[0]} is not there.")
+        raise InputError(f"one row per answer needs the columns id, annotator and answer; {missing[0]} is missing.")
     if not len(columns["id"]):
         raise InputError("there are no answers.")
     ids = _plain_ids(columns["id"])
