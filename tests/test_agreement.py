@@ -308,7 +308,7 @@ def test_limit_takes_the_first_samples_of_either_join() -> None:
         ({"id": IDS, "frequency": [0.33] * N, "answers": [2] * N}, "some of the answers over all of them"),
         ({"id": ["a", "a"], "annotator": [1, 1], "answer": [0, 1]}, "annotator 1 answered twice about id 'a': rows 0 and 1"),
         ({"id": ["a"], "annotator": [1], "answer": ["mouse"]}, "class index or a class name, but row 0 holds 'mouse'"),
-        ({"id": ["a"], "answer": [1]}, "annotator is not there"),
+        ({"id": ["a"], "answer": [1]}, "annotator is missing"),
         ({"id": [], "annotator": [], "answer": []}, "no answers"),
     ],
 )  # fmt: skip
@@ -635,7 +635,7 @@ def test_superclasses_that_are_refused(tmp_path: Path) -> None:
     assert coarse_people(read_people(COUNTS), read_superclasses(tmp_path / "m.csv", None, 4)).counts.sum() == COUNTS.sum()  # type: ignore[union-attr]
     (tmp_path / "n.csv").write_text("class,above\n0,a\n")
     for source, match in (
-        ({"mouse": "a"}, "'mouse' is no class"),
+        ({"mouse": "a"}, "'mouse' is not a class"),
         ({9: "a"}, "class 9 is not among 0 to 3"),
         (tmp_path / "n.csv", "columns class and superclass"),
     ):

@@ -84,7 +84,7 @@ def test_scores_that_are_no_names(scores: Any) -> None:
 
 @pytest.mark.parametrize("scores", [[3], ["avh", None], [["avh"]], [b"avh"], np.arange(3)])
 def test_names_of_scores_that_are_no_text(scores: Any) -> None:
-    with pytest.raises(InputError, match="scores must be names, and .* is none; choose from avh"):
+    with pytest.raises(InputError, match="scores must be names, but .* is not; choose from avh"):
         score(FEATURES, WEIGHT, LABELS, scores=scores)
 
 
@@ -141,9 +141,9 @@ def test_scales_that_are_numbers(scale: Any) -> None:
         ("abc", "must be an array or a list, got str"),
         (3, "must be a list of strings, got int"),
         ({"a", "b", "c"}, "got set"),
-        ([1, 2, 3], "that of class 0 is 1"),
-        (["a", None, "c"], "that of class 1 is None"),
-        (["a", "b", "\udc80"], "that of class 2 is"),
+        ([1, 2, 3], "the name of class 0 is 1"),
+        (["a", None, "c"], "the name of class 1 is None"),
+        (["a", "b", "\udc80"], "the name of class 2 is"),
         (["a", "b"], "got 2 for 3 classes"),
         (["a", "b", "c", "d"], "got 4 for 3 classes"),
     ],

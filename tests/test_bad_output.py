@@ -57,8 +57,8 @@ def test_a_directory_that_takes_no_files(cli: Cli, snapshot: Path, ending: str) 
 
 @linux
 def test_a_run_where_no_directory_can_be_made(cli: Cli) -> None:
-    refused(cli("demo", "-o", "/proc/x"), "/proc/x could not be made", "write to another place")
-    with pytest.raises(RunError, match="/proc/x could not be made"):
+    refused(cli("demo", "-o", "/proc/x"), "/proc/x could not be created", "write to another place")
+    with pytest.raises(RunError, match="/proc/x could not be created"):
         Run("/proc/x", "a command", {}, {})
 
 
@@ -159,7 +159,7 @@ def test_names_that_are_no_files_on_the_command_line(cli: Cli, snapshot: Path) -
     refused(cli("score", "file:///data/s.npz"), "write /data/s.npz")
     refused(cli("demo", "-o", "s3://bucket/run"), "a run is written to a disk")
     refused(cli("extract", "", "digits", "-o", "run"), "the model's name is empty")
-    refused(cli("extract", "hardsight.models.digits:DigitsCNN", "", "-o", "run"), "the name given is empty")
+    refused(cli("extract", "hardsight.models.digits:DigitsCNN", "", "-o", "run"), "the name is empty")
     refused(cli("extract", "..:net", "digits", "-o", "run"), "'..' is not the name of a module")
     refused(cli("extract", "builtins:open", "digits", "-o", "run"), "must make a model without further arguments")
     refused(cli("extract", "a:b", "digits", "-o", "run", "--batch-size", "²"), "batch_size must be a positive number")

@@ -163,7 +163,7 @@ def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
         (["absent", "--human", "counts.npy"], "absent does not exist"),
         (["net.npz", "--human", "short.npy"], "got 299 rows for 300 samples"),
         (["net.npz", "--human", "negative.npy"], "negative.npy: counts must be 0 or more"),
-        (["net.npz", "--human", "counts.npy", "--bins", "a,b"], "bins must be numbers"),
+        (["net.npz", "--human", "counts.npy", "--bins", "a,b"], "bins must be comma-separated numbers"),
         (["net.npz", "--human", "counts.npy", "--scores", "hardness"], "no score 'hardness'"),
         (["net.npz", "--human", "counts.npy", "--against", "norm"], "one of the two"),
         (["net.npz", "--human", "counts.npy", "--by", "mood"], "no column 'mood'"),

@@ -192,10 +192,10 @@ def test_parts_of_other_inputs_or_arguments_are_refused(samples: Path) -> None:
     output = samples.with_name("scores.parquet")
     with pytest.raises(RunError, match="no Dask scheduler answers"):
         score_on_cluster(job_of(samples), output, NOBODY)
-    with pytest.raises(RunError, match="begun with other scores"):
+    with pytest.raises(RunError, match="started with other scores"):
         score_on_cluster(job_of(samples, scores="avh"), output, NOBODY)
     os.utime(samples, (1, 1))
-    with pytest.raises(RunError, match="begun with other inputs.*Remove it"):
+    with pytest.raises(RunError, match="started with other inputs.*Remove it"):
         score_on_cluster(job_of(samples), output, NOBODY)
 
 

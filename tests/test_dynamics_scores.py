@@ -114,7 +114,7 @@ def test_stories_from_files_are_those_of_the_arrays(tmp_path: Path) -> None:
         np.testing.assert_allclose(stories.of(OURS[name], ids), expected, rtol=1e-5, atol=1e-6, err_msg=name)
     shuffled = pa.array(["s7", "s3"])
     np.testing.assert_array_equal(stories.of(OURS["aum"], shuffled), stories.of(OURS["aum"], ids)[[7, 3]])
-    with pytest.raises(InputError, match="ids in the dynamics are string, and those asked for are int64"):
+    with pytest.raises(InputError, match="ids in the dynamics are string, but the requested ones are int64"):
         stories.of(OURS["aum"], pa.array([1, 2]))
 
 
@@ -193,9 +193,9 @@ def test_samples_that_were_not_in_training_have_no_story(tmp_path: Path) -> None
 
 
 def test_without_dynamics_they_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="aum is made of a training's dynamics, and arrays have none"):
+    with pytest.raises(InputError, match="aum needs training dynamics, and arrays have none"):
         score(np.eye(3), np.eye(3), [0, 1, 2], scores=["aum"])
     Snapshot(np.eye(3), np.eye(3), [0, 1, 2]).save(tmp_path / "s.npz")
-    with pytest.raises(InputError, match="s.npz has none: score a run that was trained"):
+    with pytest.raises(InputError, match="s.npz has none: score a run of hardsight train"):
         score(tmp_path / "s.npz", scores="aum")
     assert not set(score(tmp_path / "s.npz", scores="all").column_names) & set(OURS)

@@ -179,7 +179,7 @@ def test_lists_and_tables(here: Path, cli: Cli) -> None:
         lines = [["path", "label", "id", "camera", "level"], ["my photos/cat/1.png", "cat", "a", "7", "x"]]
         csv.writer(file).writerows([*lines, ["my photos/dog/1.png", "dog", "b", "", "y"]])
     done = cli("extract", "tiny_nets:two", "table.csv", "-o", "table-run")
-    assert done.code == 0 and "columns named as ours are left out: level" in done.out
+    assert done.code == 0 and "columns with reserved names are left out: level" in done.out
     assert [(row["id"], row["camera"], row["level"]) for row in rows(here / "table-run")] == [("a", 7, None), ("b", None, None)]
 
 
@@ -397,7 +397,7 @@ def test_pictures_of_different_sizes_need_one(here: Path, cli: Cli) -> None:
     ("words", "message"),
     [
         (["--batch-size", "0"], "batch_size must be a positive number or auto"),
-        (["--mean", "a,b"], "mean must be numbers with commas"),
+        (["--mean", "a,b"], "mean must be comma-separated numbers"),
         (["--interpolation", "cubic"], "interpolation must be one of"),
         (["--head", "body.7"], "body.7"),
         (["--split", "blue"], "no splits and no column"),

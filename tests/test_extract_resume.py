@@ -231,7 +231,7 @@ def test_another_version_is_refused(photos: Path, whole: Path, tmp_path: Path, m
     start = json.loads((run / "start.json").read_text())
     start["versions"]["hardsight"] = "0.0.1"
     (run / "start.json").write_text(json.dumps(start))
-    with pytest.raises(RunError, match="begun with other versions: hardsight was '0.0.1'"):
+    with pytest.raises(RunError, match="started with other versions: hardsight was '0.0.1'"):
         extracted(photos, run, monkeypatch)
 
 

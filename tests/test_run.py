@@ -73,7 +73,7 @@ def test_a_damaged_start_is_an_error_of_ours(tmp_path: Path, damaged: str) -> No
 
 def test_someone_elses_directory_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(RunError, match="not empty and not a run of ours"):
+    with pytest.raises(RunError, match="not empty and not a hardsight run"):
         begin(tmp_path)
     with pytest.raises(RunError, match="is a file"):
         begin(tmp_path / "thesis.txt")

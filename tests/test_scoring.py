@@ -191,9 +191,9 @@ def test_probabilities_alone_give_the_same_without_the_largest_logit() -> None:
     table = score(probs=probs, labels=LABELS)
     assert "max_logit" not in table.column_names and "loss" in table.column_names
     same(table, WHOLE.select(table.column_names))
-    with pytest.raises(InputError, match="max_logit cannot be had from probs"):
+    with pytest.raises(InputError, match="max_logit cannot be computed from probs"):
         score(probs=probs, labels=LABELS, scores="max_logit")
-    with pytest.raises(InputError, match="avh cannot be had from logits: it needs features and a head"):
+    with pytest.raises(InputError, match="avh cannot be computed from logits: it needs features and a head"):
         score(logits=logits, labels=LABELS, scores="avh")
 
 

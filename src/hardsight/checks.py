@@ -1,4 +1,4 @@
-"""Arrays in, the same arrays out, proven: shapes agree, numbers are finite, labels in range, ids unique.
+"""Arrays in, the same arrays out, checked: shapes agree, numbers are finite, labels in range, ids unique.
 
 Public functions call these at the door; everything inside trusts what passed. NumPy arrays, torch tensors on
 any device and pandas or Arrow columns go in. Nothing here imports torch: a tensor is recognised by its type.
@@ -102,10 +102,10 @@ FILLED = {"labels": "-1", "features": "np.nan", "logits": "np.nan", "probs": "np
 
 
 def as_array(x: Any, name: str) -> np.ndarray:
-    """A NumPy array of anything but a tensor that is one or easily becomes one."""
+    """A NumPy array from anything array-like but a tensor."""
     if isinstance(x, np.ma.MaskedArray):
         fix = f"pass {name}.filled({FILLED[name]})" if name in FILLED else f"pass {name}.filled(...) with values of your own"
-        raise InputError(f"{name} is a masked array, and what is masked has no value: {fix}.")
+        raise InputError(f"{name} is a masked array, and masked entries have no value: {fix}.")
     if isinstance(x, np.ndarray):
         return np.asarray(x)  # np.matrix and its like would index in ways of their own
     if hasattr(x, "combine_chunks"):  # an Arrow column

@@ -287,7 +287,7 @@ class Snapshot:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as `.npz` with the vocabulary's names as keys."""
         if place(path).suffix.lower() != ".npz":
-            raise InputError(f"{path}: a snapshot is saved as .npz; give a name that ends so.")
+            raise InputError(f"{path}: a snapshot is saved as .npz; give a name with that ending.")
         with command():
             note_input(*(self.loaded_from or {}).values())
             check_output(place(path))
@@ -401,7 +401,7 @@ def _plain_column(name: str, column: Any) -> np.ndarray:
         return plain
     if not all(is_text(value) for value in plain):
         raise InputError(
-            f"column {name} must hold numbers or text to be saved as .npz, which knows no other objects and no nulls."
+            f"column {name} must hold numbers or text to be saved as .npz, which holds no other objects and no nulls."
         )
     return plain.astype(str)
 

@@ -93,7 +93,7 @@ def _read_json(path: Place) -> pa.Table:
 
 @dataclass
 class Summary:
-    """What a table says at a glance, gathered part by part: counts, accuracy, means and the hardest samples."""
+    """Summary of a table, gathered part by part: counts, accuracy, means and the hardest samples."""
 
     by: str = "avh"
     top: int = 10
@@ -110,7 +110,7 @@ class Summary:
 
     @property
     def accuracy(self) -> float | None:
-        """Share of labeled samples that are predicted right; None if there are none."""
+        """Share of labeled samples with the right prediction; None if none is labeled."""
         return self.correct / self.judged if self.judged else None
 
     @property
@@ -119,7 +119,7 @@ class Summary:
         return {name: total / count if count else None for name, (total, count) in self.sums.items()}
 
     def add(self, part: pa.Table) -> None:
-        """Take in the next rows."""
+        """Add the next rows."""
         self.num_samples += len(part)
         for entry in pc.value_counts(part.column("status")).to_pylist():
             self.statuses[entry["values"]] = self.statuses.get(entry["values"], 0) + entry["counts"]
@@ -138,7 +138,7 @@ class Summary:
             self.hardest = hardest(both, self.by, self.top)
 
     def as_dict(self) -> dict[str, Any]:
-        """For run.json and other machines."""
+        """Values for run.json."""
         return {
             "samples": self.num_samples,
             "classes": self.num_classes,

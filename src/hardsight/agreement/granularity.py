@@ -64,7 +64,7 @@ def read_superclasses(source: Any, class_names: Sequence[str] | None, num_classe
             try:
                 k = int(key)
             except (TypeError, ValueError) as error:
-                raise InputError(f"{name}: {key!r} is no class: give an index or a name of the model's.") from error
+                raise InputError(f"{name}: {key!r} is not a class: give an index or a class name of the model.") from error
         if not 0 <= k < num_classes:
             raise InputError(f"{name}: class {k} is not among 0 to {num_classes - 1}.")
         if superclass_of.setdefault(k, str(superclass)) != str(superclass):

@@ -21,7 +21,7 @@ def _edges(value: str | Iterable[float]) -> tuple[float, ...]:
     try:
         return tuple(float(edge) for edge in (value.split(",") if isinstance(value, str) else value))
     except (TypeError, ValueError) as error:
-        raise InputError(f"bins must be numbers with commas, got {value!r}.") from error
+        raise InputError(f"bins must be comma-separated numbers, got {value!r}.") from error
 
 
 def _class_names(value: str | os.PathLike[str] | Iterable[str]) -> tuple[str, ...]:
@@ -41,19 +41,19 @@ class CorrelateSettings(Options):
         None, "End of the --against column at which samples are hard: low or high. Default: high.", choices=("low", "high")
     )
     scores: tuple[str, ...] | None = option(
-        None, "Score names with commas. Default: avh, angular_gap, confidence, loss, entropy and the norm.", read=_names
+        None, "Comma-separated score names. Default: avh, angular_gap, confidence, loss, entropy and the norm.", read=_names
     )
     bins: tuple[float, ...] | None = option(
-        None, "Bin edges with commas. Default for a frequency: 0,0.2,0.4,0.6,0.8,1.", read=_edges
+        None, "Comma-separated bin edges. Default for a frequency: 0,0.2,0.4,0.6,0.8,1.", read=_edges
     )
     level: float = option(0.95, "Confidence level of all intervals.", above=0, below=1)
     replicates: int = option(1000, "Replicates of the paired bootstrap over images.", least=20)
     permutations: int = option(1000, "Permutations of the test that swaps two scores.", least=20)
-    splits: int = option(100, "Random splits of the people into halves, for the noise ceiling.", least=1)
+    splits: int = option(100, "Random splits of the annotators into halves, for the noise ceiling.", least=1)
     seed: int = option(0, "Random seed.")
-    split: str | None = option(None, "Use the samples of one split only, such as test of a run of hardsight train.")
+    split: str | None = option(None, "Use only the samples of one split, such as the test set of a training run.")
     limit: int | None = option(None, "Use the first N samples only.", least=1)
-    allow_missing: bool = option(False, "Use the samples that both sides have, where one side has more.")
+    allow_missing: bool = option(False, "Use the samples that scores and people share, instead of refusing missing ids.")
     class_names: tuple[str, ...] | None = option(
         None, "File of class names: text with one name per line, or a JSON list.", read=_class_names, metavar="FILE"
     )
@@ -69,12 +69,12 @@ class CorrelateSettings(Options):
 class StudySettings(CorrelateSettings):
     """The same, and what to compute beside the coefficients."""
 
-    by: str | None = option(None, "Column whose groups get coefficients of their own: label, level, ...", metavar="COLUMN")
-    superclasses: Any = option(None, "CSV with the columns class,superclass: compute for coarser classes, too.", metavar="CSV")
+    by: str | None = option(None, "Column to group by; each group gets its own coefficients: label, level, ...", metavar="COLUMN")
+    superclasses: Any = option(None, "CSV with the columns class,superclass: also compute for coarser classes.", metavar="CSV")
     passes: Any = option(
         None, "Snapshots of several passes or ensemble members, or one .npy (passes, n, c); repeatable.", repeat=True
     )
     unseen: Any = option(None, "Snapshot of unseen classes by the same model: compute AUROC.", metavar="SNAPSHOT")
-    epochs: bool = option(False, "Compute for every epoch of the run's dynamics, too.")
+    epochs: bool = option(False, "Also compute for every epoch of the run's dynamics.")
     images: Any = option(None, "Images, as extract takes them, for thumbnails of disagreement.", metavar="DATA")
-    top: int = option(12, "Number of samples to show on which people and the model disagree most.", least=0)
+    top: int = option(12, "Number of samples to show, those on which people and the model disagree most.", least=0)

@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 def adapt(
     settings: AdaptSettings,
     source: str = typer.Argument(
-        ..., metavar="SOURCE", help="Labeled features (.npz, .parquet, a run) or images; FILE:DOMAIN is one domain of it."
+        ..., metavar="SOURCE", help="Labeled features (.npz, .parquet, a run) or images; FILE:DOMAIN selects one domain."
     ),
-    target: str = typer.Argument(
-        None, metavar="[TARGET]", help="The domain to adapt to. Default: every pair of SOURCE's domains."
-    ),
+    target: str = typer.Argument(None, metavar="[TARGET]", help="Domain to adapt to. Default: every pair of SOURCE's domains."),
     output: Path = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
 ) -> None:
-    """Self-training: train on SOURCE, select target samples the model is sure of, train on them too, and repeat.
+    """Self-training: train on SOURCE, pseudo-label the target samples the model is most certain of, train on them too, repeat.
 
     Target labels are used only for reporting. Writes accuracy, differences, selection and rounds as Parquet, the
     pseudo-labels of every round, figures and report.html.

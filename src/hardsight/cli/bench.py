@@ -14,7 +14,7 @@ import typer
 from hardsight.cli import app
 
 bench = typer.Typer(
-    help="Measure our speed against the physical limit and the peers, in one run.", no_args_is_help=True, rich_markup_mode=None
+    help="Measure speed against the physical limit and other libraries, in one run.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(bench, name="bench")
 
@@ -33,26 +33,26 @@ class Benchmark:
 
 
 BENCHMARKS = (
-    Benchmark("score", "Scores against the bare product features @ weight.T, on the same arrays and threads.", 7),
+    Benchmark("score", "Compare scoring with the bare product features @ weight.T, on the same arrays and threads.", 7),
     Benchmark(
-        "extract", "Images per second of extract against a bare DataLoader loop over the same images with the same model.", 3
+        "extract", "Compare images per second of extract with a bare DataLoader loop over the same images with the same model.", 3
     ),
     Benchmark(
-        "cluster", "Scoring on a local Dask cluster of two workers against two bare processes on the same files.", 2,
-        1_000_000, "Samples, of 256 dimensions and 1000 classes: 1 GB for a million.", example="-n 200000",
+        "cluster", "Compare scoring on a local Dask cluster of two workers with two bare processes on the same files.", 2,
+        1_000_000, "Number of samples, with 256 dimensions and 1000 classes: 1 GB for a million.", example="-n 200000",
     ),
     Benchmark(
-        "losses", "Forward and backward of each head against nn.Linear and cross-entropy, and their extra memory.", 7,
+        "losses", "Compare forward and backward of each head with nn.Linear and cross-entropy, and measure extra memory.", 7,
         example="--rounds 3",
     ),
-    Benchmark("correlate", "The paired bootstrap against its limits and the plain way, and Kendall against SciPy.", 3),
+    Benchmark("correlate", "Compare the paired bootstrap with its limits and a plain loop, and Kendall with SciPy.", 3),
     Benchmark(
-        "explore", "The explorer in a headless Chromium: start, first drawing, brush, filter, zoom, thumbnails, memory.", 5,
-        (50_000, 1_000_000), "Points; repeatable.", example="-n 50000",
+        "explore", "Time the explorer in a headless Chromium: start, first drawing, brush, filter, zoom, thumbnails, memory.", 5,
+        (50_000, 1_000_000), "Number of points; repeatable.", example="-n 50000",
     ),
     Benchmark(
-        "adapt", "Selecting pseudo-labels against the softmax and the angles it needs.", 3,
-        1_000_000, "Samples, of 512 dimensions and 12 classes: 2 GB for a million.", least=100, example="-n 200000",
+        "adapt", "Compare pseudo-label selection with the softmax and the angles it needs.", 3,
+        1_000_000, "Number of samples, with 512 dimensions and 12 classes: 2 GB for a million.", least=100, example="-n 200000",
     ),
 )  # fmt: skip
 
@@ -67,7 +67,11 @@ def command_of(benchmark: Benchmark) -> Callable[..., None]:
         report(run(rounds) if n is None else run(n, rounds), json)
 
     options: list[tuple[str, Any, Any]] = [
-        ("rounds", int, typer.Option(benchmark.rounds, min=1, help="Interleaved rounds: the median of their ratios counts.")),
+        (
+            "rounds",
+            int,
+            typer.Option(benchmark.rounds, min=1, help="Number of interleaved rounds; the median of their ratios is reported."),
+        ),
         ("json", Path, typer.Option(None, "--json", help="Also write the table as JSON.")),
     ]
     if benchmark.n is not None:

@@ -19,7 +19,7 @@ def correlate(
         ..., metavar="RUN...", help="Runs, snapshots or tables of scores; several are compared side by side."
     ),
     human: Path = typer.Option(
-        None, help="What people said: (n, c) counts or (n,) frequencies as .npy, or a .csv, .parquet or .json table."
+        None, help="Human answers: (n, c) counts or (n,) frequencies as .npy, or a .csv, .parquet or .json table."
     ),
     output: Path = typer.Option(None, "-o", "--output", help="Run directory to write: JSON, CSV, LaTeX and figures."),
 ) -> None:

@@ -11,7 +11,7 @@ from hardsight.cli import app
 
 @app.command()
 def dynamics(
-    run: Path = typer.Argument(..., metavar="RUN", help="A run directory with dynamics, as hardsight train makes it."),
+    run: Path = typer.Argument(..., metavar="RUN", help="A run directory with dynamics, as written by hardsight train."),
     by: str = typer.Option(
         None, metavar="COLUMN", help="Group samples by label, degradation, a score, or any column of the run's tables."
     ),

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 @options_of(GeneralizeSettings)
 def generalize(
     settings: GeneralizeSettings,
-    domains: str = typer.Argument(..., metavar="DOMAINS", help="domain/class folders, or features with a domain column."),
+    domains: str = typer.Argument(
+        ..., metavar="DOMAINS", help="A folder of domain/class folders, or features with a domain column."
+    ),
     output: Path = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
 ) -> None:
-    """Leave each domain out in turn, train on the others, and test on the one that was left out.
+    """Leave each domain out in turn, train on the others, and test on the one left out.
 
     \b
     Example:

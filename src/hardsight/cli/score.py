@@ -20,7 +20,7 @@ def score(
         None,
         "-o",
         "--output",
-        help="File to write: .parquet, .csv or .json. Default for a whole run with its default scores: its scores.parquet.",
+        help="File to write: .parquet, .csv or .json. Default for a whole run with default scores: its scores.parquet.",
     ),
 ) -> None:
     """Score every sample of SNAPSHOT and print the hardest.

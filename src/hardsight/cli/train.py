@@ -23,7 +23,7 @@ def train(
     ),
     output: Path = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
 ) -> None:
-    """Train MODEL on DATA with any loss, and keep the angles, norm and confidence of every sample in every epoch.
+    """Train MODEL on DATA with any loss, and record the angles, norm and confidence of every sample in every epoch.
 
     Several processes share the work under torchrun or accelerate launch.
 

@@ -11,9 +11,9 @@ from hardsight.cli import app
 def verify(
     run: str = typer.Argument(..., metavar="RUN", help="A run directory; or a .parquet, .npz, .safetensors or .html file."),
 ) -> None:
-    """Compare every file of RUN with its checksum, and name those that are damaged, changed or missing.
+    """Compare every file of RUN with its checksum, and list files that are damaged, changed or missing.
 
-    Exit code 2 if there are any. All files are read again, whatever earlier commands found.
+    The exit code is 2 if there are any. Every file is read again; no earlier result is reused.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""Images from wherever they are, one at a time, with stable ids: `open_data`. Nothing here imports torch.
+"""Images from folders, archives, lists and arrays, one at a time, with stable ids: `open_data`. Nothing here imports torch.
 
 open_data(spec)      folders, lists, CSV/Parquet, tar, npz/npy, MNIST idx, CIFAR-10 binary, the built-in digits
 open_any(path)       a snapshot, a scores table or images, whatever the path holds

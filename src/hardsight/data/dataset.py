@@ -1,4 +1,4 @@
-"""`ImageData`: what every reader returns. Ids, labels and columns in memory; each image read when asked for."""
+"""`ImageData`: what every reader returns. Ids, labels and columns in memory; each image is read on request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Images(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ImageData:
-    """n images with what is known of them.
+    """n images with their ids, labels and columns.
 
     Args:
         kind: which reader made it: "folder", "tar", "list", "csv", "parquet", "npz", "npy", "idx", "cifar10", "digits".

@@ -1,4 +1,4 @@
-"""Image degradation level (Chen et al., Angular Visual Hardness, ICML 2020, Definition 4) and three kinds more.
+"""Image degradation level (Chen et al., Angular Visual Hardness, ICML 2020, Definition 4) and three more kinds.
 
     kind        level                         neutral   what it does
     contrast    factor, 0 and up              1.0       mean + level * (image - mean), mean: the image's mean grey
@@ -95,7 +95,7 @@ def degraded_id(base_id: str, degradation: Degradation) -> str:
 
 
 def degrade(image: Image.Image, degradation: Degradation, id: str) -> Image.Image:
-    """The image at this level of degradation; mode and size stay. At the neutral level it is the image itself.
+    """The image at this level of degradation; mode and size are kept. At the neutral level the image is returned unchanged.
 
     Args:
         image: RGB or L.

@@ -1,4 +1,4 @@
-"""scikit-learn's 1,797 handwritten digits, 8 x 8: data that is always there, for the demo and for tests."""
+"""scikit-learn's 1,797 handwritten digits, 8 x 8: built-in data for the demo and for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of images: class folders, domain/class folders, or image_list.txt files that say what is what."""
+"""A folder of images: class folders, domain/class folders, or image_list.txt files with the labels."""
 
 from __future__ import annotations
 

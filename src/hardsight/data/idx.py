@@ -24,7 +24,7 @@ MAX_BYTES = 8 * 2**30
 
 
 def is_idx(path: Path) -> bool:
-    """Whether the file begins as an idx file of images does."""
+    """Whether the file starts with the header of idx images."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
             return file.read(4) == b"\0\0\x08\x03"

@@ -27,7 +27,7 @@ SPLITS = {
 
 
 def renumbered(labels: np.ndarray, own: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """(n,) labels that count the classes `own`, counted as `names` does, which has them all; -1 stays unlabeled.
+    """Map (n,) labels, indices into `own`, to indices into `names`, which holds every class of `own`; -1 stays.
 
     Example:
         >>> renumbered(np.array([0, 1, -1]), ["cat", "dog"], ["bird", "dog", "cat"])
@@ -35,7 +35,7 @@ def renumbered(labels: np.ndarray, own: Sequence[str], names: Sequence[str]) -> 
     """
     unknown = [name for name in own if name not in names]
     if unknown:
-        raise InputError(f"there is a class {unknown[0]!r} that is none of {', '.join(names[:20])}.")
+        raise InputError(f"class {unknown[0]!r} is not one of {', '.join(names[:20])}.")
     number = np.array([*(list(names).index(name) for name in own), UNLABELED])
     return np.asarray(number[labels])
 
@@ -51,7 +51,7 @@ def split_name(text: str) -> str | None:
 
 
 def natural_key(name: str) -> tuple[Any, ...]:
-    """Sort key in which runs of digits compare as numbers: 2 before 10, n9 before n10. All else as plain strings do.
+    """Sort key in which runs of digits compare as numbers: 2 before 10, n9 before n10. The rest compares as plain strings.
 
     Where digits come in runs of one length (0001, n01440764) this is the plain order.
 
@@ -79,7 +79,7 @@ def class_index(names: Sequence[str | None]) -> tuple[np.ndarray, list[str]]:
 
 
 def order_note(class_names: Sequence[str]) -> list[str]:
-    """Says so where natural order differs from the plain one that other loaders use."""
+    """A note if natural order differs from the plain order that other loaders use."""
     if list(class_names) == sorted(class_names):
         return []
     return ["Classes are in natural order (2 before 10), which is not the plain string order of some other loaders."]
@@ -122,7 +122,7 @@ def read_labels(values: Sequence[Any], where: Callable[[int], str]) -> Labels:
 
 
 def _number(value: Any) -> int | float | str | None:
-    """None for null, int for a whole number, float for another number, str for what is no number."""
+    """None for null, int for a whole number, float for another number, str for anything else."""
     if value is None:
         return None
     if isinstance(value, (bool, np.bool_)):
@@ -152,7 +152,7 @@ def from_zero(labels: np.ndarray) -> Labels:
 
 
 def names_by_label(labels: np.ndarray, words: Sequence[str | None]) -> list[str] | None:
-    """Class names from one word per sample, where word and label go one to one and no label is skipped; else None.
+    """Class names from one word per sample, if words and labels match one to one and no label is skipped; else None.
 
     Example:
         >>> names_by_label(np.array([1, 0, 1]), ["dog", "cat", "dog"])

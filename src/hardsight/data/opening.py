@@ -1,4 +1,4 @@
-"""`open_data`: look at what it is, call the reader, then labels, split and limit, the same for all."""
+"""`open_data`: detect the format, call its reader, then apply labels, split and limit the same way for all."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def open_data(
 
 
 def open_any(spec: str | os.PathLike[str]) -> Snapshot | pa.Table | ImageData:
-    """Whatever a path holds: a snapshot, a scores table or images; see `hardsight.files.kinds` for how it is decided."""
+    """Whatever a path holds: a snapshot, a scores table or images; `hardsight.files.kinds` decides which."""
     text = os.fspath(spec)
     path = place(text)
     if isinstance(path, Remote):
@@ -99,7 +99,7 @@ def _is_digits(spec: str | Path) -> bool:
 
 
 def _settle(data: ImageData) -> ImageData:
-    """What holds for every reader: splits by their usual name, no labels at all is None, and a word if no file is there."""
+    """Common to all readers: usual split names, None if no row is labeled, and a note if no file exists."""
     columns, labels, notes = data.columns, data.labels, data.notes
     if "split" in columns:
         columns = {**columns, "split": [_split_value(value) for value in columns["split"]]}
@@ -131,7 +131,7 @@ def _existing(spec: str | Path) -> Path:
     if re.match("[A-Za-z][A-Za-z0-9+.-]+://", str(spec)):
         raise InputError(f"data must be a local folder or file, got {str(spec)!r}: download it first.")
     if not str(spec):
-        raise InputError("data must be an existing folder or file, or `digits`, and the name given is empty.")
+        raise InputError("data must be an existing folder or file, or `digits`, and the name is empty.")
     path = Path(spec)
     if not os.path.exists(path):  # false, not an error, for names that no file can have
         raise InputError(f"data must be an existing folder or file, or `digits`, got {utf8_name(str(spec))!r}: there is none.")

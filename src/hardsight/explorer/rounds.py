@@ -105,7 +105,7 @@ class Rounds:
         return pa.concat_tables(parts, promote_options="permissive")
 
     def columns(self) -> Iterator[Column]:
-        """Of each method, what it kept in its last round, and the first round in which it kept a sample."""
+        """For each method: what it kept in its last round, and the first round in which it kept a sample."""
         for method, turns in self.methods.items():
             kept = self.kept[method]
             about = f"Whether {method} kept the sample in round {turns[-1]}, its last."

@@ -17,7 +17,7 @@ def _names(texts: Iterable[str]) -> tuple[str, ...]:
     names = tuple(texts)
     for name in names:
         if not re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}", name):
-            raise InputError(f"--allowed-host must be NAME:PORT as it stands in the browser's address bar, got {name!r}.")
+            raise InputError(f"--allowed-host must be NAME:PORT as shown in the browser's address bar, got {name!r}.")
     return names
 
 
@@ -26,14 +26,14 @@ class ReportSettings(Options):
     """What to show of a run."""
 
     images: str | None = option(
-        None, "Images, if the run does not say where they are: a folder, or any DATA of extract.", metavar="DATA"
+        None, "Images, if the run does not record where they are: a folder, or any DATA that extract takes.", metavar="DATA"
     )
     class_names: Path | None = option(
         None, "Class names: a text file with one per line, or a JSON list.", metavar="FILE", read=Path
     )
     human: Path | None = option(
         None,
-        "People's answers: counts or frequencies as .npy, or a .csv, .parquet or .json table by id.",
+        "Human answers: counts or frequencies as .npy, or a .csv, .parquet or .json table by id.",
         metavar="FILE",
         read=Path,
     )
@@ -49,12 +49,12 @@ class ExploreSettings(ReportSettings):
     port: int | None = option(
         None, "Port of the page; the next free one if it is taken. Default: from 8321.", least=0, most=65535
     )
-    read_only: bool = option(False, "Write nothing: no marks, no scores.")
-    host: str = option("127.0.0.1", "Address to listen at; other machines only with --allow-remote.")
-    allow_remote: bool = option(False, "Let other machines connect. Whoever has the address with its token sees everything.")
+    read_only: bool = option(False, "Write nothing: neither marks nor scores.")
+    host: str = option("127.0.0.1", "Address to listen on; other machines need --allow-remote.")
+    allow_remote: bool = option(False, "Let other machines connect. Anyone with the address and its token sees everything.")
     allowed_hosts: tuple[str, ...] = option(
         (),
-        "Further name of the page, behind ssh -L or a notebook's proxy. May be repeated.",
+        "Additional host name of the page, behind ssh -L or a notebook's proxy; repeatable.",
         flag="--allowed-host",
         metavar="NAME:PORT",
         repeat=True,
@@ -62,7 +62,7 @@ class ExploreSettings(ReportSettings):
     )
 
     def check(self) -> None:
-        """Other machines only if that is said twice."""
+        """A remote host also needs allow_remote."""
         if self.remote and not self.allow_remote:
             raise InputError(
                 f"--host {self.host} would let other machines connect. Use ssh -L from there, or add --allow-remote to allow it."

@@ -1,4 +1,4 @@
-"""Extraction: images and a model in, a snapshot out. Loaders of the user's own go the same way.
+"""Extraction: images and a model in, a snapshot out. Data loaders are accepted too.
 
     extracting.py    `extract`: decoding ahead, a part at a time, resumed where it was interrupted
     loader.py        batches that are ready for the model

@@ -128,7 +128,7 @@ class _Job:
 
     def run(self, output: Path, progress: ProgressCallback | None) -> Snapshot:
         if len(self.data) == 0:
-            raise InputError("there is no image to extract.")
+            raise InputError("there are no images to extract.")
         sample = self._first_images()  # (b, C, H, W)
         self.model.check(sample)
         class_names = self._settle_classes()
@@ -249,10 +249,10 @@ class _Job:
         self.say(f"labels follow the model's own class names: {ours[0]} is class {list(theirs).index(ours[0])}")
 
     def _settle_columns(self) -> None:
-        """Types of the user's columns, and a word about those whose names are taken."""
+        """Types of the user's columns, and a note about those with reserved names."""
         taken = [name for name in self.data.columns if name in TAKEN]
         if taken:
-            self.say(f"columns named as ours are left out: {', '.join(taken)}")
+            self.say(f"columns with reserved names are left out: {', '.join(taken)}")
         self.types = {name: pa.array(values).type for name, values in self.data.columns.items() if name not in taken}
 
     def _write_part(self, name: Path, kept: list[int], features: list[np.ndarray], broken: list[dict[str, str]]) -> None:
@@ -296,7 +296,7 @@ class _Job:
 
 
 class _Forecast:
-    """Says once, a few seconds into a long run, what it will take."""
+    """Reports once, a few seconds into a long run, how much time and disk space it needs."""
 
     def __init__(self, images: int, bytes_per_image: int, say: Say) -> None:
         self.images, self.bytes, self.say = images, images * bytes_per_image, say
@@ -318,7 +318,7 @@ class _Forecast:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them.
+    """Seconds as a readable duration.
 
     Example:
         >>> duration(61), duration(5400), duration(200_000)
@@ -330,7 +330,7 @@ def duration(seconds: float) -> str:
 
 
 def megabytes(count: float) -> str:
-    """Bytes as people say them.
+    """Bytes as a readable size.
 
     Example:
         >>> megabytes(310e6), megabytes(8.2e9)

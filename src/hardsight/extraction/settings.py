@@ -24,7 +24,7 @@ def _per_channel(name: str) -> Any:
         try:
             return tuple(float(part) for part in (value.split(",") if isinstance(value, str) else value))
         except (TypeError, ValueError) as error:
-            raise InputError(f"{name} must be numbers with commas, got {value!r}.") from error
+            raise InputError(f"{name} must be comma-separated numbers, got {value!r}.") from error
 
     return read
 
@@ -35,45 +35,50 @@ def _degradations(value: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class ExtractSettings(Options):
-    """Which layer of which weights, over which images, prepared how.
+    """Options of an extraction: model, images and preprocessing.
 
     What model and data are is recorded by their fingerprints, so the options that only choose them do not decide once more.
     """
 
     weights: Any = option(None, "Weights of the model: .safetensors, or .pt without code in it.", metavar="FILE", decides=False)
     num_classes: int | None = option(
-        None, "Number of classes the weights were trained on. Default: the architecture's own.", least=1, decides=False
+        None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
     )
     head: str | None = option(None, "Name of the last linear layer, where several are possible.", decides=False)
     device: Any = option("auto", "Device: auto, cpu, cuda, cuda:1, mps.")
     precision: str = option("float32", "Precision of the forward pass: float32, bfloat16 or float16.")
-    batch_size: Any = option("auto", "Images per forward pass; auto is 32 on a CPU and what fits on a GPU.", read=_batch_size)
+    batch_size: Any = option(
+        "auto", "Images per forward pass; auto is 32 on a CPU and the largest that fits on a GPU.", read=_batch_size
+    )
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
-    limit: int | None = option(None, "Subsample of N images, spread evenly over the data.", least=1, decides=False)
+    limit: int | None = option(None, "Subsample N images, spread evenly over the data.", least=1, decides=False)
     split: str | None = option(
-        None, "Split to take, or the split this is: train, val or test; or the column that says it.", decides=False
+        None,
+        "Split to use; or train, val or test to label data without splits; or the column that holds the split.",
+        decides=False,
     )
     labels_from: Any = option(None, "Source of the labels: folder:N, a column, or a file.", decides=False)
     degradations: Any = option(
-        (), "Degradation, such as contrast=0.1,0.3,1.0 or noise=0.0,0.2: each image once per level, in place of the image "
-        "itself; repeatable.", flag="--degrade", read=_degradations, repeat=True,
+        (), "Degradation, such as contrast=0.1,0.3,1.0 or noise=0.0,0.2: each image once per level, instead of the "
+        "original; repeatable.", flag="--degrade", read=_degradations, repeat=True,
     )  # fmt: skip
     size: int | None = option(None, "Input size in pixels. Default: the model's own.", least=1, decides=False)
     mean: tuple[float, ...] | None = option(
-        None, "Channel means with commas, for pixels in 0..1. Default: the model's own.", read=_per_channel("mean"), decides=False
+        None,
+        "Comma-separated channel means, for pixels in 0..1. Default: the model's own.",
+        read=_per_channel("mean"),
+        decides=False,
     )
     std: tuple[float, ...] | None = option(
-        None, "Channel deviations with commas. Default: the model's own.", read=_per_channel("std"), decides=False
+        None, "Comma-separated channel standard deviations. Default: the model's own.", read=_per_channel("std"), decides=False
     )
-    resize: str | None = option(
-        None, "Way to resize: shortest (and cut the center), squash, or longest (and fill).", decides=False
-    )
+    resize: str | None = option(None, "Resize mode: shortest (then center crop), squash, or longest (then pad).", decides=False)
     crop_pct: float | None = option(
         None, "Center crop as a fraction of the resized side, such as 0.875.", above=0, most=1, decides=False
     )
     interpolation: str | None = option(None, "Interpolation: bilinear, bicubic, lanczos, nearest, box or hamming.", decides=False)
     channels: str | None = option(None, "Channels: RGB, BGR or L (gray).", decides=False)
-    keep_head: bool = option(False, "Keep the model's head even if its classes are not the data's.")
+    keep_head: bool = option(False, "Keep the model's head even if its classes differ from the data's.")
     strict: bool = option(False, "Stop at an image that cannot be read instead of listing it.", decides=False)
 
     def preprocessing(self) -> dict[str, Any]:

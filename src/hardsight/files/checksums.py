@@ -77,8 +77,8 @@ def own_checksum(path: Path, progress: ProgressCallback | None = None) -> bool |
         if at is None:
             return None
         file.seek(at)
-        found = SEAL.fullmatch(file.read(len(UNSEALED)))
-        return found is not None and found[1].decode() == _digest(file, at, progress)
+        seal = SEAL.fullmatch(file.read(len(UNSEALED)))
+        return seal is not None and seal[1].decode() == _digest(file, at, progress)
 
 
 def check(path: Place) -> None:
@@ -222,7 +222,7 @@ def _digest(file: IO[bytes], seal_at: int | None, progress: ProgressCallback | N
     return digest.hexdigest()
 
 
-# ---- what was found before ----
+# ---- results of earlier checks ----
 
 
 class _Stamp(NamedTuple):

@@ -44,7 +44,7 @@ def check_class_names(names: Any, num_classes: int | None) -> list[str]:
     names = list(values)
     for number, name in enumerate(names):
         if not is_text(name):
-            raise InputError(f"class names must be text, but that of class {number} is {name!r:.80}.")
+            raise InputError(f"class names must be text, but the name of class {number} is {name!r:.80}.")
     if num_classes is not None and len(names) != num_classes:
         raise InputError(f"there must be one class name per class, got {len(names)} for {num_classes} classes.")
     return [str(name) for name in names]

@@ -52,7 +52,7 @@ def moments(run: str | Path, *, steps: bool = False) -> list[tuple[Moment, Path]
     for path in folder.glob(f"{kind}=*.parquet"):
         name = FILE_NAME.fullmatch(path.name)
         if not name:
-            raise FileError(f"{path}: not a name of ours; dynamics are {kind}=NUMBER.parquet.")
+            raise FileError(f"{path}: unexpected file name; dynamics are {kind}=NUMBER.parquet.")
         number = int(name[2])
         files.append((number, Moment(_epoch_of(path), number) if steps else Moment(number), path))
     return [(moment, path) for _, moment, path in sorted(files, key=lambda entry: entry[0])]
@@ -86,7 +86,7 @@ def rows_named(ids: pa.Array) -> np.ndarray | None:
 
 
 class KnownIds:
-    """Ids in the order in which they first came, and where each of them stands."""
+    """Ids in the order of their first appearance, and the index of each."""
 
     def __init__(self) -> None:
         self.ids: pa.Array | None = None
@@ -95,17 +95,17 @@ class KnownIds:
         return 0 if self.ids is None else len(self.ids)
 
     def places(self, ids: pa.Array) -> np.ndarray:
-        """(n,) the place of each id, -1 for one that never came."""
+        """(n,) the index of each id, -1 for an unknown one."""
         if self.ids is None:
             return np.full(len(ids), -1)
         if self.ids.type != ids.type:
-            raise InputError(f"ids in the dynamics are {self.ids.type}, and those asked for are {ids.type}.")
+            raise InputError(f"ids in the dynamics are {self.ids.type}, but the requested ones are {ids.type}.")
         if ids.equals(self.ids):  # every epoch after the first, as a rule
             return np.arange(len(ids))
         return pc.fill_null(pc.index_in(ids, value_set=self.ids), -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
     def learn(self, ids: pa.Array) -> np.ndarray:
-        """The same, and new ids get the next places."""
+        """The same, but unknown ids are added at the end."""
         places = self.places(ids)
         new = np.flatnonzero(places < 0)
         if len(new):

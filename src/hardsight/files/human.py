@@ -30,7 +30,7 @@ FORMS = (
 
 @dataclass(frozen=True)
 class People:
-    """Human data: counts per class, or only how often the given class was chosen."""
+    """Human answers: counts per class, or only how often the labeled class was chosen."""
 
     name: str
     ids: np.ndarray | None  # (n,) or None: in the order of the samples
@@ -44,7 +44,7 @@ class People:
         return len(known)
 
     def take(self, rows: np.ndarray) -> People:
-        """The same for other rows in another order."""
+        """The answers of these rows, in this order."""
         cut = [None if x is None else x[rows] for x in (self.ids, self.counts, self.frequency, self.answers)]
         return People(self.name, *cut)
 
@@ -163,7 +163,7 @@ def _class_columns(names: list[str], class_names: Sequence[str] | None) -> list[
 def _from_answers(columns: dict[str, Any], name: str, class_names: Sequence[str] | None) -> People:
     missing = [key for key in ("id", "annotator", "answer") if key not in columns]
     if missing:
-        raise InputError(f"one row per answer needs the columns id, annotator and answer; {missing[0]} is not there.")
+        raise InputError(f"one row per answer needs the columns id, annotator and answer; {missing[0]} is missing.")
     if not len(columns["id"]):
         raise InputError("there are no answers.")
     ids = _plain_ids(columns["id"])
@@ -273,7 +273,7 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
 
 
 def match_bases(people: People, base_ids: Sequence[Any], allow_missing: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The same by the image each sample was made of: degraded copies share what people said of it."""
+    """Match by base image: degraded copies share the answers about their original."""
     first: dict[Any, int] = {}
     for base_id in base_ids:
         first.setdefault(base_id, len(first))
@@ -290,7 +290,7 @@ def _same_kind(people: People, ids: np.ndarray) -> list[Any]:
     if ids.dtype.kind in "iu" and known and isinstance(known[0], str):
         if not all(re.fullmatch("-?(0|[1-9][0-9]*)", id) for id in known):
             bad = next(id for id in known if not re.fullmatch("-?(0|[1-9][0-9]*)", id))
-            raise InputError(f"{people.name}: the samples have integer ids, but {bad!r} is none.")
+            raise InputError(f"{people.name}: the samples have integer ids, but {bad!r} is not an integer.")
         return [int(id) for id in known]
     if ids.dtype.kind not in "iu" and known and isinstance(known[0], int):
         return [str(id) for id in known]

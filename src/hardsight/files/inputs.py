@@ -1,4 +1,4 @@
-"""What a command reads, so that it does not write over it.
+"""Files that a command reads, so that it does not overwrite them.
 
 Readers note the files a user named; `files.writing` refuses to replace one of them, whatever the name it goes by: a
 symbolic or a hard link is the same file. Notes last as long as the command: outside of one there are none.
@@ -32,7 +32,7 @@ _current: ContextVar[_Command | None] = ContextVar("command", default=None)
 
 @contextmanager
 def command(own: Path | None = None) -> Iterator[None]:
-    """From here on, no file that is noted as read is written over. `own` is the run directory that is being written."""
+    """Within this context, no file noted as read is overwritten. `own` is the run directory that is being written."""
     token = _current.set(_Command(_current.get(), None if own is None else own.resolve()))
     try:
         yield
@@ -41,7 +41,7 @@ def command(own: Path | None = None) -> Iterator[None]:
 
 
 def note_input(*values: Any) -> None:
-    """This command reads these files. Values that are no paths (arrays, None) are left out."""
+    """Note files that this command reads. Values that are not paths (arrays, None) are ignored."""
     here = _current.get()
     if here is None:
         return
@@ -77,7 +77,7 @@ def is_input(path: Place) -> bool:
 
 
 def _names(path: Place) -> list[Hashable]:
-    """What a file is known by: its path without links and, where it is there, its inode."""
+    """Identity of a file: its path without links and, if it exists, its inode."""
     if not isinstance(path, Path):
         return [path.resolve().uri]
     names: list[Hashable] = [os.path.realpath(path)]

@@ -16,7 +16,7 @@ Kind = Literal["snapshot", "scores", "images"]
 
 
 def kind_of(path: Path) -> Kind:
-    """The kind of a run directory, a folder or a file. What is not known is taken for images: their reader says what it needs."""
+    """The kind of a run directory, a folder or a file. Anything else counts as images: their reader reports what it needs."""
     if path.is_dir():
         return _kind_of_directory(path)
     ending = path.suffix.lower()

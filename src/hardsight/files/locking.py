@@ -1,4 +1,4 @@
-"""Locks on open files, held by one process at a time: the system lets go of a lock when the process ends, however it ends."""
+"""Locks on open files, held by one process at a time: the system releases a lock when the process ends, however it ends."""
 
 from __future__ import annotations
 

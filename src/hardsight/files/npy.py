@@ -61,7 +61,7 @@ class Stored:
 
 
 class RowsOnDisk:
-    """An array in a file: `shape`, `dtype`, and rows by slice, read when asked."""
+    """An array in a file: `shape`, `dtype`, and rows by slice, read on request."""
 
     def __init__(self, name: str, stored: Stored) -> None:
         self.name, self._stored = name, stored
@@ -108,7 +108,7 @@ class RowsOnDisk:
         return self._array(data, (stop - start, *self.shape[1:]))
 
     def close(self) -> None:
-        """Let go of the file; the next read opens it again."""
+        """Close the file; the next read opens it again."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None

@@ -84,20 +84,20 @@ class Remote(os.PathLike[str]):
         return replace(self, path=posixpath.normpath(self.path))
 
     def is_relative_to(self, other: str | os.PathLike[str]) -> bool:
-        """Whether it lies below another path of the store."""
+        """Whether it is below another path of the store."""
         parent = place(other)
         return isinstance(parent, Remote) and self.path.startswith(parent.path.rstrip("/") + "/")
 
     def exists(self) -> bool:
-        """Whether a file or directory is there."""
+        """Whether a file or directory exists."""
         return bool(self._info().type != pafs.FileType.NotFound)
 
     def is_file(self) -> bool:
-        """Whether a file is there."""
+        """Whether it is an existing file."""
         return bool(self._info().type == pafs.FileType.File)
 
     def is_dir(self) -> bool:
-        """Whether a directory, or an object below this key, is there."""
+        """Whether a directory, or an object below this key, exists."""
         return bool(self._info().type == pafs.FileType.Directory)
 
     def stat(self) -> Any:
@@ -119,7 +119,7 @@ class Remote(os.PathLike[str]):
             return file.read().decode(encoding)
 
     def iterdir(self) -> Iterator[Remote]:
-        """Files and directories directly below; none if it is not there."""
+        """Files and directories directly below; none if it does not exist."""
         with self._trouble_named():
             entries = self.filesystem.get_file_info(pafs.FileSelector(self.path, allow_not_found=True))
         return (replace(self, path=info.path) for info in entries)
@@ -179,7 +179,7 @@ Place = Path | Remote
 
 
 def place(path: str | os.PathLike[str]) -> Place:
-    """What a user typed as a `Path` or a `Remote`.
+    """Parse what a user typed into a `Path` or a `Remote`.
 
     Example:
         >>> place("runs/first").name

@@ -1,4 +1,4 @@
-"""What holds for every reader: damage becomes one error that names the file, and a file must not change meanwhile."""
+"""Rules of every reader: damage becomes one error that names the file, and a file must not change while it is read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def reading(name: object, fault: str = "damaged") -> Iterator[None]:
 
 
 def existing_file(path: Any) -> Place:
-    """The place of a file that is there and can be read from its start to its end."""
+    """The path of an existing regular file."""
     path = place(path)
     if path.is_dir():
         raise FileError(f"{path} is a directory, not a file.")

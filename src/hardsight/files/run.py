@@ -32,7 +32,7 @@ class Run:
     """The output directory of one command, from start to end.
 
     Args:
-        directory: made if it is not there.
+        directory: created if it does not exist.
         command: the command, such as `hardsight extract`.
         arguments: what the result depends on; a resumed run must have the same.
         inputs: fingerprints of what is read; a resumed run must find the same.
@@ -64,25 +64,25 @@ class Run:
             file = next(path for path in (self.directory, *self.directory.parents) if path.exists())
             raise RunError(f"{file} is a file; a run needs a directory. Give another -o.") from error
         except OSError as error:
-            raise RunError(f"{self.directory} could not be made: {why(error)}") from error
-        begun = self.directory / "start.json"
-        if begun.exists():
+            raise RunError(f"{self.directory} could not be created: {why(error)}") from error
+        start_file = self.directory / "start.json"
+        if start_file.exists():
             try:
-                before = json.loads(begun.read_text(encoding="utf-8"))
+                before = json.loads(start_file.read_text(encoding="utf-8"))
             except (OSError, ValueError, RecursionError) as error:
-                raise RunError(f"{begun} is damaged: {error}. Remove the directory to start over.") from error
+                raise RunError(f"{start_file} is damaged: {error}. Remove the directory to start over.") from error
             if not isinstance(before, dict):
-                raise RunError(f"{begun} is damaged: it does not hold a JSON object. Remove the directory to start over.")
+                raise RunError(f"{start_file} is damaged: it does not hold a JSON object. Remove the directory to start over.")
             self._must_match(before)
         else:
-            strangers = [path.name for path in self.directory.iterdir() if not path.name.startswith(".")]
-            if strangers:
-                raise RunError(f"{self.directory} is not empty and not a run of ours ({strangers[0]} is there); give another -o.")
-            write_json(begun, self.start)
+            foreign = [path.name for path in self.directory.iterdir() if not path.name.startswith(".")]
+            if foreign:
+                raise RunError(f"{self.directory} is not empty and not a hardsight run (it holds {foreign[0]}); give another -o.")
+            write_json(start_file, self.start)
 
     @property
     def complete(self) -> bool:
-        """Whether run.json is there."""
+        """Whether run.json exists."""
         return (self.directory / "run.json").exists()
 
     @contextlib.contextmanager
@@ -109,12 +109,12 @@ class Run:
                 raise
 
     def folder(self, name: str) -> Path:
-        """A directory inside the run, made if it is not there."""
+        """A directory inside the run, created if it does not exist."""
         path = self.directory / name
         try:
             path.mkdir(exist_ok=True)
         except OSError as error:
-            raise RunError(f"{path} could not be made: {why(error)}") from error
+            raise RunError(f"{path} could not be created: {why(error)}") from error
         return path
 
     def finish(self, parts: list[Path], counts: dict[str, Any], rows: dict[str, int] | None = None) -> None:
@@ -150,7 +150,7 @@ class Run:
         versions = before.get("versions", {})
         if versions != self.start["versions"] and not self.complete:  # half of a result from each is no result
             raise RunError(
-                f"{self.directory} was begun with other versions: {_difference(versions, self.start['versions'])}. "
+                f"{self.directory} was started with other versions: {_difference(versions, self.start['versions'])}. "
                 "Resume with those, or remove the directory to start over."
             )
 
@@ -174,7 +174,7 @@ def _installed() -> dict[str, str]:
 
 
 def read_manifest(run: Place) -> dict[str, Any]:
-    """The `run.json` of a complete run, its checksum compared."""
+    """The `run.json` of a complete run, with its checksum verified."""
     manifest = run / "run.json"
     if not manifest.is_file():
         hint = "it was not finished; run its command again" if (run / "start.json").is_file() else "there is no run.json in it"

@@ -199,7 +199,7 @@ def _fingerprints(job: Job, files: dict[str, Any]) -> dict[str, list[int]]:
 
 
 def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
-    """Write `start.json`, or check that the parts there were begun with the same arguments on the same files."""
+    """Write `start.json`, or check that the parts there were started with the same arguments on the same files."""
     start = {
         "version": VERSION,
         "scores": request.scores,
@@ -213,10 +213,12 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
         try:
             parts.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileError(f"{parts} could not be made: {error.strerror}.") from error
+            raise FileError(f"{parts} could not be created: {error.strerror}.") from error
         strangers = [file.name for file in parts.iterdir()]
         if strangers:
-            raise RunError(f"{parts} is not empty and not begun by us ({strangers[0]} is there); give another -o.")
+            raise RunError(
+                f"{parts} is not empty and not the parts of a hardsight run (it holds {strangers[0]}); give another -o."
+            )
         write_json(begun, start)
         return
     try:
@@ -227,7 +229,7 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
     if changed:
         was, is_now = (str(arguments.get(changed[0]))[:200] for arguments in (before, start))
         raise RunError(
-            f"{parts} was begun with other {changed[0]}: was {was}, is {is_now}. Remove it to start over, or give another -o."
+            f"{parts} was started with other {changed[0]}: was {was}, is {is_now}. Remove it to start over, or give another -o."
         )
 
 
@@ -316,7 +318,7 @@ def _failure(future: Any, number: int, piece: range) -> HardsightError:
     which = f"{part_name(number)} (rows {piece.start} to {piece.stop - 1})"
     kept = "Complete parts are kept: fix the cause, and run the same command again."
     if error is None:
-        return RunError(f"{which} was given up ({future.status}); the scheduler may have been restarted. {kept}")
+        return RunError(f"{which} was cancelled ({future.status}); the scheduler may have been restarted. {kept}")
     if isinstance(error, KilledWorker):
         return RunError(f"{which}: every worker that tried it died, out of memory or by a crash. {kept}")
     if isinstance(error, FileError):

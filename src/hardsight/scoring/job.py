@@ -136,10 +136,10 @@ class Job:
         out_of_reach = [name for name in names if name not in possible]
         if out_of_reach and SCORES[out_of_reach[0]].scope == "dynamics":
             where = f"and {self.snapshot.name} has none" if self.snapshot.name else "and arrays have none"
-            raise InputError(f"{out_of_reach[0]} is made of a training's dynamics, {where}: score a run that was trained.")
+            raise InputError(f"{out_of_reach[0]} needs training dynamics, {where}: score a run of hardsight train.")
         if out_of_reach:
             raise InputError(
-                f"{out_of_reach[0]} cannot be had from {self.snapshot.source.evidence}: it needs features and a head."
+                f"{out_of_reach[0]} cannot be computed from {self.snapshot.source.evidence}: it needs features and a head."
             )
         chosen = [SCORES[name] for name in dict.fromkeys(names)]
         unfit = [score.name for score in chosen if score.scope == "dataset" and not self.snapshot.source.labeled]
@@ -310,7 +310,7 @@ def _names(scores: Any) -> list[str]:
     names = list(names)
     odd = [name for name in names if not isinstance(name, str)]
     if odd:
-        raise InputError(f"scores must be names, and {odd[0]!r} is none; choose from {', '.join(SCORES)}, or all.")
+        raise InputError(f"scores must be names, but {odd[0]!r} is not; choose from {', '.join(SCORES)}, or all.")
     return [name.strip() for name in names]
 
 

@@ -13,22 +13,22 @@ from hardsight.options import Options, option
 class ScoreSettings(Options):
     """Which scores of which rows, what to say about them, and where to compute."""
 
-    head: Any = option(None, "The head, if the snapshot has none: .safetensors, .npz or .npy.")
+    head: Any = option(None, "Head, if the snapshot has none: .safetensors, .npz or .npy.")
     labels: Any = option(None, "Labels as .npy, if the snapshot has none.")
-    scores: Any = option(None, "Score names with commas, or all. Default: every row score the input allows.")
+    scores: Any = option(None, "Comma-separated score names, or all. Default: every row score the input allows.")
     by: str | None = option(None, "Score to rank the hardest samples by. Default: avh, or loss without angles.")
     top: int = option(10, "Number of the hardest samples to print.", least=0)
     class_names: Any = option(None, "File of class names: text with one name per line, or a JSON list.")
     limit: int | None = option(None, "Score only the first N samples.", least=0)
-    shard: Any = option(None, "Score only one part of the rows: i/n is the i-th of n equal parts, i from 0.")
-    strict: bool = option(False, "Stop at a row that cannot be scored instead of keeping its status.")
+    shard: Any = option(None, "Score one shard of the rows: i/n is part i of n equal parts, counted from 0.")
+    strict: bool = option(False, "Stop at a row that cannot be scored instead of recording its status.")
     allow_duplicates: bool = option(False, "Accept repeated ids.")
     cluster: str | None = option(
         None, "Score on a Dask cluster: the scheduler's address, such as tcp://host:8786.", metavar="ADDRESS"
     )
-    tls_ca: str | None = option(None, "Certificate of the authority, for tls:// clusters.", metavar="FILE")
-    tls_cert: str | None = option(None, "Your certificate, for tls:// clusters.", metavar="FILE")
-    tls_key: str | None = option(None, "Key of your certificate, for tls:// clusters.", metavar="FILE")
+    tls_ca: str | None = option(None, "CA certificate, for tls:// clusters.", metavar="FILE")
+    tls_cert: str | None = option(None, "Client certificate, for tls:// clusters.", metavar="FILE")
+    tls_key: str | None = option(None, "Private key of the client certificate, for tls:// clusters.", metavar="FILE")
 
     def check(self) -> None:
         """TLS options need a cluster."""
