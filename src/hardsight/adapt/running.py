@@ -115,7 +115,9 @@ def run(
         name: {"source": job.source.fingerprint(), "target": job.target.fingerprint(), "model": job.model_fingerprint()}
         for name, job in jobs.items()
     }
-    directory = Run(Path(output), "hardsight adapt", arguments, inputs)
+    # Earlier versions did not record `pretrained`; the fingerprint of the model's weights stands for it.
+    defaults = {**AdaptSettings().as_dict(), "pretrained": settings.pretrained}
+    directory = Run(Path(output), "hardsight adapt", arguments, inputs, defaults=defaults)
     if directory.complete:
         work.say(f"{output} is complete already")
         return _read(Path(output))

@@ -123,6 +123,7 @@ class AdaptSettings(DomainOptions):
     )
 
     def check(self) -> None:
+        """There must be at least one method, and none twice."""
         super().check()
         check_different("methods", self.methods)
 

@@ -39,14 +39,17 @@ class Results:
 
     @property
     def pairs(self) -> list[str]:
+        """Pairs of source and target, in the order of the run."""
         return list(dict.fromkeys(pair for pair, _, _ in self.rounds))
 
     @property
     def methods(self) -> list[str]:
+        """Methods, in the order of the run."""
         return list(dict.fromkeys(method for _, method, _ in self.rounds))
 
     @property
     def seeds(self) -> list[int]:
+        """Seeds, in the order of the run."""
         return list(dict.fromkeys(seed for _, _, seed in self.rounds))
 
     def last(self, pair: str, method: str) -> list[float]:

@@ -40,7 +40,8 @@ def correlate(
     def begin() -> Run:
         arguments = {"runs": list(map(str, runs)), "human": None if human is None else str(human), **settings.as_dict()}
         files = [Path(file) for file in (human, settings.superclasses) if file is not None]
-        return Run(output, "hardsight correlate", arguments, {str(file): sha256(file) for file in files if file.is_file()})
+        inputs = {str(file): sha256(file) for file in files if file.is_file()}
+        return Run(output, "hardsight correlate", arguments, inputs, defaults=StudySettings().as_dict())
 
     if output is not None and output.exists() and (not output.is_dir() or any(output.iterdir())):
         begin()  # what would be refused at the end is refused now

@@ -52,6 +52,7 @@ class Features:
         return len(self.ids)
 
     def take(self, rows: np.ndarray) -> Features:
+        """The samples of these rows, in this order."""
         return Features(
             self.values[rows], self.labels[rows], [self.ids[row] for row in rows], self.class_names,
             None if self.domains is None else self.domains[rows],
@@ -88,6 +89,7 @@ def domain_names(data: Data) -> list[str]:
 
 
 def domain_column(data: Data) -> np.ndarray | None:
+    """(n,) domain of each sample; None if the data has no domains."""
     if isinstance(data, Features):
         return data.domains
     column = data.columns.get("domain")
@@ -106,10 +108,12 @@ def only(data: Data, domain: str, where: str = "the data") -> Data:
 
 
 def labels_of(data: Data) -> np.ndarray:
+    """(n,) labels, -1 for unlabeled."""
     return np.full(len(data), -1) if data.labels is None else data.labels
 
 
 def num_classes(data: Data) -> int:
+    """Number of classes: that of the class names where there are some, else the highest label + 1."""
     if isinstance(data, ImageData):
         return count_image_classes(data)
     return len(data.class_names) if data.class_names is not None else int(data.labels.max(initial=-1)) + 1

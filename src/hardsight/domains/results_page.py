@@ -46,10 +46,12 @@ def page(title: str, sentence: str, *parts: str) -> str:
 
 
 def heading(text: str) -> str:
+    """A section heading."""
     return f"<h2>{escaped(text)}</h2>"
 
 
 def paragraph(text: str, kind: str = "") -> str:
+    """A paragraph, with a CSS class if `kind` is set."""
     return f'<p class="{kind}">{escaped(text)}</p>' if kind else f"<p>{escaped(text)}</p>"
 
 
@@ -91,6 +93,7 @@ def settings(arguments: Mapping[str, Any], versions: Mapping[str, str]) -> str:
 
 
 def words(value: Any) -> str:
+    """A setting's value as readable text; a dash where there is none."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {words(item)}" for name, item in value.items() if item not in ({}, None)) or "–"
     if isinstance(value, (list, tuple)):
@@ -108,4 +111,5 @@ def points(row: Mapping[str, Any]) -> Cell:
 
 
 def escaped(text: str) -> str:
+    """Text with HTML characters escaped."""
     return html.escape(str(text))

@@ -56,5 +56,6 @@ class DomainOptions(NetworkOptions, LearningOptions, ResourceOptions):
     )
 
     def check(self) -> None:
+        """There must be at least one seed, and none twice."""
         super().check()
         check_different("seeds", self.seeds)

@@ -37,6 +37,7 @@ class Curves:
 
     @property
     def unit(self) -> str:
+        """What the times count: epoch or step."""
         return "epoch" if not self.moments or self.moments[0].step is None else "step"
 
     def present(self) -> list[int]:

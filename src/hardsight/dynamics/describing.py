@@ -17,6 +17,7 @@ from hardsight.dynamics.phases import Phases, find_phases
 from hardsight.errors import FileError, InputError
 from hardsight.files.dynamics import moments, read_moment
 from hardsight.files.writing import replacing
+from hardsight.screen import percent
 
 HELD_OUT_FIRST = ("test", "val")
 
@@ -63,11 +64,11 @@ def describe_dynamics(
     groups = {name: _groups(run, by, human, name) for name in chosen}  # before anything is drawn: it may not fit
     said = Description()
     passes = len(_PASSES) * len(chosen)
-    for one in chosen:
+    for name in chosen:
         for describe in _PASSES:
             if progress is not None:
                 progress(said.passes, passes)
-            describe(run, one, groups[one], folder, said)
+            describe(run, name, groups[name], folder, said)
             said.passes += 1
     return said
 
@@ -115,7 +116,7 @@ def _describe_groups(run: str | Path, split: str | None, groups: Groups | None, 
         values = {key: float(curves.mean[key][group, -1]) for key in ("avh", "norm", "correct")}
         said.lines.append(
             f"    {groups.names[group]} (n = {int(curves.count[group].max()):,}): AVH {values['avh']:.4g}, "
-            f"norm {values['norm']:.4g}, accuracy {100 * values['correct']:.2f} %; {settled}"
+            f"norm {values['norm']:.4g}, accuracy {percent(values['correct'])} %; {settled}"
         )
         said.numbers[name].setdefault("groups", {})[groups.names[group]] = values
     path = folder / f"dynamics-{_file_word(name)}-by-{_file_word(groups.name)}.png"
@@ -153,7 +154,7 @@ def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
         f"  AVH settles at {unit} {at} of {curves.times[-1]} ({_from_to(avh, '.4g')}): "
         + words.get(len(both), "norm and accuracy still grow after it"),
         f"    norm {norm[settled.at]:.4g} there, {norm[-1]:.4g} at the end; "
-        f"accuracy {100 * accuracy[settled.at]:.2f} % there, {100 * accuracy[-1]:.2f} % at the end",
+        f"accuracy {percent(accuracy[settled.at])} % there, {percent(accuracy[-1])} % at the end",
     ]
 
 
@@ -172,12 +173,11 @@ def _phase_lines(curves: Curves, said: Description, numbers: dict[str, Any]) -> 
 
 
 def _phase_words(phases: Phases, unit: str, at: int | None) -> str:
-    angle, norm = [f"{math.degrees(one):.1f}" for one in phases.angle], [f"{one:.4g}" for one in phases.norm]
+    angle, norm = [f"{math.degrees(radians):.1f}" for radians in phases.angle], [f"{length:.4g}" for length in phases.norm]
     if at is None:
         return f"no two phases: {phases.why_not} (angle {angle[0]} to {angle[2]} degrees, norm {norm[0]} to {norm[2]})"
-    shares = (
-        f"{100 * phases.angle_share:.0f} % of the angle's fall and {100 * phases.norm_share:.0f} % of the norm's rise are done"
-    )
+    fallen, risen = percent(phases.angle_share, digits=0), percent(phases.norm_share, digits=0)
+    shares = f"{fallen} % of the angle's fall and {risen} % of the norm's rise are done"
     path = f"angle {angle[0]}, {angle[1]}, {angle[2]} degrees; norm {norm[0]}, {norm[1]}, {norm[2]}"
     if phases.found:
         return f"angles first until {unit} {at}, norms later: by then {shares} ({path})"
@@ -185,7 +185,8 @@ def _phase_words(phases: Phases, unit: str, at: int | None) -> str:
 
 
 def _phase_numbers(phases: Phases, at: int | None) -> dict[str, Any]:
-    clean = [None if math.isnan(one) else one for one in (*phases.angle, *phases.norm, phases.angle_share, phases.norm_share)]
+    values = (*phases.angle, *phases.norm, phases.angle_share, phases.norm_share)
+    clean = [None if math.isnan(value) else value for value in values]
     names = ("angle_first", "angle_at", "angle_last", "norm_first", "norm_at", "norm_last", "angle_share", "norm_share")
     return {"found": phases.found, "at": at, "why_not": phases.why_not, **dict(zip(names, clean, strict=True))}
 

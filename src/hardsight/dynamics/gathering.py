@@ -10,14 +10,17 @@ from torch import Tensor
 
 
 def num_processes() -> int:
+    """Number of processes in the distributed group; 1 without one."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def rank() -> int:
+    """Rank of this process; 0 without a distributed group."""
     return dist.get_rank() if num_processes() > 1 else 0
 
 
 def row_counts(count: int, device: torch.device) -> list[int]:
+    """Number of rows in each process."""
     each = [torch.zeros(1, dtype=torch.int64, device=device) for _ in range(num_processes())]
     dist.all_gather(each, torch.tensor([count], device=device))
     return [int(number) for number in each]

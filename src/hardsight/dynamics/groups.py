@@ -100,8 +100,8 @@ def by_degradation(run: str | Path) -> Groups:
     return Groups("degradation", names, of, ordered=True)
 
 
-def _degradation(one: Any) -> str:
-    return str(one).partition("#")[2] or "original"
+def _degradation(id: Any) -> str:
+    return str(id).partition("#")[2] or "original"
 
 
 def _by_level(name: str) -> tuple[str, float]:

@@ -42,28 +42,35 @@ class DynamicsCallback(Callback):  # type: ignore[misc]
         self.watch: HeadWatch | None = None
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        """Attach the watch to the head."""
         self.watch = HeadWatch(pl_module, self.head, self.tracker)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        """Announce the labels and ids of a training batch."""
         self._expect(trainer, batch, "train", None)
 
     def on_validation_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
+        """Announce the labels and ids of a validation batch."""
         if not trainer.sanity_checking:
             self._expect(trainer, batch, f"val{dataloader_idx or ''}", _step(trainer))
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """Write the dynamics of a validation within an epoch."""
         if self.watch is not None and not trainer.sanity_checking and _step(trainer) is not None:
             self.tracker.finish(trainer.current_epoch + 1, step=_step(trainer), gather=gather)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Write the dynamics of the epoch."""
         self.tracker.finish(trainer.current_epoch + 1, gather=gather)  # validation has run by now
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        """Remove the watch."""
         self._stop()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Remove the watch after an error."""
         self._stop()
 
     def _expect(self, trainer: Any, batch: Any, split: str, step: int | None) -> None:

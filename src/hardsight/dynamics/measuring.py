@@ -38,9 +38,9 @@ def sweep_batch(features: Any, head: Any, labels: Any) -> Sweep:
     check_same_space(features, weight)
     given = check_labels(labels, len(features), len(weight))
     if kind != "gaussian" and _on_cpu(features, weight) and len(features) * len(weight) <= ONE_TILE:
-        found = _in_one_tile(widened(features), kind, weight, bias, scale or 1.0, given)
-        if found is not None:
-            return found
+        rows = _in_one_tile(widened(features), kind, weight, bias, scale or 1.0, given)
+        if rows is not None:
+            return rows
     if _all_have_direction(weight):
         return sweep(features, whole or Head(kind, weight, bias), given, TERMS)
     # A class vector at the origin, as in a head that starts from zeros: logits it has, angles it has not.
@@ -75,12 +75,12 @@ def _in_one_tile(x: Any, kind: str, weight: Any, bias: Any, scale: float, labels
     own = np.maximum(labels, 0)  # unlabeled rows stand in as class 0
     at = own + np.arange(0, b * c, c)  # where they are in the flat (b, c) arrays
     flat_theta, flat_logits = theta.reshape(-1), logits.reshape(-1)
-    found = np.empty((8, b))  # float64
-    found[:4] = norm, theta.sum(1), flat_theta[at], flat_logits[at]
+    columns = np.empty((8, b))  # float64
+    columns[:4] = norm, theta.sum(1), flat_theta[at], flat_logits[at]
     flat_theta[at], flat_logits[at] = np.inf, -np.inf  # from here on, the other classes
     index, best = logits.argmax(1), logits.max(1)
-    found[4:6] = theta.min(1), best
-    _, angle_sum, own_angle, own_logit, nearest_angle, other_logit, other_sum, other_squares = found
+    columns[4:6] = theta.min(1), best
+    _, angle_sum, own_angle, own_logit, nearest_angle, other_logit, other_sum, other_squares = columns
     if c < 2 or not np.isfinite(own_logit + other_logit).all():
         return None
     shrink = np.exp(np.minimum(other_logit - own_logit, 0))  # sums of e^ are relative to the largest logit of all
@@ -97,7 +97,7 @@ def _in_one_tile(x: Any, kind: str, weight: Any, bias: Any, scale: float, labels
         labels=labels,
         code=np.zeros(b, np.int8),
         predicted=np.where(wins, own, index),
-        norm=found[0],
+        norm=columns[0],
         angle_sum=angle_sum,
         own_angle=own_angle,
         nearest_angle=nearest_angle,

@@ -78,5 +78,6 @@ def find_phases(angle: np.ndarray, norm: np.ndarray) -> Phases:
 
 
 def _not_found(angle: np.ndarray, norm: np.ndarray, why: str) -> Phases:
-    first_and_last = [(float(one[0]), float("nan"), float(one[-1])) if len(one) else (float("nan"),) * 3 for one in (angle, norm)]
-    return Phases(False, None, first_and_last[0], first_and_last[1], float("nan"), float("nan"), why)
+    nan = float("nan")
+    ends = [(float(curve[0]), nan, float(curve[-1])) if len(curve) else (nan, nan, nan) for curve in (angle, norm)]
+    return Phases(False, None, ends[0], ends[1], nan, nan, why)

@@ -35,24 +35,30 @@ class DynamicsCallback(TrainerCallback):  # type: ignore[misc]
         self.step: int | None = None  # of the optimizer, None once the epoch's training is over
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        """Attach the watch and the hook that takes out the ids."""
         self.watch = HeadWatch(model, self.head, self.tracker)
         self.hook = model.register_forward_pre_hook(self._take_out_ids, with_kwargs=True)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Write the dynamics of the previous epoch, and start the next."""
         self._finish()  # evaluation comes after the epoch's end, so it is written now
         self.epoch, self.step = int((state.epoch or 0) + 1e-6) + 1, int(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Keep the number of optimizer steps."""
         self.step = int(state.global_step)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Mark the end of the epoch's training."""
         self.step = None
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Write the dynamics of an evaluation within an epoch."""
         if self.epoch and self.step is not None:
             self.tracker.finish(self.epoch, step=self.step, gather=gather)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Write the last epoch's dynamics, and remove watch and hook."""
         self._finish()
         self.watch.remove()
         self.hook.remove()

@@ -42,6 +42,7 @@ class HeadWatch:
         self._expected = {"epoch": epoch, "labels": labels, "ids": ids, "split": split, "step": step}
 
     def remove(self) -> None:
+        """Remove the hook from the head."""
         self._hook.remove()
 
     def _read(self, layer: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -71,13 +72,13 @@ def labels_and_ids(batch: Any) -> tuple[Any, Any]:
         ids = next((batch[name] for name in ID_NAMES if name in batch), None)
         if labels is not None and ids is not None:
             return labels, ids
-        found = f"a dictionary with {', '.join(map(str, batch))}"
+        description = f"a dictionary with {', '.join(map(str, batch))}"
     else:
         if isinstance(batch, (tuple, list)) and len(batch) >= 3:
             return batch[1], batch[2]
-        found = f"a {type(batch).__name__} of {len(batch)}" if hasattr(batch, "__len__") else f"a {type(batch).__name__}"
+        description = f"a {type(batch).__name__} of {len(batch)}" if hasattr(batch, "__len__") else f"a {type(batch).__name__}"
     raise InputError(
-        f"a batch must hold labels and ids, as (inputs, labels, ids) or under the names labels and ids, got {found}. "
+        f"a batch must hold labels and ids, as (inputs, labels, ids) or under the names labels and ids, got {description}. "
         "Let the dataset return each sample's id, or say where they are with labels_and_ids=."
     )
 

@@ -37,6 +37,7 @@ class Run:
         arguments: what the result depends on; a resumed run must have the same.
         inputs: fingerprints of what is read; a resumed run must find the same.
         sources: where the inputs were, to open them again; a resumed run may find them elsewhere.
+        defaults: what an argument counts as that a run of an earlier version did not record.
     """
 
     def __init__(
@@ -46,9 +47,12 @@ class Run:
         arguments: dict[str, Any],
         inputs: dict[str, Any],
         sources: dict[str, Any] | None = None,
+        *,
+        defaults: dict[str, Any] | None = None,
     ) -> None:
         self.directory = place_on_disk(directory)
         self.started = time.time()
+        self.defaults = defaults or {}
         self.start: dict[str, Any] = {
             "schema": 1,
             "command": command,
@@ -142,9 +146,17 @@ class Run:
 
     def _must_match(self, before: dict[str, Any]) -> None:
         for what in ("command", "arguments", "inputs"):
-            if json.loads(json.dumps(self.start[what])) != before.get(what):
+            earlier, current = before.get(what), json.loads(json.dumps(self.start[what]))
+            if what == "arguments" and isinstance(earlier, dict):
+                recorded, earlier = earlier, _recognized(earlier, current, json.loads(json.dumps(self.defaults)))
+                if earlier == current != recorded and not self.complete:  # its checkpoints may have another layout
+                    raise RunError(
+                        f"{self.directory} was started by an earlier version of hardsight and is not complete. "
+                        "Resume it with that version, give another -o, or remove the directory to start over."
+                    )
+            if earlier != current:
                 raise RunError(
-                    f"{self.directory} holds a run with other {what}: {_difference(before.get(what), self.start[what])}. "
+                    f"{self.directory} holds a run with other {what}: {_difference(earlier, current)}. "
                     "Give another -o, or remove the directory to start over."
                 )
         versions = before.get("versions", {})
@@ -155,9 +167,22 @@ class Run:
             )
 
 
+def _recognized(before: dict[str, Any], current: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Recorded arguments as this version would write them: defaults where an earlier one recorded nothing or wrote "None"."""
+    filled = {**{name: value for name, value in defaults.items() if name in current}, **before}
+    return {
+        name: current[name] if name in current and _empty(value) and _empty(current[name]) else value
+        for name, value in filled.items()
+    }
+
+
+def _empty(value: Any) -> bool:
+    """Whether nothing was given: earlier versions wrote it in several ways. False is an answer, and not one of them."""
+    return value is None or value in ("None", [], {})
+
+
 def _difference(before: Any, current: Any) -> str:
     if isinstance(before, dict) and isinstance(current, dict):
-        current = json.loads(json.dumps(current))
         keys = [key for key in sorted({*before, *current}) if before.get(key) != current.get(key)]
         return ", ".join(f"{key} was {before.get(key)!r} and is {current.get(key)!r}" for key in keys[:3])
     return f"was {before!r} and is {current!r}"

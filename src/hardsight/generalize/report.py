@@ -30,8 +30,8 @@ def write_report(run: Run, results: Results) -> list[Path]:
     for name, table in tables.items():
         write_table(table, run.directory / f"{name}.parquet")
         written.append(run.directory / f"{name}.parquet")
-    places = [*results.domains, AVERAGE]
-    reached = {loss: np.stack([results.reached(loss, place) for place in places], axis=1) for loss in results.losses}
+    columns = [*results.domains, AVERAGE]
+    reached = {loss: np.stack([results.reached(loss, column) for column in columns], axis=1) for loss in results.losses}
     by_epoch = {
         domain: {
             loss: np.mean([[entry["test"] for entry in results.epochs[loss, domain, seed]] for seed in results.seeds], axis=0)
@@ -40,7 +40,7 @@ def write_report(run: Run, results: Results) -> list[Path]:
         for domain in results.domains
     }
     figures = [
-        _save(run, "accuracy.png", accuracy_per_domain(reached, places, "Accuracy on the domain that was left out")),
+        _save(run, "accuracy.png", accuracy_per_domain(reached, columns, "Accuracy on the domain that was left out")),
         _save(run, "epochs.png", accuracy_per_epoch(by_epoch, "Accuracy on the domain that was left out, epoch by epoch")),
     ]
     page = run.directory / "report.html"
@@ -62,16 +62,16 @@ def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: list
 
 def _accuracy(results: Results, accuracy: pa.Table) -> str:
     """Table 5: unseen domains and their average by losses."""
-    places = (*results.domains, AVERAGE)
+    columns = (*results.domains, AVERAGE)
     rows: list[list[rp.Cell]] = [
         [
             row["loss"],
-            *(percent(row[place], row[f"{place} std"]) for place in places),
+            *(percent(row[column], row[f"{column} std"]) for column in columns),
             (percent(row["oracle average"]), "quiet"),
         ]
         for row in accuracy.to_pylist()
     ]
-    return rp.heading("Accuracy by unseen domain") + rp.table(("loss", *places, "average (oracle)"), rows)
+    return rp.heading("Accuracy by unseen domain") + rp.table(("loss", *columns, "average (oracle)"), rows)
 
 
 def _differences(results: Results, differences: pa.Table) -> str:
@@ -84,10 +84,10 @@ def _differences(results: Results, differences: pa.Table) -> str:
     ]
     if not compared:
         return ""
-    places = (*results.domains, AVERAGE)
-    rows: list[list[rp.Cell]] = [[f"{a} − {b}", *(rp.points(by_domain[a, b, place]) for place in places)] for a, b in compared]
+    columns = (*results.domains, AVERAGE)
+    rows: list[list[rp.Cell]] = [[f"{a} − {b}", *(rp.points(by_domain[a, b, column]) for column in columns)] for a, b in compared]
     words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); coloured where 0 is outside."
-    return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(("losses", *places), rows)
+    return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(("losses", *columns), rows)
 
 
 def _scales(results: Results) -> str:

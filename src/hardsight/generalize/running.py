@@ -98,7 +98,9 @@ def run(
     domains = _checked_domains(opened)
     work = _Work(settings, opened, domains, torch_device(settings.device), say or _silent)
     arguments = {**settings.as_dict(), "device": work.device.type, "domains": domains}
-    directory = Run(Path(output), "hardsight generalize", arguments, {"data": work.fingerprint()})
+    directory = Run(
+        Path(output), "hardsight generalize", arguments, {"data": work.fingerprint()}, defaults=GeneralizeSettings().as_dict()
+    )
     if directory.complete:
         work.say(f"{output} is complete already")
         return _read(Path(output))

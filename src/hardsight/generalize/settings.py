@@ -74,6 +74,7 @@ class GeneralizeSettings(DomainOptions):
     )
 
     def check(self) -> None:
+        """There must be at least one loss, and none twice; scales must be positive."""
         super().check()
         check_different("losses", self.losses)
         if any(not 0 < scale < math.inf for scale in self.scales):

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hardsight.head import Head
-from hardsight.losses.contract import Reducing, cross_entropy, in_full_precision
+from hardsight.losses.contract import Reduction, cross_entropy, in_full_precision
 from hardsight.losses.cosine_softmax import cosines
 from hardsight.losses.multiplied_angle import Annealing, MultipliedAngleLoss, psi
 
 
 def a_softmax_loss(
-    features: Tensor, weight: Tensor, labels: Tensor, *, m: int = 4, plain: float = 0.0, **reducing: Unpack[Reducing]
+    features: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    *,
+    m: int = 4,
+    plain: float = 0.0,
+    reduction: Reduction = "mean",
+    class_weight: Tensor | None = None,
 ) -> Tensor:
     """Cross-entropy on |x| cos, the own class's being |x| (plain * cos + psi) / (1 + plain)."""
     features, weight = in_full_precision(features, weight)
@@ -23,7 +30,7 @@ def a_softmax_loss(
         own = cosine.gather(1, labels[:, None])  # (n, 1)
         own = (plain * own + psi(own, m)) / (1 + plain)
         logits = cosine.scatter(1, labels[:, None], own) * torch.linalg.vector_norm(features, dim=1, keepdim=True)
-        return cross_entropy(logits, labels, **reducing)
+        return cross_entropy(logits, labels, reduction, class_weight)
 
 
 class ASoftmaxLoss(MultipliedAngleLoss):

@@ -7,22 +7,29 @@ for staying. There, cos(angle) - margin * sin(margin) takes over, which keeps fa
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import Reducing, check_batch, check_positive, reduce
+from hardsight.losses.contract import Reduction, check_batch, check_positive, reduce
 from hardsight.losses.cosine_softmax import ScaledCosineLoss, cosine_cross_entropy
 
 
 def arcface_loss(
-    features: Tensor, weight: Tensor, labels: Tensor, *, margin: float = 0.5, scale: float = 64.0, **reducing: Unpack[Reducing]
+    features: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    *,
+    margin: float = 0.5,
+    scale: float = 64.0,
+    reduction: Reduction = "mean",
+    class_weight: Tensor | None = None,
 ) -> Tensor:
     """Cross-entropy on scale * cos, the own class's being scale * cos(angle + margin); margin in radians."""
     losses = cosine_cross_entropy(features, weight, labels, scale=scale, margin=lambda own: added_angle(own, margin))  # (n,)
-    return reduce(losses, labels, **reducing)
+    return reduce(losses, labels, reduction, class_weight)
 
 
 def added_angle(cosine: Tensor, margin: float) -> Tensor:

@@ -8,13 +8,13 @@ everywhere, so a sample that points away from its class is pushed as hard as any
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from typing import Any
 
 from torch import Tensor
 
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.losses.contract import HeadLoss, Reducing, check_batch, check_positive, reduce
+from hardsight.losses.contract import HeadLoss, Reduction, check_batch, check_positive, reduce
 from hardsight.losses.cosine_softmax import arccos, cosine_cross_entropy, cosines
 
 
@@ -23,7 +23,15 @@ def avh_logits(features: Tensor, weight: Tensor, *, scale: float = 10.0) -> Tens
     return -scale * arccos(cosines(features, weight))
 
 
-def avh_loss(features: Tensor, weight: Tensor, labels: Tensor, *, scale: float = 10.0, **reducing: Unpack[Reducing]) -> Tensor:
+def avh_loss(
+    features: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    *,
+    scale: float = 10.0,
+    reduction: Reduction = "mean",
+    class_weight: Tensor | None = None,
+) -> Tensor:
     """`F.cross_entropy(avh_logits(features, weight), labels)`, in about the time of a linear layer's.
 
     Angles are taken in float32 or better, whatever the inputs and autocast. The gradient of a sample is at most
@@ -36,7 +44,7 @@ def avh_loss(features: Tensor, weight: Tensor, labels: Tensor, *, scale: float =
         tensor(0.6931)
     """
     losses = cosine_cross_entropy(features, weight, labels, scale=scale, logit="angular")  # (n,)
-    return reduce(losses, labels, **reducing)
+    return reduce(losses, labels, reduction, class_weight)
 
 
 def smallest_scale(num_classes: int, probability: float) -> float:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 from torch import Tensor
 
-from hardsight.losses.contract import Reducing, check_batch, check_not_negative, check_positive, reduce
+from hardsight.losses.contract import Reduction, check_batch, check_not_negative, check_positive, reduce
 from hardsight.losses.cosine_softmax import ScaledCosineLoss, cosine_cross_entropy
 
 
 def cosface_loss(
-    features: Tensor, weight: Tensor, labels: Tensor, *, margin: float = 0.35, scale: float = 64.0, **reducing: Unpack[Reducing]
+    features: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    *,
+    margin: float = 0.35,
+    scale: float = 64.0,
+    reduction: Reduction = "mean",
+    class_weight: Tensor | None = None,
 ) -> Tensor:
     """Cross-entropy on scale * cos, the own class's being scale * (cos - margin)."""
     losses = cosine_cross_entropy(features, weight, labels, scale=scale, margin=lambda own: own - margin)  # (n,)
-    return reduce(losses, labels, **reducing)
+    return reduce(losses, labels, reduction, class_weight)
 
 
 class CosFaceLoss(ScaledCosineLoss):

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from hardsight.head import Head
-from hardsight.losses.contract import Reducing, cross_entropy, in_full_precision
+from hardsight.losses.contract import Reduction, cross_entropy, in_full_precision
 from hardsight.losses.cosine_softmax import inverse_norms
 from hardsight.losses.multiplied_angle import Annealing, MultipliedAngleLoss, psi
 
 
 def l_softmax_loss(
-    features: Tensor, weight: Tensor, labels: Tensor, *, m: int = 4, plain: float = 0.0, **reducing: Unpack[Reducing]
+    features: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    *,
+    m: int = 4,
+    plain: float = 0.0,
+    reduction: Reduction = "mean",
+    class_weight: Tensor | None = None,
 ) -> Tensor:
     """Cross-entropy on |w| |x| cos, the own class's being |w| |x| (plain * cos + psi) / (1 + plain)."""
     features, weight = in_full_precision(features, weight)
@@ -26,7 +33,7 @@ def l_softmax_loss(
         length = torch.linalg.vector_norm(features, dim=1) * torch.linalg.vector_norm(own_weight, dim=1)
         own = (plain * product + length * psi(cosine, m)) / (1 + plain)  # (n,)
         logits = (features @ weight.T).scatter(1, labels[:, None], own[:, None])  # (n, c)
-        return cross_entropy(logits, labels, **reducing)
+        return cross_entropy(logits, labels, reduction, class_weight)
 
 
 class LSoftmaxLoss(MultipliedAngleLoss):

@@ -81,9 +81,11 @@ class ArrayInputs:
         return len(self.ids)
 
     def batches(self, rows: Sequence[np.ndarray]) -> Iterator[Batch]:
+        """The inputs of each array of rows, in order."""
         return (Batch(some, self.inputs[some]) for some in rows)
 
     def fingerprint(self) -> dict[str, Any]:
+        """Identity of the inputs: a resumed run must have the same."""
         digest = hashlib.sha256(self.inputs.tobytes() + self.labels.astype(np.int64).tobytes())
         digest.update("\n".join(self.ids).encode())
         return {"kind": "arrays", "count": len(self), "sha256": digest.hexdigest()}
@@ -138,6 +140,7 @@ class ImageInputs:
         }
 
     def batches(self, rows: Sequence[np.ndarray]) -> Iterator[Batch]:
+        """The inputs of each array of rows, in order."""
         known = self._known.copy()  # a copy: a row that comes up twice is decoded twice, and both are taken from `decoded`
         order = [int(row) for some in rows for row in some if not known[row]]
         with ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool:
@@ -180,6 +183,7 @@ class ImageInputs:
             return error
 
     def fingerprint(self) -> dict[str, Any]:
+        """Identity of the inputs: a resumed run must have the same."""
         return self.data.fingerprint()
 
 

@@ -27,6 +27,7 @@ from hardsight.models.model import BuiltNetwork, Model, ModelOptions
 from hardsight.models.network import Network
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
+from hardsight.screen import percent
 from hardsight.training import processes, results
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
@@ -35,7 +36,7 @@ from hardsight.training.network import as_tensor, first_sample, forward_pass
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed
 from hardsight.training.schedule import rate_factor
 from hardsight.training.sets import Said, Sets
-from hardsight.training.settings import ProgressCallback, TrainSettings
+from hardsight.training.settings import NetworkOptions, ProgressCallback, TrainSettings
 from hardsight.training.teacher import check_teacher, taught_logits
 from hardsight.training.trainee import LossChoice, Trainee
 
@@ -77,7 +78,7 @@ class Training:
         arguments, self.fingerprints = self._arguments(), self._fingerprints()
         self._build()
         main = self.accelerator.is_main_process
-        run = Run(output, "hardsight train", arguments, self.fingerprints) if main else None
+        run = Run(output, "hardsight train", arguments, self.fingerprints, defaults=self._defaults()) if main else None
         self.accelerator.wait_for_everyone()
         if (output / "run.json").exists():
             self.say(f"{output} is complete already")
@@ -103,6 +104,12 @@ class Training:
             "device": self.device.type,
             "processes": self.accelerator.num_processes,
         }
+
+    def _defaults(self) -> dict[str, Any]:
+        """What earlier versions did not record; the network's options show in its arguments, weights and preprocessing."""
+        network = {field.name for field in NetworkOptions.fields()}
+        given = {name: value for name, value in self.settings.as_dict().items() if name in network}
+        return {**TrainSettings().as_dict(), **given}
 
     def _fingerprints(self) -> dict[str, Any]:
         model = Network(BuiltNetwork(self.source.module), self.source.factory, ModelOptions(device="cpu")).fingerprint()
@@ -358,7 +365,7 @@ def _means(sums: dict[str, float]) -> dict[str, float]:
 def _words(means: dict[str, float]) -> str:
     if "accuracy" not in means:
         return "no labels"
-    return f"loss {means['loss']:.4f}  accuracy {100 * means['accuracy']:.2f} %  AVH {means['avh']:.4f}  norm {means['norm']:.3g}"
+    return f"loss {means['loss']:.4f}  accuracy {percent(means['accuracy'])} %  AVH {means['avh']:.4f}  norm {means['norm']:.3g}"
 
 
 def _sentence(entry: dict[str, Any], epochs: int, seconds: float) -> str:
