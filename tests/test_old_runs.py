@@ -39,7 +39,7 @@ GENERALIZE = {
     "momentum": 0.9, "weight_decay": 0.0005, "augment": "none", "device": "cpu", "domains": ["a", "b", "c"], "size": None,
     "model": None, "model_options": {},
 }  # fmt: skip
-CORRELATE = {
+CORRELATE: dict[str, Any] = {
     "human": None, "against": "level", "hard": None, "scores": None, "bins": None, "level": 0.95, "replicates": 20,
     "permutations": 20, "splits": 100, "seed": 0, "split": None, "limit": None, "allow_missing": False, "class_names": None,
     "by": None, "top": 12, "epochs": False, "images": None, "superclasses": "None", "passes": [], "unseen": "None",
