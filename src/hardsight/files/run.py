@@ -105,7 +105,8 @@ class Run:
                     yield
             except BaseException as error:
                 if not isinstance(error, Exception):  # Ctrl-C and its like
-                    error.add_note(f"{self.directory} keeps what is complete: run the same command again to resume.")
+                    # A run inside this one may have said the same of itself; the command that resumes is the outer one's.
+                    error.__notes__ = [f"{self.directory} keeps what is complete: run the same command again to resume."]
                 raise
 
     def folder(self, name: str) -> Path:
