@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from hardsight.agreement import StudySettings, read_people, study
 from hardsight.agreement.granularity import coarse_people, read_superclasses
 from hardsight.agreement.latex import escaped, pairs, table1
 from hardsight.errors import FileError
+from hardsight.files.class_names import read_class_names
+from hardsight.files.columns import read_columns
 from hardsight.files.dynamics import COLUMNS
 
 FEW: dict[str, Any] = {"replicates": 40, "permutations": 40, "splits": 5}
@@ -310,6 +313,17 @@ def test_limit_takes_the_first_samples_of_either_join() -> None:
         ({"id": ["a"], "annotator": [1], "answer": ["mouse"]}, "class index or a class name, but row 0 holds 'mouse'"),
         ({"id": ["a"], "answer": [1]}, "annotator is missing"),
         ({"id": [], "annotator": [], "answer": []}, "no answers"),
+        ({"id": ["a"], "annotator": [["ann"]], "answer": [0]}, r"must be a name or a number, but row 0 holds \['ann'\]"),
+        ({"id": ["a"], "annotator": [1], "answer": [2**24]}, "a class index below 16777216, but row 0 holds 16777216"),
+        ({"id": range(99), "annotator": [1] * 99, "answer": [0] * 98 + [2**21]}, "but row 98 holds 2097152.*--class-names"),
+        ({"id": ["a"], "annotator": [1], "answer": ["9" * 5000]}, "a class index below 16777216, but row 0 holds '9999"),
+        ({"id": 3, "counts": [1, 2]}, "the column id must be a list with one value per row, got 3"),
+        ({"id": "ab", "frequency": [1, 1]}, "the column id must be a list"),
+        ({"id": IDS, "frequency": [10**400] * N}, "must hold numbers"),
+        ({"id": IDS, "frequency": [[0.5, 0.5]] * N}, r"one number per row, got shape \(300, 2\)"),
+        ([{"id": "a", "frequency": 1}, 7], "row 1 is 7"),
+        (np.where(np.eye(N, C) > 0, 1e300, COUNTS), r"counts must be below 10\^9, but row 0 has 1e\+300 for class 0"),
+        (np.full((N, C), 5 * 10**8), r"fewer than 10\^9 answers, but the counts of row 0 add up to 2e\+09"),
     ],
 )  # fmt: skip
 def test_human_data_that_is_refused(human: Any, match: str) -> None:
@@ -349,6 +363,51 @@ def test_duplicate_ids_and_empty_tables_are_refused() -> None:
         correlate([], FREQUENCY, **FEW)
     with pytest.raises(InputError, match="got int"):
         correlate(7, FREQUENCY, **FEW)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "match"),
+    [
+        ("deep.json", "[" * 200_000, "not readable as JSON"),
+        ("scalar.json", '{"id": 3, "counts": [1, 2]}', "the column id must be a list"),
+        ("list.json", '{"id": ["a"], "annotator": [["ann"]], "answer": [1]}', "row 0 holds"),
+        ("far.json", '{"id": ["a"], "annotator": [1], "answer": [99999999999]}', "row 0 holds 99999999999"),
+        ("far.csv", "id,annotator,answer\na,1,0\nb,1,99999999999\n", "row 1 holds 99999999999"),
+        ("farther.json", '{"id": ["a"], "annotator": [1], "answer": [9223372036854775808]}', "row 0 holds 9223372036854775808"),
+        ("many.json", '{"id": ["a"], "counts": [[1e300, 1]]}', "row 0 has 1e\\+300"),
+    ],
+)
+def test_human_files_that_are_damaged(tmp_path: Path, name: str, text: str, match: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises((FileError, InputError), match=f"{name}: .*{match}"):
+        read_people(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.csv", "x.npy"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(FileError, match="is a pipe or a device, not a file"):
+        read_people(tmp_path / name)
+    with pytest.raises(FileError, match="is a pipe or a device, not a file"):
+        read_class_names(tmp_path / name)
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"absent\.csv does not exist\.$"):
+        read_columns(tmp_path / "absent.csv")
+    with pytest.raises(FileError, match=r"is a directory, not a file\.$"):
+        read_class_names(tmp_path)
+
+
+def test_many_classes_with_names_are_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.files.human.MOST_COUNTS", 1000)
+    answers = {"id": list(range(300)), "annotator": [1] * 300, "answer": [3] * 300}
+    with pytest.raises(
+        InputError, match="a class index below 3, but row 0 holds 3. If there are as many classes, give their names"
+    ):
+        read_people(answers)
+    people = read_people(answers, ["ant", "bee", "cat", "dog"])
+    assert people.counts is not None and people.counts.tolist() == [[0, 0, 0, 1]] * 300
 
 
 def test_files_that_are_refused(tmp_path: Path) -> None:
@@ -743,6 +802,26 @@ def test_a_study_computes_what_the_data_allows() -> None:
         study(TABLE, COUNTS, tops=3)
     with pytest.raises(InputError, match="has no dynamics"):
         study(TABLE, COUNTS, epochs=True, **FEW)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"superclasses": "nope.csv"}, r"nope\.csv does not exist"),
+        ({"superclasses": {0: "a"}}, "every class needs a superclass"),
+        ({"unseen": "nope.npz"}, r"nope\.npz does not exist"),
+        ({"unseen": Snapshot(np.ones((3, 2)), np.ones((2, 2)))}, "rows are 2 wide"),
+        ({"by": "nope"}, "no column 'nope'"),
+        ({"images": "nope"}, "got 'nope': there is none"),
+        ({"seed": -1}, "seed must be a whole number of 0 or more, got -1"),
+    ],
+)
+def test_wrong_options_are_refused_before_the_bootstrap(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], match: str
+) -> None:
+    monkeypatch.setattr("hardsight.agreement.correlations.agree", lambda *_, **__: pytest.fail("it computed first"))
+    with pytest.raises((FileError, InputError), match=match):
+        study(SNAPSHOT, COUNTS, **options)
 
 
 def test_groups_of_samples_without_a_label() -> None:

@@ -258,6 +258,31 @@ def test_version_and_unknown_command(cli: Cli) -> None:
     assert cli("scor").code == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["score", "x.npz", "--limit", "many"], "invalid value for '--limit': .+. See hardsight score --help."),
+        (["train", "x", "--epochs", "0"], "invalid value for '--epochs': .+. See hardsight train --help."),
+        (["correlate", "x", "--limit", "-3"], "invalid value for '--limit': .+. See hardsight correlate --help."),
+        (["correlate", "x", "--seed", "-1"], "invalid value for '--seed': .+. See hardsight correlate --help."),
+        (["score", "x.npz", "--nonsense"], "no such option: --nonsense. See hardsight score --help."),
+        (["correlate", "x", "--by"], "option '--by' requires an argument. See hardsight correlate --help."),
+        (["bench", "score", "--nonsense"], "no such option: --nonsense. See hardsight bench score --help."),
+        (["score"], "missing argument .*. See hardsight score --help."),
+        (["scor"], "no such command 'scor'. Did you mean 'score'.* See hardsight --help."),
+        (["--nonsense"], "no such option: --nonsense. See hardsight --help."),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(cli: Cli, words: list[str], message: str) -> None:
+    done = cli(*words)
+    assert done.code == 2 and done.out == "" and re.fullmatch(f"hardsight: {message}\n", done.err), done.err
+
+
+def test_no_words_at_all_show_the_help(cli: Cli) -> None:
+    done = cli()
+    assert done.code == 2 and "Commands:" in done.out + done.err and "hardsight: " not in done.err
+
+
 def test_the_installed_script_answers_quickly(fresh_python: Callable[..., Any]) -> None:
     """`hardsight --help` within 0.4 s of processor time, so well under 0.6 s in all; others may be busy on this machine."""
     times = []

@@ -80,9 +80,16 @@ def test_contributing_names_the_one_place_to_open(purpose: str) -> None:
     (row,) = [line for line in contributing.splitlines() if line.startswith("|") and purpose in line]
     path, *named = re.findall(r"`([\w./]+)`", row.split("|")[2])
     assert (ROOT / path).exists()
+    folder = ROOT / path if (ROOT / path).is_dir() else (ROOT / path).parent
     for name in named:
         if "." in name and name != "start.json" or name.endswith("/"):
-            assert (ROOT / path / name).exists()
+            assert (folder / name).exists()
+
+
+def test_contributing_names_the_file_of_the_report() -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (row,) = [line for line in contributing.splitlines() if line.startswith("| change the report")]
+    assert re.findall(r"`([^`]+)`", row)[0] == "src/hardsight/explorer/report.py"
 
 
 SKIPPING = """

@@ -73,7 +73,7 @@ class AdaptSettings(DomainOptions):
 
     methods: tuple[str, ...] = option(
         "cbst+avh",
-        "Methods to compare, with commas: cbst, crst, crst-mrkld, crst-lrent, cbst+avh, cbst+SCORE, avc, threshold; source "
+        "Comma-separated methods to compare: cbst, crst, crst-mrkld, crst-lrent, cbst+avh, cbst+SCORE, avc, threshold; source "
         "is no adaptation.",
         flag=("--methods", "--method"),
         read=read_methods,

@@ -196,6 +196,40 @@ def correlate(
         epochs: tables of several epochs by number, to be correlated as well.
         progress: called with the number of replicates done and the total.
     """
+    comparison = prepare(table, human, settings=settings, passes=passes, superclasses=superclasses, epochs=epochs)
+    return comparison.computed(progress)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All inputs of `correlate`, opened and joined: what could be refused has been, and nothing is computed yet."""
+
+    settings: CorrelateSettings
+    models: tuple[ScoredModel, ...]
+    people: People | None
+    joined: tuple[tuple[ScoredModel, Target, list[str]], ...]  # each model with each target, and the scores to compare
+    epochs: Mapping[Any, Any] = field(default_factory=dict)
+
+    def computed(self, progress: Callable[[int, int], None] | None = None) -> Correlations:
+        """Every coefficient and test. `progress` is called with the number of replicates done and the total."""
+        agreements = _agreements(self.joined, self.settings, progress)
+        people = self.people
+        if self.epochs and people is not None and people.ids is None:  # in the order of the model; an epoch's table has its own
+            people = replace(people, ids=self.models[0].ids)
+        rows = _over_epochs(self.epochs, people, self.settings)
+        return Correlations(tuple(agreements), self.settings, self.models, tuple(rows), tuple(_notes(agreements)))
+
+
+def prepare(
+    table: Any,
+    human: Any,
+    *,
+    settings: CorrelateSettings,
+    passes: Any = None,
+    superclasses: Any = None,
+    epochs: Mapping[Any, Any] | None = None,
+) -> Comparison:
+    """Open and join everything that `correlate` compares."""
     if (human is None) == (settings.against is None):
         raise InputError("give human data, or a column to correlate against: one of the two.")
     models = open_models(table, settings.scores, settings.split)
@@ -212,32 +246,27 @@ def correlate(
         mapping = read_superclasses(superclasses, class_names, models[0].num_classes)
         people = coarse_people(people, mapping)
         models = [checked(coarse_model(model, mapping), settings.scores) for model in models]
-    agreements = _agreements(models, people, settings, progress)
-    if epochs and people is not None and people.ids is None:  # in the order of the model; a table of an epoch has its own
-        people = replace(people, ids=models[0].ids)
-    rows = _over_epochs(epochs, people, settings) if epochs else []
-    return Correlations(tuple(agreements), settings, tuple(models), tuple(rows), tuple(_notes(agreements)))
-
-
-def _agreements(
-    models: Sequence[ScoredModel],
-    people: People | None,
-    settings: CorrelateSettings,
-    progress: Callable[[int, int], None] | None,
-) -> list[Agreement]:
-    """Every model against each of its targets. All joins are made before anything is computed: one may be refused."""
-    work = [
+    joined = [
         (model, target.first(settings.limit), _chosen(model, settings.scores))
         for model in models
         for target in _targets(model, people, settings, settings.allow_missing)
     ]
+    return Comparison(settings, tuple(models), people, tuple(joined), epochs or {})
+
+
+def _agreements(
+    joined: Sequence[tuple[ScoredModel, Target, list[str]]],
+    settings: CorrelateSettings,
+    progress: Callable[[int, int], None] | None,
+) -> list[Agreement]:
+    """Every model against each of its targets."""
     agreements: list[Agreement] = []
 
     def step(done: int, total: int) -> None:
         if progress is not None:
-            progress(len(agreements) * settings.replicates + done, len(work) * settings.replicates)
+            progress(len(agreements) * settings.replicates + done, len(joined) * settings.replicates)
 
-    for model, target, names in work:
+    for model, target, names in joined:
         agreements.append(agree(model, target, names, settings, pairs=target.key != "entropy", progress=step))
     return agreements
 

@@ -62,8 +62,7 @@ class ScoredModel:
 
     def column(self, name: str) -> np.ndarray:
         """(n,) numbers of a column; null is NaN."""
-        if name not in self.table.column_names:
-            raise InputError(f"{self.name} has no column {name!r}; it has {', '.join(self.table.column_names)}.")
+        self.check_has(name)
         try:
             return np.asarray(self.table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
         except pa.ArrowException as error:
@@ -72,6 +71,11 @@ class ScoredModel:
     def has(self, name: str) -> bool:
         """Whether its table has a column."""
         return name in self.table.column_names
+
+    def check_has(self, name: str) -> None:
+        """Refuse a column that its table lacks."""
+        if not self.has(name):
+            raise InputError(f"{self.name} has no column {name!r}; it has {', '.join(self.table.column_names)}.")
 
     @property
     def has_logits(self) -> bool:
@@ -86,8 +90,7 @@ class ScoredModel:
 
     def groups(self, column: str, rows: np.ndarray) -> np.ndarray:
         """(n,) value of a column as text, for some rows; a label by its class name."""
-        if not self.has(column):
-            raise InputError(f"{self.name} has no column {column!r}; it has {', '.join(self.table.column_names)}.")
+        self.check_has(column)
         values = self.table.column(column).take(rows).to_pylist()
         if self.class_names is not None and column == "label":
             values = [None if label is None else self.class_names[label] for label in values]

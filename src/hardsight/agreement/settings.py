@@ -50,7 +50,7 @@ class CorrelateSettings(Options):
     replicates: int = option(1000, "Replicates of the paired bootstrap over images.", least=20)
     permutations: int = option(1000, "Permutations of the test that swaps two scores.", least=20)
     splits: int = option(100, "Random splits of the annotators into halves, for the noise ceiling.", least=1)
-    seed: int = option(0, "Random seed.")
+    seed: int = option(0, "Random seed.", least=0)
     split: str | None = option(None, "Use only the samples of one split, such as the test set of a training run.")
     limit: int | None = option(None, "Use the first N samples only.", least=1)
     allow_missing: bool = option(False, "Use the samples that scores and people share, instead of refusing missing ids.")

@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from hardsight.agreement.calibrated import Calibration
-from hardsight.agreement.correlations import Correlations, correlate
+from hardsight.agreement.correlations import Comparison, Correlations, prepare
 from hardsight.agreement.disagreement import Disagreement, images_of
 from hardsight.agreement.settings import StudySettings
 from hardsight.agreement.tables import Row
+from hardsight.agreement.unseen import open_unseen
 from hardsight.errors import InputError
 from hardsight.files.dynamics import moments
 from hardsight.options import takes
@@ -51,10 +52,14 @@ def study(runs: Any, human: Any = None, *, settings: StudySettings, progress: Ca
         progress: called with the number of replicates done and the total.
     """
     epochs = epoch_tables(runs) if settings.epochs else None
-    correlations = correlate(runs, human, settings=settings, passes=settings.passes, epochs=epochs, progress=progress)
-    coarse = None
+    fine = prepare(runs, human, settings=settings, passes=settings.passes, epochs=epochs)
+    by_superclass = None
     if settings.superclasses is not None:
-        coarse = correlate(runs, human, settings=settings, superclasses=settings.superclasses, progress=progress)
+        by_superclass = prepare(runs, human, settings=settings, superclasses=settings.superclasses)
+    images = images_of(settings.images, fine.models[0])
+    _check_options(fine, settings)  # what is refused is refused before the bootstrap, which takes long
+    correlations = fine.computed(progress)
+    coarse = None if by_superclass is None else by_superclass.computed(progress)
     names = _models_asked(correlations)
     disagreements = _disagreements(correlations, names, settings.top)
     return Study(
@@ -65,8 +70,18 @@ def study(runs: Any, human: Any = None, *, settings: StudySettings, progress: Ca
         groups=_rows(lambda name: correlations.within(str(settings.by), name), names) if settings.by else [],
         coarse=coarse,
         coarse_groups=_rows(lambda name: coarse.within("label", name), names) if coarse is not None else [],
-        images=images_of(settings.images, correlations.opened[0]) if disagreements else None,
+        images=images if disagreements else None,
     )
+
+
+def _check_options(comparison: Comparison, settings: StudySettings) -> None:
+    """Refuse groups and unseen classes that some model does not have. An ensemble of the others is asked neither."""
+    models = [model for model in comparison.models if model.name != "ensemble" or len(comparison.models) == 1]
+    for model in models:
+        if settings.by:
+            model.check_has(settings.by)
+        if settings.unseen:
+            open_unseen(model, settings.unseen)
 
 
 def epoch_tables(runs: Any) -> dict[str, pa.Table]:

@@ -18,8 +18,8 @@ from hardsight.stats.open_set import auroc
 NAMES = ("avc_predicted", "predicted_confidence", "entropy", "max_logit", "norm")
 
 
-def open_set(model: ScoredModel, unseen: Any, level: float = 0.95) -> list[Row]:
-    """AUROC of each score that needs no label: the chance that an unseen input looks harder than a known one."""
+def open_unseen(model: ScoredModel, unseen: Any) -> Snapshot:
+    """The snapshot of unseen classes, with rows as wide as those of the model."""
     if model.snapshot is None:
         raise InputError(f"{model.name}: the open set needs its head: give a run or a snapshot, not a table of scores.")
     other = unseen if isinstance(unseen, Snapshot) else Snapshot.load(unseen, head=model.snapshot.head)
@@ -28,6 +28,13 @@ def open_set(model: ScoredModel, unseen: Any, level: float = 0.95) -> list[Row]:
             f"{other.name or 'unseen'}: its rows are {other.source.width} wide, those of {model.name} "
             f"{model.snapshot.source.width}: extract both with the same model."
         )
+    return other
+
+
+def open_set(model: ScoredModel, unseen: Any, level: float = 0.95) -> list[Row]:
+    """AUROC of each score that needs no label: the chance that an unseen input looks harder than a known one."""
+    other = open_unseen(model, unseen)
+    assert model.snapshot is not None
     unlabeled = Snapshot(**{other.source.evidence: other.in_memory().values}, head=model.snapshot.head)
     names = [name for name in NAMES if model.has(name)]
     table = score(unlabeled, scores=names)

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -32,6 +32,9 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
 
         typer.echo(f"hardsight {VERSION}")
         raise typer.Exit
+
+
+UsageError: Any = typer.BadParameter.__base__  # click's, or that of the copy of click in newer versions of typer
 
 
 class Stopped(BaseException):
@@ -67,8 +70,15 @@ def main() -> None:
 
     try:
         with _stopping(), command():
-            app()
+            code = app(standalone_mode=False)  # of typer.Exit; None where a command returns
             sys.stdout.flush()  # a full disk is noticed here and not when Python ends
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help
+            error.show()
+            sys.exit(error.exit_code)
+        _end(_usage(error), error.exit_code)
+    except typer.Abort:
+        _end("stopped.", 1)
     except HardsightError as error:
         _end(str(error), 2)
     except Stopped as stopped:
@@ -78,6 +88,20 @@ def main() -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else "" if error.errno is None else "standard output: "
         _end(f"{where}{error.strerror or error}.", 2)
+    if code:
+        sys.exit(code)
+
+
+def _usage(error: Any) -> str:
+    """What is wrong with the command line and where to look, in one line."""
+    message = " ".join(error.format_message().split())
+    words: list[str] = []  # of the command, outermost first
+    context = error.ctx
+    while context is not None and context.parent is not None:
+        words, context = [context.info_name, *words], context.parent
+    if not words and error.ctx is None:  # an option without its value: click does not say of which command
+        words = [word for word in sys.argv[1:2] if not word.startswith("-")]
+    return f"{message[:1].lower()}{message[1:].rstrip('.')}. See {' '.join(['hardsight', *words])} --help."
 
 
 def _end(message: str, code: int) -> NoReturn:

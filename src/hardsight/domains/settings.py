@@ -48,7 +48,7 @@ def check_different(name: str, values: tuple[Any, ...]) -> None:
 class DomainOptions(NetworkOptions, LearningOptions, ResourceOptions):
     """Options of a comparison over domains and seeds."""
 
-    seeds: tuple[int, ...] = option(1, "Number of seeds, counted from 0, or the seeds themselves with commas.", read=read_seeds)
+    seeds: tuple[int, ...] = option(1, "Number of seeds, counted from 0, or comma-separated seeds.", read=read_seeds)
     model: Any = option(None, "Network for images: lenet, mnist_cnn, timm:NAME, ..., or a trained run.", metavar="MODEL")
     hidden: int = option(512, "Hidden units of the head that is trained on features.", least=1)
     nesterov: bool | None = LearningOptions.redefine(

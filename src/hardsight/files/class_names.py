@@ -7,20 +7,18 @@ import os
 from typing import Any
 
 from hardsight.checks import as_array, is_text
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import FileError, InputError
 from hardsight.files.inputs import note_input
-from hardsight.files.places import place
+from hardsight.files.reading import existing_file, reading
 
 
 def read_class_names(path: str | os.PathLike[str], num_classes: int | None = None) -> list[str]:
     """The names in the order of the classes; as many as there are classes. Blank lines at the end do not count."""
-    path = place(path)
+    path = existing_file(path)
     note_input(path)
-    try:
+    with reading(path, "class names could not be read"):
         text = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
         names = json.loads(text) if path.suffix.lower() == ".json" else _lines(text)
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"{path}: class names could not be read: {first_line(error)}") from error
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise FileError(f"{path}: class names must be one per line, or a JSON list of strings.")
     try:

@@ -14,7 +14,7 @@ from typing import Any
 from hardsight.errors import FileError, InputError
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import utf8_name
-from hardsight.files.reading import reading
+from hardsight.files.reading import existing_file, reading
 
 Columns = dict[str, list[Any]]
 
@@ -32,6 +32,7 @@ def _read_parquet(path: Path) -> Columns:
 
 
 def _read_csv(path: Path) -> Columns:
+    existing_file(path)
     with (
         reading(path, "not a readable CSV file"),
         open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file,

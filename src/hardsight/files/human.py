@@ -16,16 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.checks import check_ids, is_tensor, to_numpy
+from hardsight.checks import MOST_CLASSES, check_ids, is_tensor, to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.columns import read_columns
 from hardsight.files.npy import open_npy
+from hardsight.files.reading import existing_file, reading
 from hardsight.stats.answers import check_counts, selection_frequency
 
 FORMS = (
     "(n, c) counts, an (n,) selection frequency, or a table with `id` and one of: `frequency` (and `answers`, how many "
     "people), `counts` (a list), one column per class, or `annotator` and `answer` with one row per answer"
 )
+MOST_COUNTS = 2**27  # samples times classes, 1 GB: without class names, an answer that needs more is taken for a mistake
 
 
 @dataclass(frozen=True)
@@ -77,27 +79,23 @@ def read_people(source: Any, class_names: Sequence[str] | None = None) -> People
         return _from_anything(source, "human", class_names)
     path = Path(source)
     try:
-        return _from_anything(_read(path), str(path), class_names)
+        with reading(path, "not readable as human data"):
+            return _from_anything(_read(path), str(path), class_names)
     except InputError as error:
         said = str(error)
         raise InputError(said if said.startswith(str(path)) else f"{path}: {said}") from error
 
 
 def _read(path: Path) -> Any:
-    if path.is_dir():
-        raise FileError(f"{path} is a directory; human data is a file.")
-    if not path.exists():
-        raise FileError(f"{path} does not exist.")
+    existing_file(path)
     ending = path.suffix.lower()
     if ending == ".npy":
         return np.asarray(open_npy(path))
     if ending in (".csv", ".tsv", ".parquet"):
         return read_columns(path)
     if ending == ".json":
-        try:
+        with reading(path, "not readable as JSON"):
             return json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise FileError(f"{path}: not readable as JSON: {first_line(error)}") from error
     raise FileError(f"{path}: human data is read from .npy, .csv, .tsv, .parquet or .json.")
 
 
@@ -107,6 +105,9 @@ def _from_anything(source: Any, name: str, class_names: Sequence[str] | None) ->
     elif hasattr(source, "to_dict") and hasattr(source, "columns"):  # a pandas frame
         source = {str(column): source[column].tolist() for column in source.columns}
     if isinstance(source, list) and source and isinstance(source[0], dict):  # JSON rows
+        for number, row in enumerate(source):
+            if not isinstance(row, dict):
+                raise InputError(f"every row must be an object with the same keys, but row {number} is {row!r:.80}.")
         names = list(dict.fromkeys(key for row in source for key in row))
         source = {key: [row.get(key) for row in source] for key in names}
     if isinstance(source, Mapping):
@@ -114,7 +115,7 @@ def _from_anything(source: Any, name: str, class_names: Sequence[str] | None) ->
             source = {"id": list(source), "frequency": list(source.values())}  # {id: frequency}
         elif source and not _looks_like_columns(source):
             source = {"id": list(source), "counts": list(source.values())}  # {id: [counts]}
-        return _from_columns(dict(source), name, class_names)
+        return _from_columns({str(key): column for key, column in source.items()}, name, class_names)
     array = to_numpy(source) if is_tensor(source) else _rectangular(source)
     if array.ndim == 1:
         return People(name, None, frequency=_check_frequency(array))
@@ -128,6 +129,9 @@ def _looks_like_columns(source: Mapping[str, Any]) -> bool:
 
 
 def _from_columns(columns: dict[str, Any], name: str, class_names: Sequence[str] | None) -> People:
+    for key, column in columns.items():
+        if isinstance(column, (str, bytes, Mapping)) or not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
+            raise InputError(f"the column {key} must be a list with one value per row, got {column!r:.80}.")
     lengths = {key: len(column) for key, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns must be of one length, got {lengths}.")
@@ -167,31 +171,38 @@ def _from_answers(columns: dict[str, Any], name: str, class_names: Sequence[str]
     if not len(columns["id"]):
         raise InputError("there are no answers.")
     ids = _plain_ids(columns["id"])
-    answers = _answer_classes(list(columns["answer"]), class_names)
+    first, where = np.unique(ids, return_inverse=True)
+    most = min(MOST_CLASSES, max(len(class_names or ()), MOST_COUNTS // len(first)))
+    answers = _answer_classes(list(columns["answer"]), class_names, most)
     seen: dict[Any, int] = {}
     for row, key in enumerate(zip(ids.tolist(), columns["annotator"], strict=True)):
+        if not isinstance(key[1], (str, int, float, np.generic, type(None))):
+            raise InputError(f"an annotator must be a name or a number, but row {row} holds {key[1]!r:.80}.")
         if seen.setdefault(key, row) != row:
             raise InputError(f"annotator {key[1]!r} answered twice about id {key[0]!r}: rows {seen[key]} and {row}.")
-    first, where = np.unique(ids, return_inverse=True)
     counts = np.zeros((len(first), int(answers.max()) + 1), dtype=np.int64)
     np.add.at(counts, (where, answers), 1)
     return People(name, first, counts=counts)
 
 
-def _answer_classes(values: list[Any], class_names: Sequence[str] | None) -> np.ndarray:
-    """(answers,) class of each answer, given as an index or a class name."""
+def _answer_classes(values: list[Any], class_names: Sequence[str] | None, most: int) -> np.ndarray:
+    """(answers,) class of each answer, given as an index below `most` or a class name."""
     class_of = {name: k for k, name in enumerate(class_names or [])}
     classes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
         if isinstance(value, str) and value in class_of:
-            classes[row] = class_of[value]
+            index = class_of[value]
         elif isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0:
-            classes[row] = value
+            index = int(value)
         elif isinstance(value, str) and value.isdecimal():
-            classes[row] = int(value)
+            index = int(value) if len(value) < 20 else most
         else:
             hint = "" if class_names else " Names need class names: give --class-names or a run that has them."
-            raise InputError(f"an answer must be a class index or a class name, but row {row} holds {value!r}.{hint}")
+            raise InputError(f"an answer must be a class index or a class name, but row {row} holds {value!r:.80}.{hint}")
+        if index >= most:
+            hint = " If there are as many classes, give their names (--class-names)." if index < MOST_CLASSES else ""
+            raise InputError(f"an answer must be a class index below {most}, but row {row} holds {value!r:.80}.{hint}")
+        classes[row] = index
     return classes
 
 
@@ -210,9 +221,12 @@ def _plain_ids(values: Any) -> np.ndarray:
 
 def _numbers(values: Any, name: str) -> np.ndarray:
     try:
-        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the column {name} must hold numbers: {error}.") from error
+        numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the column {name} must hold numbers: {first_line(error)}.") from error
+    if numbers.ndim != 1:
+        raise InputError(f"the column {name} must hold one number per row, got shape {numbers.shape}.")
+    return numbers
 
 
 def _rectangular(source: Any) -> np.ndarray:

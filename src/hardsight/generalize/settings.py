@@ -51,7 +51,7 @@ class GeneralizeSettings(DomainOptions):
 
     losses: tuple[str, ...] = option(
         "softmax",
-        "Losses to compare, with commas: softmax, avh, cosface, lgm, ...; drm or drm+LOSS for one head per domain.",
+        "Comma-separated losses to compare: softmax, avh, cosface, lgm, ...; drm or drm+LOSS for one head per domain.",
         flag=("--losses", "--loss"),
         read=_losses,
     )
@@ -59,7 +59,7 @@ class GeneralizeSettings(DomainOptions):
         {}, "Option of a loss, such as avh:scale=20; repeatable.", repeat=True, read=_loss_options, metavar="LOSS:KEY=VALUE"
     )
     scales: tuple[float, ...] = option(
-        (), "Scales to choose from by cross-validation on the training domains, with commas.", read=_scales
+        (), "Comma-separated scales to choose from by cross-validation on the training domains.", read=_scales
     )
     selection: Selection = option(
         "validation",

@@ -15,6 +15,9 @@ from hardsight.stats.coefficients import COEFFICIENTS, Kind
 Measure = Literal["frequency", "entropy"]
 
 
+MOST_ANSWERS = 10**9  # about a sample: NumPy draws halves of fewer only
+
+
 def check_counts(counts: Any) -> np.ndarray:
     """(n, c) whole, non-negative numbers of answers; rows without any answer are allowed and mean nothing is known."""
     array = to_numpy(counts)
@@ -27,11 +30,16 @@ def check_counts(counts: Any) -> np.ndarray:
         (~np.isfinite(array), "finite"),
         (array < 0, "0 or more"),
         (np.floor(array) != array, "whole numbers"),
+        (array >= MOST_ANSWERS, "below 10^9"),
     ):
         if bad.any():
             row, column = (int(at[0]) for at in np.nonzero(bad))
             hint = " Give relative frequencies as one column, that of the given class." if what == "whole numbers" else ""
             raise InputError(f"counts must be {what}, but row {row} has {array[row, column]:g} for class {column}.{hint}")
+    answers = array.sum(1)
+    if (answers >= MOST_ANSWERS).any():
+        row = int(answers.argmax())
+        raise InputError(f"a sample must have fewer than 10^9 answers, but the counts of row {row} add up to {answers[row]:g}.")
     return array.astype(np.int64)
 
 

@@ -127,12 +127,12 @@ class LearningOptions(Options):
     weight_decay: float = option(5e-4, "Weight decay of matrices and filters; biases and norms have none.", least=0)
     schedule: Schedule = option("constant", "Learning-rate schedule: constant, step or cosine.")
     milestones: tuple[float, ...] = option(
-        (), "Epochs at which step multiplies the learning rate, with commas. Default: 1/2 and 3/4 of all.", read=_milestones
+        (), "Comma-separated epochs at which step multiplies the learning rate. Default: 1/2 and 3/4 of all.", read=_milestones
     )
     gamma: float = option(0.1, "Factor of the learning rate at each milestone.", above=0)
     warmup: float = option(0.0, "Epochs over which the learning rate first rises linearly.", least=0)
     clip: float | None = option(None, "Clip the gradient norm to this value.", above=0)
-    augment: str = option("none", "Augmentation of images: flip, crop, crop=PIXELS, with commas; or none.", read=_augment)
+    augment: str = option("none", "Comma-separated augmentations of images: flip, crop, crop=PIXELS; or none.", read=_augment)
 
     def check(self) -> None:
         """What must hold between options."""
