@@ -19,7 +19,7 @@ import pytest
 
 from hardsight.errors import InputError, RunError
 from hardsight.scoring import cluster
-from hardsight.scoring.cluster import TLS, Cluster, part_name, score_on_cluster, score_part
+from hardsight.scoring.cluster import TLS, Cluster, _read_part, part_name, score_on_cluster, score_part
 from hardsight.scoring.job import Job
 from hardsight.snapshot import Snapshot
 from hardsight.table import TableWriter
@@ -186,6 +186,18 @@ def test_started_again_only_missing_parts_are_computed(workers: Any, samples: Pa
     score_on_cluster(job, output, workers.scheduler_address, progress=lambda rows, total: calls.append(rows))
     assert calls == [4000, 5000, 6000]  # two of six parts
     assert output.read_bytes() == expected
+
+
+def test_a_damaged_part_is_named(samples: Path) -> None:
+    """Its column id has another name, which no checksum of a page covers."""
+    job = job_of(samples)
+    part = samples.with_name(part_name(0))
+    with TableWriter(part, job.schema) as writer:
+        writer.write(Job(Snapshot.load(samples, head=samples.with_name("weight.npy"))).part(job.pieces()[0]))
+    assert len(_read_part(part, 1000)) == 1000
+    part.write_bytes(part.read_bytes().replace(b"predicted", b"predicteD"))
+    with pytest.raises(RunError, match="part-00000.parquet: damaged.*Remove it, and run the same command again"):
+        _read_part(part, 1000)
 
 
 def test_parts_of_other_inputs_or_arguments_are_refused(samples: Path) -> None:

@@ -169,6 +169,24 @@ def test_only_missing_parts_are_computed(photos: Path, whole: Path, tmp_path: Pa
     assert content(run) == content(whole)
 
 
+def test_a_part_damaged_before_the_run_is_resumed_is_named(
+    photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(whole, run)
+    (run / "run.json").unlink()
+    part = run / "samples/part-00001.parquet"
+    sound = part.read_bytes()
+    for damaged in (sound[: len(sound) // 2], sound.replace(b"label", b"Label")):
+        part.write_bytes(damaged)
+        with pytest.raises(RunError, match=r"part-00001.parquet: .*\. Remove it, and run the same command again"):
+            extracted(photos, run, monkeypatch)
+        assert not (run / "run.json").exists()
+    part.unlink()
+    extracted(photos, run, monkeypatch)
+    assert content(run) == content(whole)
+
+
 def test_a_complete_run_is_left_alone(photos: Path, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = parts(whole)
     said: list[str] = []

@@ -362,7 +362,7 @@ def test_a_directory_with_wrong_contents(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="without model/config.json"):
         open_model(tmp_path)
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(FileError, match="is not JSON"):
+    with pytest.raises(FileError, match="not JSON"):
         open_model(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"factory": RESNET20, "arguments": {"depth": 3}}))
     with pytest.raises(FileError, match="the arguments do not fit"):

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import hardsight
 
 ROOT = Path(hardsight.__file__).parent
@@ -40,15 +42,32 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             continue
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            yield node.lineno, "." * node.level + (node.module or "")  # no room: write it as an absolute import
+            continue
         elif isinstance(node, ast.ImportFrom) and node.module == "hardsight":
             names = [f"hardsight.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
+        elif _is_import_by_name(node):
+            names = [inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant) and isinstance(inner.value, str)]
         else:
             continue
         for name in names:
             if name.startswith("hardsight."):
                 yield node.lineno, name.split(".")[1]
+
+
+def _is_import_by_name(node: ast.AST) -> bool:
+    """`importlib.import_module("hardsight...")`, or a table `_HOME` of where a package's names are."""
+    if isinstance(node, ast.Call):
+        return "import_module" in (getattr(node.func, "attr", None), getattr(node.func, "id", None))
+    return isinstance(node, ast.Assign) and any(isinstance(name, ast.Name) and name.id == "_HOME" for name in node.targets)
+
+
+def is_wrong(room: str, imported: str) -> bool:
+    """Whether a room may not import another, or what is imported is no room."""
+    return imported not in ROOMS or ROOMS.index(imported) > ROOMS.index(room) or (room, imported) in SIDE_BY_SIDE
 
 
 def room_of(path: Path) -> str:
@@ -65,7 +84,7 @@ def test_imports_point_to_rooms_before() -> None:
         for path in sorted(ROOT.rglob("*.py"))
         if room_of(path) != "__init__"
         for line, room in imports(path)
-        if ROOMS.index(room) > ROOMS.index(room_of(path)) or (room_of(path), room) in SIDE_BY_SIDE
+        if is_wrong(room_of(path), room)
     ]
     assert wrong == []
 
@@ -73,6 +92,23 @@ def test_imports_point_to_rooms_before() -> None:
 def test_the_reader_of_imports_sees_those_inside_functions(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text("if TYPE_CHECKING:\n    import hardsight.cli\ndef f():\n    from hardsight import bench\n")
     assert list(imports(tmp_path / "x.py")) == [(4, "bench")]
+
+
+@pytest.mark.parametrize(
+    ("line", "room"),
+    [
+        ("from . import cli", "."),
+        ("from ..cli import app", "..cli"),
+        ("importlib.import_module('hardsight.cli.app')", "cli"),
+        ("import_module('hardsight.cli')", "cli"),
+        ("_HOME = {'app': 'hardsight.cli'}", "cli"),
+        ("import hardsight.nowhere", "nowhere"),
+    ],
+)
+def test_every_way_to_import_is_seen(tmp_path: Path, line: str, room: str) -> None:
+    (tmp_path / "x.py").write_text(f'"""hardsight.bench is no import."""\n{line}\n')
+    assert list(imports(tmp_path / "x.py")) == [(2, room)]
+    assert is_wrong("files", room) and not is_wrong("files", "files")
 
 
 def test_no_room_hides_a_public_function() -> None:

@@ -21,6 +21,7 @@ from safetensors.numpy import load_file, save_file
 
 from hardsight import FileError, Head, Snapshot, score
 from hardsight.explorer.report import report
+from hardsight.explorer.review import Review
 from hardsight.files import checksums
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head, save_head
@@ -30,7 +31,7 @@ from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.tensors import write_safetensors
-from hardsight.files.writing import replacing, write_json
+from hardsight.files.writing import check_output, replacing, write_json
 from hardsight.table import read_scores, write_table
 
 Cli = Callable[..., Any]
@@ -104,7 +105,7 @@ def test_links_to_an_input_are_the_input(cli: Cli, tmp_path: Path, link: Callabl
 
 @pytest.mark.parametrize("name", ["samples/part-00001.parquet", "./samples/../samples/part-00000.parquet"])
 def test_no_part_of_a_run_that_is_read_is_written(cli: Cli, run: Path, name: str) -> None:
-    refused(cli("score", run, "-o", run / name), "is a part of a complete run")
+    refused(cli("score", run, "-o", run / name), "is a part of a run")
     manifest = json.loads((run / "run.json").read_text())
     bare = {"parts": [{"name": part["name"]} for part in manifest["parts"]]}  # as another tool might write it
     (run / "run.json").write_text(json.dumps(bare))
@@ -145,6 +146,10 @@ def test_a_loaded_snapshot_is_not_saved_over_itself(snapshot: Path) -> None:
     before = snapshot.read_bytes()
     with pytest.raises(FileError, match="is the input"):
         Snapshot.load(snapshot).save(snapshot)
+    some = Snapshot.load(snapshot).take([0, 1])
+    with pytest.raises(FileError, match="is the input"):
+        some.save(snapshot)
+    assert some.loaded_from is None, "whoever loads the file again has all rows"
     assert snapshot.read_bytes() == before
 
 
@@ -198,11 +203,101 @@ def test_an_empty_file_and_an_older_output_are_replaced(cli: Cli, snapshot: Path
 
 
 def test_no_part_of_a_finished_run_is_replaced(cli: Cli, run: Path, snapshot: Path) -> None:
-    refused(cli("score", snapshot, "-o", run / "samples" / "part-00000.parquet"), "is a part of a complete run")
-    with pytest.raises(FileError, match="run.json is a part of a complete run"):
+    refused(cli("score", snapshot, "-o", run / "samples" / "part-00000.parquet"), "is a part of a run")
+    with pytest.raises(FileError, match="run.json is a part of a run"):
         write_json(run / "run.json", {})
-    with pytest.raises(FileError, match="head.safetensors is a part of a complete run"):
+    with pytest.raises(FileError, match="head.safetensors is a part of a run"):
         save_head(run / "head.safetensors", HEAD)
+
+
+@unix
+@pytest.mark.parametrize("link", ["directory", "file", "samples elsewhere"])
+def test_no_part_of_a_run_is_replaced_through_a_link(cli: Cli, run: Path, snapshot: Path, link: str) -> None:
+    part = run / "samples" / "part-00000.parquet"
+    before = part.read_bytes()
+    output = snapshot.with_name("link") / part.name
+    if link == "directory":
+        output.parent.symlink_to(run / "samples")
+    elif link == "file":
+        output = snapshot.with_name("link.parquet")
+        output.symlink_to(part)
+    else:  # a run whose samples are on another disk
+        output = part
+        (run / "samples").rename(snapshot.with_name("disk"))
+        (run / "samples").symlink_to(snapshot.with_name("disk"))
+    refused(cli("score", snapshot, "-o", output), "is a part of a run")
+    assert part.read_bytes() == before
+    flip(part, 60)
+    with pytest.raises(FileError, match="does not agree with the checksum in its run.json"):
+        checksums.check(output)
+
+
+def test_what_a_run_was_started_with_and_a_persons_marks_are_not_replaced(cli: Cli, run: Path) -> None:
+    review = Review(run / "review.parquet", ["ant", "bee", "cat"])
+    for mark in ("fine", "drop"):  # the explorer itself may write again
+        review.put("tab", "3", mark)
+    for name in ("start.json", "run.json", "review.parquet"):
+        before = (run / name).read_bytes()
+        refused(cli("score", run, "-o", run / name), f"{name} is ")
+        assert (run / name).read_bytes() == before
+    assert Review(run / "review.parquet", ["ant", "bee", "cat"]).marks["3"].mark == "drop"
+
+
+def test_an_interrupted_run_does_not_become_complete(cli: Cli, run: Path, snapshot: Path) -> None:
+    (run / "run.json").unlink()
+    for name in ("run.json", "start.json"):
+        refused(cli("score", snapshot, "-o", run / name), f"{name} is a part of a run")
+    assert not (run / "run.json").exists()
+
+
+def test_what_later_commands_write_into_a_run_is_replaced_unless_it_is_a_part(tmp_path: Path) -> None:
+    """Scores, the report and figures that were there at the end are listed under `files`, like all else."""
+    names = ["scores.parquet", "report.html", "figures/curve.svg", "errors.csv", "parts/report.html", "parts/figures/a.svg"]
+    contents = {"parquet": "PAR1", "html": "<html>", "svg": "<svg/>", "csv": "a,b\n1,2\n"}
+    made = Run(tmp_path / "run", "a test", {}, {})
+    for name in names:
+        (made.directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (made.directory / name).write_text(contents[name.rpartition(".")[2]])
+    made.finish([made.directory / name for name in names if name.startswith("parts")], {})
+    for name in names[:3]:
+        check_output(made.directory / name)
+    for name in names[3:]:
+        with pytest.raises(FileError, match=f"{name} is a part of a run"):
+            check_output(made.directory / name)
+
+
+# ---- JSON ----
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"{", b"\xff"])
+def test_json_that_cannot_be_read_is_an_error_of_ours(run: Path, content: bytes) -> None:
+    from hardsight.explorer.opening import open_sheet
+    from hardsight.explorer.rounds import _last_accuracy
+    from hardsight.models.transformers_models import _read_processor
+
+    for name in ("rounds.json", "preprocessor_config.json", "start.json"):
+        (run / name).write_bytes(content)
+    with pytest.raises(FileError, match="rounds.json: damaged"):
+        _last_accuracy(run / "rounds.json")
+    with pytest.raises(FileError, match="preprocessor_config.json: not an image processor's JSON"):
+        _read_processor(run)
+    write_table(TABLE, run / "scores.parquet")
+    (run / "run.json").unlink()
+    with pytest.raises(FileError, match="start.json: damaged"):
+        open_sheet(run)
+
+
+def test_json_that_a_run_lists_is_compared(tmp_path: Path) -> None:
+    from hardsight.explorer.rounds import _last_accuracy
+
+    made = Run(tmp_path / "run", "a test", {}, {})
+    rounds = made.directory / "rounds.json"
+    write_json(rounds, [{"accuracy": 0.25}])
+    made.finish([rounds], {})
+    assert _last_accuracy(rounds) == 0.25
+    rounds.write_text(rounds.read_text().replace("0.25", "0.95"))
+    with pytest.raises(FileError, match="rounds.json: damaged, or changed"):
+        _last_accuracy(rounds)
 
 
 # ---- checksums ----

@@ -152,6 +152,7 @@ class Snapshot:
     """
 
     loaded_from: dict[str, Any] | None = None  # what `load` was given, so that others can load the same
+    read_from: tuple[Any, ...] = ()  # files that the rows come from, also where only some were taken: `save` replaces none
 
     def __init__(
         self,
@@ -282,6 +283,7 @@ class Snapshot:
         source = ArraySource(self.source.evidence, values, labels, ids, further, missing if missing.any() else None)
         taken = Snapshot.__new__(Snapshot)
         taken._set(source, self.head, self.class_names, self.name)
+        taken.read_from = self.read_from
         return taken
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -289,7 +291,7 @@ class Snapshot:
         if place(path).suffix.lower() != ".npz":
             raise InputError(f"{path}: a snapshot is saved as .npz; give a name with that ending.")
         with command():
-            note_input(*(self.loaded_from or {}).values())
+            note_input(*self.read_from)
             check_output(place(path))
         everything = self.in_memory()
         arrays: dict[str, Any] = {self.source.evidence: to_numpy(everything.values), "labels": everything.labels}
@@ -351,6 +353,7 @@ class Snapshot:
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
         snapshot.loaded_from = {"path": path, "head": head, "labels": labels}
+        snapshot.read_from = (path, head, labels)
         return snapshot
 
 

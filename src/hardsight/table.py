@@ -23,7 +23,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.files.inputs import note_input
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
-from hardsight.files.reading import existing_file, reading
+from hardsight.files.reading import existing_file, read_json, reading
 from hardsight.files.writing import replacing
 from hardsight.scores import SCORES
 
@@ -85,7 +85,7 @@ def _read_csv(path: Place) -> pa.Table:
 
 def _read_json(path: Place) -> pa.Table:
     with reading(path, "not a readable scores table"):
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        rows = read_json(path, "not a readable scores table")
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise FileError(f"{path}: not a scores table in JSON: it must hold a list of rows.")
         return pa.Table.from_pylist(rows)

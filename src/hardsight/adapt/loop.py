@@ -6,7 +6,6 @@ a CPU ends with the same bytes. Target labels are used only for reporting; nothi
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from hardsight.adapt.measures import class_accuracies, mean_accuracy, sample_col
 from hardsight.adapt.objective import self_training_loss
 from hardsight.adapt.selection import REGULARISED, PseudoLabels, select_pseudo_labels
 from hardsight.adapt.settings import SOURCE_ONLY, AdaptSettings
+from hardsight.files.reading import read_json
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.table import write_table
@@ -314,7 +314,7 @@ class SelfTraining:
 def finished(folder: Path) -> list[dict[str, Any]] | None:
     """The rounds of a part of a run that is complete."""
     path = folder / "rounds.json"
-    return json.loads(path.read_text("utf-8")) if path.is_file() else None
+    return read_json(path) if path.is_file() else None
 
 
 def finish(folder: Path, history: list[dict[str, Any]]) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hardsight.adapt.settings import SOURCE_ONLY
 from hardsight.adapt.tables import ALL, Results, accuracy_table, difference_table, rounds_table, selection_table
 from hardsight.data import BrokenImage, ImageData
 from hardsight.domains import results_page as rp
+from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.files.writing import replacing
 from hardsight.plots.adaptation import accuracy_per_round, thumbnails
@@ -73,7 +73,7 @@ def _only_by_score(run: Run, results: Results, pair: str, data: ImageData, folde
     """Figure 21 of the AVH paper: samples that a score selects in the first round and softmax does not, surest first."""
     drawn = []
     for method in [method for method in results.methods if method.startswith("cbst+") or method == "avc"]:
-        table = pq.read_table(folder_of(pair, method, results.seeds[0]) / "round=01.parquet")
+        table = read_parquet(folder_of(pair, method, results.seeds[0]) / "round=01.parquet")
         chosen = table.filter(pc.and_(table.column("kept"), pc.invert(table.column("kept_by_cbst"))))
         pictures, captions, wrong = _pictures(chosen.sort_by([("avc", "descending")]), data, results.class_names)
         if pictures:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hardsight.adapt.settings import SOURCE_ONLY, AdaptSettings
 from hardsight.adapt.tables import Results
@@ -39,6 +38,7 @@ from hardsight.adapt.learner import Learner
 from hardsight.adapt.loop import SelfTraining, finish, finished
 from hardsight.adapt.report import write_report
 from hardsight.domains.scaling import Standard, standards
+from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.models.network import state_sha256, torch_device
 from hardsight.models.preprocessing import Preprocessing
@@ -308,4 +308,4 @@ def _headline(results: Results, best: bool = False) -> dict[str, dict[str, float
 
 def _read(directory: Path) -> Adapted:
     names = ("accuracy", "differences", "selection", "rounds")
-    return Adapted(directory, *(pq.read_table(directory / f"{name}.parquet") for name in names))
+    return Adapted(directory, *(read_parquet(directory / f"{name}.parquet") for name in names))

@@ -7,7 +7,6 @@ target samples and what was kept of them. A scores table or a snapshot alone wil
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +23,7 @@ from hardsight.explorer.rounds import ABOUT, Rounds
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head
 from hardsight.files.kinds import kind_of
-from hardsight.files.reading import reading
+from hardsight.files.reading import read_json, reading
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
 from hardsight.snapshot import SNAPSHOTS, Snapshot
@@ -263,10 +262,7 @@ def _start(where: Path) -> dict[str, Any]:
     for name in ("run.json", "start.json"):
         file = where / name
         if where.is_dir() and file.is_file():
-            try:
-                content = json.loads(file.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
-                raise FileError(f"{file}: damaged: {first_line(error)}") from error
+            content = read_json(file)
             if isinstance(content, dict):
                 return content
     return {}

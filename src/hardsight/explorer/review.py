@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.inputs import command
 from hardsight.files.locking import lock_file
 from hardsight.files.parquet import read_parquet
 from hardsight.files.writing import replacing
@@ -134,7 +135,7 @@ class Review:
             try:
                 yield
                 if self.path is not None and self.version != version:
-                    with replacing(self.path) as temporary:
+                    with command(own=self.path), replacing(self.path) as temporary:
                         pq.write_table(self.table(), temporary, compression="zstd", write_page_checksum=True)
                     self._seen = _stamp(self.path)
             except BaseException:

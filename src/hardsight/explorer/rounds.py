@@ -7,7 +7,6 @@ start from the same source model, so the first round's predictions and scores ar
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,11 +16,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.errors import FileError, first_line
+from hardsight.errors import FileError
 from hardsight.explorer.columns import Column, codes, numbers, replaced
 from hardsight.explorer.keeping import Keeping
 from hardsight.files.heads import load_head
 from hardsight.files.parquet import parquet_columns, read_parquet
+from hardsight.files.reading import read_json, reading
 
 FILE_NAME, SEED = re.compile(r"round=(\d+)\.parquet"), re.compile(r"seed=(\d+)")
 MEANS = ("avh", "avc", "confidence", "norm")
@@ -217,11 +217,9 @@ def _last_accuracy(path: Path) -> float | None:
     """What rounds.json says was reached at the end."""
     if not path.is_file():
         return None
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))[-1]["accuracy"]
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise FileError(f"{path}: damaged: {first_line(error)}") from error
-    return None if value is None else float(value)
+    with reading(path):
+        value = read_json(path)[-1]["accuracy"]
+        return None if value is None else float(value)
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pa.Table:

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, open_data, parse_degradations
@@ -28,8 +27,11 @@ from hardsight.data.labels import renumbered
 from hardsight.errors import FileError, InputError, RunError
 from hardsight.extraction.loader import extract_loader, stack
 from hardsight.extraction.settings import ExtractSettings
+from hardsight.files.checksums import check
 from hardsight.files.heads import save_head
+from hardsight.files.parquet import open_parquet
 from hardsight.files.places import place_on_disk
+from hardsight.files.reading import read_json, reading
 from hardsight.files.run import Run
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.models import Model, open_model
@@ -278,9 +280,13 @@ class _Job:
         """errors.parquet, the head, and run.json last."""
         rows, broken = {}, []
         for name in names:
-            file = pq.ParquetFile(name)
-            rows[name.name] = file.metadata.num_rows
-            broken += json.loads((file.schema_arrow.metadata or {}).get(BROKEN, b"[]"))
+            try:
+                check(name)  # it may be from before an interruption
+                with reading(name), open_parquet(name) as file:
+                    rows[name.name] = file.metadata.num_rows
+                    broken += json.loads((file.schema_arrow.metadata or {}).get(BROKEN, b"[]"))
+            except FileError as error:
+                raise RunError(f"{error} Remove it, and run the same command again.") from error
         written = list(names)
         if broken:
             path = run.directory / "errors.parquet"
@@ -369,8 +375,8 @@ def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[
 def _begun_with(output: Path) -> int | None:
     """The batch size of an interrupted run: what fits on a GPU may have changed since, the result must not."""
     try:
-        size = json.loads((output / "start.json").read_text(encoding="utf-8"))["arguments"]["batch_size"]
-    except (OSError, ValueError, KeyError, TypeError):
+        size = read_json(output / "start.json")["arguments"]["batch_size"]
+    except (FileError, OSError, KeyError, TypeError):
         return None
     return size if isinstance(size, int) and size > 0 else None
 

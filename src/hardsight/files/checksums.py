@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from hardsight.errors import FileError
-from hardsight.files.formats import kind_of
+from hardsight.files.formats import kind_by_name
 from hardsight.files.places import Place, Remote
 
 MARK = b"hardsight-sha256"
@@ -43,6 +43,7 @@ BLOCK = 2**20
 REMEMBERED = 4 * 2**20  # smaller files are read again quicker than they are looked up
 SETTLED = 2 * 10**9  # nanoseconds: a file that is younger could change again within one tick of its clock
 LEVELS = 6  # directories between a file and its run.json
+WRITTEN_LATER = ("scores.parquet", "report.html", "samples.html")  # and figures/: commands write them into a complete run
 
 ProgressCallback = Callable[[int], None]  # bytes read
 
@@ -73,7 +74,7 @@ def seal(path: Path, kind: str) -> None:
 def own_checksum(path: Path, progress: ProgressCallback | None = None) -> bool | None:
     """Whether a file agrees with the checksum it carries; None if it carries none."""
     with path.open("rb") as file:
-        at = _find(file, MARK, kind_of(path))
+        at = _find(file, MARK, kind_by_name(path))
         if at is None:
             return None
         file.seek(at)
@@ -111,7 +112,7 @@ def _compare(path: Path) -> None:
 
 
 class Entry(NamedTuple):
-    """What a run.json says of a file. Later commands may write any file again but the run's parts."""
+    """What a run.json says of a file. What is no part may have been written again by a later command."""
 
     sha256: str
     part: bool
@@ -127,24 +128,43 @@ def entries(manifest: Any) -> dict[str, Entry]:
 
 
 def is_part_of_run(path: Path) -> bool:
-    """Whether a file is a part of a complete run, or its run.json."""
+    """Whether a file belongs to a run and no later command may write it.
+
+    These are start.json, run.json, a person's marks, and all that run.json lists, except for what later commands write:
+    scores, the report and figures, where they are not parts.
+    """
+    if any(_has_own_writer(name) for name in _names(path)):
+        return True
+    entry, folder = find_entry(path), os.path.basename(os.path.realpath(path.parent))
+    return entry is not None and (entry.part or not (path.name in WRITTEN_LATER or folder == "figures"))
+
+
+def _has_own_writer(path: Path) -> bool:
+    """Whether only a run itself writes the file, or only the explorer's review."""
+    start, manifest = path.with_name("start.json"), path.with_name("run.json")
     if path.name == "run.json":
-        return path.with_name("start.json").is_file()
-    entry = find_entry(path)
-    return entry is not None and entry.part
+        return start.is_file()  # also where the run is not complete, and must not look so
+    in_run = start.is_file() or manifest.is_file() or path.with_name("scores.parquet").is_file()
+    return path.is_file() and (path.name == "start.json" or (path.name == "review.parquet" and in_run))
 
 
 def find_entry(path: Path) -> Entry | None:
-    """What the nearest run.json above a file says of it."""
-    path = Path(os.path.abspath(path))
-    for directory in path.parents[:LEVELS]:
-        manifest = directory / "run.json"
-        if manifest.is_file():
-            with contextlib.suppress(OSError):
-                entry = _listing(_stamp(manifest)).get(path.relative_to(directory).as_posix())
-                if entry is not None:
-                    return entry
+    """What the nearest run.json above a file says of it, whichever links lead to the file."""
+    for name in _names(path):
+        for directory in name.parents[:LEVELS]:
+            manifest = directory / "run.json"
+            if manifest.is_file():
+                with contextlib.suppress(OSError):
+                    entry = _listing(_stamp(manifest)).get(name.relative_to(directory).as_posix())
+                    if entry is not None:
+                        return entry
     return None
+
+
+def _names(path: Path) -> list[Path]:
+    """A file as it was named, in the real directory, and itself without links: a run may hold links, or be linked to."""
+    named, real = Path(os.path.abspath(path)), Path(os.path.realpath(path))
+    return list(dict.fromkeys([named, Path(os.path.realpath(path.parent)) / named.name, real]))
 
 
 @functools.lru_cache(maxsize=64)

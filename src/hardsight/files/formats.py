@@ -25,7 +25,7 @@ ENDINGS = {".pq": "parquet", ".htm": "html", **{f".{kind}": kind for kind in WOR
 CONTROL = bytes({*range(32)} - {7, 8, 9, 10, 12, 13, 27})  # bytes that no text holds
 
 
-def kind_of(path: Place) -> str:
+def kind_by_name(path: Place) -> str:
     """The kind of file that a name's ending promises; text where it promises nothing."""
     return ENDINGS.get(path.suffix.lower(), "text")
 

@@ -23,7 +23,7 @@ class _Command:
     """One command, with those that started it."""
 
     outer: _Command | None
-    own: Path | None  # the run directory it writes: what is read back from there is no input
+    own: Path | None  # the run directory or the file it writes: what is read back from there is no input
     files: set[Hashable] = field(default_factory=set)
 
 
@@ -32,7 +32,7 @@ _current: ContextVar[_Command | None] = ContextVar("command", default=None)
 
 @contextmanager
 def command(own: Path | None = None) -> Iterator[None]:
-    """Within this context, no file noted as read is overwritten. `own` is the run directory that is being written."""
+    """Within this context, no file noted as read is overwritten. `own` is the run directory or the file being written."""
     token = _current.set(_Command(_current.get(), None if own is None else own.resolve()))
     try:
         yield

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from typing import Any
 
 from hardsight.errors import FileError, HardsightError, first_line
+from hardsight.files.checksums import check
 from hardsight.files.places import Place, place
 
 MISTAKES_OF_OURS = (NameError, AttributeError, ImportError, AssertionError)  # no file is to blame for these
@@ -26,6 +28,13 @@ def reading(name: object, fault: str = "damaged") -> Iterator[None]:
         raise
     except Exception as error:
         raise FileError(f"{name}: {fault}: {first_line(error)}") from error
+
+
+def read_json(path: Place, fault: str = "damaged") -> Any:
+    """One JSON document, its checksum compared."""
+    check(path)
+    with reading(path, fault):
+        return json.loads(path.read_text(encoding="utf-8"))
 
 
 def existing_file(path: Any) -> Place:

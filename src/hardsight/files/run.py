@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hardsight.errors import FileError, RunError, first_line
+from hardsight.errors import FileError, RunError
 from hardsight.files import inputs as command_inputs
-from hardsight.files.checksums import UNSEALED, check, sha256
+from hardsight.files.checksums import UNSEALED, sha256
 from hardsight.files.locking import lock_file
 from hardsight.files.places import Place, place_on_disk
+from hardsight.files.reading import read_json
 from hardsight.files.writing import sweep, why, write_json
 from hardsight.version import VERSION
 
@@ -109,7 +110,8 @@ class Run:
                     yield
             except BaseException as error:
                 if not isinstance(error, Exception):  # Ctrl-C and its like
-                    error.add_note(f"{self.directory} keeps what is complete: run the same command again to resume.")
+                    # A run inside this one may have said the same of itself; the command that resumes is the outer one's.
+                    error.__notes__ = [f"{self.directory} keeps what is complete: run the same command again to resume."]
                 raise
 
     def folder(self, name: str) -> Path:
@@ -133,7 +135,8 @@ class Run:
             "files": {self._name(path): sha256(path) for path in others},
             "checksum": UNSEALED.decode(),
         }
-        write_json(self.directory / "run.json", manifest)
+        with command_inputs.command(own=self.directory):
+            write_json(self.directory / "run.json", manifest)
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.directory).as_posix()
@@ -204,11 +207,7 @@ def read_manifest(run: Place) -> dict[str, Any]:
     if not manifest.is_file():
         hint = "it was not finished; run its command again" if (run / "start.json").is_file() else "there is no run.json in it"
         raise FileError(f"{run} is not a complete run: {hint}.")
-    check(manifest)
-    try:
-        content = json.loads(manifest.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"{manifest}: damaged: {first_line(error)}") from error
+    content = read_json(manifest)
     if not isinstance(content, dict):
         raise FileError(f"{manifest}: damaged: it does not hold a JSON object.")
     return content

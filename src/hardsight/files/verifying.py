@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, first_line
 from hardsight.files.checksums import Entry, entries, find_entry, own_checksum, sha256
-from hardsight.files.formats import kind_of
+from hardsight.files.formats import kind_by_name
 from hardsight.files.places import place_on_disk
 
 NOT_AS_LISTED = "damaged or changed: it does not agree with run.json"
@@ -159,7 +159,7 @@ def _entries_left(manifest: Path) -> dict[str, Entry]:
 
 def _trouble_in_format(path: Path) -> str | None:
     """Check a file without a checksum by its format: Parquet and PNG carry checksums inside."""
-    kind = kind_of(path)
+    kind = kind_by_name(path)
     if kind == "png":
         return None if _png_is_sound(path) else "damaged: not a readable PNG image"
     if kind == "parquet":

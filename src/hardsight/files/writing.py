@@ -1,7 +1,7 @@
 """The one way files are written: checked first, under a temporary name, sealed, flushed to disk, then renamed over the old one.
 
 Whoever reads a file of ours sees the old one or the new one, never a part of it. Nothing that the command reads is
-replaced, nor a file of another kind, nor a part of a complete run.
+replaced, nor a file of another kind, nor what belongs to a run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from hardsight.files.locking import new_locked_file, remove_if_abandoned
 from hardsight.files.places import Place, Remote, place
 
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]+\.tmp")  # .NAME.PID.HEX.tmp
-DATA = ("parquet", "npz", "safetensors", "json")  # kinds whose files a run cannot do without
 
 
 @contextlib.contextmanager
@@ -34,7 +33,7 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None) -> Iterator
     `kind` is what is written, one of `formats.WORDS`, where the name's ending does not tell it.
     """
     path = place(path)
-    kind = kind or formats.kind_of(path)
+    kind = kind or formats.kind_by_name(path)
     check_output(path, kind)
     if isinstance(path, Remote):
         with path.sent_when_complete() as temporary:
@@ -59,21 +58,21 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None) -> Iterator
 
 def check_output(path: Place, kind: str | None = None) -> None:
     """A file may be written here: before anything slow, and again before its first byte."""
-    kind = kind or formats.kind_of(path)
+    kind = kind or formats.kind_by_name(path)
     if isinstance(path, Path):
         check_place_for(path)
     if is_input(path):
         raise FileError(f"{path} is the input of this command; write to another name.")
-    if is_own(path) or not path.is_file():
+    if is_own(path):
         return
     try:
-        right_kind = formats.holds(path, kind)
+        right_kind = not path.is_file() or formats.holds(path, kind)
     except OSError as error:
         raise FileError(f"{path} exists and could not be read: {why(error)}") from error
     if not right_kind:
         raise FileError(f"{path} exists and is not {formats.WORDS[kind]}; give another name.")
-    if isinstance(path, Path) and kind in DATA and checksums.is_part_of_run(path):
-        raise FileError(f"{path} is a part of a complete run; give another name.")
+    if isinstance(path, Path) and checksums.is_part_of_run(path):
+        raise FileError(f"{path} is a part of a run; give another name.")
 
 
 def sweep(directory: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hardsight.domains.opening import Data, Features, domain_column, domain_names, labels_of, num_classes, open_domain
 from hardsight.errors import InputError, require
@@ -25,6 +23,8 @@ require("torch", extra="torch", purpose="hardsight.generalize.run")
 import torch
 
 from hardsight.domains.scaling import standards
+from hardsight.files.parquet import read_parquet
+from hardsight.files.reading import read_json, reading
 from hardsight.files.run import Run
 from hardsight.files.writing import write_json
 from hardsight.generalize import tables
@@ -193,7 +193,7 @@ class _Work:
         """The epochs of one training; read, if it is complete."""
         path = task.folder / "epochs.json"
         if path.is_file():
-            return json.loads(path.read_text("utf-8"))
+            return read_json(path)
         checkpoints = Checkpoints(task.folder / "checkpoints")
         training = FoldTraining(fold, self.settings, task.seed, self.device, checkpoints, report)
         history = training.train(self._student(task, fold))
@@ -211,7 +211,8 @@ class _Work:
         """The scale that does best on each training domain when trained on the other ones."""
         s, path = self.settings, folder / "scale.json"
         if path.is_file():
-            return float(json.loads(path.read_text("utf-8"))["scale"])
+            with reading(path):
+                return float(read_json(path)["scale"])
         rule: Selection = "validation" if s.selection == "oracle" else s.selection
         seed, means, at = s.seeds[0], {}, 0
         for scale in s.scales:
@@ -301,7 +302,7 @@ def _limited(data: Data, domains: list[str], limit: int) -> Data:
 
 def _read(directory: Path) -> Generalized:
     return Generalized(
-        directory, *(pq.read_table(directory / f"{name}.parquet") for name in ("accuracy", "differences", "epochs"))
+        directory, *(read_parquet(directory / f"{name}.parquet") for name in ("accuracy", "differences", "epochs"))
     )
 
 

@@ -15,12 +15,11 @@ runs other code.
 from __future__ import annotations
 
 import importlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardsight.errors import FileError, InputError
-from hardsight.files.checksums import check
+from hardsight.files.reading import read_json
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import load_weights
@@ -37,11 +36,7 @@ def trained_directory(path: Path) -> Path | None:
 def read_config(directory: Path) -> dict[str, Any]:
     """What config.json says, compared with the run that lists it."""
     path = directory / "config.json"
-    check(path)
-    try:
-        config = json.loads(path.read_text("utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
-        raise FileError(f"{path} is not JSON: {error}") from error
+    config = read_json(path, "not JSON")
     if not isinstance(config, dict):
         raise FileError(f"{path} must hold an object with factory and arguments.")
     return config

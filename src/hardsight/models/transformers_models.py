@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError, InputError
+from hardsight.files.reading import read_json
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from hardsight.models.torchvision_models import import_with_torchvision
@@ -53,11 +53,11 @@ def _read_processor(directory: Path) -> dict[str, Any]:
     for name, key in ((PROCESSOR_FILE, None), ("processor_config.json", "image_processor")):
         path = directory / name
         if path.is_file():
-            try:
-                config = json.loads(path.read_text("utf-8"))
-                return dict(config.get(key, {}) if key else config)
-            except (ValueError, AttributeError, TypeError) as error:
-                raise FileError(f"{path} is not an image processor's JSON: {error}") from error
+            config = read_json(path, "not an image processor's JSON")
+            processor = config.get(key, {}) if key and isinstance(config, dict) else config
+            if not isinstance(processor, dict):
+                raise FileError(f"{path}: not an image processor's JSON: it must hold an object.")
+            return processor
     return {}
 
 

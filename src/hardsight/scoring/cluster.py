@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, HardsightError, InputError, RunError, first_line, require
 from hardsight.files.inputs import command, note_input
-from hardsight.files.places import Place, address, place, readable, remove_all
+from hardsight.files.parquet import read_parquet
+from hardsight.files.places import Place, address, place, remove_all
+from hardsight.files.reading import read_json
 from hardsight.files.samples import SampleFiles
 from hardsight.files.writing import check_output, write_json
 from hardsight.scoring.job import Job, ProgressCallback, SeenIds
@@ -222,9 +223,9 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
         write_json(begun, start)
         return
     try:
-        before = json.loads(begun.read_text(encoding="utf-8"))
+        before = read_json(begun)
         changed = [what for what in start if before.get(what) != start[what]]
-    except (ValueError, AttributeError, RecursionError) as error:
+    except (FileError, AttributeError) as error:
         raise RunError(f"{begun}: damaged: {error}. Remove {parts} to start over.") from error
     if changed:
         was, is_now = (str(arguments.get(changed[0]))[:200] for arguments in (before, start))
@@ -341,9 +342,9 @@ def _in_order(folder: Place, pieces: list[range], job: Job) -> Iterator[pa.Table
 
 def _read_part(file: Place, rows: int) -> pa.Table:
     try:
-        part = pq.ParquetFile(readable(file), page_checksum_verification=True).read().combine_chunks()
-    except (pa.ArrowException, OSError) as error:
-        raise RunError(f"{file}: damaged: {first_line(error)}. Remove it, and run the same command again.") from error
+        part = read_parquet(file).combine_chunks()
+    except FileError as error:
+        raise RunError(f"{error} Remove it, and run the same command again.") from error
     if len(part) != rows:
         raise RunError(f"{file}: has {len(part)} rows instead of {rows}. Remove it, and run the same command again.")
     return part

@@ -7,7 +7,6 @@ theirs to save.
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from dataclasses import asdict, dataclass, field
@@ -19,8 +18,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from hardsight.errors import RunError
+from hardsight.errors import FileError, RunError
 from hardsight.files.checksums import sha256
+from hardsight.files.reading import read_json
 from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
 
@@ -65,11 +65,11 @@ def newest_checkpoint(folder: Path) -> tuple[int, list[str]]:
     notes: list[str] = []
     for name in reversed(_checkpoints_in(folder)):
         try:
-            description = json.loads(name.with_suffix(".json").read_text("utf-8"))
+            description = read_json(name.with_suffix(".json"))
             if description["sha256"] == sha256(name):
                 return int(description["epoch"]), notes
             notes.append(f"{name} is damaged (its checksum differs): falling back to the one before")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (FileError, OSError, ValueError, KeyError, TypeError) as error:
             notes.append(f"{name} is damaged ({type(error).__name__}): falling back to the one before")
     return 0, notes
 
@@ -78,12 +78,12 @@ def load_checkpoint(folder: Path, epoch: int, network: nn.Module, optimizer: tor
     """Bring a network and its optimizer to where they were after an epoch."""
     name = folder / f"epoch={epoch:04d}.safetensors"
     try:
-        description = json.loads(name.with_suffix(".json").read_text("utf-8"))
+        description = read_json(name.with_suffix(".json"))
         tensors = load_file(name)
         network.load_state_dict(_under("network.", tensors))
         _load_optimizer(optimizer, _under("optimizer.", tensors))
         return TrainingState(**{key: description[key] for key in asdict(TrainingState())})
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+    except (FileError, OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise RunError(f"{name} does not fit this training: {error}. Remove the run's directory to start over.") from error
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hardsight.extraction.extracting import ERRORS
 from hardsight.files.heads import save_head
+from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.files.writing import replacing, write_json
@@ -87,7 +87,7 @@ def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Se
         return []
     from hardsight.plots.embedding import embedding
 
-    table = pa.concat_tables([pq.read_table(part, columns=["label", "split", "degradation", "features"]) for part in parts])
+    table = pa.concat_tables([read_parquet(part, ["label", "split", "degradation", "features"]) for part in parts])
     table = table.filter(pc.is_null(table.column("degradation")))
     drawn = []
     for name in pc.unique(table.column("split")).to_pylist():

@@ -8,7 +8,6 @@ happened. With `torchrun` or `accelerate launch` several processes share each ba
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from hardsight.files.heads import load_head
+from hardsight.files.run import read_manifest
 from hardsight.head import Head
 from hardsight.models.network import torch_device
 from hardsight.models.trainable import open_trainable
@@ -135,7 +135,7 @@ def _installed(module: str) -> bool:
 
 
 def _finished(output: Path, is_main_process: bool) -> Trained:
-    description = json.loads((output / "run.json").read_text("utf-8"))
+    description = read_manifest(output)
     head, _ = load_head(output / "head.safetensors")
     return Trained(output, head, description["counts"]["history"], is_main_process)
 
