@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -20,7 +19,6 @@ import pytest
 from PIL import Image
 
 from hardsight import FileError, HardsightError, RunError, Snapshot
-from hardsight.demo import ADAPTATION, TRAINING, run_demo
 from hardsight.files.run import Run
 from hardsight.files.writing import why, write_json
 from hardsight.table import write_table
@@ -247,18 +245,3 @@ def test_memory_and_disks_that_fail_are_one_line(cli: Cli, snapshot: Path, monke
     refused(cli("score", snapshot), "not enough memory: 12 GiB")
     monkeypatch.setattr("hardsight.snapshot.Snapshot.load", fail(OSError(errno.EIO, "Input/output error", "/disk/x")))
     refused(cli("score", snapshot), "/disk/x: Input/output error.")
-
-
-def test_a_demo_that_was_stopped_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    monkeypatch.setitem(TRAINING, "epochs", 1)
-    monkeypatch.setitem(ADAPTATION, "rounds", 1)
-
-    def stop(done: int, total: int, words: str) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt) as caught:
-        run_demo(tmp_path / "run", progress=stop)
-    assert caught.value.__notes__ == [f"{tmp_path / 'run'} keeps what is complete: run the same command again to resume."]
-    assert run_demo(tmp_path / "run").num_samples == 600
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["counts"]["samples"] == 600

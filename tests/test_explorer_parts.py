@@ -28,6 +28,7 @@ from hardsight.explorer.groups import groups_of
 from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
+from hardsight.files import inputs
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
@@ -266,7 +267,8 @@ def test_the_same_id_in_another_split_is_another_sample(tmp_path: Path) -> None:
         table = pq.read_table(path)
         other = table.set_column(1, "split", pa.array(["watched"] * 30)).set_column(6, "norm", pa.array(np.full(30, -1.0)))
         assert table.column_names[6] == "norm"
-        write_table(pa.concat_tables([other, table]), path)
+        with inputs.command(own=run):  # as the run that wrote it
+            write_table(pa.concat_tables([other, table]), path)
     sheet = open_sheet(run)
     expected = pq.read_table(run / "scores.parquet").column("norm").to_numpy()
     assert sheet.epochs is not None

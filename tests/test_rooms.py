@@ -55,7 +55,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             continue
         for name in names:
             if name.startswith("hardsight."):
-                yield node.lineno, name.split(".")[1]
+                yield getattr(node, "lineno", 0), name.split(".")[1]
 
 
 def _is_import_by_name(node: ast.AST) -> bool:
