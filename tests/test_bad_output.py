@@ -19,6 +19,7 @@ import pytest
 from PIL import Image
 
 from hardsight import FileError, HardsightError, RunError, Snapshot
+from hardsight.demo import run_demo
 from hardsight.files.run import Run
 from hardsight.files.writing import why, write_json
 from hardsight.table import write_table
