@@ -166,5 +166,6 @@ def test_a_complete_run_is_only_shown_and_another_seed_refused(demo: tuple[Path,
     start = time.perf_counter()
     done = cli("demo", "-o", demo[0])
     assert done.code == 0 and "hardest 10 by avh" in done.out and time.perf_counter() - start < 3
+    assert "n = 600   c = 10   accuracy = 9" in done.out and "at a fifth of the contrast: 6" in done.out
     with pytest.raises(RunError, match="seed was 0 and is 1"):
         run_demo(demo[0], seed=1)
