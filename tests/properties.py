@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.internal.conjecture import providers
 
 MORE = 10  # examples of the nightly run for each one of `make test`
@@ -19,7 +20,16 @@ SLOW = HealthCheck.too_slow  # fixed draws are slow only where the machine is bu
 settings.register_profile(
     "test", derandomize=True, deadline=None, max_examples=40, print_blob=True, suppress_health_check=[FIXTURES, SLOW]
 )
-settings.register_profile("nightly", deadline=None, max_examples=40 * MORE, print_blob=True, suppress_health_check=[FIXTURES])
+# Every choice is said: where CI is set in the environment, Hypothesis' own defaults are fixed draws and no database.
+settings.register_profile(
+    "nightly",
+    derandomize=False,
+    database=DirectoryBasedExampleDatabase(".hypothesis/examples"),
+    deadline=None,
+    max_examples=40 * MORE,
+    print_blob=True,
+    suppress_health_check=[FIXTURES],
+)
 
 
 def examples(number: int) -> int:
