@@ -10,6 +10,8 @@ BIOME_VERSION := 2.6.6
 # A file's tests stay in one process, for their fixtures; the longest files come first (tests/conftest.py), so that the cores end together.
 PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder
 MYPY := $(BIN)/mypy src/hardsight tests $(wildcard docs/make_*.py)
+# The tests start hundreds of Pythons: each would compile all of hardsight again.
+unexport PYTHONDONTWRITEBYTECODE
 BENCHMARKS := score extract explore losses correlate adapt cluster
 
 .PHONY: help demo test check lint javascript browser nightly coverage docs bench dist clean
