@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,14 +20,18 @@ from real_data import real  # noqa: E402
 MEAN, STD = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32)
 
 
+def extracted(output: Path, **options: Any) -> hardsight.Snapshot:
+    """`hardsight extract` of the test images."""
+    data, weights = real("cifar10_test.npz"), real("cifar10_resnet20.safetensors")
+    model = "hardsight.models.cifar_resnet:cifar_resnet20"
+    return hardsight.extract(model, data, output, weights=weights, split="test", batch_size=256, **options)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`hardsight extract` of the 10,000 test images."""
-    data, weights = real("cifar10_test.npz"), real("cifar10_resnet20.safetensors")
+    """All 10,000 of them: half a minute."""
     output = tmp_path_factory.mktemp("cifar") / "run"
-    snapshot = hardsight.extract(
-        "hardsight.models.cifar_resnet:cifar_resnet20", data, output, weights=weights, split="test", batch_size=256
-    )
+    snapshot = extracted(output)
     assert len(snapshot) == 10000 and snapshot.source.width == 64
     return output
 
@@ -45,15 +50,28 @@ def scored(run: Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
     return columns, counts[rows, labels] / counts.sum(1)
 
 
-def test_features_are_those_of_a_plain_loop(run: Path) -> None:
-    """Every tenth image through the network by hand, a hook on its last layer."""
+def test_the_first_images_by_hand(tmp_path: Path) -> None:
+    """Features by a hook on the last layer, AVH by its formula, right or wrong and the agreement with people."""
+    n = 1000
     with np.load(real("cifar10_test.npz"), allow_pickle=False) as data:
-        images = data["images"][::10]
+        images, labels = data["images"][:n], data["labels"][:n]
     model = cifar_resnet20().eval()
     model.load_state_dict(load_file(real("cifar10_resnet20.safetensors")))
-    rows = hardsight.Snapshot.load(run).in_memory()
-    np.testing.assert_allclose(rows.values[::10], features_of(model, images), atol=1e-4)
+    features = features_of(model, images)  # (n, 64)
+    rows = extracted(tmp_path / "run", limit=n).in_memory()
+    np.testing.assert_allclose(rows.values, features, atol=1e-4)
     assert list(rows.ids[:2]) == ["0", "1"]
+
+    weight, bias = (value.detach().numpy() for value in (model.linear.weight, model.linear.bias))  # (10, 64), (10,)
+    cosines = features @ weight.T / np.outer(np.linalg.norm(features, axis=1), np.linalg.norm(weight, axis=1))
+    angles = np.arccos(cosines)  # (n, 10)
+    avh = angles[np.arange(n), labels] / angles.sum(1)
+    table = hardsight.score(hardsight.Snapshot.load(tmp_path / "run"))
+    np.testing.assert_allclose(table.column("avh").to_numpy(), avh, atol=1e-5)
+    np.testing.assert_array_equal(table.column("predicted").to_numpy(), (features @ weight.T + bias).argmax(1))
+    counts = np.load(real("cifar10h_counts.npy"), allow_pickle=False)[:n]
+    human = counts[np.arange(n), labels] / counts.sum(1)
+    assert spearmanr(table.column("avh").to_numpy(), human).statistic == pytest.approx(spearmanr(avh, human).statistic, abs=1e-3)
 
 
 def features_of(model: torch.nn.Module, images: np.ndarray) -> np.ndarray:  # type: ignore[name-defined]
@@ -68,17 +86,20 @@ def features_of(model: torch.nn.Module, images: np.ndarray) -> np.ndarray:  # ty
     return torch.cat(seen).numpy()
 
 
+@pytest.mark.slow
 def test_accuracy_is_the_published_one(scored: tuple[dict[str, np.ndarray], np.ndarray]) -> None:
     columns, _ = scored
     assert (columns["label"] == columns["predicted"]).sum() == 9173
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "expected"), [("avh", -0.359), ("confidence", 0.365), ("angular_gap", -0.363)])
 def test_rank_correlation_with_people(scored: tuple[dict[str, np.ndarray], np.ndarray], name: str, expected: float) -> None:
     columns, human = scored
     assert round(float(spearmanr(columns[name], human).statistic), 3) == expected
 
 
+@pytest.mark.slow
 def test_confidences_tie_at_one_and_losses_do_not(scored: tuple[dict[str, np.ndarray], np.ndarray]) -> None:
     """A float32 probability says exactly 1 for a third of the images, ours like torch's; the loss tells them apart."""
     columns, human = scored

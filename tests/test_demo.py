@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,11 @@ from scipy.stats import spearmanr
 
 pytest.importorskip("torch")
 
+from conftest import Finished  # noqa: E402
+from doc_blocks import README, run_blocks  # noqa: E402
 from hardsight import RunError, Snapshot, score  # noqa: E402
-from hardsight.demo import ADAPTATION, TRAINING, against_degradation, before_and_after, run_demo  # noqa: E402
+from hardsight.cli import main  # noqa: E402
+from hardsight.demo import against_degradation, before_and_after, run_demo  # noqa: E402
 from hardsight.files.checksums import sha256  # noqa: E402
 from hardsight.files.heads import load_head  # noqa: E402
 
@@ -31,12 +37,27 @@ PARTS = {
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
-    directory, start = tmp_path_factory.mktemp("demo") / "run", time.process_time()
-    run_demo(directory)
-    return directory, time.process_time() - start  # of ours: the machine may be busy with others
+    """The demo of the README, whose blocks all run here."""
+    directory = tmp_path_factory.mktemp("demo")
+    start = time.process_time()  # of ours: the machine may be busy with others
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(directory)
+        run_blocks(README, lambda *words: _command(patch, *words))
+    return directory / "hardsight-demo", time.process_time() - start
 
 
-def test_it_takes_less_than_a_minute(demo: tuple[Path, float]) -> None:
+def _command(patch: pytest.MonkeyPatch, *words: str) -> Finished:
+    patch.setattr(sys, "argv", ["hardsight", *words])
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Finished(code, out.getvalue(), err.getvalue())
+
+
+def test_all_of_the_readme_takes_less_than_a_minute(demo: tuple[Path, float]) -> None:
     assert demo[1] < 60
 
 
@@ -126,12 +147,8 @@ def test_the_snapshot_in_it_gives_the_scores_in_it(demo: tuple[Path, float]) -> 
 
 
 def test_a_killed_demo_is_resumed_and_the_same_seed_gives_the_same_numbers(
-    tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    demo: tuple[Path, float], tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(TRAINING, "epochs", 2)
-    monkeypatch.setitem(ADAPTATION, "rounds", 1)
-    run_demo(tmp_path / "whole")
-
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
@@ -157,8 +174,8 @@ def test_a_killed_demo_is_resumed_and_the_same_seed_gives_the_same_numbers(
         "figures/noise.png",
         "adapt/rounds.parquet",
     ):
-        assert sha256(tmp_path / "again" / name) == sha256(tmp_path / "whole" / name), name
-    heads = [load_head(directory / "head.safetensors") for directory in (tmp_path / "whole", tmp_path / "again")]
+        assert sha256(tmp_path / "again" / name) == sha256(demo[0] / name), name
+    heads = [load_head(directory / "head.safetensors") for directory in (demo[0], tmp_path / "again")]
     np.testing.assert_array_equal(heads[0][0].weight, heads[1][0].weight)
 
 

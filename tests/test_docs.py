@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,48 +13,14 @@ from typer.main import get_command
 
 from hardsight.cli import app
 from hardsight.scores import SCORES
-
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.is_file()]
-BLOCK = re.compile(
-    r"(?:<!-- skip: (?P<skip>.+?) -->\s*\n)?^```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE
-)
+from doc_blocks import PAGES, README, ROOT, run_blocks
 
 
-@dataclass(frozen=True)
-class Block:
-    language: str
-    text: str
-    skip: str | None
-    line: int
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    source = page.read_text(encoding="utf-8")
-    for found in BLOCK.finditer(source):
-        yield Block(found["language"], found["text"], found["skip"], source[: found.start("text")].count("\n"))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page != README], ids=lambda page: page.name)
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable[..., Any]) -> None:
-    """The blocks of a page in order, in one directory: Python in one namespace, `hardsight ...` lines with exit code 0."""
+    """Those of the README, with its demo, run in test_demo.py."""
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"__name__": "__main__"}
-    for block in blocks(page):
-        if block.skip:
-            continue
-        if block.language == "python":
-            if re.search(r"^\s*(import|from) torch", block.text, re.MULTILINE):
-                pytest.importorskip("torch")
-            exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
-        elif block.language in ("bash", "console"):
-            for line in block.text.splitlines():
-                words = shlex.split(line.removeprefix("$ "), comments=True)
-                if words[:1] == ["hardsight"]:
-                    if words[1] == "demo":
-                        pytest.importorskip("torch")
-                    done = cli(*words[1:])
-                    assert done.code == 0, f"{page.name}: {line}\n{done.err}"
+    run_blocks(page, cli)
 
 
 def commands(command: Any = None, words: str = "hardsight") -> Iterator[str]:

@@ -110,7 +110,9 @@ def content(run: Path) -> dict[str, bytes | dict[str, Any]]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 5])
-def test_killed_when_some_parts_are_there(photos: Path, whole: Path, tmp_path: Path, count: int) -> None:
+def test_killed_when_some_parts_are_there(
+    photos: Path, whole: Path, tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = tmp_path / "run"
     process = started(photos, run)
     while not (run / "start.json").exists() or len(parts(run)) < count:
@@ -121,15 +123,15 @@ def test_killed_when_some_parts_are_there(photos: Path, whole: Path, tmp_path: P
     assert process.returncode == -signal.SIGKILL and not (run / "run.json").exists()
     before = parts(run)
     assert count <= len(before) < PARTS
-    code, said = finished(photos, run, kill_at=-1)
-    assert code == 0, said
-    assert not before or f"resuming: {len(before)} of {PARTS} parts are complete" in said
+    said: list[str] = []
+    extracted(photos, run, monkeypatch, say=said.append)
+    assert not before or f"resuming: {len(before)} of {PARTS} parts are complete" in said[0]
     after = parts(run)
     assert {name: after[name] for name in before} == before  # not written a second time
     assert content(run) == content(whole)
 
 
-def test_killed_at_each_kind_of_write(photos: Path, whole: Path, tmp_path: Path) -> None:
+def test_killed_at_each_kind_of_write(photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each start dies just before its n-th file gets its name; what the one before wrote stays."""
     run = tmp_path / "run"
     deaths = [  # n, and the files that are there then
@@ -143,7 +145,7 @@ def test_killed_at_each_kind_of_write(photos: Path, whole: Path, tmp_path: Path)
     for kill_at, files in deaths:
         assert finished(photos, run, kill_at)[0] == -signal.SIGKILL
         assert len([path for path in run.rglob("[!.]*") if path.is_file()]) == files
-    assert finished(photos, run, kill_at=-1)[0] == 0
+    extracted(photos, run, monkeypatch)
     assert content(run) == content(whole)
 
 

@@ -1,0 +1,53 @@
+"""The blocks of a docs page, and how to run them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+PAGES = [page for page in (README, *sorted((ROOT / "docs").glob("*.md"))) if page.is_file()]
+BLOCK = re.compile(
+    r"(?:<!-- skip: (?P<skip>.+?) -->\s*\n)?^```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    text: str
+    skip: str | None
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    source = page.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(source):
+        yield Block(found["language"], found["text"], found["skip"], source[: found.start("text")].count("\n"))
+
+
+def run_blocks(page: Path, cli: Callable[..., Any]) -> None:
+    """The blocks of a page in order, here: Python in one namespace, `hardsight ...` lines with exit code 0."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.skip:
+            continue
+        if block.language == "python":
+            if re.search(r"^\s*(import|from) torch", block.text, re.MULTILINE):
+                pytest.importorskip("torch")
+            exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
+        elif block.language in ("bash", "console"):
+            for line in block.text.splitlines():
+                words = shlex.split(line.removeprefix("$ "), comments=True)
+                if words[:1] == ["hardsight"]:
+                    if words[1] == "demo":
+                        pytest.importorskip("torch")
+                    done = cli(*words[1:])
+                    assert done.code == 0, f"{page.name}: {line}\n{done.err}"
