@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from doc_blocks import PAGES, README, ROOT, run_blocks
 from hardsight.cli import app
 from hardsight.scores import SCORES
-from doc_blocks import PAGES, README, ROOT, run_blocks
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != README], ids=lambda page: page.name)
