@@ -29,6 +29,7 @@ from hardsight.adapt.thresholds import check_portion, class_thresholds, kept_per
 from hardsight.checks import as_matrix, check_same_space, to_numpy
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
+from hardsight.pandas_index import align
 from hardsight.scores import SCORES
 from hardsight.threads import blocks, share, take
 
@@ -157,6 +158,7 @@ class _Asked:
     def __init__(self, logits: Any, features: Any, head: Any, portion: float, rule: Rule) -> None:
         self.portion, self.rule = portion, rule
         self.ranked = True  # whether the threshold was found at the portion
+        features = align(features, "features", logits, "logits")
         self.features = None if features is None else as_matrix(features, "features")
         self.head: Head | None = None if head is None else as_head(head)
         if self.features is not None and self.head is not None:
