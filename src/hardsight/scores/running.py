@@ -97,12 +97,14 @@ class Running:
         numbers = self.numbers
         mine = self.own_entries(first, cosine.shape[1], np)
         numbers["own_angle"][mine[0]] = angles(mine)
-        if "nearest_angle" in numbers and cosine.shape[1] > 1:
+        if "nearest_angle" in numbers:
             kept = cosine[mine]
             cosine[mine] = -np.inf
             nearest = np.arange(len(cosine)), _argmax(cosine)
+            others = cosine[nearest] > -np.inf  # a tile may hold the given class alone
             cosine[mine] = kept
-            numbers["nearest_angle"][...] = np.minimum(numbers["nearest_angle"], angles(nearest))
+            found = np.where(others, angles(nearest), np.inf)
+            numbers["nearest_angle"][...] = np.minimum(numbers["nearest_angle"], found)
 
     def absorb_logits(self, logits: Any, first: int, exps: Any, angles: AnglesAt | None = None, unbias: Any = None) -> None:
         """A (b, t) tile of logits into the running softmax over the other classes; `logits` and `exps` are overwritten."""

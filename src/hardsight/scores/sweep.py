@@ -363,7 +363,7 @@ def _block_rows(c: int, d: int, xp: ModuleType) -> int:
     """
     if xp is not np:
         return min(4096, max(512, BLOCK // max(c, d)))
-    return int(2 ** np.clip(np.log2(2**17 / c) // 1, 9, 11))
+    return int(2 ** np.clip(np.log2(2**17 / c) // 1, 10, 11))
 
 
 def _close_together(bias: Any) -> bool:
