@@ -28,7 +28,6 @@ from hardsight.adapt.settings import GroupBy, Rule
 from hardsight.adapt.thresholds import check_portion, class_thresholds, kept_per_class
 from hardsight.checks import as_matrix, check_same_space, to_numpy
 from hardsight.errors import InputError
-from hardsight.geometry import angles
 from hardsight.head import Head, as_head
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
@@ -198,11 +197,9 @@ class _Asked:
     def log_avc(self) -> np.ndarray:
         """log of (pi - angle_k) / sum_j (pi - angle_j)."""
         features, head = self._with_head("avc")
-        if head.kind == "gaussian":
-            raise InputError("a gaussian head has means, not class vectors: it has no angles.")
         left = np.empty((self.n, self.c))
         for rows in blocks(self.n, max(1, _BLOCK // features.shape[1])):
-            left[rows] = np.pi - to_numpy(angles(features[rows], head.weight))
+            left[rows] = np.pi - to_numpy(head.angles(features[rows]))
         directed = np.isfinite(left).all(1) & (left.sum(1) > 0)
         self.finite &= directed
         left[~directed] = 1.0

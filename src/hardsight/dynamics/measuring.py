@@ -43,7 +43,7 @@ def sweep_batch(features: Any, head: Any, labels: Any) -> Sweep:
         rows = _in_one_tile(widened(features), kind, weight, bias, scale or 1.0, given)
         if rows is not None:
             return rows
-    if _all_have_direction(weight):
+    if _all_have_direction(weight if whole is None else whole.directions):
         return sweep(features, whole or Head(kind, weight, bias), given, TERMS)
     # A class vector at the origin, as in a head that starts from zeros: logits it has, angles it has not.
     rows = sweep_logits(_logits(features, weight, bias, whole), given, TERMS - {ANGLES, NEAREST})
