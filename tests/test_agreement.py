@@ -249,6 +249,20 @@ def test_integer_ids_join_with_the_text_of_a_csv(tmp_path: Path) -> None:
     assert single(correlate(table, tmp_path / "f.csv", **FEW), "avh") == single(correlate(table, easy, **FEW), "avh")
 
 
+def test_a_pandas_index_is_an_id() -> None:
+    table, easy = made(avh=(1, 0.5))
+    row = single(correlate(table, easy, **FEW), "avh")
+    mixed = table.to_pandas().drop(columns="id").sample(frac=1, random_state=0)
+    for human in (pd.Series(easy), pd.DataFrame({"frequency": easy}), pd.Series(easy).sample(frac=1, random_state=1)):
+        for model in (table, mixed):
+            assert single(correlate(model, human, **FEW), "avh")["raw"] == pytest.approx(row["raw"])
+    named = mixed.set_axis([f"i{i}" for i in mixed.index])
+    human = pd.Series(easy, index=[f"i{i}" for i in range(400)])
+    assert single(correlate(named, human, **FEW), "avh")["raw"] == pytest.approx(row["raw"])
+    with pytest.raises(InputError, match=r"samples have no human data \(the first: 'i.*human ids are not .* \(the first: 'j0'\)"):
+        correlate(named, human.set_axis([f"j{i}" for i in range(400)]), **FEW)
+
+
 def test_models_come_as_paths_of_every_kind(tmp_path: Path, found: hardsight.Correlations) -> None:
     from hardsight.table import write_table
 

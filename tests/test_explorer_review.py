@@ -15,8 +15,12 @@ import pytest
 from explorer_browser import Watched, downloads, expect, first_tile, ready, served, settled
 from explorer_runs import digits_run
 from hardsight.errors import FileError, InputError
-from hardsight.explorer.review import Review
+from hardsight.explorer.review import Review, review_file
+from hardsight.explorer.starting import start
+from hardsight.files.checksums import own_checksum
 from hardsight.files.locking import lock
+from hardsight.snapshot import Snapshot
+from hardsight.table import read_scores, write_table
 
 NAMES = ["cat", "dog"]
 
@@ -62,7 +66,7 @@ def test_two_servers_do_not_lose_each_others_marks(tmp_path: Path) -> None:
 MARK_MANY = """
 import sys
 from pathlib import Path
-from hardsight.explorer.review import Review
+from hardsight.explorer.review import Review, review_file
 
 review = Review(Path(sys.argv[1]), ["cat", "dog"])
 for number in range(15):
@@ -207,3 +211,56 @@ def test_keys_may_come_faster_than_the_server_answers(chromium: Any, tmp_path: P
         expect(page.locator("#grid .tile").nth(4)).to_be_focused()
         page.close()
     context.close()
+
+
+def test_marks_of_a_file_are_kept_beside_it(watched: Watched, tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=60)
+    Snapshot.load(run).save(tmp_path / "photo.npz")
+    file = tmp_path / "photo.review.parquet"
+    with served(tmp_path / "photo.npz") as address:
+        page = watched.open(address, "tab=review")
+        page.keyboard.press("s")
+        page.keyboard.press("d")
+        settled(page, "drop", "#grid .tile:nth-child(1) .badge")
+        assert [mark for mark, _ in rows(file).values()] == ["drop"] and own_checksum(file)
+        expect(page.locator("#view-review")).to_contain_text(str(file))
+        watched.leave()
+    assert review_file(tmp_path / "photo.csv") == file  # the same samples by another name
+
+
+def test_a_page_without_marks_says_why(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_table(read_scores(digits_run(tmp_path / "run", n=60)), tmp_path / "photo.csv")
+    monkeypatch.setattr("hardsight.explorer.review.os.access", lambda *_: False)  # as of a folder that can only be read
+    with served(tmp_path / "photo.csv") as address:
+        page = watched.open(address, "tab=review")
+        for place in ("#review-keys", "#view-review"):
+            expect(page.locator(place)).to_contain_text(f"{tmp_path} cannot be written to")
+        for key in "sd":
+            page.keyboard.press(key)
+        expect(page.locator("#message")).to_contain_text("cannot be written to")
+        assert watched.posted == [] and not (tmp_path / "photo.review.parquet").exists()
+        watched.leave()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("run", {}, "Marks are saved in {place}/run/review.parquet."),
+        ("photo.csv", {}, "Marks are saved in {place}/photo.review.parquet."),
+        ("photo.csv", {"read_only": True}, "Marks cannot be saved: this page was opened with --read-only."),
+    ],
+)
+def test_the_command_says_where_marks_are(tmp_path: Path, name: str, options: dict[str, bool], words: str) -> None:
+    write_table(read_scores(digits_run(tmp_path / "run", n=20)), tmp_path / "photo.csv")
+    started = start(tmp_path / name, port=0, **options)
+    started.socket.close()
+    assert words.format(place=tmp_path) in started.notes
+
+
+def test_a_run_without_scores_opens_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = digits_run(tmp_path / "run", n=20)
+    (run / "scores.parquet").unlink()
+    monkeypatch.setattr("hardsight.explorer.review.os.access", lambda *_: False)
+    started = start(run, port=0)
+    started.socket.close()
+    assert not (run / "scores.parquet").exists() and f"{run} cannot be written to" in " ".join(started.notes)

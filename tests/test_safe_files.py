@@ -243,6 +243,14 @@ def test_what_a_run_was_started_with_and_a_persons_marks_are_not_replaced(cli: C
     assert Review(run / "review.parquet", ["ant", "bee", "cat"]).marks["3"].mark == "drop"
 
 
+def test_marks_beside_a_file_are_not_replaced(cli: Cli, snapshot: Path) -> None:
+    file = snapshot.with_suffix(".review.parquet")
+    Review(file, ["ant", "bee", "cat"]).put("tab", "3", "drop")
+    before = file.read_bytes()
+    refused(cli("score", snapshot, "-o", file), "holds a person's marks")
+    assert file.read_bytes() == before
+
+
 def test_an_interrupted_run_does_not_become_complete(cli: Cli, run: Path, snapshot: Path) -> None:
     (run / "run.json").unlink()
     for name in ("run.json", "start.json"):

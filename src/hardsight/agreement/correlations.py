@@ -21,7 +21,7 @@ from hardsight.agreement.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_S
 from hardsight.agreement.targets import Target, column_targets, human_targets
 from hardsight.agreement.unseen import open_set
 from hardsight.errors import InputError
-from hardsight.files.human import People, read_people
+from hardsight.files.human import People, match, read_people
 from hardsight.options import takes
 from hardsight.stats.coefficients import holm
 
@@ -215,7 +215,8 @@ class Comparison:
         agreements = _agreements(self.joined, self.settings, progress)
         people = self.people
         if self.epochs and people is not None and people.ids is None:  # in the order of the model; an epoch's table has its own
-            people = replace(people, ids=self.models[0].ids)
+            ids = self.models[0].ids
+            people = replace(people.take(match(people, ids)[1]) if people.numbered else people, ids=ids)
         rows = _over_epochs(self.epochs, people, self.settings)
         return Correlations(tuple(agreements), self.settings, self.models, tuple(rows), tuple(_notes(agreements)))
 

@@ -16,6 +16,7 @@ from hardsight.checks import check_ids
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.dynamics import moments, read_moment, rows_named
 from hardsight.files.kinds import kind_of
+from hardsight.pandas_index import index_ids
 from hardsight.scores import SCORES, norm_in_class
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
@@ -165,7 +166,10 @@ def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Scored
     if isinstance(source, pa.Table):
         return ScoredModel(name or "model", source)
     if hasattr(source, "columns") and hasattr(source, "to_dict"):  # a pandas frame
-        return ScoredModel(name or "model", pa.Table.from_pandas(source, preserve_index=False))
+        table, ids = pa.Table.from_pandas(source, preserve_index=False), index_ids(source)
+        if ids is not None and "id" not in table.column_names:
+            table = table.append_column("id", [check_ids(ids, len(table))])
+        return ScoredModel(name or "model", table)
     raise InputError(f"a model is a scores table, a Snapshot or the path of one, got {type(source).__name__}.")
 
 

@@ -19,6 +19,8 @@ def explore(
 ) -> None:
     """Look at a run in the browser: scatter, samples, classes, dynamics, review.
 
+    Marks are saved in review.parquet of the run, or beside a file: photo.review.parquet for photo.npz.
+
     \b
     Example:
         hardsight explore hardsight-demo

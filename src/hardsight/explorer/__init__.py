@@ -11,7 +11,7 @@ agreement.py    human frequency against a score
 comparing.py    two runs on the same ids
 rounds.py       a run of hardsight adapt: its target samples, and what each method kept, round by round
 keeping.py      a cache of arrays read from files
-review.py       a person's marks, in review.parquet
+review.py       a person's marks, in the run's review.parquet or beside a file
 exporting.py    rows for other tools
 security.py     who may ask the server, and for what
 ports.py        a free port that browsers open

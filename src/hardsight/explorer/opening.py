@@ -7,6 +7,7 @@ target samples and what was kept of them. A scores table or a snapshot alone wil
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,7 +104,8 @@ def open_sheet(
     """A run directory, a scores table (.parquet, .csv, .json) or a snapshot (.npz, .npy, .parquet) as a sheet.
 
     `split` takes, of a run with dynamics, the samples of one split as the last epoch saw them, such as a watched test set.
-    `keep` writes the scores that had to be computed into the run, so that they are there the next time.
+    `keep` writes the scores that had to be computed into the run, where it can be written to, so that they are there the
+    next time.
     """
     if "://" in str(path):
         raise InputError(f"{path}: the explorer needs files on this machine: copy the run here first.")
@@ -155,7 +157,7 @@ def _table(
         return read_scores(where)
     if snapshot is not None:
         table = score(snapshot, progress=progress)
-        if keep and where.is_dir():
+        if keep and where.is_dir() and os.access(where, os.W_OK):
             write_table(table, where / "scores.parquet")
         return table
     if epochs is not None:

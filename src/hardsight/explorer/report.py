@@ -61,7 +61,7 @@ def report(
         check_output(Path(output), "html")
     sheet = open_sheet(run, class_names=settings.class_names, human=settings.human, split=settings.split, progress=progress)
     path = Path(output) if output is not None else (sheet.directory or sheet.path.parent) / _file_name(sheet)
-    page = Page(sheet, Pictures(sheet, settings.images), Review(None, sheet.class_names), read_only=True)
+    page = Page(sheet, Pictures(sheet, settings.images), Review(None, sheet.class_names), "a report is not written to.")
     content = one_file(_data(page)).encode()
     with replacing(path, "html") as temporary:
         temporary.write_bytes(content)

@@ -1,4 +1,6 @@
-"""A person's marks: fine, wrong label (with the right class), ambiguous or drop, in `review.parquet` at once.
+"""A person's marks: fine, wrong label (with the right class), ambiguous or drop, on disk at once.
+
+Those of a run are in its `review.parquet`; those of a file are beside it: `photo.review.parquet` for `photo.npz`.
 
 Each mark is one change to one id, made under a lock on what the file says now. So neither two tabs nor two servers on
 the same run lose each other's marks; and a tab undoes its own marks only.
@@ -7,6 +9,7 @@ the same run lose each other's marks; and a tab undoes its own marks only.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.checksums import MARKS_BESIDE
 from hardsight.files.inputs import command
 from hardsight.files.locking import lock_file
 from hardsight.files.parquet import read_parquet
@@ -48,11 +52,29 @@ class _Change:
     after: Mark | None
 
 
+def review_file(path: Path) -> Path:
+    """Where the marks of a run directory or of a file are.
+
+    Example:
+        >>> review_file(Path("photo.npz")).name
+        'photo.review.parquet'
+    """
+    return path / "review.parquet" if path.is_dir() else path.with_suffix(MARKS_BESIDE)
+
+
+def why_not_saved(path: Path) -> str | None:
+    """What keeps marks on a run directory or a file from being saved, or None."""
+    folder = review_file(path).resolve().parent
+    if os.access(folder, os.W_OK):
+        return None
+    return f"{folder} cannot be written to; copy or link {path.name} to a folder of your own to mark its samples."
+
+
 class Review:
-    """The marks of one run.
+    """The marks of one run or file.
 
     Args:
-        path: review.parquet; None for no file, as with --read-only.
+        path: `review_file` of it; None for no file, as in a report.
         class_names: what suggestions count.
     """
 

@@ -50,7 +50,7 @@ class Page:
     sheet: Sheet
     pictures: Pictures
     review: Review
-    read_only: bool = False
+    unmarked: str | None = None  # why samples cannot be marked
     second: Sheet | None = None  # the run it is compared with
     write_token: str = ""
 
@@ -83,7 +83,8 @@ class Page:
             "reached": {} if sheet.rounds is None else sheet.rounds.reached(),
             "methods": {} if sheet.rounds is None else sheet.rounds.methods,
             "marks": list(MARKS),
-            "read_only": self.read_only,
+            "unmarked": self.unmarked,
+            "review": None if self.review.path is None else str(self.review.path),
             "write_token": self.write_token,
             "start": {
                 name: sheet.start.get(name)
@@ -292,8 +293,8 @@ def _rounds(page: Page, request: Request, body: bytes) -> Response:
 
 def _mark(page: Page, request: Request, body: bytes) -> Response:
     """One mark: {"tab", "row", "mark", "suggestion"}; a mark of null takes it away."""
-    if page.read_only:
-        return _json({"error": "the page is read-only"}, 403)
+    if page.unmarked is not None:
+        return _json({"error": page.unmarked}, 403)
     change = _object(body)
     row, mark, suggestion = change.get("row"), change.get("mark"), change.get("suggestion")
     if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < len(page.sheet):
@@ -305,8 +306,8 @@ def _mark(page: Page, request: Request, body: bytes) -> Response:
 
 
 def _undo(page: Page, request: Request, body: bytes) -> Response:
-    if page.read_only:
-        return _json({"error": "the page is read-only"}, 403)
+    if page.unmarked is not None:
+        return _json({"error": page.unmarked}, 403)
     undone = page.review.undo(str(_object(body).get("tab", ""))[:64])
     return _json(_marks(page) | {"row": None if undone is None else _places(page, [undone])[0]})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import webbrowser
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from hardsight.explorer.comparing import compare
 from hardsight.explorer.opening import ProgressCallback, open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.ports import listen
-from hardsight.explorer.review import Review
+from hardsight.explorer.review import Review, review_file, why_not_saved
 from hardsight.explorer.security import Guard
 from hardsight.explorer.server import Page, build, serve
 from hardsight.explorer.settings import ExploreSettings
@@ -47,7 +46,11 @@ class Started:
 def start(
     run: str | Path, second: str | Path | None = None, *, settings: ExploreSettings, progress: ProgressCallback | None = None
 ) -> Started:
-    """Open a run, or two to compare, and a port to show it at."""
+    """Open a run, or two to compare, and a port to show it at.
+
+    Marks are saved in review.parquet of the (first) run directory, or beside a file: photo.review.parquet for photo.npz.
+    `notes` of what is returned say where, or why not.
+    """
     page, notes = _open_page(run, second, settings, progress)
     listener, note = listen(settings.host, settings.port)
     port = listener.getsockname()[1]
@@ -77,9 +80,7 @@ def _open_page(
     if other is not None:
         compare(sheet, other)
     notes = list(sheet.notes)
-    writable = sheet.directory is not None and os.access(sheet.directory, os.W_OK)
-    if not settings.read_only and not writable:
-        notes.append("Marks are not saved: that needs a run directory with write permission.")
-    file = None if sheet.directory is None else sheet.directory / "review.parquet"
-    review = Review(file, sheet.class_names)
-    return Page(sheet, Pictures(sheet, settings.images), review, settings.read_only or not writable, other), notes
+    why_not = "this page was opened with --read-only." if settings.read_only else why_not_saved(sheet.path)
+    review = Review(review_file(sheet.path), sheet.class_names)
+    notes.append(f"Marks are saved in {review.path}." if why_not is None else f"Marks cannot be saved: {why_not}")
+    return Page(sheet, Pictures(sheet, settings.images), review, why_not, other), notes

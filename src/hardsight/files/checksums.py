@@ -43,6 +43,8 @@ BLOCK = 2**20
 REMEMBERED = 4 * 2**20  # smaller files are read again quicker than they are looked up
 SETTLED = 2 * 10**9  # nanoseconds: a file that is younger could change again within one tick of its clock
 LEVELS = 6  # directories between a file and its run.json
+MARKS_BESIDE = ".review.parquet"  # a person's marks on photo.npz are in photo.review.parquet
+MARKED = (".npz", ".npy", ".parquet", ".pq", ".csv", ".tsv", ".json")
 WRITTEN_LATER = ("scores.parquet", "report.html", "samples.html")  # and figures/: commands write them into a complete run
 
 ProgressCallback = Callable[[int], None]  # bytes read
@@ -137,6 +139,15 @@ def is_part_of_run(path: Path) -> bool:
         return True
     entry, folder = find_entry(path), os.path.basename(os.path.realpath(path.parent))
     return entry is not None and (entry.part or not (path.name in WRITTEN_LATER or folder == "figures"))
+
+
+def holds_marks(path: Path) -> bool:
+    """Whether a file beside another holds the marks on its samples: photo.review.parquet beside photo.npz."""
+    return any(
+        name.is_file() and any(name.with_name(name.name.removesuffix(MARKS_BESIDE) + ending).is_file() for ending in MARKED)
+        for name in _names(path)
+        if name.name.endswith(MARKS_BESIDE)
+    )
 
 
 def _has_own_writer(path: Path) -> bool:

@@ -73,6 +73,8 @@ def check_output(path: Place, kind: str | None = None) -> None:
         raise FileError(f"{path} exists and is not {formats.WORDS[kind]}; give another name.")
     if isinstance(path, Path) and checksums.is_part_of_run(path):
         raise FileError(f"{path} is a part of a run; give another name.")
+    if isinstance(path, Path) and checksums.holds_marks(path):
+        raise FileError(f"{path} holds a person's marks; give another name.")
 
 
 def sweep(directory: Path) -> None:

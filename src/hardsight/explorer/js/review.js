@@ -1,6 +1,6 @@
 // Review: one key per mark, saved by the server at once, seen by other tabs within two seconds.
 
-import { el, name, short } from "./words.js";
+import { el, harmless, name, short } from "./words.js";
 import { Table } from "./tables.js";
 
 const KEYS = { f: "fine", w: "wrong label", a: "ambiguous", d: "drop" };
@@ -20,16 +20,12 @@ export class Review {
       { name: "mark", kind: "uint8", names: this.names, hard: "high", about: "A person's mark on the sample." },
       this.values,
     );
-    this.readOnly = page.about.read_only || !page.source.live;
-    const keys = document.getElementById("review-keys");
-    keys.replaceChildren(
-      ...(this.readOnly
-        ? []
-        : [...Object.entries(KEYS), ["x", "no mark"], ["u", "undo"]].flatMap(([key, what]) => [
-            el("kbd", {}, key),
-            ` ${what}  `,
-          ])),
-    );
+    this.readOnly = page.about.unmarked !== null || !page.source.live;
+    this.whyNot = this.readOnly ? `Marks cannot be saved: ${page.about.unmarked}` : null;
+    const keys = [...Object.entries(KEYS), ["x", "no mark"], ["u", "undo"]];
+    const line = document.getElementById("review-keys");
+    if (this.readOnly && page.source.live) line.replaceChildren(this.note());
+    else if (!this.readOnly) line.replaceChildren(...keys.flatMap(([key, what]) => [el("kbd", {}, key), ` ${what}  `]));
     this.facts = el("div", { class: "facts" });
     document.getElementById("view-review").append(this.facts);
     this.table = new Table(
@@ -49,6 +45,10 @@ export class Review {
       { pick: (row) => this.page.open(row.row) },
     );
     if (page.source.live) setInterval(() => document.hidden || this.look(), EVERY);
+  }
+
+  note() {
+    return el("span", { class: "note" }, harmless(this.whyNot));
   }
 
   async look() {
@@ -100,7 +100,7 @@ export class Review {
 
   // A key pressed on a sample; true if it was one of ours. `next` goes on to the next sample, at once.
   key(key, row, next) {
-    if (this.readOnly) return false;
+    if (this.readOnly) return this.refuse(key);
     if (key === "u") this.undo();
     else if (key === "x") this.put(row, null);
     else if (key === "w") this.choose(row, next);
@@ -109,6 +109,13 @@ export class Review {
       next();
     } else return false;
     return true;
+  }
+
+  // True if the key would have marked something: the page says why it does not.
+  refuse(key) {
+    const ours = this.page.source.live && (key in KEYS || key === "x" || key === "u");
+    if (ours) this.page.say(this.whyNot, true);
+    return ours;
   }
 
   // Which class it should be: one key each for the first 36, letters typed for more, Enter for the model's own guess.
@@ -184,15 +191,13 @@ export class Review {
         ),
       ),
     );
-    if (!rows.length)
+    const quiet = (words) => el("p", { class: "quiet" }, harmless(words));
+    if (this.readOnly) this.facts.append(el("p", {}, this.note()));
+    else if (rows.length) this.facts.append(quiet(`Marks are saved in ${about.review}.`));
+    else
       this.facts.append(
-        el(
-          "p",
-          { class: "quiet" },
-          this.readOnly
-            ? "There are no marks."
-            : "No marks yet. Press s to go to the samples, then one of the keys listed below them.",
-        ),
+        quiet("No marks yet. Press s to go to the samples, then one of the keys listed below them."),
+        quiet(`They are saved in ${about.review}.`),
       );
     this.table.show(rows);
     this.page.samples.learnOf(rows.slice(0, 100).map((row) => row.row)).then((fresh) => fresh && this.table.fill());
