@@ -22,7 +22,7 @@ TITLES = {
 STATUSES = {
     OK: "every score was computed",
     UNLABELED: "no label: scores that need one are null, the others are computed",
-    ZERO: "the feature is all zeros and has no direction: all scores are null",
+    ZERO: "the feature is all zeros (Gaussian head: at the mean of the class means) and has no direction: all scores are null",
     NONFINITE: "the feature contains a NaN or an infinity: all scores are null",
     NONFINITE_LOGIT: "a logit is not finite: all scores are null",
     NONFINITE_PROBABILITY: "a probability is not finite: all scores are null",
@@ -41,7 +41,9 @@ entry of the registry (`hardsight.SCORES["avh"]`), all under the same name.
 
 The letters: x is a feature (d numbers), w_k the class vector of class k (a row of `weight`), y the given class,
 p_k the softmax probability and z_k the logit of class k, c the number of classes, e an epoch or the number of epochs.
-Angles are in radians.
+Angles are in radians. The space of a Gaussian head has no origin of its own, so its angles are taken around the mean of the
+class means m: angle(x, w_k) stands for angle(x - m, w_k - m). Moving all features and means together changes no score that
+uses the head; norms and neighbours, which do not, are taken from zero.
 
 - **hard end** says which end of the range is hard: `high` or `low`. `hardsight.hardest` and `--by` follow it.
 - **scope** says what one value depends on. A *row* score depends on one sample and the head. A *dataset* score depends on

@@ -264,6 +264,18 @@ def test_beta_may_be_ranked_among_the_labeled() -> None:
     assert (chosen.proposed != chosen.predicted).any()
 
 
+@pytest.mark.parametrize("method", ["cbst+avh", "avc"])
+def test_moving_the_space_of_a_gaussian_head_selects_the_same(method: str) -> None:
+    _, features, head = world(12)
+    shift = 20 * np.random.default_rng(0).normal(size=features.shape[1])
+    here, there = (
+        select_pseudo_labels(None, features + by, Head("gaussian", head.weight + by), portion=0.3, method=method)
+        for by in (0, shift)
+    )
+    assert here.labels.tolist() == there.labels.tolist() and here.kept.any()
+    assert here.thresholds == pytest.approx(there.thresholds)
+
+
 def test_avc_alone_is_cbst_on_angles() -> None:
     _, features, head = world(11)
     left = np.pi - angles(features, head.weight)

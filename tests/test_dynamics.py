@@ -22,10 +22,11 @@ from hardsight.files.dynamics import COLUMNS, moments
 from properties import examples
 
 
-def by_loop(feature: np.ndarray, logits: np.ndarray, weight: np.ndarray, label: int) -> dict[str, Any]:
+def by_loop(feature: np.ndarray, logits: np.ndarray, weight: np.ndarray, label: int, centre: Any) -> dict[str, Any]:
     """One sample's row, said slowly in float64."""
     norm = float(np.sqrt((feature**2).sum()))
-    angles = [float(np.arccos(np.clip(feature @ w / norm / np.linalg.norm(w), -1, 1))) for w in weight]
+    x, vectors = feature - centre, weight - centre
+    angles = [float(np.arccos(np.clip(x @ w / np.linalg.norm(x) / np.linalg.norm(w), -1, 1))) for w in vectors]
     exps = np.exp(logits - logits.max())
     probs = exps / exps.sum()
     others = [k for k in range(len(weight)) if k != label]
@@ -102,9 +103,10 @@ def test_every_column_against_a_plain_loop(
         for part in (slice(0, 16), slice(16, 40)):
             tracker.update(1, given[part], head, labels[part], np.arange(40)[part])
     weight = np.asarray(head.weight.detach() if library == "torch" else head.weight, dtype=np.float64)
+    centre = weight.mean(0) if kind == "gaussian" else 0.0
     for row in rows(tmp_path):
         i = row["id"]
-        expected = by_loop(features[i].astype(np.float64), logits[i], weight, labels[i])
+        expected = by_loop(features[i].astype(np.float64), logits[i], weight, labels[i], centre)
         for name, value in expected.items():
             assert row[name] == pytest.approx(value, rel=2e-4, abs=1e-5), (i, name)
 
@@ -125,6 +127,30 @@ def test_one_tile_is_the_sweep(n: int, d: int, c: int, seed: int, dtype: str) ->
             np.testing.assert_allclose(
                 getattr(quick, name), getattr(slow, name), rtol=rtol, atol=rtol * scale, err_msg=f"{kind} {name}"
             )
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_moving_the_space_of_a_gaussian_head_moves_no_column_but_the_norm(library: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    features, means, labels = rng.normal(size=(30, 5)), rng.normal(size=(4, 5)), rng.integers(0, 4, 30)
+    recorded = []
+    for name, shift in (("here", 0.0), ("there", np.array([3.0, -2.0, 0.5, 7.0, 1.0]))):
+        moved, head = features + shift, Head("gaussian", means + shift, log_prior=np.arange(4.0))
+        given: Any = moved if library == "numpy" else pytest.importorskip("torch").tensor(moved)
+        with Dynamics(tmp_path / name) as tracker:
+            tracker.update(1, given, head, labels, range(30))
+        recorded.append(rows(tmp_path / name))
+    for before, after in zip(*recorded, strict=True):
+        for name in set(before) - {"norm"}:
+            assert after[name] == (pytest.approx(before[name], rel=1e-6, abs=1e-6) if name != "split" else "train"), name
+
+
+def test_means_without_a_direction_have_logits_and_no_angles(tmp_path: Path) -> None:
+    """Three means on a line: the middle one is the mean of the means. Its rounding errors are no direction."""
+    means = np.array([[0.1, 0.1], [0.2, 0.2], [0.3, 0.3]], np.float32)
+    with Dynamics(tmp_path) as tracker:
+        tracker.update(1, means + np.float32(0.01), Head("gaussian", means), [0, 1, 2], range(3))
+    assert [(row["correct"], row["avh"]) for row in rows(tmp_path)] == [(True, None)] * 3
 
 
 def test_an_nn_linear_and_our_losses_are_heads(tmp_path: Path) -> None:

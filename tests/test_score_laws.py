@@ -84,6 +84,22 @@ def test_a_shared_rotation_changes_nothing(size: tuple[int, int, int], seed: int
         np.testing.assert_allclose(after[name], before[name], rtol=CLOSE[name], atol=CLOSE[name], err_msg=name)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in heads(2, 2, 0) if kind.startswith("gaussian")])
+@settings(max_examples=examples(8))
+@given(size=sizes, seed=seeds)
+def test_moving_the_space_of_a_gaussian_head_changes_nothing(kind: str, size: tuple[int, int, int], seed: int) -> None:
+    """Features and means moved together: the scores that look at the head see no difference."""
+    n, d, c = size
+    features, _, labels = random_input(n, d, c, seed)
+    head, shift = heads(c, d, seed)[kind], 3 * np.random.default_rng(seed + 1).normal(size=d)
+    there = Head("gaussian", head.weight + shift, log_variance=head.log_variance, log_prior=head.log_prior)
+    before, after = score(features, head, labels), score(features + shift, there, labels)
+    for name in set(ROW) - {"norm"}:
+        expected, alone = before.column(name).to_numpy(), SCORES[name].function(features + shift, there, labels)
+        np.testing.assert_allclose(after.column(name).to_numpy(), expected, rtol=1e-9, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(alone, expected, rtol=1e-9, atol=1e-9, err_msg=f"{name} on its own")
+
+
 @given(sizes, seeds)
 def test_scores_follow_their_samples_when_rows_are_shuffled(size: tuple[int, int, int], seed: int) -> None:
     features, weight, labels = random_input(*size, seed)

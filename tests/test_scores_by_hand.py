@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -146,6 +148,31 @@ def test_norm_in_class_is_min_max_of_its_own_class() -> None:
     values = hardsight.norm_in_class(lengths, labels)
     assert values[:5].tolist() == [0.0, 1.0, 0.5, 0.0, 1.0]
     assert np.isnan(values[5])
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_angles_of_a_gaussian_head_are_taken_around_the_mean_of_its_means(library: str) -> None:
+    """Means at 0, 90, 180 and 270 degrees around (10, 20); a sample at 30 degrees; one at the origin; one at the centre."""
+    centre = np.array([10.0, 20.0])
+    head = Head("gaussian", on_circle(0, 90, 180, 270) + centre)
+    features: Any = np.concatenate([5 * on_circle(30) + centre, np.zeros((1, 2)), centre[None]])
+    if library == "torch":
+        features = pytest.importorskip("torch").tensor(features)
+    table = hardsight.score(features, head, [0, 0, 0])
+    assert table.column("status").to_pylist() == ["ok", "ok", "zero_norm"]
+    assert table.column("avh").to_pylist()[0] == pytest.approx(30 / 360)
+    assert table.column("avc_label").to_pylist()[0] == pytest.approx(150 / 360)
+    assert table.column("norm").to_numpy()[:2] == pytest.approx([np.hypot(10 + 5 * np.sqrt(3) / 2, 22.5), 0])
+    assert np.isfinite(table.column("avh").to_pylist()[1])
+    assert hardsight.avh(features, head, [0, 0, 0])[0] == pytest.approx(30 / 360)
+    assert np.isnan(hardsight.score(features, head, [0, 0, 0], scores="all").column("knn_agreement").to_numpy()[1])
+
+
+def test_a_mean_at_the_mean_of_the_means_is_named() -> None:
+    head = Head("gaussian", np.array([[0.1, 0.1], [0.2, 0.2], [0.3, 0.3]], np.float32))
+    with pytest.raises(hardsight.InputError, match="class 1 is at the mean of the class means. Leave the angular scores out"):
+        hardsight.score(np.ones((2, 2)), head, [0, 1])
+    assert len(hardsight.score(np.ones((2, 2)), head, [0, 1], scores="confidence")) == 2
 
 
 def test_gm_likelihood_by_hand() -> None:

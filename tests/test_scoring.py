@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.special import softmax
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
@@ -16,10 +17,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hardsight
-from hardsight import SCORES, Head, InputError, Snapshot, score
+from hardsight import SCORES, Dynamics, Head, InputError, Snapshot, score
+from hardsight.adapt import select_pseudo_labels
+from hardsight.domains.opening import open_domain
 from hardsight.scoring import score_to_file
 from hardsight.scoring.settings import ScoreSettings
+from hardsight.stats import fit_temperature, selection_frequency
 from hardsight.table import read_scores
+from hardsight.training.inputs import ArrayInputs
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(23, 5))
@@ -240,6 +245,122 @@ def test_pandas_arrow_lists_and_tensors_go_in() -> None:
     same(score(FEATURES, torch.from_numpy(WEIGHT), LABELS, ids=ids), expected)
     nullable = pd.Series([None, *LABELS[1:]], dtype="Int64")
     assert score(FEATURES, WEIGHT, nullable).column("status").to_pylist() == ["unlabeled"] + ["ok"] * 22
+
+
+SHUFFLED = np.random.default_rng(3).permutation(23)
+
+
+def pandas_rows(index: Any = None) -> tuple[Any, Any]:
+    """The features shuffled and the labels not, both with an index."""
+    pd = pytest.importorskip("pandas")
+    index = np.arange(23) if index is None else np.asarray(index)
+    features, labels = pd.DataFrame(FEATURES, index=index), pd.Series(LABELS, index=index)
+    return features.iloc[SHUFFLED], labels
+
+
+@pytest.mark.parametrize("index", [range(23), range(100, 123), [f"i{i}" for i in range(23)]], ids=["rows", "numbers", "text"])
+def test_pandas_rows_are_joined_by_their_index(index: Any) -> None:
+    features, labels = pandas_rows(index)
+    expected = score(FEATURES[SHUFFLED], WEIGHT, LABELS[SHUFFLED], ids=[list(index)[row] for row in SHUFFLED])
+    same(score(features, WEIGHT, labels), expected)
+    rows = np.asarray(features), LABELS[SHUFFLED]
+    assert score(features, WEIGHT, rows[1]).column("id").to_pylist() == [list(index)[row] for row in SHUFFLED]
+    for name in ("avh", "loss", "knn_agreement", "norm_in_class", "gm_likelihood"):
+        function, head = (
+            getattr(hardsight, name),
+            () if SCORES[name].scope == "dataset" and name != "gm_likelihood" else (WEIGHT,),
+        )
+        np.testing.assert_array_equal(function(features, *head, labels), function(rows[0], *head, rows[1]))
+
+
+def test_every_input_with_an_index_is_joined() -> None:
+    pd = pytest.importorskip("pandas")
+    features, labels = pandas_rows()
+    probs = pd.DataFrame(softmax(FEATURES @ WEIGHT.T, axis=1)).iloc[SHUFFLED]
+    for evidence in ({"probs": probs}, {"logits": np.log(probs)}):
+        expected = score(labels=LABELS[SHUFFLED], ids=SHUFFLED, **{name: table.to_numpy() for name, table in evidence.items()})
+        same(score(labels=labels, **evidence), expected)
+        value = hardsight.confidence(labels=labels, **evidence)
+        np.testing.assert_array_equal(value, expected.column("confidence").to_numpy())
+    names = pd.Series([f"i{i}" for i in range(23)])
+    snapshot = Snapshot(features, WEIGHT, labels, ids=names, columns={"split": names.str.upper()})
+    assert snapshot.columns().to_pydict() == {
+        "id": [f"i{i}" for i in SHUFFLED], "label": LABELS[SHUFFLED].tolist(), "split": [f"I{i}" for i in SHUFFLED]
+    }  # fmt: skip
+    by_name = labels.set_axis(names).sample(frac=1, random_state=0)
+    for rows in (features, features.to_numpy()):  # the ids that are given name the rows as well
+        same(score(rows, WEIGHT, by_name, ids=[f"i{i}" for i in SHUFFLED]), score(features, WEIGHT, labels, ids=names))
+    column = pd.Series(list(FEATURES)).iloc[SHUFFLED]  # an array in each row
+    same(score(column, WEIGHT, labels), score(features, WEIGHT, labels))
+
+
+def test_arrays_have_no_index_to_join_by() -> None:
+    features, labels = pandas_rows()
+    drawn = labels.iloc[SHUFFLED]  # as a split into training and test data leaves them
+    same(score(features.to_numpy(), WEIGHT, drawn), score(FEATURES[SHUFFLED], WEIGHT, LABELS[SHUFFLED]))
+    same(score(features.reset_index(drop=True), WEIGHT, drawn.to_numpy()), score(FEATURES[SHUFFLED], WEIGHT, LABELS[SHUFFLED]))
+
+
+@pytest.mark.parametrize(
+    ("index", "match"),
+    [
+        (range(1, 24), "1 of 23 in labels are not in features, such as 23; 1 of 23 in features are not in labels, such as 0"),
+        ([str(i) for i in range(23)], "such as '0'; 23 of 23 in features are not in labels, such as"),
+        ([0, 0, *range(2, 23)], "the index of labels has 0 more than once"),
+    ],
+    ids=["moved", "text", "twice"],
+)
+def test_another_index_is_refused(index: Any, match: str) -> None:
+    features, labels = pandas_rows()
+    labels = labels.set_axis(index)
+    for ask in (score, Snapshot, hardsight.avh, hardsight.gm_likelihood):
+        with pytest.raises(InputError, match=f"labels and features .*{match}.*pass labels.to_numpy"):
+            ask(features, WEIGHT, labels)
+    with pytest.raises(InputError, match="column split and features "):
+        Snapshot(features, columns={"split": labels})
+    with pytest.raises(InputError, match="there must be one label per sample, got 20 labels for 23 samples"):
+        score(features.reset_index(drop=True), WEIGHT, labels.reset_index(drop=True).iloc[:20])
+
+
+def test_a_repeated_index_is_a_repeated_id() -> None:
+    features, labels = pandas_rows([0, 0, *range(2, 23)])
+    ordered = labels.iloc[SHUFFLED]
+    with pytest.raises(InputError, match="ids must be unique, but 1 are repeated; row .* repeats 0 of row"):
+        score(features, WEIGHT, ordered)
+    table = score(features, WEIGHT, ordered, allow_duplicates=True)
+    same(table.drop_columns("id"), score(FEATURES[SHUFFLED], WEIGHT, LABELS[SHUFFLED]).drop_columns("id"))
+    np.testing.assert_allclose(hardsight.avh(features, WEIGHT, ordered), table.column("avh").to_numpy())
+
+
+def test_dates_and_tuples_name_rows_as_text() -> None:
+    pd = pytest.importorskip("pandas")
+    days = score(pd.DataFrame(FEATURES, index=pd.date_range("2024-01-01", periods=23)), WEIGHT)
+    assert days.column("id")[1].as_py() == "2024-01-02 00:00:00"
+    pairs = pd.MultiIndex.from_product([["a"], range(23)])
+    assert score(pd.DataFrame(FEATURES, index=pairs), WEIGHT, pd.Series(LABELS, pairs)).column("id")[2].as_py() == "('a', 2)"
+
+
+def test_the_other_doors_join_by_the_index_too(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    features, labels = pandas_rows()
+    names = pd.Series([f"i{i}" for i in range(23)])
+    for inputs in (ArrayInputs(features, labels, names), open_domain((features, labels, names))[0]):
+        assert inputs.ids == [f"i{i}" for i in SHUFFLED] and np.asarray(inputs.labels).tolist() == LABELS[SHUFFLED].tolist()
+    assert ArrayInputs(features, labels).ids == [str(i) for i in SHUFFLED]
+    logits = pd.DataFrame(FEATURES @ WEIGHT.T)
+    chosen = [select_pseudo_labels(logits, features=x, head=WEIGHT, portion=0.5, method="cbst+avh") for x in (features, FEATURES)]
+    assert chosen[0].labels.tolist() == chosen[1].labels.tolist()
+    with Dynamics(tmp_path) as tracker:
+        tracker.update(1, features, WEIGHT, labels, names)
+    ((_, table),) = Dynamics.read(tmp_path, columns=["id", "label"])
+    assert dict(zip(*table.to_pydict().values(), strict=True)) == {f"i{i}": label for i, label in enumerate(LABELS.tolist())}
+    assert fit_temperature(logits.iloc[SHUFFLED], labels) == pytest.approx(fit_temperature(logits, labels))
+    counts = pd.DataFrame(RNG.integers(1, 9, (23, 4)))
+    expected = selection_frequency(counts, labels)[SHUFFLED]
+    np.testing.assert_array_equal(selection_frequency(counts.iloc[SHUFFLED], labels), expected)
+    Snapshot(FEATURES, ids=names).save(tmp_path / "s.npz")
+    loaded = Snapshot.load(tmp_path / "s.npz", labels=labels.set_axis(names).iloc[SHUFFLED])
+    assert loaded.columns(["label"]).column(0).to_pylist() == LABELS.tolist()
 
 
 def test_a_snapshot_or_its_path_goes_in(tmp_path: Path) -> None:

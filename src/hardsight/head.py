@@ -7,6 +7,9 @@ Four kinds, by `kind`:
     angular    -scale * angle(features, weight)
     gaussian   log prior - 1/2 log|S| - 1/2 (x - mean)' S^-1 (x - mean), with the means in `weight`
 
+The space of a Gaussian head has no origin of its own: moving all features and means together changes no logit. Its angles
+are taken around the mean of the class means, so that it changes no angle either.
+
 Wherever a head is taken, a bare `weight` array or an `nn.Linear` means a linear head.
 """
 
@@ -76,6 +79,50 @@ class Head:
     def num_features(self) -> int:
         """d, the length of a feature."""
         return int(self.weight.shape[1])
+
+    @property
+    def origin(self) -> np.ndarray | None:
+        """(d,) what angles are taken around: the mean of a Gaussian head's class means; None for the zero of the others."""
+        return to_numpy(self.weight).astype(np.float64).mean(0) if self.kind == "gaussian" else None
+
+    @property
+    def directions(self) -> Any:
+        """(c, d) class vectors that angles are taken to: the rows of `weight`, less `origin` if there is one.
+
+        A mean that is the mean of all means, but for rounding, has no direction: its row is all zeros.
+        """
+        if self.origin is None:
+            return self.weight
+        mean = to_numpy(self.weight)
+        moved = mean - self.origin
+        rounding = 4 * np.finfo(mean.dtype).eps * np.abs(mean).max(initial=0)
+        return np.where(np.abs(moved).max(axis=1, keepdims=True) > rounding, moved, 0.0)
+
+    def centred(self) -> Head:
+        """The same head in coordinates whose zero is `origin`: it gives the features around it the same logits."""
+        return self if self.origin is None else self._with(self.directions, None, self.log_variance, self.log_prior)
+
+    def around_origin(self, features: Any) -> Any:
+        """(n, d) features in the coordinates of `centred`, in float64; as they are where there is no `origin`."""
+        if self.origin is None:
+            return features
+        if is_tensor(features):
+            return features.double() - sys.modules["torch"].as_tensor(self.origin, device=features.device)
+        return features - self.origin
+
+    def angles(self, features: Any) -> Any:
+        """(n, d) features -> (n, c) angles in radians to the class vectors, around `origin`.
+
+        Example:
+            >>> head = Head("gaussian", np.array([[4.0, 5.0], [6.0, 5.0]]))  # means left and right of (5, 5)
+            >>> np.degrees(head.angles(np.array([[3.0, 5.0], [5.0, 9.0]]))).round(3)
+            array([[  0., 180.],
+                   [ 90.,  90.]])
+        """
+        features = widened(as_matrix(features, "features"))
+        check_same_space(features, self.weight)
+        vectors = self.directions if is_tensor(features) else to_numpy(self.directions)  # (c, d)
+        return angles(self.around_origin(features), vectors)
 
     def classes(self, start: int, stop: int) -> Head:
         """The same head restricted to classes start..stop-1."""

@@ -37,6 +37,7 @@ from hardsight.files.run import read_manifest
 from hardsight.files.samples import Batch, SampleFiles
 from hardsight.files.writing import check_output, replacing
 from hardsight.head import Head, as_head
+from hardsight.pandas_index import align, index_ids
 from hardsight.threads import blocks
 
 BATCH_BYTES = 32 * 2**20  # of features at a time, when they come from files
@@ -140,10 +141,12 @@ class Snapshot:
         features: (n, d) inputs of the last linear layer.
         head: a `Head`, or the (c, d) weight of a linear one (with `bias` beside it).
         labels: (n,) given class; -1 or null for unlabeled.
-        ids: (n,) unique strings or integers; row numbers when not given.
+        ids: (n,) unique strings or integers; when not given, the index of a pandas frame, or row numbers.
         logits, probs: (n, c), when there are no features.
         class_names: (c,) names for people.
         columns: further (n,) columns by name, such as split or path.
+
+    Rows of pandas objects are joined by their index, everything else by position.
 
     Example:
         >>> snapshot = Snapshot(np.eye(3), np.eye(3), labels=[0, 1, 2])
@@ -176,8 +179,15 @@ class Snapshot:
         missing = None
         if is_list_column(values):
             values, missing = list_matrix(values, evidence)
-        values = as_matrix(values, evidence)
-        source = ArraySource(evidence, values, labels, ids, _check_columns(columns or {}, len(values)), missing)
+        matrix = as_matrix(values, evidence)
+        ids = index_ids(values) if ids is None else align(ids, "ids", values, evidence)
+        ids = None if ids is None else check_ids(ids, len(matrix))
+        labels = align(labels, "labels", values, evidence, ids)
+        further = {
+            name: align(column, f"column {name}", values, evidence, ids)
+            for name, column in _check_columns(columns or {}, len(matrix)).items()
+        }
+        source = ArraySource(evidence, matrix, labels, ids, further, missing)
         self._set(source, None if head is None else as_head(head, bias), class_names, name=None)
 
     def _set(self, source: Source, head: Head | None, class_names: list[str] | None, name: str | None) -> None:
@@ -207,7 +217,7 @@ class Snapshot:
         return self.source.read(start, len(self) if stop is None else min(stop, len(self)), rows, self.num_classes)
 
     def pieces(self) -> list[range]:
-        """Rows that are scored and written together: row groups of Parquet, about 32 MB of anything else."""
+        """Rows that are scored and written together: row groups of a Parquet file, about 32 MB of anything else."""
         return self.source.pieces(self._batch_rows)
 
     @property
@@ -217,18 +227,9 @@ class Snapshot:
     def in_memory(self, start: int = 0, stop: int | None = None) -> Batch:
         """All the rows as one batch."""
         parts = list(self.batches(start, stop))
-        if len(parts) == 1:
-            return parts[0]
         if not parts:
             return Batch(start, np.zeros((0, self.source.width), np.float32), None, np.zeros(0, np.int64), np.zeros(0, np.int64))
-        missing = [np.zeros(len(part), bool) if part.missing is None else part.missing for part in parts]
-        return Batch(
-            parts[0].start,
-            np.concatenate([to_numpy(part.values) for part in parts]),
-            np.concatenate(missing),
-            np.concatenate([part.labels for part in parts]),
-            np.concatenate([np.asarray(part.ids) for part in parts]),
-        )
+        return Batch.joined(parts)
 
     @property
     def column_names(self) -> list[str]:
@@ -344,6 +345,7 @@ class Snapshot:
             if not isinstance(source, ArraySource):
                 raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
             own_labels = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
+            own_labels = align(own_labels, "labels", source.values, source.evidence, source.ids)
             source = ArraySource(source.evidence, source.values, own_labels, source.ids, source.further)
         if isinstance(source, ArraySource):
             source.name = str(path)

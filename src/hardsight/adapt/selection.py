@@ -28,8 +28,8 @@ from hardsight.adapt.settings import GroupBy, Rule
 from hardsight.adapt.thresholds import check_portion, class_thresholds, kept_per_class
 from hardsight.checks import as_matrix, check_same_space, to_numpy
 from hardsight.errors import InputError
-from hardsight.geometry import angles
 from hardsight.head import Head, as_head
+from hardsight.pandas_index import align
 from hardsight.scores import SCORES
 from hardsight.threads import blocks, share, take
 
@@ -158,6 +158,7 @@ class _Asked:
     def __init__(self, logits: Any, features: Any, head: Any, portion: float, rule: Rule) -> None:
         self.portion, self.rule = portion, rule
         self.ranked = True  # whether the threshold was found at the portion
+        features = align(features, "features", logits, "logits")
         self.features = None if features is None else as_matrix(features, "features")
         self.head: Head | None = None if head is None else as_head(head)
         if self.features is not None and self.head is not None:
@@ -196,11 +197,9 @@ class _Asked:
     def log_avc(self) -> np.ndarray:
         """log of (pi - angle_k) / sum_j (pi - angle_j)."""
         features, head = self._with_head("avc")
-        if head.kind == "gaussian":
-            raise InputError("a gaussian head has means, not class vectors: it has no angles.")
         left = np.empty((self.n, self.c))
         for rows in blocks(self.n, max(1, _BLOCK // features.shape[1])):
-            left[rows] = np.pi - to_numpy(angles(features[rows], head.weight))
+            left[rows] = np.pi - to_numpy(head.angles(features[rows]))
         directed = np.isfinite(left).all(1) & (left.sum(1) > 0)
         self.finite &= directed
         left[~directed] = 1.0

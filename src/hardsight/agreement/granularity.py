@@ -23,7 +23,6 @@ from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.columns import read_columns
 from hardsight.files.human import People
-from hardsight.geometry import angles
 from hardsight.scores import SCORES
 from hardsight.scores.registry import probs_to_logits, values
 from hardsight.scores.sweep import Sweep, sweep_logits
@@ -103,7 +102,7 @@ def coarse_model(model: ScoredModel, superclasses: Superclasses) -> ScoredModel:
     batches = []
     for batch in snapshot.batches():
         features = to_numpy(batch.values)
-        theta = angles(features, to_numpy(snapshot.head.weight))  # (b, c)
+        theta = snapshot.head.angles(features)  # (b, c)
         probs = softmax(to_numpy(snapshot.head.logits(batch.values)).astype(np.float64), axis=1)  # (b, c)
         rows = _swept(
             np.stack([theta[:, which].min(1) for which in members], axis=1),  # (b, s)

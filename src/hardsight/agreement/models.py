@@ -16,6 +16,7 @@ from hardsight.checks import check_ids
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.dynamics import moments, read_moment, rows_named
 from hardsight.files.kinds import kind_of
+from hardsight.pandas_index import index_ids
 from hardsight.scores import SCORES, norm_in_class
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
@@ -116,7 +117,18 @@ def open_models(source: Any, scores: Sequence[str] | None = None, split: str | N
     names = [model.name for model in models]
     if len(set(names)) < len(names):  # runs of the same name in other directories
         models = [replace(model, name=f"{model.name} ({at})") for at, model in enumerate(models)]
-    return [checked(_of_split(model, split), scores) for model in models]
+    return _ids_of_one_type([checked(_of_split(model, split), scores) for model in models])
+
+
+def _ids_of_one_type(models: list[ScoredModel]) -> list[ScoredModel]:
+    """The models with all ids as text where only some have text: extract writes '7' where an .npz has row 7."""
+    types = [pa.types.is_integer(model.table.schema.field("id").type) for model in models]
+    if all(types) or not any(types):
+        return models
+    tables = [model.table for model in models]
+    at = [table.column_names.index("id") for table in tables]
+    texts = [table.set_column(i, "id", table.column("id").cast(pa.string())) for i, table in zip(at, tables, strict=True)]
+    return [replace(model, table=table) for model, table in zip(models, texts, strict=True)]
 
 
 def _of_split(model: ScoredModel, split: str | None) -> ScoredModel:
@@ -165,7 +177,10 @@ def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Scored
     if isinstance(source, pa.Table):
         return ScoredModel(name or "model", source)
     if hasattr(source, "columns") and hasattr(source, "to_dict"):  # a pandas frame
-        return ScoredModel(name or "model", pa.Table.from_pandas(source, preserve_index=False))
+        table, ids = pa.Table.from_pandas(source, preserve_index=False), index_ids(source)
+        if ids is not None and "id" not in table.column_names:
+            table = table.append_column("id", [check_ids(ids, len(table))])
+        return ScoredModel(name or "model", table)
     raise InputError(f"a model is a scores table, a Snapshot or the path of one, got {type(source).__name__}.")
 
 

@@ -16,6 +16,7 @@ from hardsight.checks import as_matrix, check_labels, check_same_space, is_tenso
 from hardsight.errors import InputError
 from hardsight.geometry import cosines_to_angles, row_norms
 from hardsight.head import Head
+from hardsight.pandas_index import align
 from hardsight.scores.registry import norms_only
 from hardsight.scores.running import FLOOR
 from hardsight.scores.sweep import ORDINARY, Sweep, sweep, sweep_logits
@@ -33,6 +34,7 @@ def sweep_batch(features: Any, head: Any, labels: Any) -> Sweep:
         head: a `Head`, anything with one at `.head` (our losses), an `nn.Linear`, or a (c, d) weight.
         labels: (b,) classes, -1 for unlabeled.
     """
+    labels = align(labels, "labels", features, "features")
     features = as_matrix(features, "features")
     kind, weight, bias, scale, whole = _parts(head)
     check_same_space(features, weight)
@@ -41,7 +43,7 @@ def sweep_batch(features: Any, head: Any, labels: Any) -> Sweep:
         rows = _in_one_tile(widened(features), kind, weight, bias, scale or 1.0, given)
         if rows is not None:
             return rows
-    if _all_have_direction(weight):
+    if _all_have_direction(weight if whole is None else whole.directions):
         return sweep(features, whole or Head(kind, weight, bias), given, TERMS)
     # A class vector at the origin, as in a head that starts from zeros: logits it has, angles it has not.
     rows = sweep_logits(_logits(features, weight, bias, whole), given, TERMS - {ANGLES, NEAREST})

@@ -22,6 +22,7 @@ from hardsight.dynamics.measuring import join, sweep_batch
 from hardsight.errors import InputError, RunError
 from hardsight.files.dynamics import COLUMNS, Moment, moments, read_moment
 from hardsight.files.writing import replacing
+from hardsight.pandas_index import align
 from hardsight.scores import SCORES
 from hardsight.scores.registry import values
 from hardsight.scores.sweep import Sweep
@@ -88,7 +89,7 @@ class Dynamics:
         if split is not None and not isinstance(split, str):
             raise InputError(f"split must be a word such as 'train', or None, got {split!r}.")
         rows = sweep_batch(features, head, labels)
-        names = check_ids(ids, len(rows.labels))
+        names = check_ids(align(ids, "ids", features, "features"), len(rows.labels))
         self._begin(moment)
         pool = self._open.get(step is not None)
         if pool is not None and pool.moment != moment:

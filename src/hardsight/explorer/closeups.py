@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.explorer.opening import Sheet
-from hardsight.geometry import angles
 
 NEAREST_CLASSES, NEIGHBOURS, MOST_VERSIONS = 8, 12, 60
 MOST_COSINES = 1000  # classes up to which the whole matrix is shown
@@ -26,7 +25,7 @@ def nearest_classes(sheet: Sheet, rows: Sequence[int]) -> dict[int, list[dict[st
     labels, predicted = sheet.labels(), sheet.predicted()
     for row, feature in features_of(sheet, rows).items():
         try:
-            theta = np.asarray(angles(feature[None], sheet.snapshot.head.weight))[0]  # (c,)
+            theta = sheet.snapshot.head.angles(feature[None])[0]  # (c,)
         except InputError:  # a row that has no direction
             continue
         if np.isfinite(theta).all():
@@ -86,7 +85,7 @@ def cosines(sheet: Sheet) -> np.ndarray | None:
     """(c, c) cosines between the class vectors; None without a head, or with too many classes to look at."""
     if sheet.snapshot is None or sheet.snapshot.head is None:
         return None
-    weight = to_numpy(sheet.snapshot.head.weight)
+    weight = to_numpy(sheet.snapshot.head.directions)
     if len(weight) > MOST_COSINES:
         return None
     unit = _unit(weight)

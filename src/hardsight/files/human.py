@@ -1,7 +1,8 @@
 """Human answers about each sample, from arrays, tables or files, checked when read.
 
 Three forms: counts (n, c) of answers per class, a selection frequency per sample, or one row per answer
-(`id, annotator, answer`). Ids are kept where the source has them; else rows are matched by order.
+(`id, annotator, answer`). Ids are kept where the source has them, as a column or as a pandas index; else rows are
+matched by order.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.columns import read_columns
 from hardsight.files.npy import open_npy
 from hardsight.files.reading import existing_file, reading
+from hardsight.pandas_index import index_ids, index_of
 from hardsight.stats.answers import check_counts, selection_frequency
 
 FORMS = (
@@ -39,6 +41,7 @@ class People:
     counts: np.ndarray | None = None  # (n, c) whole numbers
     frequency: np.ndarray | None = None  # (n,) in [0, 1], NaN where nothing is known
     answers: np.ndarray | None = None  # (n,) people per sample, beside a frequency
+    numbered: bool = False  # without ids: a pandas index counts the rows, 0, 1, 2, ...
 
     def __len__(self) -> int:
         known = self.counts if self.counts is not None else self.frequency
@@ -47,8 +50,10 @@ class People:
 
     def take(self, rows: np.ndarray) -> People:
         """The answers of these rows, in this order."""
-        cut = [None if x is None else x[rows] for x in (self.ids, self.counts, self.frequency, self.answers)]
-        return People(self.name, *cut)
+        ids, counts, frequency, answers = (
+            None if x is None else x[rows] for x in (self.ids, self.counts, self.frequency, self.answers)
+        )
+        return People(self.name, ids, counts, frequency, answers)
 
     def for_labels(self, labels: np.ndarray) -> People:
         """The same with counts for every class among the (n,) labels.
@@ -100,6 +105,14 @@ def _read(path: Path) -> Any:
 
 
 def _from_anything(source: Any, name: str, class_names: Sequence[str] | None) -> People:
+    people = _without_index(source, name, class_names)
+    if people.ids is not None or index_of(source) is None:
+        return people
+    ids = index_ids(source)
+    return replace(people, numbered=True) if ids is None else replace(people, ids=_unique(ids))
+
+
+def _without_index(source: Any, name: str, class_names: Sequence[str] | None) -> People:
     if hasattr(source, "to_pydict"):  # an Arrow table
         source = source.to_pydict()
     elif hasattr(source, "to_dict") and hasattr(source, "columns"):  # a pandas frame
@@ -263,7 +276,8 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
                 f"{people.name}: without ids, human data must have one row per sample in the same order, "
                 f"got {len(people)} rows for {n} samples."
             )
-        return np.arange(n), np.arange(n)
+        by_number = people.numbered and ids.dtype.kind in "iu" and np.array_equal(np.sort(ids), np.arange(n))
+        return np.arange(n), ids if by_number else np.arange(n)
     known = _same_kind(people, ids)
     row_of = {id: row for row, id in enumerate(known)}
     rows = np.array([row_of.get(id, -1) for id in ids.tolist()], dtype=np.int64)

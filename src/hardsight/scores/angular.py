@@ -1,6 +1,7 @@
 """Scores made of angles: where a feature points, not how long it is.
 
-All angles are between a feature and the rows of the head's weight; a bias plays no part.
+All angles are between a feature and the rows of the head's weight; a bias plays no part. A Gaussian head's rows are means:
+its angles are taken around the mean of them (`Head.angles`).
 Chen et al., "Angular Visual Hardness", ICML 2020; Peng et al., "Angular Gap", ACM MM 2022.
 """
 

@@ -31,7 +31,7 @@ class Neighbours:
 
     def see(self, x: Any, rows: Sweep) -> None:
         """Keep the directions and labels of a batch."""
-        known = np.flatnonzero(rows.labeled & rows.ok)
+        known = np.flatnonzero(_directed(rows))
         self.parts.append(_unit(x, known, rows.norm))
         self.labels.append(rows.labels[known])
         self.rows.append(self.seen + known)
@@ -40,7 +40,7 @@ class Neighbours:
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) share of the k nearest that have the given class."""
         result = np.full(len(rows.labels), np.nan)
-        scored = np.flatnonzero(rows.labeled & rows.ok)
+        scored = np.flatnonzero(_directed(rows))
 
         def ask(part: np.ndarray) -> None:
             result[part] = self._agreement(_unit(x, part, rows.norm), rows.labels[part], self.asked + part)
@@ -108,6 +108,11 @@ def _largest(values: np.ndarray, k: int) -> np.ndarray:
     some = np.sort(np.argpartition(-values, width - 1, axis=1)[:, :width], axis=1)
     order = np.argsort(-np.take_along_axis(values, some, 1), axis=1, kind="stable")[:, :k]
     return np.take_along_axis(some, order, 1)
+
+
+def _directed(rows: Sweep) -> np.ndarray:
+    """(b,) whether a row has a label and a direction from zero; a Gaussian head may score one that is all zeros."""
+    return rows.labeled & rows.ok & (rows.norm > 0)
 
 
 def _unit(x: Any, rows: np.ndarray, norm: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 from hardsight.checks import as_matrix, check_labels, check_same_space, check_some_columns, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
+from hardsight.pandas_index import align
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, NEAREST, NOBIAS
 
@@ -154,22 +155,23 @@ def swept(inputs: Inputs, terms: frozenset[str], name: str) -> Sweep:
     passed = [key for key in ("features", "logits", "probs") if getattr(inputs, key) is not None]
     if len(passed) != 1:
         raise InputError(f"{name} needs one of features, logits or probs, got {' and '.join(passed) or 'none'}.")
+    labels = align(inputs.labels, "labels", getattr(inputs, passed[0]), passed[0])
     if inputs.features is None:
         if terms & {ANGLES, NEAREST, NOBIAS} or not terms:
             raise InputError(f"{name} needs features and a head; {passed[0]} alone do not have it.")
         table = as_matrix(inputs.logits if inputs.probs is None else inputs.probs, passed[0])
         check_some_columns(table, passed[0])
         table = widened(table) if inputs.probs is None else probs_to_logits(table)
-        return sweep_logits(table, check_labels_or_none(inputs.labels, *table.shape), terms)
+        return sweep_logits(table, check_labels_or_none(labels, *table.shape), terms)
     features = as_matrix(inputs.features, "features")
     check_some_columns(features, "features")
     if inputs.head is None:
         if terms:
             raise InputError(f"{name} needs a head: a Head, or the (c, d) weight of the last linear layer.")
-        return norms_only(features, inputs.labels)
+        return norms_only(features, labels)
     head = as_head(inputs.head, inputs.bias)
     check_same_space(features, head.weight)
-    return sweep(features, head, check_labels_or_none(inputs.labels, len(features), head.num_classes), terms)
+    return sweep(features, head, check_labels_or_none(labels, len(features), head.num_classes), terms)
 
 
 def norms_only(features: Any, labels: Any) -> Sweep:

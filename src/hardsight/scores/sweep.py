@@ -93,13 +93,7 @@ class Sweep:
 
 def sweep(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str] = EVERYTHING) -> Sweep:
     """One pass over checked (n, d) features, a head in the same space and (n,) labels."""
-    columns = _Pass(features, head, labels, terms).run()
-    odd = np.flatnonzero(~_ordinary(columns["norm"]))
-    for part in blocks(len(odd), max(1, BLOCK // head.num_features)):
-        at = odd[part]
-        for name, values in _odd_rows(take(features, at), head, labels[at], terms).items():
-            if columns[name].flags.writeable:
-                columns[name][at] = values
+    columns = (_around_means if head.kind == "gaussian" else _columns)(features, head, labels, terms)
     if NOBIAS in terms and head.bias is not None and not _close_together(head.bias):
         bare = sweep(features, Head(head.kind, head.weight), labels, frozenset({SOFTMAX}))
         columns["nobias_confidence"] = bare.own_exp / bare.partition
@@ -126,6 +120,34 @@ def sweep_logits(logits: Any, labels: np.ndarray, terms: frozenset[str] = EVERYT
 # ---- rows: ordinary ones in the features' precision, odd ones in float64 ----
 
 
+def _columns(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str]) -> dict[str, Any]:
+    """Columns of all rows, angles taken from zero."""
+    columns = _Pass(features, head, labels, terms).run()
+    odd = np.flatnonzero(~_ordinary(columns["norm"]))
+    for part in blocks(len(odd), max(1, BLOCK // head.num_features)):
+        at = odd[part]
+        _put(columns, at, _odd_rows(take(features, at), head, labels[at], terms))
+    return columns
+
+
+def _around_means(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str]) -> dict[str, Any]:
+    """Columns of all rows under a Gaussian head: a part at a time is moved so that the mean of the class means is zero."""
+    columns, centred, xp = empty_columns(len(features), terms), head.centred(), namespace(features)
+    for part in blocks(len(features), max(1, BLOCK // head.num_features)):
+        x = features[part].astype(np.float64) if xp is np else features[part].double()  # (b, d)
+        _put(columns, part, _columns(head.around_origin(x), centred, labels[part], terms))
+        with np.errstate(invalid="ignore"):  # of rows that are not finite
+            columns["norm"][part] = to_numpy(safe_row_norms(x, xp))  # a length has nothing to do with the means
+    return columns
+
+
+def _put(columns: dict[str, Any], at: Any, values: dict[str, Any]) -> None:
+    """Write the columns of some rows, those that were asked for."""
+    for name, column in values.items():
+        if columns[name].flags.writeable:
+            columns[name][at] = column
+
+
 def _odd_rows(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str]) -> dict[str, Any]:
     """Columns of rows whose norm is zero, tiny, huge or not finite: a status, or the scores of the row scaled and in float64."""
     x = to_numpy(features).astype(np.float64)
@@ -137,9 +159,7 @@ def _odd_rows(features: Any, head: Head, labels: np.ndarray, terms: frozenset[st
     if len(at):
         scored = _Pass(x[good] / magnitude[:, None], head, labels[good], terms, magnitude).run()
         scored["norm"] *= magnitude
-        for name, values in scored.items():
-            if columns[name].flags.writeable:
-                columns[name][at] = values
+        _put(columns, at, scored)
     return columns
 
 
@@ -186,11 +206,12 @@ class _Pass:
         # Sums of angles have a shorter way where NumPy's arccos is slow, and all classes fit in one tile.
         self.only_sums = terms == {ANGLES} and self.dtype is np.float32 and self.width == c
         with np.errstate(divide="ignore"):
-            self.inverse_w = 1 / safe_row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the origin
+            self.inverse_w = 1 / safe_row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the centre
         if self.angular and not bool(xp.isfinite(self.inverse_w).all()):
             zero = int(np.flatnonzero(~np.isfinite(to_numpy(self.inverse_w)))[0])
+            where = "the mean of the class means" if head.kind == "gaussian" else "the origin"
             raise InputError(
-                f"angles need class vectors with a direction, but class {zero} is at the origin. Leave the angular scores out."
+                f"angles need class vectors with a direction, but class {zero} is at {where}. Leave the angular scores out."
             )
         # With the bias left out, the softmax terms are the same ones times e^-bias: no second exponential.
         bias = self.head.bias

@@ -64,13 +64,15 @@ def score(
         labels: (n,) given class; -1 or null for unlabeled.
         bias: (c,) beside a weight array.
         logits, probs: (n, c) instead of features; they give the scores of the confidence family.
-        ids: (n,) unique strings or integers. Default: row numbers.
+        ids: (n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.
         scores: names from `SCORES`, "all", or None for every row score that the input allows.
         limit: score only the first rows.
         shard: (i, n) or "i/n" for the i-th of n equal parts of the rows, counted from 0.
         strict: refuse rows that cannot be scored instead of keeping them with their status.
         allow_duplicates: accept repeated ids.
         progress: called with the rows done and the rows in all.
+
+    Rows of pandas objects are joined by their index, everything else by position.
 
     Example:
         >>> table = score(np.array([[2.0, 0.0], [1.0, 1.0]]), np.eye(2), [0, 0], scores=["avh", "angular_gap"])

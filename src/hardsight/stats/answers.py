@@ -10,6 +10,7 @@ import numpy as np
 
 from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import InputError
+from hardsight.pandas_index import align
 from hardsight.stats.coefficients import COEFFICIENTS, Kind
 
 Measure = Literal["frequency", "entropy"]
@@ -50,6 +51,7 @@ def selection_frequency(counts: Any, labels: Any) -> np.ndarray:
         >>> selection_frequency([[3, 1], [0, 0]], [0, 1])
         array([0.75,  nan])
     """
+    labels = align(labels, "labels", counts, "counts")
     counts = check_counts(counts)
     labels = check_labels(labels, len(counts), counts.shape[1])
     chosen = counts[np.arange(len(counts)), np.maximum(labels, 0)].astype(np.float64)
@@ -107,6 +109,7 @@ def noise_ceilings(
     counts: Any, labels: Any, kinds: Sequence[Kind], *, of: Measure = "frequency", splits: int = 100, seed: int = 0
 ) -> dict[Kind, Ceiling]:
     """`noise_ceiling` of several coefficients, from the same splits."""
+    labels = align(labels, "labels", counts, "counts")
     counts = check_counts(counts)
     labels = check_labels(labels, len(counts), counts.shape[1])
     usable = (counts.sum(1) >= 2) & (labels >= 0)

@@ -14,6 +14,7 @@ from scipy.special import log_softmax
 
 from hardsight.checks import as_matrix, check_labels, to_numpy
 from hardsight.errors import InputError
+from hardsight.pandas_index import align
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ def fit_temperature(logits: Any, labels: Any) -> float:
 
     Above 1, the model was too sure of itself. The predicted class does not change.
     """
+    labels = align(labels, "labels", logits, "logits")
     logits = np.asarray(to_numpy(as_matrix(logits, "logits")), dtype=np.float64)
     labels = check_labels(labels, len(logits), logits.shape[1])
     known = labels >= 0

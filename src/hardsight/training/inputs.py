@@ -16,6 +16,7 @@ from hardsight.data.dataset import num_classes
 from hardsight.errors import FileError, InputError
 from hardsight.extraction.extracting import ahead
 from hardsight.models.preprocessing import Preprocessing
+from hardsight.pandas_index import align, index_ids
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
 AHEAD = 256  # images decoded ahead of the network
@@ -64,6 +65,8 @@ class ArrayInputs:
     """Numbers that go into the network as they are: (n, ...) float32."""
 
     def __init__(self, inputs: Any, labels: Any, ids: Any = None, class_names: Sequence[str] | None = None) -> None:
+        ids = index_ids(inputs) if ids is None else align(ids, "ids", inputs, "inputs")
+        labels = align(labels, "labels", inputs, "inputs")
         values = np.ascontiguousarray(np.asarray(inputs), np.float32)
         if values.ndim < 2 or len(values) == 0:
             raise InputError(f"inputs must be (n, ...) numbers of at least one sample, got shape {values.shape}.")

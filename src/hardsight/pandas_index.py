@@ -1,0 +1,94 @@
+"""Rows of pandas objects belong together by their index, not by where they stand: `align` joins them.
+
+Anything without an index (arrays, tensors, lists, Arrow columns) goes by position. pandas is not imported here: who
+holds one of its objects has done so.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from hardsight.errors import InputError
+
+
+def index_of(x: Any) -> Any:
+    """The index of a pandas frame or series; None for anything else."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(x, (pandas.DataFrame, pandas.Series)):
+        return None
+    return x.index.to_flat_index()  # several levels as one of tuples
+
+
+def is_default(index: Any) -> bool:
+    """Whether an index only counts the rows, 0, 1, 2, ..., as pandas makes one where none is given."""
+    return isinstance(index, sys.modules["pandas"].RangeIndex) and (index.start, index.step) == (0, 1)
+
+
+def index_ids(x: Any) -> np.ndarray | None:
+    """(n,) the index of a pandas object as ids; None where it has none or only counts the rows.
+
+    Integers and text stay what they are; dates, tuples and other values become text.
+    """
+    index = index_of(x)
+    if index is None or is_default(index):
+        return None
+    values = index.tolist()
+    if not all(isinstance(value, (int, str)) and not isinstance(value, bool) for value in values):
+        values = [str(value) for value in values]
+    return np.array([*values, None], dtype=object)[:-1]
+
+
+def align(x: Any, name: str, to: Any, to_name: str, ids: Any = None) -> Any:
+    """x with its rows in the order of `to`, joined by their indexes; as it is if either has none.
+
+    Args:
+        x: what has one row per sample: labels, ids, a further column.
+        name: what to call it in messages.
+        to: the samples: features, logits or probabilities.
+        to_name: what to call those.
+        ids: names of the samples that the caller gave beside them; an index may have these instead.
+    """
+    own, index = index_of(x), index_of(to)
+    if own is None or (index is None and ids is None):
+        return x
+    named = None if ids is None or is_default(own) else sys.modules["pandas"].Index(ids)
+    for wanted in (index, named):
+        if wanted is not None and own.equals(wanted):
+            return x
+        if wanted is not None and _same_values(own, wanted):
+            return x.iloc[own.get_indexer(wanted)]
+    if index is None or (is_default(own) and is_default(index)):  # one of another length is refused where it is used
+        return x
+    repeated = [(of, values) for of, values in ((name, own), (to_name, index)) if not values.is_unique]
+    if repeated:
+        of, values = repeated[0]
+        raise InputError(
+            f"{name} and {to_name} are in another order and cannot be joined: the index of {of} has "
+            f"{_shown(values[values.duplicated()])} more than once. Make it unique, or pass {name}.to_numpy() to go by position."
+        )
+    raise InputError(
+        f"{name} and {to_name} are joined by their pandas index, and its values differ: {_apart(name, own, to_name, index)}; "
+        f"{_apart(to_name, index, name, own)}. Give both the same index, or pass {name}.to_numpy() to go by position."
+    )
+
+
+def _same_values(a: Any, b: Any) -> bool:
+    """Whether two indexes hold the same values, each once, in whatever order."""
+    if len(a) != len(b) or not a.is_unique or not b.is_unique:
+        return False
+    return bool(b.isin(a).all())
+
+
+def _apart(name: str, values: Any, other: str, others: Any) -> str:
+    """How many values one index has that the other has not, and one of them."""
+    alone = values[~values.isin(others)]
+    if len(alone):
+        return f"{len(alone)} of {len(values)} in {name} are not in {other}, such as {_shown(alone)}"
+    return f"all {len(values)} in {name} are in {other}" + (f", such as {_shown(values)}" if len(values) else "")
+
+
+def _shown(values: Any) -> str:
+    return f"{values.tolist()[0]!r:.60}"
