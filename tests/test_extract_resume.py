@@ -125,7 +125,7 @@ def test_killed_when_some_parts_are_there(
     assert count <= len(before) < PARTS
     said: list[str] = []
     extracted(photos, run, monkeypatch, say=said.append)
-    assert not before or f"resuming: {len(before)} of {PARTS} parts are complete" in said[0]
+    assert not before or said[0] == f"resuming: {len(before)} of {PARTS} parts are complete, {8 * len(before)} of 48 images"
     after = parts(run)
     assert {name: after[name] for name in before} == before  # not written a second time
     assert content(run) == content(whole)
@@ -218,6 +218,26 @@ def test_the_number_of_threads_may_change(photos: Path, whole: Path, tmp_path: P
     run = begun(whole, tmp_path / "run")
     extracted(photos, run, monkeypatch, workers=3, batch_size="auto")  # auto: the size it was begun with
     assert content(run) == content(whole)
+
+
+def test_a_run_begun_with_larger_parts_is_resumed_with_them(
+    photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begun(whole, tmp_path / "run")
+    monkeypatch.setattr(extraction, "PART_ROWS", 4)  # what a newer version would take
+    extracted(photos, run, monkeypatch)
+    assert content(run) == content(whole)
+
+
+def test_parts_are_small_and_follow_from_the_input() -> None:
+    assert extraction.images_per_part(1670, 1, 32, 1280) == 256  # a few seconds of work
+    for images in (10, 256_000, 2_000_000):
+        size = extraction.images_per_part(images, 1, 32, 512)
+        assert size >= 256 and images / size <= 1000
+    assert extraction.images_per_part(1000, 10, 32, 512) == 26  # ten copies of each: 260 forward passes
+    assert extraction.images_per_part(1000, 1, 1024, 512) == 1024  # a batch is computed at once
+    assert extraction.images_per_part(1000, 1, 32, 3 * 224 * 224) == 27  # 16 MB
+    assert extraction.images_per_part(1000, 100, 32, 3 * 224 * 224) == 1
 
 
 @pytest.mark.parametrize(

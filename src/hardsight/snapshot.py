@@ -217,7 +217,7 @@ class Snapshot:
         return self.source.read(start, len(self) if stop is None else min(stop, len(self)), rows, self.num_classes)
 
     def pieces(self) -> list[range]:
-        """Rows that are scored and written together: row groups of Parquet, about 32 MB of anything else."""
+        """Rows that are scored and written together: row groups of a Parquet file, about 32 MB of anything else."""
         return self.source.pieces(self._batch_rows)
 
     @property
@@ -227,18 +227,9 @@ class Snapshot:
     def in_memory(self, start: int = 0, stop: int | None = None) -> Batch:
         """All the rows as one batch."""
         parts = list(self.batches(start, stop))
-        if len(parts) == 1:
-            return parts[0]
         if not parts:
             return Batch(start, np.zeros((0, self.source.width), np.float32), None, np.zeros(0, np.int64), np.zeros(0, np.int64))
-        missing = [np.zeros(len(part), bool) if part.missing is None else part.missing for part in parts]
-        return Batch(
-            parts[0].start,
-            np.concatenate([to_numpy(part.values) for part in parts]),
-            np.concatenate(missing),
-            np.concatenate([part.labels for part in parts]),
-            np.concatenate([np.asarray(part.ids) for part in parts]),
-        )
+        return Batch.joined(parts)
 
     @property
     def column_names(self) -> list[str]:

@@ -6,17 +6,19 @@ features are there: a run that was killed is resumed with the missing parts, and
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +47,7 @@ AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # decoded while the model works: at most 
 BROKEN = b"hardsight.errors"  # where a part keeps the list of its broken images
 ERRORS = pa.schema([("id", pa.string()), ("reason", pa.string()), ("message", pa.string())])
 TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # names that no column of the data can have
+PART_ROWS, MOST_PARTS = 256, 1000  # a part is kept when it is complete: small, but not so small that there are many more
 LONG_RUN, LISTEN = 60.0, 5.0  # seconds: what is worth a forecast, and how long to watch before making it
 
 ProgressCallback = Callable[[int, int], None]  # images done, images in all
@@ -136,22 +139,27 @@ class _Job:
         class_names = self._settle_classes()
         self._settle_columns()
         automatic = self.settings.batch_size == "auto"
-        size = (_begun_with(output) or _fitting_batch_size(self.model, sample)) if automatic else self.settings.batch_size
+        begun = _begun_with(output)
+        size = (begun.batch_size or _fitting_batch_size(self.model, sample)) if automatic else self.settings.batch_size
         self.batch_size = size
         self.ahead = max(2 * self.workers, min(AHEAD_BATCHES * size, AHEAD_BYTES // (self.copies * sample[0].nbytes)))
-        images_per_part = max(1, rows_per_part(self.model.head.num_features) // self.copies)
+        num_features = self.model.head.num_features
+        per_part = begun.images_per_part or images_per_part(len(self.data), self.copies, size, num_features)
         inputs = {"model": self.model.fingerprint(), "data": self.data.fingerprint()}
-        run = Run(output, "hardsight extract", self._arguments(images_per_part), inputs, self.sources)
+        run = Run(output, "hardsight extract", self._arguments(per_part), inputs, self.sources)
         if run.complete:
             self.say(f"{output} is complete already")
             return Snapshot.load(output)
         with run.only_writer():
-            parts = [range(at, min(at + images_per_part, len(self.data))) for at in range(0, len(self.data), images_per_part)]
-            folder = run.folder("samples")
+            n, folder = len(self.data), run.folder("samples")
+            parts = [range(at, min(at + per_part, n)) for at in range(0, n, per_part)]
             names = [folder / f"part-{number:05d}.parquet" for number in range(len(parts))]
             missing = [(name, rows) for name, rows in zip(names, parts, strict=True) if not name.exists()]
+            run.kept = lambda: (
+                f"{sum(len(rows) for name, rows in zip(names, parts, strict=True) if name.exists()):,} of {n:,} images"
+            )
             if len(missing) < len(parts):
-                self.say(f"resuming: {len(parts) - len(missing)} of {len(parts)} parts are complete")
+                self.say(f"resuming: {len(parts) - len(missing)} of {len(parts)} parts are complete, {run.kept()}")
             self._write_parts(missing, progress)
             if self.data.fingerprint() != inputs["data"]:
                 raise RunError(f"the images changed while they were read: remove {output} and start over.")
@@ -181,8 +189,10 @@ class _Job:
         done = already = len(self.data) - to_do
         forecast = _Forecast(to_do, 4 * self.copies * self.model.head.num_features, self.say)
         order = (row for _, rows in missing for row in rows)
-        with ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool:
-            decoded = ahead(pool, self._decode, order, self.ahead)
+        with (
+            ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool,
+            contextlib.closing(ahead(pool, self._decode, order, self.ahead)) as decoded,
+        ):
             for name, rows in missing:
                 kept: list[int] = []
                 broken: list[dict[str, str]] = []
@@ -301,6 +311,23 @@ class _Job:
         run.finish(written, counts, rows)
 
 
+def images_per_part(images: int, copies: int, batch_size: int, num_features: int) -> int:
+    """How many images one part holds, from the input alone: an interrupted run ends with the same parts as another.
+
+    About 256 forward passes, or a batch; more in a large run, which would have too many parts; less where the features of
+    one part would not fit in 16 MB.
+
+    Example:
+        >>> images_per_part(1670, copies=1, batch_size=32, num_features=1280)
+        256
+        >>> images_per_part(2_000_000, copies=1, batch_size=32, num_features=512)
+        2048
+    """
+    rows = max(PART_ROWS, batch_size, math.ceil(images * copies / MOST_PARTS))
+    rows = PART_ROWS * math.ceil(rows / PART_ROWS)  # whole batches, where they are a power of two
+    return max(1, min(math.ceil(rows / copies), rows_per_part(num_features) // copies))
+
+
 class _Forecast:
     """Reports once, a few seconds into a long run, how much time and disk space it needs."""
 
@@ -361,24 +388,36 @@ def _layer_name(model: Model) -> str | None:
     return getattr(layer, "name", layer)
 
 
-def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[int], depth: int) -> Iterator[Any]:
+def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[int], depth: int) -> Generator[Any, None, None]:
     """Results in order, with up to `depth` of them under way."""
     rows = iter(order)
     under_way: deque[Future[Any]] = deque(pool.submit(work, row) for row in islice(rows, depth))
-    while under_way:
-        result = under_way.popleft().result()
-        for row in islice(rows, 1):
-            under_way.append(pool.submit(work, row))
-        yield result
-
-
-def _begun_with(output: Path) -> int | None:
-    """The batch size of an interrupted run: what fits on a GPU may have changed since, the result must not."""
     try:
-        size = read_json(output / "start.json")["arguments"]["batch_size"]
+        while under_way:
+            result = under_way.popleft().result()
+            for row in islice(rows, 1):
+                under_way.append(pool.submit(work, row))
+            yield result
+    finally:  # whoever stops does not wait for what is not begun
+        for future in under_way:
+            future.cancel()
+
+
+class _Begun(NamedTuple):
+    """What an interrupted run was begun with."""
+
+    batch_size: int | None = None
+    images_per_part: int | None = None
+
+
+def _begun_with(output: Path) -> _Begun:
+    """Sizes of an interrupted run: what fits on a GPU may have changed since, or the size of a part; the result must not."""
+    try:
+        arguments = read_json(output / "start.json")["arguments"]
+        sizes = [arguments[name] for name in _Begun._fields]
     except (FileError, OSError, KeyError, TypeError):
-        return None
-    return size if isinstance(size, int) and size > 0 else None
+        return _Begun()
+    return _Begun(*(size if isinstance(size, int) and size > 0 else None for size in sizes))
 
 
 def _fitting_batch_size(model: Model, sample: np.ndarray) -> int:

@@ -13,7 +13,7 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ class Run:
         self.directory = place_on_disk(directory)
         self.started = time.time()
         self.defaults = defaults or {}
+        self.kept: Callable[[], str] = lambda: "what is complete"  # said when it is stopped; who can count it, does
         self.start: dict[str, Any] = {
             "schema": 1,
             "command": command,
@@ -111,7 +112,7 @@ class Run:
             except BaseException as error:
                 if not isinstance(error, Exception):  # Ctrl-C and its like
                     # A run inside this one may have said the same of itself; the command that resumes is the outer one's.
-                    error.__notes__ = [f"{self.directory} keeps what is complete: run the same command again to resume."]
+                    error.__notes__ = [f"{self.directory} keeps {self.kept()}: run the same command again to resume."]
                 raise
 
     def folder(self, name: str) -> Path:

@@ -8,6 +8,7 @@ A user's file needs only a list column of features (or logits or probs); `label`
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,9 +50,23 @@ class Batch:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @staticmethod
+    def joined(batches: list[Batch]) -> Batch:
+        """Batches whose rows follow each other, as one."""
+        if len(batches) == 1:
+            return batches[0]
+        gaps = [np.zeros(len(batch), bool) if batch.missing is None else batch.missing for batch in batches]
+        return Batch(
+            batches[0].start,
+            np.concatenate([to_numpy(batch.values) for batch in batches]),
+            np.concatenate(gaps),
+            np.concatenate([batch.labels for batch in batches]),
+            np.concatenate([np.asarray(batch.ids) for batch in batches]),
+        )
+
 
 def rows_per_part(num_features: int) -> int:
-    """How many samples one part of a run holds."""
+    """How many samples one part of a run holds at most."""
     return max(1, min(PART_ROWS, PART_NUMBERS // num_features))
 
 
@@ -114,8 +129,18 @@ class SampleFiles:
         return self.num_samples
 
     def pieces(self, rows: int) -> list[range]:
-        """Rows that are read together: one row group each, whatever `rows` is."""
-        return [piece for _, _, piece in self.groups if len(piece)]
+        """Rows that are read together: a row group of a file that has several, or files of up to `rows` rows in all."""
+        groups = Counter(str(file) for file, _, _ in self.groups)
+        pieces: list[range] = []
+        open_ended = False  # whether another file may join the last piece
+        for file, _, piece in self.groups:
+            whole_file = groups[str(file)] == 1
+            if open_ended and whole_file and len(pieces[-1]) + len(piece) <= min(rows, PART_ROWS):
+                pieces[-1] = range(pieces[-1].start, piece.stop)
+            elif len(piece):
+                pieces.append(piece)
+            open_ended = whole_file and bool(pieces)
+        return pieces
 
     @property
     def column_names(self) -> list[str]:
@@ -153,7 +178,18 @@ class SampleFiles:
             raise InputError(f"{file}: the column id must hold strings or 64-bit integers: {first_line(error)}.") from error
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
-        """Rows start..stop in order, in batches of at most `rows`."""
+        """Rows start..stop in order, in batches of at most `rows`; those of small files are joined."""
+        waiting: list[Batch] = []
+        for batch in self._read_groups(start, stop, rows, num_classes):
+            if waiting and sum(map(len, waiting)) + len(batch) > rows:
+                yield Batch.joined(waiting)
+                waiting = []
+            waiting.append(batch)
+        if waiting:
+            yield Batch.joined(waiting)
+
+    def _read_groups(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
+        """The same, each batch from one row group."""
         columns = [self.evidence, *(["label"] if self.labeled else []), *(["id"] if self.has_ids else [])]
         for file, group, piece in self.groups:
             if piece.stop <= start or piece.start >= stop:
