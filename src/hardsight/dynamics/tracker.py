@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_count, check_ids
-from hardsight.dynamics.measuring import join, sweep_batch
+from hardsight.dynamics.measuring import Batch, alike, batch_to_wait, join, sweep_batch, sweep_batches
 from hardsight.errors import InputError, RunError
 from hardsight.files.dynamics import COLUMNS, Moment, moments, read_moment
 from hardsight.files.writing import replacing
@@ -29,6 +29,10 @@ from hardsight.scores.sweep import Sweep
 from hardsight.version import VERSION
 
 Gather = Callable[[pa.Table], "list[pa.Table] | None"]
+
+
+ENOUGH_WAIT = 2**18  # entries of the (b, c) products of batches that wait together, a sample counting for 128 at least
+_NO_SUMS = {"n": 0, "correct": 0, "avh": 0.0, "norm": 0.0, "loss": 0.0}
 
 
 class Dynamics:
@@ -59,6 +63,7 @@ class Dynamics:
             raise RunError(f"{self.folder}: a file is in the way; give another folder.") from error
         self._open: dict[bool, _Pool] = {}  # at most two: the epoch at hand, and the step at hand
         self._begun = False
+        self._waiting: list[tuple[Moment, Batch, Sequence[Any]]] = []
 
     def update(
         self,
@@ -88,17 +93,48 @@ class Dynamics:
         moment = _moment(epoch, step)
         if split is not None and not isinstance(split, str):
             raise InputError(f"split must be a word such as 'train', or None, got {split!r}.")
+        self.settle()
         rows = sweep_batch(features, head, labels)
         names = check_ids(align(ids, "ids", features, "features"), len(rows.labels))
+        self._take(moment, split, names, rows)
+        return _sums(rows)
+
+    def collect(self, epoch: int, features: Any, head: Any, labels: Any, ids: Sequence[Any]) -> dict[str, float]:
+        """`update` for a loop of many small training batches: they wait, and are measured a dozen at a time.
+
+        Returns:
+            The sums of the batches that were measured now; `settle` gives those of the rest.
+        """
+        batch, moment = batch_to_wait(features, head, labels), _moment(epoch, None)
+        if batch is None:
+            sums = self.settle()
+            return {name: sums[name] + value for name, value in self.update(epoch, features, head, labels, ids).items()}
+        first = self._waiting[0] if self._waiting else None
+        sums = dict(_NO_SUMS) if first is None or (first[0] == moment and alike(first[1], batch)) else self.settle()
+        self._waiting.append((moment, batch, ids))
+        if len(self._waiting) * len(batch.features) * max(len(batch.weight), 128) < ENOUGH_WAIT:
+            return sums
+        return {name: sums[name] + value for name, value in self.settle().items()}
+
+    def settle(self) -> dict[str, float]:
+        """Measure the batches that wait, and return their sums."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return dict(_NO_SUMS)
+        rows = sweep_batches([batch for _, batch, _ in waiting])
+        names = check_ids([name for _, _, ids in waiting for name in ids], len(rows.labels))
+        self._take(waiting[0][0], "train", names, rows)
+        return _sums(rows)
+
+    def _take(self, moment: Moment, split: str | None, names: np.ndarray, rows: Sweep) -> None:
         self._begin(moment)
-        pool = self._open.get(step is not None)
+        pool = self._open.get(moment.step is not None)
         if pool is not None and pool.moment != moment:
             self.finish(pool.moment.epoch, step=pool.moment.step)
             pool = None
         if pool is None:
-            pool = self._open[step is not None] = _Pool(moment)
+            pool = self._open[moment.step is not None] = _Pool(moment)
         pool.add(names, split, rows)
-        return _sums(rows)
 
     def finish(self, epoch: int, *, step: int | None = None, gather: Gather | None = None) -> Path | None:
         """Write what was collected at this moment; None if that was nothing.
@@ -110,6 +146,7 @@ class Dynamics:
             gather: for several processes: it is given this process's table and returns the tables of all on the main
                 process, None on the others, which write nothing.
         """
+        self.settle()
         moment = _moment(epoch, step)
         pool = self._open.get(step is not None)
         table = _NO_ROWS
@@ -133,6 +170,7 @@ class Dynamics:
 
     def close(self) -> None:
         """Write what is still in memory."""
+        self.settle()
         for pool in list(self._open.values()):
             self.finish(pool.moment.epoch, step=pool.moment.step)
 
