@@ -63,7 +63,7 @@ class Score:
     function: Callable[..., np.ndarray]
     terms: frozenset[str] = field(repr=False, default=frozenset())  # of the sweep: what its formula is made of
     of: Formula | None = field(repr=False, default=None)  # a row score on a finished sweep
-    fit: Callable[[], Fitted] | None = field(repr=False, default=None)  # a dataset score, to be fitted
+    fit: Callable[[Head | None], Fitted] | None = field(repr=False, default=None)  # a dataset score, to be fitted, of a head
     columns: tuple[str, ...] = field(repr=False, default=())  # what a dynamics score takes from each epoch
     story: Callable[[Any], np.ndarray] | None = field(repr=False, default=None)  # a dynamics score on a finished story
 
@@ -106,6 +106,7 @@ class Fitted(Protocol):
     """A dataset score at work: it sees every batch once, then gives each batch its values."""
 
     terms: frozenset[str]
+    labels: bool  # whether it is fitted to labeled samples
 
     def see(self, x: Any, rows: Sweep) -> None:
         """Fit to one batch: x (b, d) and its sweep."""
@@ -118,9 +119,15 @@ FittedTo = tuple[Inputs, Fitted]  # arrays in memory, and the score to fit to th
 
 
 def dataset_score(
-    fit: Callable[[], Fitted], *, hard: Literal["high", "low"], range: str, formula: str, source: str, labels: bool = True
+    fit: Callable[[Head | None], Fitted],
+    *,
+    hard: Literal["high", "low"],
+    range: str,
+    formula: str,
+    source: str,
+    labels: bool = True,
 ) -> Callable[[Callable[..., FittedTo]], Callable[..., np.ndarray]]:
-    """Register a dataset score: `fit` makes a fresh one, the decorated function is its form on arrays."""
+    """Register a dataset score: `fit` makes a fresh one for a head, the decorated function is its form on arrays."""
 
     def register(ask: Callable[..., FittedTo]) -> Callable[..., np.ndarray]:
         @functools.wraps(ask)
@@ -133,7 +140,7 @@ def dataset_score(
 
         function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
         SCORES[ask.__name__] = Score(
-            ask.__name__, hard, "dataset", labels, range, formula, source, function, terms=fit().terms, fit=fit
+            ask.__name__, hard, "dataset", labels, range, formula, source, function, terms=fit(None).terms, fit=fit
         )
         return function
 

@@ -10,6 +10,7 @@ NumPy and torch run the same code (`xp` is one or the other): arrays use NumPy, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -19,9 +20,9 @@ import numpy as np
 
 from hardsight.checks import namespace, to_numpy
 from hardsight.errors import InputError
-from hardsight.geometry import cosines_to_angles, row_norms, safe_row_norms, sum_angles
+from hardsight.geometry import angles_at, cosines_to_angles, row_norms, safe_row_norms, sum_angles
 from hardsight.head import Head
-from hardsight.scores.running import Running, empty_columns
+from hardsight.scores.running import AnglesAt, Running, empty_columns
 from hardsight.scores.terms import ANGLES, EVERYTHING, NEAREST, NOBIAS, NONFINITE, NONFINITE_LOGIT, SOFTMAX, STATUSES, ZERO
 from hardsight.threads import blocks, like, num_workers, share, take
 
@@ -225,8 +226,9 @@ class _Pass:
         self.slice_rows = min(self.block_rows, max(1, SLICE[xp.__name__] // self.width))
         self.angular = bool(terms & {ANGLES, NEAREST}) or head.kind in ("cosine", "angular")
         self.only_angles = terms <= {ANGLES, NEAREST}
-        # Sums of angles have a shorter way where NumPy's arccos is slow, and all classes fit in one tile.
-        self.only_sums = terms == {ANGLES} and self.dtype is np.float32 and self.width == c
+        # Sums of angles have a shorter way where NumPy's arccos is slow, unless logits are made of the angles.
+        self.by_cosines = self.dtype is np.float32 and head.kind == "linear" and bool(terms & {ANGLES, NEAREST})
+        self.only_sums = terms == {ANGLES} and self.by_cosines and self.width == c
         with np.errstate(divide="ignore"):
             self.inverse_w = 1 / safe_row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the centre
         if self.angular and not bool(xp.isfinite(self.inverse_w).all()):
@@ -307,7 +309,9 @@ class _Pass:
             cosine = product[rows]
             np.multiply(cosine, inverse_x[rows], out=cosine)
             scratch = tuple(buffer[: cosine.size].reshape(cosine.shape) for buffer in memory[1:3])
-            total[rows], mine[rows] = sum_angles(cosine, x[rows], tile.head.weight, own[rows], scratch)
+            vectors = x[rows], tile.head.weight
+            mine[rows] = angles_at(cosine, *vectors, (np.arange(len(cosine)), own[rows]))
+            total[rows] = sum_angles(cosine, *vectors, scratch)
         columns["angle_sum"][at], columns["own_angle"][at] = total, mine
 
     def _absorb(self, x: Any, at: Any, memory: tuple[Any, ...]) -> None:
@@ -351,13 +355,21 @@ class _Pass:
         elif self.angular:
             xp.multiply(product, rows.inverse_x, out=theta)
             xp.multiply(theta, tile.inverse_w, out=theta)
-        if self.angular:
-            cosines_to_angles(theta, rows.x, tile.head.weight, scratch=(exps, spare))
+        vectors = rows.x, tile.head.weight
+        angles: AnglesAt | None = None
+        if self.by_cosines:
+            angles = functools.partial(angles_at, theta, *vectors)
+            running.absorb_cosines(theta, tile.first, angles)
+        elif self.angular:
+            cosines_to_angles(theta, *vectors, scratch=(exps, spare))
+            angles = theta.__getitem__
             if "own_angle" in running.numbers:
                 running.absorb_angles(theta, tile.first)
         if not self.only_angles:
             logits = _logit_tile(tile.head, product, theta, rows)
-            running.absorb_logits(logits, tile.first, exps, theta if self.angular else None, tile.unbias)
+            running.absorb_logits(logits, tile.first, exps, angles, tile.unbias)
+        if self.by_cosines:
+            running.numbers["angle_sum"] += sum_angles(theta, *vectors, (exps, spare))
 
 
 def _ordinary(norm: np.ndarray) -> np.ndarray:
@@ -373,7 +385,7 @@ def _block_rows(c: int, d: int, xp: ModuleType) -> int:
     """
     if xp is not np:
         return min(4096, max(512, BLOCK // max(c, d)))
-    return int(2 ** np.clip(np.log2(2**17 / c) // 1, 9, 11))
+    return int(2 ** np.clip(np.log2(2**17 / c) // 1, 10, 11))
 
 
 def _close_together(bias: Any) -> bool:

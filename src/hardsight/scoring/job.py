@@ -145,7 +145,8 @@ class Job:
                 f"{out_of_reach[0]} cannot be computed from {self.snapshot.source.evidence}: it needs features and a head."
             )
         chosen = [SCORES[name] for name in dict.fromkeys(names)]
-        unfit = [score.name for score in chosen if score.scope == "dataset" and not self.snapshot.source.labeled]
+        fits = {score.name: score.fit(self.snapshot.head) for score in chosen if score.fit is not None}
+        unfit = [name for name, fit in fits.items() if fit.labels and not self.snapshot.source.labeled]
         if unfit and not everything:
             raise InputError(f"{unfit[0]} is fitted to labeled samples, and there are no labels.")
         chosen = [score for score in chosen if score.name not in unfit]
@@ -180,7 +181,7 @@ class Job:
         chosen, rows = self.chosen, self.rows
         dynamic = [score for score in chosen if score.scope == "dynamics"]
         stories = Stories(self.run_with_dynamics, dynamic) if dynamic and self.run_with_dynamics is not None else None
-        fitted: dict[str, Fitted] = {score.name: score.fit() for score in chosen if score.fit is not None}
+        fitted: dict[str, Fitted] = {score.name: score.fit(self.snapshot.head) for score in chosen if score.fit is not None}
         rounds = 2 if fitted else 1
         terms = self.terms
         seen_ids = SeenIds()
