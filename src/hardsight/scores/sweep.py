@@ -91,6 +91,28 @@ class Sweep:
         """Sum over all classes of e^(logit - max): one over it is the largest probability."""
         return self.own_exp + self.other_sum
 
+    @property
+    def own_probability(self) -> np.ndarray:
+        """(n,) softmax probability of the given class."""
+        return self.reported(self.own_exp / self.partition)
+
+    @property
+    def largest_probability(self) -> np.ndarray:
+        """(n,) softmax probability of the predicted class."""
+        return self.reported(1 / self.partition)
+
+    @property
+    def probability_margin(self) -> np.ndarray:
+        """(n,) probability of the given class minus the largest of another; NaN for a single class."""
+        margin = self.reported((self.own_exp - np.exp(self.other_logit - self.max_logit)) / self.partition)
+        return np.where(np.isfinite(self.other_logit), margin, np.nan)
+
+    @property
+    def own_loss(self) -> np.ndarray:
+        """(n,) -log of the probability of the given class, with all digits."""
+        behind = self.max_logit - self.own_logit  # 0 when the given class is on top, and log1p keeps small losses exact
+        return np.where(behind == 0, np.log1p(self.other_sum), behind + np.log(self.partition))
+
 
 def sweep(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str] = EVERYTHING) -> Sweep:
     """One pass over checked (n, d) features, a head in the same space and (n,) labels."""

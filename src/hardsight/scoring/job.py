@@ -24,7 +24,8 @@ from hardsight.files.dynamics import Stories
 from hardsight.files.samples import Batch
 from hardsight.head import Head
 from hardsight.scores import SCORES
-from hardsight.scores.registry import Fitted, Score, probs_to_logits, values
+from hardsight.scores.probabilities import sweep_probs
+from hardsight.scores.registry import Fitted, Score, values
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scoring.fitted_head import out_of_sample_heads
@@ -259,11 +260,12 @@ class Job:
     def _sweep(self, batch: Batch, terms: frozenset[str], heads: Any) -> tuple[Any, Sweep]:
         evidence = self.snapshot.source.evidence
         if evidence != "features":
+            if evidence == "logits":
+                return batch.values, sweep_logits(widened(batch.values), batch.labels, terms)
             try:
-                logits = probs_to_logits(batch.values) if evidence == "probs" else widened(batch.values)
+                return batch.values, sweep_probs(batch.values, batch.labels, terms)
             except InputError as error:
                 raise InputError(f"{self.snapshot.name or 'probs'}: {error}") from error
-            return logits, sweep_logits(logits, batch.labels, terms)
         if heads is None:
             assert self.snapshot.head is not None
             return batch.values, sweep(batch.values, self.snapshot.head, batch.labels, terms)
