@@ -133,7 +133,7 @@ def sum_angles(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, scratch: tuple[
     return cosine.shape[1] * np.pi / 2 - arcsines + extra
 
 
-def angles_at(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, at: tuple[Any, Any]) -> np.ndarray:
+def angles_at(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, at: tuple[Any, ...]) -> np.ndarray:
     """The angles at some entries of a (b, t) tile of cosines, rows and columns `at`, in float64."""
     some = cosine[at].astype(np.float64)
     theta = np.arccos(np.clip(some, -1.0, 1.0))

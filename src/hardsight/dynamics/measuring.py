@@ -16,7 +16,7 @@ import numpy as np
 from hardsight.checks import as_matrix, check_labels, check_same_space, is_tensor, namespace, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.geometry import cosines_to_angles, row_norms
-from hardsight.head import Head
+from hardsight.head import Head, Kind
 from hardsight.pandas_index import align
 from hardsight.scores.registry import norms_only
 from hardsight.scores.running import FLOOR
@@ -32,7 +32,7 @@ class Batch(NamedTuple):
     """A batch of samples and the head that it went into."""
 
     features: Any  # (b, d)
-    kind: str
+    kind: Kind
     weight: Any  # (c, d)
     bias: Any  # (c,) or None
     scale: float
@@ -68,15 +68,14 @@ def alike(batch: Batch, other: Batch) -> bool:
 
 def sweep_batches(batches: list[Batch]) -> Sweep:
     """The rows of batches that are alike, in one go if all of them are ordinary."""
-    sizes = [len(batch.features) for batch in batches]
-    given = batches[0].labels if len(batches) == 1 else np.concatenate([to_numpy(batch.labels) for batch in batches])
-    labels = check_labels(given, sum(sizes), len(batches[0].weight))
+    alone = len(batches) == 1
+    given = batches[0].labels if alone else np.concatenate([to_numpy(batch.labels) for batch in batches])
+    labels = check_labels(given, sum(len(batch.features) for batch in batches), len(batches[0].weight))
     if all(map(_ordinary, batches)):
         rows = _in_one_tile(batches, labels)
         if rows is not None:
             return rows
-    parts = np.split(labels, np.cumsum(sizes)[:-1])
-    return join([_swept_alone(batch, part) for batch, part in zip(batches, parts, strict=True)])
+    return _swept_alone(batches[0], labels) if alone else join([sweep_batches([batch]) for batch in batches])
 
 
 def _batch(features: Any, head: Any, labels: Any) -> Batch:
