@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_count, check_ids
+from hardsight.checks import as_numbers, check_count, check_ids, to_numpy
 from hardsight.dynamics.measuring import Batch, alike, batch_to_wait, join, sweep_batch, sweep_batches
 from hardsight.errors import InputError, RunError
-from hardsight.files.dynamics import COLUMNS, Moment, moments, read_moment
+from hardsight.files.dynamics import COLUMNS, EXTRA, Moment, moments, read_moment
 from hardsight.files.writing import replacing
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
@@ -75,6 +75,7 @@ class Dynamics:
         *,
         split: str | None = "train",
         step: int | None = None,
+        aldr_lambda: Any = None,
     ) -> dict[str, float]:
         """Take in one batch.
 
@@ -86,6 +87,7 @@ class Dynamics:
             ids: (b,) strings or integers, the same for a sample in every epoch.
             split: "train", "val", "test" or the name of a watched set.
             step: for held-out samples looked at in the middle of an epoch: the number of the step.
+            aldr_lambda: (b,) `temperatures[indices]` of an `ALDRLoss` after this forward pass, where one is trained with.
 
         Returns:
             Sums over the batch's labeled rows, for a progress bar: "n", "correct", "avh", "norm", "loss".
@@ -96,7 +98,8 @@ class Dynamics:
         self.settle()
         rows = sweep_batch(features, head, labels)
         names = check_ids(align(ids, "ids", features, "features"), len(rows.labels))
-        self._take(moment, split, names, rows)
+        lambdas = None if aldr_lambda is None else _lambdas(align(aldr_lambda, "aldr_lambda", features, "features"), len(names))
+        self._take(moment, split, names, rows, lambdas)
         return _sums(rows)
 
     def collect(self, epoch: int, features: Any, head: Any, labels: Any, ids: Sequence[Any]) -> dict[str, float]:
@@ -126,7 +129,7 @@ class Dynamics:
         self._take(waiting[0][0], "train", names, rows)
         return _sums(rows)
 
-    def _take(self, moment: Moment, split: str | None, names: np.ndarray, rows: Sweep) -> None:
+    def _take(self, moment: Moment, split: str | None, names: np.ndarray, rows: Sweep, lambdas: pa.Array | None = None) -> None:
         self._begin(moment)
         pool = self._open.get(moment.step is not None)
         if pool is not None and pool.moment != moment:
@@ -134,7 +137,7 @@ class Dynamics:
             pool = None
         if pool is None:
             pool = self._open[moment.step is not None] = _Pool(moment)
-        pool.add(names, split, rows)
+        pool.add(names, split, rows, lambdas)
 
     def finish(self, epoch: int, *, step: int | None = None, gather: Gather | None = None) -> Path | None:
         """Write what was collected at this moment; None if that was nothing.
@@ -161,6 +164,7 @@ class Dynamics:
         if len(table) == 0:
             return None
         path = self.folder / moment.file_name
+        table = table.drop_columns([name for name in EXTRA if table.column(name).null_count == len(table)])
         notes = {"version": VERSION, "epoch": moment.epoch, "step": moment.step}
         table = _sorted_once_each(table).replace_schema_metadata({"hardsight": json.dumps(notes)})
         with replacing(path) as temporary:
@@ -223,17 +227,17 @@ class _Pool:
         self.moment = moment
         self.id_type: pa.DataType | None = None
         self.parts: list[pa.Table] = []
-        self.waiting: list[tuple[np.ndarray, str | None, Sweep]] = []
+        self.waiting: list[tuple[np.ndarray, str | None, Sweep, pa.Array]] = []
         self.rows_waiting = 0
 
-    def add(self, ids: np.ndarray, split: str | None, rows: Sweep) -> None:
+    def add(self, ids: np.ndarray, split: str | None, rows: Sweep, lambdas: pa.Array | None = None) -> None:
         if len(ids) == 0:
             return
         kind = pa.string() if ids.dtype == object else pa.int64()
         if self.id_type not in (None, kind):
             raise InputError(f"ids must be all strings or all integers: so far they were {self.id_type}, now {kind}.")
         self.id_type = kind
-        self.waiting.append((ids, split, rows))
+        self.waiting.append((ids, split, rows, pa.nulls(len(ids), pa.float32()) if lambdas is None else lambdas))
         self.rows_waiting += len(ids)
         if self.rows_waiting >= self.ENOUGH:
             self._settle()
@@ -246,24 +250,32 @@ class _Pool:
         """Waiting sweeps -> a table with the columns of the file."""
         if not self.waiting:
             return
-        ids = np.concatenate([ids for ids, _, _ in self.waiting])
-        splits = [pa.repeat(pa.scalar(split, pa.string()), len(ids)) for ids, split, _ in self.waiting]
-        rows = join([rows for _, _, rows in self.waiting])
+        every_ids, every_split, sweeps, lambdas = zip(*self.waiting, strict=True)
+        ids, rows = np.concatenate(every_ids), join(list(sweeps))
+        splits = [pa.repeat(pa.scalar(split, pa.string()), len(ids)) for ids, split in zip(every_ids, every_split, strict=True)]
         arrays: dict[str, Any] = {
             "id": pa.array(ids, self.id_type),
             "split": pa.concat_arrays(splits),
             "label": pa.array(rows.labels, mask=~rows.labeled),
             "correct": pa.array(rows.labels == rows.predicted, mask=~(rows.labeled & rows.ok)),
+            "aldr_lambda": pa.concat_arrays(lambdas),
         }
         for name in COLUMNS:
             if name not in arrays:
                 column = values(SCORES[name], rows).astype(np.float32)
                 arrays[name] = pa.array(column, mask=np.isnan(column))
-        self.parts.append(pa.table({name: arrays[name] for name in COLUMNS}))
+        self.parts.append(pa.table({name: arrays[name] for name in (*COLUMNS, *EXTRA)}))
         self.waiting, self.rows_waiting = [], 0
 
 
-_NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in COLUMNS})
+_NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in (*COLUMNS, *EXTRA)})
+
+
+def _lambdas(given: Any, n: int) -> pa.Array:
+    values = to_numpy(as_numbers(given, "aldr_lambda"))
+    if values.shape != (n,):
+        raise InputError(f"there must be one aldr_lambda per sample, got shape {values.shape} for {n} samples.")
+    return pa.array(values.astype(np.float32), from_pandas=True)
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:

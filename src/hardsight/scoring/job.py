@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hardsight.checks import check_count, to_numpy, widened
 from hardsight.errors import InputError
-from hardsight.files.dynamics import Stories
+from hardsight.files.dynamics import Stories, recorded
 from hardsight.files.samples import Batch
 from hardsight.head import Head
 from hardsight.scores import SCORES
@@ -135,7 +135,8 @@ class Job:
         if unknown:
             raise InputError(f"there is no score named {unknown[0]!r}; choose from {', '.join(SCORES)}, or all.")
         if everything:
-            names = [name for name in names if name in possible]
+            run = self.run_with_dynamics
+            names = [name for name in names if name in possible and (run is None or recorded(run, SCORES[name]))]
         out_of_reach = [name for name in names if name not in possible]
         if out_of_reach and SCORES[out_of_reach[0]].scope == "dynamics":
             where = f"and {self.snapshot.name} has none" if self.snapshot.name else "and arrays have none"

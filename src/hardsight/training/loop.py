@@ -218,7 +218,11 @@ class Training:
         value = float(loss.detach())
         self._check_loss(value, features, epoch)
         head = self.trainee.objective.classes  # as it was in this forward pass
-        metrics = self.dynamics.collect(epoch, features, head, labels, [train.ids[row] for row in batch.rows])
+        ids, lambdas = [train.ids[row] for row in batch.rows], self.trainee.objective.lambdas(rows)
+        if lambdas is None:
+            metrics = self.dynamics.collect(epoch, features, head, labels, ids)
+        else:
+            metrics = self.dynamics.update(epoch, features, head, labels, ids, aldr_lambda=lambdas)
         self.updater.update(loss)
         return metrics, value
 
@@ -346,6 +350,7 @@ class Training:
         names = self.sets.class_names
         network = self.trainee.with_head(self.trainee.head, self.preprocessing, names)
         written = [*parts, *results.write_model(run.directory, network)]
+        written += results.write_loss(run.directory, self.trainee.objective)
         title = f"{self.settings.loss}, epoch {self.state.epoch}"
         if parts:
             results.draw_embeddings(run, parts, network.head, names, title)
