@@ -32,15 +32,15 @@ def digits_run(
     dynamics: bool = False,
     degraded: bool = False,
     columns: dict[str, Any] | None = None,
+    head: Head | None = None,
     seed: int = 0,
 ) -> Path:
-    """A complete run of the built-in digits: features are the pixels, the head their class means."""
+    """A complete run of the built-in digits: features are the pixels, the head their class means unless one is given."""
     rng = np.random.default_rng(seed)
     bunch = load_digits()
     features, labels = bunch.data[:n].astype(np.float32) + 1, bunch.target[:n]
-    means = np.stack([bunch.data[bunch.target == k].mean(0) for k in range(10)]).astype(np.float32)
-    centre = means.mean(0)
-    features, weight = features - centre - 1, means - centre
+    weight, centre = class_means()
+    features = features - centre - 1
     features = features + noise * rng.standard_normal(features.shape).astype(np.float32)
     ids = [str(row) for row in range(n)]
     told: dict[str, Any] = {
@@ -53,7 +53,7 @@ def digits_run(
         told["base_id"] = [str(row - row % 4) for row in range(n)]
         told["degradation"] = [[None, "contrast", "contrast", "noise"][row % 4] for row in range(n)]
         told["level"] = pa.array([[None, 0.3, 0.6, 0.5][row % 4] for row in range(n)], pa.float64())
-    head = Head("cosine", weight, scale=20.0)
+    head = head or Head("cosine", weight, scale=20.0)
     run = Run(directory, "hardsight extract", {"made": "by a test"}, {"data": "digits"}, {"data": "digits", "roots": []})
     part = run.folder("samples") / "part-00000.parquet"
     table = score(Snapshot(features, head, labels, ids=ids))
@@ -66,6 +66,26 @@ def digits_run(
         write_dynamics(run.folder("dynamics"), table, told["split"])
     run.finish([part], {"rows": n}, {part.name: n})
     return directory
+
+
+def class_means() -> tuple[np.ndarray, np.ndarray]:
+    """(10, 64) the digits' class means around their mean, and (64,) that mean."""
+    bunch = load_digits()
+    means = np.stack([bunch.data[bunch.target == k].mean(0) for k in range(10)]).astype(np.float32)
+    return means - means.mean(0), means.mean(0)
+
+
+def two_heads() -> tuple[Head, Head]:
+    """One that is mostly right and one that is mostly wrong, though every AVH of the first is large and most of the second small.
+
+    The first adds the same to each class vector, so that all are nearly parallel. The second has classes 0 and 1, 2 and 3, 4
+    and 5 close to each other and on the wrong side of each other.
+    """
+    means, _ = class_means()
+    pairs = means.reshape(5, 2, 64).mean(1).repeat(2, axis=0)  # (10, 64) of each class and its neighbour
+    return Head("linear", means + 40), Head(
+        "cosine", np.concatenate([1.1 * pairs - 0.1 * means, means])[[*range(6), *range(16, 20)]]
+    )
 
 
 def write_dynamics(folder: Path, table: pa.Table, split: list[str]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ from scipy.special import softmax
 
 import hardsight
 from hardsight import InputError, Snapshot, correlate, stats
-from hardsight.agreement import StudySettings, read_people, study
+from hardsight.agreement import CorrelateSettings, StudySettings, read_people, study
+from hardsight.agreement.correlations import prepare
 from hardsight.agreement.granularity import coarse_people, read_superclasses
 from hardsight.agreement.latex import escaped, pairs, table1
 from hardsight.errors import FileError
@@ -564,6 +567,40 @@ def test_models_side_by_side_make_an_ensemble() -> None:
     assert rows["one", "avh"]["mean"] == pytest.approx(np.mean(TABLE.column("avh").to_numpy()))
     assert rows["one", "avh"]["accuracy"] == pytest.approx(np.mean(TABLE.column("predicted").to_numpy() == LABELS))
     assert not any(row["model"] == "ensemble" for row in found.hypotheses().to_pylist())
+
+
+def test_models_with_text_and_integer_ids_are_joined_as_text() -> None:
+    text = Snapshot(FEATURES, WEIGHT, LABELS, ids=[str(row) for row in range(N)])
+    mixed = RNG.permutation(N)
+    numbers = Snapshot(FEATURES[mixed], 0.5 * WEIGHT, LABELS[mixed], ids=mixed)
+    by_id = {"id": np.arange(N), "counts": list(COUNTS)}
+    found = correlate({"run": text, "arrays": numbers}, by_id, **FEW)
+    assert [agreement.model for agreement in found.main] == ["run", "arrays", "ensemble"]
+    assert found.of("arrays").ids.tolist() == [str(row) for row in mixed]
+    probs = np.stack([softmax(scale * FEATURES @ WEIGHT.T, axis=1) for scale in (1, 0.5)])
+    expected = scipy_stats.spearmanr(probs.var(0).sum(1), FREQUENCY).statistic
+    assert single_of(found, "ensemble", "passes_variance")["raw"] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (TABLE, "no ensemble: two has no logits"),
+        (SNAPSHOT.take(np.arange(N - 3)), "3 of the 300 samples of one are not in two, whose ids look like 'img-000'.*'img-297'"),
+        (
+            Snapshot(FEATURES, WEIGHT, LABELS),
+            "300 samples of one are not in two, whose ids look like '0'; the first is 'img-000'",
+        ),
+        (Snapshot(FEATURES, np.vstack([WEIGHT, [WEIGHT[0]]]), LABELS, ids=IDS), "two has 5 classes, one has 4"),
+        (Snapshot(np.where(np.arange(N)[:, None] == 3, np.nan, FEATURES), WEIGHT, LABELS, ids=IDS), "without finite logits"),
+    ],
+    ids=["table", "fewer", "other ids", "classes", "nonfinite"],
+)
+def test_an_absent_ensemble_is_explained(other: Any, why: str) -> None:
+    human = COUNTS if len(other) == N else {"id": IDS, "counts": list(COUNTS)}
+    comparison = prepare({"one": SNAPSHOT, "two": other}, human, settings=CorrelateSettings(allow_missing=True, **FEW))
+    assert [model.name for model in comparison.models] == ["one", "two"] and re.search(why, comparison.notes[0])
+    assert replace(comparison, joined=comparison.joined[:1]).computed().to_dict()["notes"][0] == comparison.notes[0]
 
 
 def single_of(found: hardsight.Correlations, model: str, score: str) -> Any:

@@ -120,6 +120,15 @@ def test_everything_at_once(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatc
     assert {row["model"] for row in told["open_set"]} == {"net", "other"} and told["coarse"]["superclasses"]
 
 
+def test_a_run_with_text_ids_beside_arrays_with_row_numbers(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.agreement.correlations.DEFAULT_SCORES", ("avh", "confidence"))  # fewer to draw
+    Snapshot(FEATURES, WEIGHT, LABELS, ids=[str(row) for row in range(len(IDS))]).save(here / "text.npz")
+    Snapshot(FEATURES, 0.5 * WEIGHT, LABELS).save(here / "numbers.npz")
+    done = cli("correlate", "text.npz", "numbers.npz", "--human", "counts.npy", *QUICK, "-o", "out")
+    assert done.code == 0 and done.err == "" and "wrote out" in done.out
+    assert "ensemble" in done.out and "ensemble-frequency.png" in {path.name for path in (here / "out" / "figures").iterdir()}
+
+
 def test_degradation_levels(cli: Cli, here: Path) -> None:
     write_table(degraded(), here / "degraded.parquet")
     done = cli("correlate", "degraded.parquet", "--against", "level", "--scores", "avh,norm", *QUICK, "-o", "out")

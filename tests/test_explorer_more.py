@@ -25,7 +25,7 @@ from explorer_browser import (
     served,
     settled,
 )
-from explorer_runs import digits_run
+from explorer_runs import digits_run, two_heads
 from hardsight.bench.explore import make_table
 from hardsight.explorer.agreement import agreement
 from hardsight.explorer.report import report
@@ -115,22 +115,32 @@ def test_exports_of_a_selection(watched: Watched, tmp_path: Path) -> None:
 
 
 def test_two_runs_side_by_side(watched: Watched, tmp_path: Path) -> None:
-    one, two = digits_run(tmp_path / "before", n=200), digits_run(tmp_path / "after", n=200, noise=2.0)
+    heads = zip(("before", "after"), two_heads(), strict=True)
+    one, two = (digits_run(tmp_path / name, n=200, head=head) for name, head in heads)
     first, second = (pq.read_table(run / "scores.parquet").to_pandas() for run in (one, two))
-    change = (second.avh.astype(np.float32) - first.avh.astype(np.float32)).to_numpy()
+    assert (second.avh < first.avh).mean() > 0.6  # and yet it did not get easier
+    change = (second.avh.rank() - first.avh.rank()).to_numpy() / 200
+    turn = (second.label != second.predicted).to_numpy() * 1 - (first.label != first.predicted).to_numpy()
+    same, lower = turn == 0, (second.confidence < first.confidence).to_numpy()
     with served(one, two) as address:
         page = watched.open(address)
-        page.get_by_role("group", name="Got harder").locator(".tile").first.wait_for()
-        assert page.get_by_role("tab", name="Compare").get_attribute("aria-selected") == "true"
-        for name, row in (("Got harder", change.argmax()), ("Got easier", change.argmin())):
+        panel = page.locator("#view-compare")
+        for name, row in (("Wrong now", (2 * turn + change).argmax()), ("Right now", (2 * turn + change).argmin())):
             tile = page.get_by_role("group", name=name).locator(".tile").first
             expect(tile).to_have_attribute("aria-label", re.compile(f"^sample {row},"))
-        expect(page.locator("#view-compare .facts")).to_contain_text(f"{(change > 0).sum()} (")
-        broken = ((first.label == first.predicted) & (second.label != second.predicted)).sum()
-        page.get_by_role("button", name="right, then wrong").click()
-        settled(page, f"^{broken} of 200")
+        expect(panel).to_contain_text(
+            f"same outcome, ranked easier{(change[same] < 0).sum()} ({100 * (change[same] < 0).mean():.1f} %)"
+        )
+        expect(panel).to_contain_text("Values of AVH are not compared: one head is linear, the other cosine.")
+        for words in ("got easier", "mean AVH"):
+            expect(panel).not_to_contain_text(words, ignore_case=True)
+        panel.get_by_role("combobox", name="Score to compare").select_option("confidence")  # which is on one scale
+        expect(panel).to_contain_text(f"mean confidence{first.confidence.mean():.4g} → {second.confidence.mean():.4g}")
+        expect(panel).to_contain_text(f"got harder{((turn > 0) | (same & lower)).sum()} (")
+        panel.get_by_role("button", name="right, then wrong").click()
+        settled(page, f"^{(turn > 0).sum()} of 200")
         page.get_by_role("button", name="Plot one against the other").click()
-        expect(page.locator("#axis-y")).to_have_value("avh (2)")
+        expect(page.locator("#axis-y")).to_have_value("confidence (2)")
         watched.leave()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 
-from explorer_runs import EPOCHS, NAMES, digits_run
+from explorer_runs import EPOCHS, NAMES, digits_run, two_heads
 from hardsight.data import open_data
 from hardsight.errors import FileError, InputError
 from hardsight.explorer import closeups
@@ -29,6 +30,7 @@ from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
 from hardsight.files import inputs
+from hardsight.head import Head
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
@@ -330,6 +332,36 @@ def test_two_runs_meet_on_their_ids(tmp_path: Path) -> None:
         other = open_sheet(tmp_path / "two")
         other.ids = pa.array([f"x{k}" for k in range(100)])
         compare(open_sheet(tmp_path / "one"), other)
+
+
+def test_scores_of_two_heads_are_compared_by_rank(tmp_path: Path) -> None:
+    heads = two_heads()
+    one, two = (open_sheet(digits_run(tmp_path / str(n), n=n, head=head)) for n, head in zip((80, 100), heads, strict=True))
+    comparison = compare(one, two)
+    assert comparison.why_ranks == "one head is linear, the other cosine"
+    assert comparison.changes["avh"] == "avh rank change" and "avh change" not in one.columns
+    ranks = [rankdata(sheet.columns["avh"].values[:80]) for sheet in (one, two)]
+    np.testing.assert_allclose(one.columns["avh rank change"].values, (ranks[1] - ranks[0]) / 80, atol=1e-6)
+    margins = [sheet.columns["logit_margin"].values[:80] for sheet in (one, two)]  # whose low end is hard
+    expected = (rankdata(-margins[1]) - rankdata(-margins[0])) / 80
+    np.testing.assert_allclose(one.columns["logit_margin rank change"].values, expected, atol=1e-6)
+    assert one.columns["logit_margin rank change"].hard == "high"
+    assert comparison.changes["confidence"] == "confidence change"  # probabilities of ten classes are on one scale
+
+
+def test_what_is_not_known_to_be_of_one_head_is_compared_by_rank(tmp_path: Path, run: Path) -> None:
+    shutil.copy(run / "scores.parquet", tmp_path / "table.parquet")
+    comparison = compare(open_sheet(run), open_sheet(tmp_path / "table.parquet"))
+    assert comparison.why_ranks == "table.parquet does not hold the head that its scores are from"
+    more = open_sheet(run)
+    assert more.snapshot is not None
+    more.snapshot.head, more.class_names = Head("cosine", np.ones((12, 64)), scale=20.0), [*NAMES, "ten", "eleven"]
+    comparison = compare(open_sheet(run), more)
+    assert comparison.why_ranks == "one head has 10 classes and 64 features, the other 12 and 64"
+    assert comparison.changes["confidence"] == "confidence rank change"  # among more classes
+    shutil.copytree(run, tmp_path / "after" / "run")
+    one, two = open_sheet(run), open_sheet(tmp_path / "after" / "run")
+    assert compare(one, two).why_ranks is None and (one.name, two.name) == (f"{run.parent.name}/run", "after/run")
 
 
 # Exports

@@ -178,10 +178,25 @@ def test_a_mean_at_the_mean_of_the_means_is_named() -> None:
 def test_gm_likelihood_by_hand() -> None:
     """Two classes on a line, means 0 and 10, pooled variance 1: log N(x; 0, 1) = -x^2/2 - log(2 pi)/2."""
     features, labels = np.array([[-1.0], [1.0], [9.0], [11.0]]), [0, 0, 1, 1]
-    head = Head("gaussian", np.array([[0.0], [10.0]]))
+    head = Head("linear", np.array([[-1.0], [1.0]]), bias=np.array([10.0, 0.0]))  # class 1 from 5 on
     half_log = 0.5 * np.log(2 * np.pi)
     assert hardsight.gm_likelihood(features, head, labels) == pytest.approx([-0.5 - half_log] * 4)
     assert hardsight.gm_likelihood(2 * features, head, labels, covariance="identity") == pytest.approx([-2 - half_log] * 4)
+
+
+def test_gm_likelihood_of_a_gaussian_head_is_its_own() -> None:
+    """Means 0 and 10, variances 4 and 1: the samples and their labels, which would say otherwise, are not fitted to."""
+    features, labels = np.array([[2.0], [3.0], [12.0]]), [1, 1, 0]
+    head = Head("gaussian", np.array([[0.0], [10.0]]), log_variance=np.log([[4.0], [1.0]]), log_prior=np.log([0.2, 0.8]))
+    half_log = 0.5 * np.log(2 * np.pi)
+    expected = [-0.5 - np.log(2) - half_log, -9 / 8 - np.log(2) - half_log, -2 - half_log]
+    assert hardsight.gm_likelihood(features, head, labels) == pytest.approx(expected)
+    assert hardsight.gm_likelihood(features, head) == pytest.approx(expected)
+    for given in (labels, None):  # the table of a snapshot says the same, with labels or without
+        table = hardsight.score(features, head, given, scores="gm_likelihood")
+        assert table.column("gm_likelihood").to_pylist() == pytest.approx(expected)
+    with pytest.raises(hardsight.InputError, match="leave covariance out"):
+        hardsight.gm_likelihood(features, head, labels, covariance="identity")
 
 
 def test_knn_agreement_by_hand() -> None:

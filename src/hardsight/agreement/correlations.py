@@ -209,6 +209,7 @@ class Comparison:
     people: People | None
     joined: tuple[tuple[ScoredModel, Target, list[str]], ...]  # each model with each target, and the scores to compare
     epochs: Mapping[Any, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def computed(self, progress: Callable[[int, int], None] | None = None) -> Correlations:
         """Every coefficient and test. `progress` is called with the number of replicates done and the total."""
@@ -218,7 +219,8 @@ class Comparison:
             ids = self.models[0].ids
             people = replace(people.take(match(people, ids)[1]) if people.numbered else people, ids=ids)
         rows = _over_epochs(self.epochs, people, self.settings)
-        return Correlations(tuple(agreements), self.settings, self.models, tuple(rows), tuple(_notes(agreements)))
+        notes = (*self.notes, *_notes(agreements))
+        return Correlations(tuple(agreements), self.settings, self.models, tuple(rows), notes)
 
 
 def prepare(
@@ -238,9 +240,10 @@ def prepare(
     people = None if human is None else read_people(human, class_names)
     if passes is not None:
         models = [with_passes(model, passes) for model in models]
-    elif superclasses is None and settings.scores is None:
-        together = ensemble(models)
-        models += [] if together is None else [together]
+    notes: tuple[str, ...] = ()
+    if passes is None and superclasses is None and settings.scores is None and len(models) > 1:
+        together, why_not = ensemble(models)
+        models, notes = ([*models, together], ()) if together is not None else (models, (why_not,))
     if superclasses is not None:
         if people is None:
             raise InputError("superclasses go with human data.")
@@ -252,7 +255,7 @@ def prepare(
         for model in models
         for target in _targets(model, people, settings, settings.allow_missing)
     ]
-    return Comparison(settings, tuple(models), people, tuple(joined), epochs or {})
+    return Comparison(settings, tuple(models), people, tuple(joined), epochs or {}, notes)
 
 
 def _agreements(

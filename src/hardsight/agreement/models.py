@@ -117,7 +117,18 @@ def open_models(source: Any, scores: Sequence[str] | None = None, split: str | N
     names = [model.name for model in models]
     if len(set(names)) < len(names):  # runs of the same name in other directories
         models = [replace(model, name=f"{model.name} ({at})") for at, model in enumerate(models)]
-    return [checked(_of_split(model, split), scores) for model in models]
+    return _ids_of_one_type([checked(_of_split(model, split), scores) for model in models])
+
+
+def _ids_of_one_type(models: list[ScoredModel]) -> list[ScoredModel]:
+    """The models with all ids as text where only some have text: extract writes '7' where an .npz has row 7."""
+    types = [pa.types.is_integer(model.table.schema.field("id").type) for model in models]
+    if all(types) or not any(types):
+        return models
+    tables = [model.table for model in models]
+    at = [table.column_names.index("id") for table in tables]
+    texts = [table.set_column(i, "id", table.column("id").cast(pa.string())) for i, table in zip(at, tables, strict=True)]
+    return [replace(model, table=table) for model, table in zip(models, texts, strict=True)]
 
 
 def _of_split(model: ScoredModel, split: str | None) -> ScoredModel:

@@ -14,7 +14,7 @@ from hardsight.agreement.models import ScoredModel
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.npy import open_npy
-from hardsight.scores.registry import probs_to_logits
+from hardsight.scores.probabilities import probs_to_logits
 from hardsight.snapshot import Snapshot
 from hardsight.stats.uncertainty import pass_scores
 
@@ -64,8 +64,8 @@ def _stacked(passes: Sequence[Any], model: ScoredModel) -> np.ndarray:
     for source in passes:
         snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source)
         probs.append(softmax(all_logits(snapshot, "a pass"), axis=1))
-        ids = np.concatenate([np.asarray(batch.ids) for batch in snapshot.batches()])
-        if len(ids) != len(model.table) or ids.tolist() != model.ids.tolist():
+        ids = snapshot.columns(["id"]).column(0).to_pylist()
+        if [str(name) for name in ids] != [str(name) for name in model.ids]:
             raise InputError(f"{snapshot.name or 'a pass'}: its ids are not those of {model.name}, in the same order.")
         if probs[0].shape != probs[-1].shape:
             raise InputError(
@@ -74,25 +74,49 @@ def _stacked(passes: Sequence[Any], model: ScoredModel) -> np.ndarray:
     return np.stack(probs)
 
 
-def ensemble(models: Sequence[ScoredModel]) -> ScoredModel | None:
-    """Several models of the same samples as one: mean prediction and disagreement. None where they do not fit together."""
-    snapshots = [model.snapshot for model in models if model.snapshot is not None and model.has_logits]
-    if len(models) < 2 or len(snapshots) < len(models):
-        return None
-    if any(len(model.table) != len(models[0].table) or model.ids.tolist() != models[0].ids.tolist() for model in models[1:]):
-        return None
-    if len({snapshot.num_classes for snapshot in snapshots}) > 1 or any(len(s) != len(models[0].table) for s in snapshots):
-        return None
-    probs = np.stack([softmax(all_logits(snapshot, "an ensemble"), axis=1) for snapshot in snapshots])  # (models, n, c)
-    if not np.isfinite(probs).all():
-        return None
+def ensemble(models: Sequence[ScoredModel]) -> tuple[ScoredModel | None, str]:
+    """Several models of the same samples as one: mean prediction and disagreement. Or None, and why there is none."""
+    try:
+        orders = [_order_of(model, models[0]) for model in models]
+    except InputError as error:
+        return None, f"no ensemble: {error}"
+    probs = np.stack(  # (models, n, c), each in the order of the first
+        [softmax(all_logits(model.snapshot, "an ensemble"), axis=1)[order] for model, order in zip(models, orders, strict=True)]
+    )
+    odd = [model.name for model, own in zip(models, probs, strict=True) if not np.isfinite(own).all()]
+    if odd:
+        return None, f"no ensemble: {odd[0]} has samples without finite logits."
+    return _together(models[0], probs), ""
+
+
+def _order_of(model: ScoredModel, first: ScoredModel) -> np.ndarray:
+    """(n,) row of the model for each sample of the first one, by id; an error where they do not fit together."""
+    if not model.has_logits:
+        raise InputError(f"{model.name} has no logits; give runs or snapshots, not tables of scores.")
+    if model.num_classes != first.num_classes:
+        raise InputError(f"{model.name} has {model.num_classes} classes, {first.name} has {first.num_classes}.")
+    row_of = {name: row for row, name in enumerate(model.ids.tolist())}
+    wanted = first.ids.tolist()
+    absent = [name for name in wanted if name not in row_of]
+    if absent or len(row_of) != len(wanted):
+        alone = absent or list(row_of.keys() - set(wanted))
+        has, lacks = (first, model) if absent else (model, first)
+        raise InputError(
+            f"{len(alone)} of the {len(has.table)} samples of {has.name} are not in {lacks.name}, whose ids look like "
+            f"{lacks.ids.tolist()[0]!r}; the first is {min(alone)!r}."
+        )
+    return np.array([row_of[name] for name in wanted])
+
+
+def _together(model: ScoredModel, probs: np.ndarray) -> ScoredModel:
+    """The ensemble of (models, n, c) probabilities of the samples of a model."""
     mean = probs.mean(0)  # (n, c)
-    first = models[0].table
+    first = model.table
     kept = [name for name in ("id", "label", "base_id", "degradation", "level") if name in first.column_names]
     table = first.select(kept).append_column("predicted", [mean.argmax(1)])
-    labels = models[0].labels
+    labels = model.labels
     own = np.where(labels >= 0, mean[np.arange(len(mean)), np.maximum(labels, 0)], np.nan)
     table = table.append_column("confidence", [own])
     for name, column in pass_scores(probs).items():
         table = table.append_column(name, [column])
-    return ScoredModel("ensemble", table, None, models[0].class_names)
+    return ScoredModel("ensemble", table, None, model.class_names)

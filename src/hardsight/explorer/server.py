@@ -29,6 +29,7 @@ from hardsight.errors import HardsightError
 from hardsight.explorer import closeups, exporting
 from hardsight.explorer.agreement import HUMAN, agreement, within
 from hardsight.explorer.columns import Column
+from hardsight.explorer.comparing import SECOND, Comparison
 from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.opening import Sheet, default_axes
 from hardsight.explorer.pictures import Pictures
@@ -51,7 +52,7 @@ class Page:
     pictures: Pictures
     review: Review
     unmarked: str | None = None  # why samples cannot be marked
-    second: Sheet | None = None  # the run it is compared with
+    comparison: Comparison | None = None  # with a second run
     write_token: str = ""
 
     def __post_init__(self) -> None:
@@ -62,11 +63,13 @@ class Page:
         """What the page must know before its first drawing."""
         sheet = self.sheet
         x, y, colour = default_axes(sheet)
+        if self.comparison is not None and sheet.by in self.comparison.changes:
+            x, y, colour = sheet.by, sheet.by + SECOND, "outcome" if "outcome" in sheet.columns else colour
         return {
             "version": VERSION,
             "name": sheet.name,
             "place": str(sheet.path),
-            "second": None if self.second is None else self.second.name,
+            "comparison": None if self.comparison is None else self.comparison.described(),
             "n": len(sheet),
             "classes": sheet.class_names,
             "columns": [column.described() for column in sheet.columns.values()]

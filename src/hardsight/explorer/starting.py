@@ -76,11 +76,9 @@ def _open_page(
         "progress": progress,
     }
     sheet = open_sheet(run, human=settings.human, **shared)
-    other = None if second is None else open_sheet(second, **shared)
-    if other is not None:
-        compare(sheet, other)
+    comparison = None if second is None else compare(sheet, open_sheet(second, **shared))
     notes = list(sheet.notes)
     why_not = "this page was opened with --read-only." if settings.read_only else why_not_saved(sheet.path)
     review = Review(review_file(sheet.path), sheet.class_names)
     notes.append(f"Marks are saved in {review.path}." if why_not is None else f"Marks cannot be saved: {why_not}")
-    return Page(sheet, Pictures(sheet, settings.images), review, why_not, other), notes
+    return Page(sheet, Pictures(sheet, settings.images), review, why_not, comparison), notes

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hardsight.cores import warn_of_quota
 from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.models.finding import LastLayer, Tap, find_last_layer, first_tensor, logit_tensors
@@ -42,6 +43,7 @@ class Network(Model):
         self.module = unwrapped(built.module)
         super().__init__(name, built.preprocessing or declared_preprocessing(self.module), built.class_names)
         first = next((p for p in self.module.parameters() if p.is_floating_point()), torch.empty(0))
+        warn_of_quota(torch.get_num_threads())
         self.device = first.device if options.device == "auto" else torch_device(options.device)
         self.module.to(self.device)
         self.precision = options.precision

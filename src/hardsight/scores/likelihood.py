@@ -1,4 +1,4 @@
-"""How typical a feature is: its likelihood under one Gaussian per class, fitted to the dataset itself."""
+"""How typical a feature is: its likelihood under one Gaussian per class, the head's own or fitted to the dataset itself."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
+from hardsight.head import Head, as_head
 from hardsight.scores.registry import FittedTo, Inputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import LOGITS
 
+ROWS = 4096  # whose distances are taken at a time
 VARIANCE_FLOOR = 1e-9  # of the spread of all samples: a dimension that never varies within a class must not divide by zero
 
 
@@ -21,7 +23,7 @@ class ClassGaussians:
     The variance is the pooled one: squared distances to the own class's mean, averaged over all labeled samples.
     """
 
-    terms = frozenset({LOGITS})
+    terms, labels = frozenset({LOGITS}), True
 
     def __init__(self, covariance: str = "diagonal") -> None:
         if not isinstance(covariance, str) or covariance not in ("diagonal", "identity"):
@@ -38,7 +40,7 @@ class ClassGaussians:
             # Sums are taken around a first guess of the centre, so that far-off features keep their digits.
             self.centre = to_numpy(x[:4096]).astype(np.float64)[rows.ok[:4096]]
             self.centre = self.centre.mean(0) if len(self.centre) else np.zeros(d)
-        for part in np.array_split(known, max(1, len(known) // 4096)):
+        for part in np.array_split(known, max(1, len(known) // ROWS)):
             z = to_numpy(x[part]).astype(np.float64) - self.centre  # (b, d)
             np.add.at(self.total, rows.labels[part], z)
             self.count += np.bincount(rows.labels[part], minlength=len(self.count))
@@ -46,32 +48,68 @@ class ClassGaussians:
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) log-likelihood of a batch under the Gaussians of its predicted classes."""
-        result = np.full(len(rows.labels), np.nan)
         if self.count is None or self.count.sum() == 0:
-            return result
+            return np.full(len(rows.labels), np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = self.total / self.count[:, None]  # (c, d), NaN for a class without samples
         n = self.count.sum()
         pooled = (self.squares - np.einsum("c,cd->d", self.count, np.nan_to_num(mean) ** 2)) / n
         spread = self.squares.mean() / n or 1.0
         variance = np.maximum(pooled, VARIANCE_FLOOR * spread) if self.covariance == "diagonal" else np.ones_like(pooled)
-        log_det = np.log(2 * np.pi * variance).sum()
-        scored = np.flatnonzero(rows.ok)
-        for part in np.array_split(scored, max(1, len(scored) // 4096)):
-            z = to_numpy(x[part]).astype(np.float64) - self.centre - mean[rows.predicted[part]]
-            result[part] = -0.5 * (np.einsum("bd,bd,d->b", z, z, 1 / variance) + log_det)
-        return result
+        return _log_density(x, rows, self.centre, mean, variance)
+
+
+class HeadGaussians:
+    """The means and variances of a Gaussian head as they were learned: nothing is fitted, and no label is needed."""
+
+    terms, labels = frozenset({LOGITS}), False
+
+    def __init__(self, head: Head) -> None:
+        self.centre, self.mean = head.origin, head.directions  # (d,), (c, d): far-off features keep their digits
+        log_variance = np.zeros(head.num_features) if head.log_variance is None else to_numpy(head.log_variance)
+        self.variance = np.exp(log_variance.astype(np.float64))  # (d,) or (c, d)
+
+    def see(self, x: Any, rows: Sweep) -> None:
+        """Nothing: the head says it all."""
+
+    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+        """(b,) log-likelihood of a batch under the head's Gaussians of its predicted classes."""
+        return _log_density(x, rows, self.centre, self.mean, self.variance)
+
+
+def _log_density(x: Any, rows: Sweep, centre: Any, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """(b,) log N(x; mean_p, diag(v_p)), p the predicted class; (c, d) means around a (d,) centre, (d,) or (c, d) variances."""
+    result = np.full(len(rows.labels), np.nan)
+    scored = np.flatnonzero(rows.ok)
+    for part in np.array_split(scored, max(1, len(scored) // ROWS)):
+        own = rows.predicted[part]
+        v = variance if variance.ndim == 1 else variance[own]
+        z = to_numpy(x[part]).astype(np.float64) - centre - mean[own]  # (b, d)
+        result[part] = -0.5 * ((z * z / v).sum(1) + np.log(2 * np.pi * v).sum(-1))
+    return result
+
+
+def _gaussians(head: Head | None) -> ClassGaussians | HeadGaussians:
+    return HeadGaussians(head) if head is not None and head.kind == "gaussian" else ClassGaussians()
 
 
 @dataset_score(
-    ClassGaussians, hard="low", range="(-inf, inf)",
-    formula="log N(x; mean_p, diag(v)), p the predicted class, v pooled over classes",
+    _gaussians, hard="low", range="(-inf, inf)",
+    formula="log N(x; mean_p, diag(v)), p the predicted class; mean and v of the head, or v pooled over classes",
     source="Wan et al., CVPR 2018 (likelihood of the L-GM loss)", labels=False,
 )  # fmt: skip
-def gm_likelihood(features: Any, head: Any, labels: Any, *, bias: Any = None, covariance: str = "diagonal") -> FittedTo:
+def gm_likelihood(features: Any, head: Any, labels: Any = None, *, bias: Any = None, covariance: str = "diagonal") -> FittedTo:
     """Log-likelihood of a feature under the Gaussian of its predicted class: low is atypical.
 
-    The Gaussians have the class means of the labeled samples and one diagonal covariance for all classes
-    (`covariance="identity"`: distances only). A predicted class without labeled samples gives NaN.
+    A Gaussian head (L-GM, GM) has learned its Gaussians: its own means and variances are used, as `LGMLoss.log_likelihood`
+    does, and labels play no part.
+
+    For any other head Gaussians are fitted: the class means of the labeled samples and one diagonal covariance for all
+    classes (`covariance="identity"`: distances only). A predicted class without labeled samples gives NaN.
     """
-    return Inputs(features, head, labels, bias), ClassGaussians(covariance)
+    own = None if head is None else as_head(head, bias)
+    if own is None or own.kind != "gaussian":
+        return Inputs(features, head, labels, bias), ClassGaussians(covariance)
+    if covariance != "diagonal":
+        raise InputError("a gaussian head has its own variances: leave covariance out.")
+    return Inputs(features, own, labels), HeadGaussians(own)

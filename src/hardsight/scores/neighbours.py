@@ -20,11 +20,12 @@ class Neighbours:
     """Unit features of all labeled samples, kept in memory as float32: n x d x 4 bytes."""
 
     terms: frozenset[str] = frozenset()
+    labels = True
 
     def __init__(self, k: int = 10) -> None:
         self.k = check_count(k, "k", least=1)
         self.parts: list[np.ndarray] = []
-        self.labels: list[np.ndarray] = []
+        self.classes: list[np.ndarray] = []
         self.rows: list[np.ndarray] = []
         self.seen = 0  # rows passed by see, and then again by of
         self.asked = 0
@@ -33,7 +34,7 @@ class Neighbours:
         """Keep the directions and labels of a batch."""
         known = np.flatnonzero(_directed(rows))
         self.parts.append(_unit(x, known, rows.norm))
-        self.labels.append(rows.labels[known])
+        self.classes.append(rows.labels[known])
         self.rows.append(self.seen + known)
         self.seen += len(rows.labels)
 
@@ -68,7 +69,7 @@ class Neighbours:
     def _candidates(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Unit features, labels and rows, in order: small blocks first, while many are still near enough to count."""
         size = FIRST
-        for unit, candidate_labels, row in zip(self.parts, self.labels, self.rows, strict=True):
+        for unit, candidate_labels, row in zip(self.parts, self.classes, self.rows, strict=True):
             start = 0
             while start < len(unit):
                 cut = slice(start, start + size)
@@ -121,7 +122,7 @@ def _unit(x: Any, rows: np.ndarray, norm: np.ndarray) -> np.ndarray:
 
 
 @dataset_score(
-    Neighbours,
+    lambda head: Neighbours(),
     hard="low",
     range="[0, 1]",
     formula="share of the k nearest samples by cosine that carry the same label, k = 10",

@@ -14,7 +14,7 @@ from hardsight.scores.terms import ANGLES
 class AvhScaled:
     """AVH mapped linearly so that the dataset's smallest is 0 and its largest 1."""
 
-    terms = frozenset({ANGLES})
+    terms, labels = frozenset({ANGLES}), True
 
     def __init__(self) -> None:
         self.low, self.high = np.inf, -np.inf
@@ -41,6 +41,7 @@ class NormInClass:
     """Norm mapped linearly so that the smallest of each given class is 0 and its largest 1."""
 
     terms: frozenset[str] = frozenset()
+    labels = True
 
     def __init__(self) -> None:
         self.low, self.high = np.empty(0), np.empty(0)  # (classes seen so far,)
@@ -71,7 +72,7 @@ def _between(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
 
 
 @dataset_score(
-    AvhScaled,
+    lambda head: AvhScaled(),
     hard="high",
     range="[0, 1]",
     formula="(avh - min avh) / (max avh - min avh)",
@@ -83,7 +84,7 @@ def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> Fi
 
 
 @dataset_score(
-    NormInClass,
+    lambda head: NormInClass(),
     hard="low",
     range="[0, 1]",
     formula="(|x| - min |x'|) / (max |x'| - min |x'|) over x' of the same class",

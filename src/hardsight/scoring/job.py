@@ -20,11 +20,12 @@ import pyarrow as pa
 
 from hardsight.checks import check_count, to_numpy, widened
 from hardsight.errors import InputError
-from hardsight.files.dynamics import Stories
+from hardsight.files.dynamics import Stories, recorded
 from hardsight.files.samples import Batch
 from hardsight.head import Head
 from hardsight.scores import SCORES
-from hardsight.scores.registry import Fitted, Score, probs_to_logits, values
+from hardsight.scores.probabilities import sweep_probs
+from hardsight.scores.registry import Fitted, Score, values
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scoring.fitted_head import out_of_sample_heads
@@ -134,7 +135,8 @@ class Job:
         if unknown:
             raise InputError(f"there is no score named {unknown[0]!r}; choose from {', '.join(SCORES)}, or all.")
         if everything:
-            names = [name for name in names if name in possible]
+            run = self.run_with_dynamics
+            names = [name for name in names if name in possible and (run is None or recorded(run, SCORES[name]))]
         out_of_reach = [name for name in names if name not in possible]
         if out_of_reach and SCORES[out_of_reach[0]].scope == "dynamics":
             where = f"and {self.snapshot.name} has none" if self.snapshot.name else "and arrays have none"
@@ -144,7 +146,8 @@ class Job:
                 f"{out_of_reach[0]} cannot be computed from {self.snapshot.source.evidence}: it needs features and a head."
             )
         chosen = [SCORES[name] for name in dict.fromkeys(names)]
-        unfit = [score.name for score in chosen if score.scope == "dataset" and not self.snapshot.source.labeled]
+        fits = {score.name: score.fit(self.snapshot.head) for score in chosen if score.fit is not None}
+        unfit = [name for name, fit in fits.items() if fit.labels and not self.snapshot.source.labeled]
         if unfit and not everything:
             raise InputError(f"{unfit[0]} is fitted to labeled samples, and there are no labels.")
         chosen = [score for score in chosen if score.name not in unfit]
@@ -179,7 +182,7 @@ class Job:
         chosen, rows = self.chosen, self.rows
         dynamic = [score for score in chosen if score.scope == "dynamics"]
         stories = Stories(self.run_with_dynamics, dynamic) if dynamic and self.run_with_dynamics is not None else None
-        fitted: dict[str, Fitted] = {score.name: score.fit() for score in chosen if score.fit is not None}
+        fitted: dict[str, Fitted] = {score.name: score.fit(self.snapshot.head) for score in chosen if score.fit is not None}
         rounds = 2 if fitted else 1
         terms = self.terms
         seen_ids = SeenIds()
@@ -258,11 +261,12 @@ class Job:
     def _sweep(self, batch: Batch, terms: frozenset[str], heads: Any) -> tuple[Any, Sweep]:
         evidence = self.snapshot.source.evidence
         if evidence != "features":
+            if evidence == "logits":
+                return batch.values, sweep_logits(widened(batch.values), batch.labels, terms)
             try:
-                logits = probs_to_logits(batch.values) if evidence == "probs" else widened(batch.values)
+                return batch.values, sweep_probs(batch.values, batch.labels, terms)
             except InputError as error:
                 raise InputError(f"{self.snapshot.name or 'probs'}: {error}") from error
-            return logits, sweep_logits(logits, batch.labels, terms)
         if heads is None:
             assert self.snapshot.head is not None
             try:

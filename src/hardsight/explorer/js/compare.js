@@ -1,130 +1,179 @@
 // Two runs on the same samples: what got easier and what got harder, side by side.
+//
+// A sample that was right and is wrong now got harder, whatever a score says, and the other way round. All others go by the
+// change of a score: of its values where both runs have them on one scale, else of its ranks within each run. A rank only
+// says where a sample stands among the others, so that nothing is said to have got easier by it.
 
 import { count, el, harmless, name, number, percent, spoken } from "./words.js";
 
 const SHOWN = 24;
+const TURNED = { 1: 1, 2: -1 }; // codes of `outcome` that decide: right, then wrong; wrong, then right
 
 export class Compare {
   constructor(page) {
     this.page = page;
+    this.changes = page.about.comparison.changes; // score -> column
     const panel = document.getElementById("view-compare");
-    const scores = page.columns
-      .numbers()
-      .filter((meta) => meta.name.endsWith(" change"))
-      .map((meta) => meta.name.slice(0, -7));
     this.score = el(
       "select",
       { "aria-label": "Score to compare" },
-      ...scores.map((score) => el("option", { value: score }, spoken(score))),
+      ...Object.keys(this.changes).map((score) => el("option", { value: score }, spoken(score))),
     );
     this.score.addEventListener("change", () => page.change({ score: this.score.value }));
-    this.words = el("div", { class: "facts" });
-    this.easier = el("div", { class: "strip", role: "group", "aria-label": "Got easier" });
-    this.harder = el("div", { class: "strip", role: "group", "aria-label": "Got harder" });
+    this.words = el("div", {});
+    this.easier = side("easier");
+    this.harder = side("harder");
     const both = el(
       "button",
       {
         type: "button",
-        onclick: () =>
-          page.change({ x: this.score.value, y: this.score.value + " (2)", colour: this.score.value + " change", zoom: null }),
+        onclick: () => {
+          const score = this.score.value;
+          page.change({ x: score, y: score + " (2)", colour: this.changes[score], zoom: null });
+        },
       },
       "Plot one against the other",
     );
     panel.append(
-      el("div", { class: "bar" }, el("label", {}, "compare by ", this.score), both),
-      this.words,
       el(
         "div",
-        { class: "sides" },
-        el("section", {}, el("h3", {}, "Got easier"), this.easier),
-        el("section", {}, el("h3", {}, "Got harder"), this.harder),
+        { class: "bar" },
+        el("label", {}, "compare by ", this.score),
+        both,
+        el("span", { class: "quiet" }, name(page.about.name, 40), " → ", name(page.about.comparison.second, 40)),
       ),
+      this.words,
+      el("div", { class: "sides" }, this.easier.section, this.harder.section),
     );
   }
 
   needs() {
     const score = this.chosen();
-    return [score, score + " (2)", score + " change", "outcome"].filter((name) => this.page.columns.has(name));
+    return [score, score + " (2)", this.changes[score], "outcome"].filter((name) => this.page.columns.has(name));
   }
 
   chosen() {
-    const { view, columns, about } = this.page;
-    return (
-      [view.score, about.by].find((candidate) => candidate && columns.has(candidate + " change")) ?? this.score.options[0]?.value
-    );
+    const { view, about } = this.page;
+    return [view.score, about.by].find((candidate) => Object.hasOwn(this.changes, candidate)) ?? this.score.options[0]?.value;
+  }
+
+  ranked(score) {
+    return this.changes[score].endsWith(" rank change");
   }
 
   draw() {
     const { columns, selection } = this.page,
       score = this.chosen();
     this.score.value = score;
-    const order = columns.order(score + " change"),
-      mask = selection.mask,
-      change = columns.get(score + " change");
-    const high = columns.meta(score).hard === "high";
-    const pick = (down) => {
-      const rows = [];
-      for (let i = 0; i < order.length && rows.length < SHOWN; i++) {
-        const row = order[down ? order.length - 1 - i : i];
-        if (mask[row] && change[row] !== 0 && change[row] > 0 === down) rows.push(row);
-      }
-      return rows;
-    };
-    this.fill(this.easier, pick(!high), score);
-    this.fill(this.harder, pick(high), score);
-    this.facts(score, order, mask, change, high);
+    const change = columns.get(this.changes[score]),
+      sign = columns.meta(this.changes[score]).hard === "high" ? 1 : -1;
+    // 1 for harder, -1 for easier, 0 for neither, NaN for a sample without a value
+    const verdict = (row) => this.turned(row) ?? sign * Math.sign(change[row]);
+    this.fill(this.easier.strip, this.pick(score, verdict, -1, selection.mask), score);
+    this.fill(this.harder.strip, this.pick(score, verdict, 1, selection.mask), score);
+    this.say(score, verdict, selection.mask);
   }
 
-  facts(score, order, mask, change, high) {
-    const { columns, about } = this.page;
-    const first = columns.get(score),
-      second = columns.get(score + " (2)");
-    let n = 0,
-      before = 0,
-      after = 0,
-      harder = 0,
-      easier = 0;
-    for (const row of order) {
-      if (!mask[row]) continue;
-      n++;
-      before += first[row];
-      after += second[row];
-      if (change[row] > 0 === high && change[row] !== 0) harder++;
-      else if (change[row] !== 0) easier++;
+  // The samples with a verdict: first those that turned right or wrong, then by how much the score changed.
+  pick(score, verdict, wanted, mask) {
+    const { columns } = this.page,
+      order = columns.order(this.changes[score]);
+    const down = (columns.meta(this.changes[score]).hard === "high") === wanted > 0;
+    const turned = [],
+      others = [];
+    for (let i = 0; i < order.length && turned.length < SHOWN; i++) {
+      const row = order[down ? order.length - 1 - i : i];
+      if (!mask[row] || verdict(row) !== wanted) continue;
+      if (this.turned(row)) turned.push(row);
+      else if (others.length < SHOWN) others.push(row);
     }
-    const fact = (title, value) => el("div", {}, el("span", { class: "quiet" }, title), el("strong", {}, value));
-    const facts = [
-      fact("samples in both", count(n)),
-      fact("mean before → after", `${number(before / n)} → ${number(after / n)}`),
-      fact("got harder", `${count(harder)} (${percent(harder / n)})`),
-      fact("got easier", `${count(easier)} (${percent(easier / n)})`),
-    ];
-    if (columns.has("outcome")) {
-      const counts = [0, 0, 0, 0],
-        outcome = columns.get("outcome");
-      for (let i = 0; i < outcome.length; i++) if (mask[i] && outcome[i] < 4) counts[outcome[i]]++;
-      const all = counts.reduce((a, b) => a + b, 0);
-      facts.push(fact("accuracy", `${percent((counts[0] + counts[1]) / all)} → ${percent((counts[0] + counts[2]) / all)}`));
-      columns.meta("outcome").names.forEach((word, at) => {
-        facts.push(
+    return [...turned, ...others].slice(0, SHOWN);
+  }
+
+  // 1 for right, then wrong; -1 for wrong, then right.
+  turned(row) {
+    return TURNED[this.page.columns.get("outcome")?.[row]];
+  }
+
+  say(score, verdict, mask) {
+    const { columns, about } = this.page,
+      by = spoken(score),
+      judged = columns.has("outcome");
+    const more = columns.meta(this.changes[score]).hard === "high" ? "higher" : "lower";
+    const rule = this.ranked(score)
+      ? `Values of ${by} are not compared: ${about.comparison.why_ranks}. A rank says where a sample stands within its own run.`
+      : `Harder: ${judged ? "right, then wrong; or the same outcome and " : ""}a ${more} ${by}.`;
+    this.words.replaceChildren(
+      el("div", { class: "facts" }, ...this.outcomes(mask), ...this.counts(score, verdict, mask)),
+      el("p", { class: "quiet rule" }, harmless(rule)),
+    );
+    this.easier.title(this.ranked(score) ? (judged ? "Right now, or ranked easier" : "Ranked easier") : "Got easier");
+    this.harder.title(this.ranked(score) ? (judged ? "Wrong now, or ranked harder" : "Ranked harder") : "Got harder");
+  }
+
+  // Right or wrong, in the first and in the second.
+  outcomes(mask) {
+    const { columns } = this.page,
+      outcome = columns.get("outcome");
+    if (!outcome) return [];
+    const counts = [0, 0, 0, 0];
+    for (let i = 0; i < outcome.length; i++) if (mask[i] && outcome[i] < 4) counts[outcome[i]]++;
+    const all = counts.reduce((a, b) => a + b, 0);
+    return [
+      fact("accuracy", `${percent((counts[0] + counts[1]) / all)} → ${percent((counts[0] + counts[2]) / all)}`),
+      ...columns
+        .meta("outcome")
+        .names.map((word, at) =>
           el(
             "button",
             { type: "button", class: "fact", onclick: () => this.page.addFilter(["in", "outcome", [word]]) },
             el("span", { class: "quiet" }, word),
             el("strong", {}, count(counts[at])),
           ),
-        );
-      });
+        ),
+    ];
+  }
+
+  // How many got harder and easier; by rank, only of those that were right in both or wrong in both.
+  counts(score, verdict, mask) {
+    const { columns } = this.page,
+      ranked = this.ranked(score),
+      first = columns.get(score),
+      second = columns.get(score + " (2)");
+    const sums = { n: 0, before: 0, after: 0, judged: 0, harder: 0, easier: 0 };
+    for (let row = 0; row < mask.length; row++) {
+      if (!mask[row]) continue;
+      if (!Number.isNaN(first[row] + second[row])) {
+        sums.n++;
+        sums.before += first[row];
+        sums.after += second[row];
+      }
+      const found = verdict(row);
+      if (Number.isNaN(found) || (ranked && this.turned(row))) continue;
+      sums.judged++;
+      if (found > 0) sums.harder++;
+      else if (found < 0) sums.easier++;
     }
-    this.words.replaceChildren(el("p", { class: "quiet" }, name(about.name, 40), " → ", name(about.second, 40)), ...facts);
+    const share = (part) => `${count(part)} (${percent(part / sums.judged)})`;
+    if (ranked) {
+      const same = columns.has("outcome") ? "same outcome, " : "";
+      return [fact(`${same}ranked harder`, share(sums.harder)), fact(`${same}ranked easier`, share(sums.easier))];
+    }
+    return [
+      fact("got harder", share(sums.harder)),
+      fact("got easier", share(sums.easier)),
+      fact(`mean ${spoken(score)}`, `${number(sums.before / sums.n)} → ${number(sums.after / sums.n)}`),
+    ];
   }
 
   fill(parent, rows, score) {
-    const { columns, source, about } = this.page;
+    const { columns, source, about } = this.page,
+      changes = columns.get(this.changes[score]);
     parent.replaceChildren(
       ...rows.map((row) => {
-        const change = columns.get(score + " change")[row],
-          words = (change > 0 ? "+" : "") + number(change);
+        const signed = (text) => (changes[row] > 0 ? "+" : "") + text;
+        const words = this.ranked(score) ? `rank ${signed((100 * changes[row]).toFixed(0))} %` : signed(number(changes[row]));
+        const turned = { 1: "now wrong", "-1": "now right" }[this.turned(row)];
         const button = el(
           "button",
           { type: "button", class: "tile", onclick: () => this.page.open(row) },
@@ -133,12 +182,14 @@ export class Compare {
             "span",
             { class: "caption" },
             name(columns.word("label", row) ?? "no label", 16),
+            turned ? el("span", { class: turned === "now wrong" ? "wrong" : "quiet" }, turned) : null,
             el("span", { class: "value" }, words),
           ),
         );
+        const given = harmless(columns.word("label", row) ?? "nothing").slice(0, 60);
         button.setAttribute(
           "aria-label",
-          `sample ${row}, given ${harmless(columns.word("label", row) ?? "nothing").slice(0, 60)}, ${spoken(score)} ${words}`,
+          [`sample ${row}`, `given ${given}`, turned, `${spoken(score)} ${words}`].filter(Boolean).join(", "),
         );
         return button;
       }),
@@ -146,3 +197,12 @@ export class Compare {
     if (!rows.length) parent.append(el("p", { class: "quiet" }, "none"));
   }
 }
+
+// Samples below a heading that changes.
+function side(key) {
+  const heading = el("h3", { id: "compare-" + key }),
+    strip = el("div", { class: "strip", role: "group", "aria-labelledby": heading.id });
+  return { section: el("section", {}, heading, strip), strip, title: (words) => (heading.textContent = words) };
+}
+
+const fact = (title, value) => el("div", {}, el("span", { class: "quiet" }, title), el("strong", {}, value));

@@ -46,8 +46,8 @@ class Page {
     if (this.about.report) drawHeadline(this.about.report);
     document.title = `${short(this.about.name, 40)} · hardsight`;
     byId("run-name").replaceChildren(
-      ...(this.about.second
-        ? [name(this.about.name, 28), " against ", name(this.about.second, 28)]
+      ...(this.about.comparison
+        ? [name(this.about.name, 28), " against ", name(this.about.comparison.second, 28)]
         : [name(this.about.name, 40)]),
     );
     this.menus();
@@ -82,7 +82,7 @@ class Page {
     add("confusions", "Confusions", () => this.classes.draw("confusions"), this.classes.hasBoth);
     const matrix = new Matrix(this);
     add("angles", "Class angles", () => matrix.draw(), about.cosines);
-    if (about.second) {
+    if (about.comparison) {
       this.compare = new Compare(this);
       add("compare", "Compare", () => this.compare.draw());
     }
@@ -209,7 +209,7 @@ class Page {
       y: known("y", about.axes.y),
       colour: view.colour === "none" ? "none" : known("colour", about.axes.colour ?? "none"),
       sort: known("sort", about.by),
-      tab: this.views.has(view.tab) ? view.tab : about.second ? "compare" : this.views.keys().next().value,
+      tab: this.views.has(view.tab) ? view.tab : about.comparison ? "compare" : this.views.keys().next().value,
     };
   }
 
