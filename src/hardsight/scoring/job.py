@@ -269,7 +269,10 @@ class Job:
                 raise InputError(f"{self.snapshot.name or 'probs'}: {error}") from error
         if heads is None:
             assert self.snapshot.head is not None
-            return batch.values, sweep(batch.values, self.snapshot.head, batch.labels, terms)
+            try:
+                return batch.values, sweep(batch.values, self.snapshot.head, batch.labels, terms)
+            except InputError as error:  # a class without a direction
+                raise InputError(f"{self.snapshot.name}: {error}" if self.snapshot.name else str(error)) from error
         fold_of, fold_heads, c = heads
         whole: Sweep | None = None
         for fold, head in enumerate(fold_heads):  # each row by the head that did not see it
