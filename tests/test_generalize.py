@@ -15,10 +15,11 @@ torch = pytest.importorskip("torch")
 
 from hardsight.domains.opening import Features  # noqa: E402
 from hardsight.errors import RunError  # noqa: E402
-from hardsight.generalize import loop, run, running  # noqa: E402
+from hardsight.generalize import loop, run  # noqa: E402
 from hardsight.generalize.loop import chosen_epoch, folded  # noqa: E402
 from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
 from hardsight.generalize.student import Student, voted  # noqa: E402
+from hardsight.generalize.work import Work  # noqa: E402
 from hardsight.models.trainable import open_trainable  # noqa: E402
 from hardsight.training import checkpoint  # noqa: E402
 from hardsight.training.inputs import ArrayInputs  # noqa: E402
@@ -99,7 +100,7 @@ def test_training_samples_and_domains_are_counted_whatever_their_order() -> None
 
 def test_features_are_standardised_by_the_training_domains_alone() -> None:
     data = features()
-    work = running._Work(GeneralizeSettings(), data, ["sun", "rain", "snow"], torch.device("cpu"), running._silent)
+    work = Work(GeneralizeSettings(), data, ["sun", "rain", "snow"], torch.device("cpu"), print)
     seen = work._inputs([0, 2]).inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
     assert seen.mean(0) == pytest.approx(np.zeros(6), abs=1e-5) and seen.std(0) == pytest.approx(np.ones(6), abs=1e-5)
 

@@ -24,7 +24,7 @@ from hardsight.data import ImageData
 from hardsight.data.arrays import ImageArrays
 from hardsight.data.degradation import Degradation, degrade
 from hardsight.data.digits import read_digits
-from hardsight.errors import FileError, InputError, require
+from hardsight.errors import FileError, InputError, require_installed
 from hardsight.extraction import extract
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
@@ -82,7 +82,7 @@ def run_demo(directory: str | Path, *, seed: int = 0, progress: ProgressCallback
     if check_count(seed, "seed") >= 2**32:
         raise InputError(f"seed must be below 2^32, got {seed}.")
     if not (directory / "run.json").exists():
-        require("torch", extra="torch", purpose="the demo")
+        require_installed("torch", extra="torch", purpose="the demo")
     run = Run(directory, "hardsight demo", {"seed": seed}, {"data": "digits"})
     if not run.complete:
         with run.only_writer(), _one_thread():

@@ -14,6 +14,7 @@ On the command line each of them is one line and exit code 2.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from types import ModuleType
 
 
@@ -47,6 +48,12 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtra(f"{purpose} needs {module}: pip install 'hardsight[{extra}]'") from error
+
+
+def require_installed(module: str, *, extra: str, purpose: str) -> None:
+    """The same answer without importing it: torch takes seconds, and the input may be wrong."""
+    if importlib.util.find_spec(module) is None:
+        raise MissingExtra(f"{purpose} needs {module}: pip install 'hardsight[{extra}]'")
 
 
 def first_line(error: BaseException) -> str:

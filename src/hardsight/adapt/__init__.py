@@ -3,7 +3,7 @@
     thresholds.py      one threshold per class, from the confidences of the samples predicted as it
     selection.py       `select_pseudo_labels`: the published rules, on arrays
     settings.py        the options, each defined once
-    running.py         `run`: source model, rounds, comparison; loop.py does the work
+    running.py         `run`: checks and opens the input, and compares; work.py has every pair and method, loop.py the rounds
     learner.py         the network; objective.py, its loss between two selections
     measures.py        accuracy and what was selected; tables.py and report.py present it
 

@@ -35,11 +35,11 @@ def adapt(
         hardsight adapt pacs.npz:photo pacs.npz:sketch --methods source,cbst,crst,cbst+avh --seeds 5 -o run
         hardsight adapt mnist.npz usps.npz --model lenet --method cbst+avh -o run
     """
-    from hardsight.errors import require
-    from hardsight.screen import print_line, progress_bar
+    from hardsight.errors import require_installed
 
-    require("torch", extra="torch", purpose="hardsight adapt")
+    require_installed("torch", extra="torch", purpose="hardsight adapt")
     from hardsight.adapt.running import run
+    from hardsight.screen import print_line, progress_bar
 
     with progress_bar("reading") as progress:
         adapted = run(source, target, output, settings=settings, progress=progress, say=print_line)

@@ -31,11 +31,11 @@ def generalize(
         hardsight generalize pacs.npz --losses softmax,avh,cosface,lgm,drm --seeds 3 -o run
         hardsight generalize PACS/ --model cnn10 --loss avh --scales 5,10,20 -o run
     """
-    from hardsight.errors import require
-    from hardsight.screen import print_line, progress_bar
+    from hardsight.errors import require_installed
 
-    require("torch", extra="torch", purpose="hardsight generalize")
+    require_installed("torch", extra="torch", purpose="hardsight generalize")
     from hardsight.generalize.running import run
+    from hardsight.screen import print_line, progress_bar
 
     with progress_bar("reading") as progress:
         generalized = run(domains, output, settings=settings, progress=progress, say=print_line)

@@ -32,16 +32,17 @@ def train(
         hardsight train mnist.npz --model mnist_cnn --loss lgm --epochs 5 -o run
         torchrun --standalone --nproc-per-node 2 -m hardsight train mnist.npz --model mnist_cnn -o run
     """
-    from hardsight.errors import require
-    from hardsight.screen import print_line, printable, progress_bar
+    from hardsight.errors import require_installed
 
-    require("torch", extra="torch", purpose="hardsight train")
+    require_installed("torch", extra="torch", purpose="hardsight train")
     from hardsight.dynamics.describing import describe_dynamics
-    from hardsight.training import processes
+    from hardsight.screen import print_line, printable, progress_bar
     from hardsight.training.running import run
 
     with progress_bar("reading") as progress:
         trained = run(data, model, output, settings=settings, progress=progress, say=print_line)
+    from hardsight.training import processes  # torch, which `run` loads when the input has been checked
+
     processes.part()
     if trained.is_main_process:
         print(printable(str(describe_dynamics(output))))

@@ -28,6 +28,7 @@ from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, open_data, parse_degradations
 from hardsight.data.labels import renumbered
 from hardsight.errors import FileError, InputError, RunError
+from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
 from hardsight.extraction.loader import extract_loader, stack
 from hardsight.extraction.settings import ExtractSettings
 from hardsight.files.checksums import check
@@ -35,15 +36,17 @@ from hardsight.files.heads import save_head
 from hardsight.files.parquet import open_parquet
 from hardsight.files.places import place_on_disk
 from hardsight.files.reading import read_json, reading
-from hardsight.files.run import Run
+from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
+from hardsight.models.weights import check_weights
 from hardsight.options import takes
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 from hardsight.threads import num_threads
 
+COMMAND = "hardsight extract"
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # decoded while the model works: at most so many batches, and about so many bytes
 BROKEN = b"hardsight.errors"  # where a part keeps the list of its broken images
 ERRORS = pa.schema([("id", pa.string()), ("reason", pa.string()), ("message", pa.string())])
@@ -87,30 +90,49 @@ def extract(
         (5, 2)
     """
     s = settings
-    opened = (
-        model
-        if isinstance(model, Model)
-        else open_model(model, weights=s.weights, head=s.head, device=s.device, precision=s.precision, num_classes=s.num_classes)
-    )
-    overrides = {**s.preprocessing(), **(preprocessing or {})}
-    if overrides:
-        opened.preprocessing = replace(opened.preprocessing, **overrides)
-    if not isinstance(data, (str, os.PathLike, ImageData)):
-        refuse("a loader, whose images are ready for the model", labels_from=s.labels_from, degradations=s.degradations or None)
-        return extract_loader(opened, data, output, s)
+    check_weights(s.weights)  # and all else that is quick, before the model is loaded
+    from_loader = not isinstance(data, (str, os.PathLike, ImageData))
+    if output is not None:
+        check_run_directory(output, LOADER_COMMAND if from_loader else COMMAND)
+    degradations = parse_degradations(s.degradations)
+    if from_loader:
+        refuse("a loader, whose images are ready for the model", labels_from=s.labels_from, degradations=degradations or None)
+        return extract_loader(_opened(model, s, preprocessing), data, output, s)
     if output is None:
         raise InputError("extract needs an output directory for images on disk: output='run'.")
+    images = _opened_data(data, s)
+    say = say or _silent
+    for note in images.notes:
+        say(note)
+    sources = {"data": _source(data, images), "roots": [str(root.resolve()) for root in images.roots]}
+    job = _Job(_opened(model, s, preprocessing), images, s, say, sources, degradations)
+    return job.run(place_on_disk(output), progress)
+
+
+def _opened_data(data: Any, s: ExtractSettings) -> ImageData:
     if isinstance(data, ImageData):
         refuse("data that is open already", limit=s.limit, split=s.split, labels_from=s.labels_from)
         images = data
     else:
         spec = Path(data) if isinstance(data, os.PathLike) else data
         images = open_data(spec, limit=s.limit, split=s.split, labels_from=s.labels_from)
-    say = say or _silent
-    for note in images.notes:
-        say(note)
-    sources = {"data": _source(data, images), "roots": [str(root.resolve()) for root in images.roots]}
-    return _Job(opened, images, s, say, sources).run(place_on_disk(output), progress)
+    if len(images) == 0:
+        raise InputError("there are no images to extract.")
+    if s.fit_head and images.labels is None:
+        raise InputError("fit_head needs labels to fit a head to, and the images have none: give --labels-from.")
+    return images
+
+
+def _opened(model: Any, s: ExtractSettings, preprocessing: dict[str, Any] | None) -> Model:
+    """The model with its preprocessing; the libraries that run it are loaded here."""
+    if not isinstance(model, Model):
+        options: dict[str, Any] = {"head": s.head, "device": s.device, "precision": s.precision, "num_classes": s.num_classes}
+        model = open_model(model, weights=s.weights, **options)
+    overrides = {**s.preprocessing(), **(preprocessing or {})}
+    if overrides:
+        model.preprocessing = replace(model.preprocessing, **overrides)
+    opened: Model = model
+    return opened
 
 
 @dataclass
@@ -122,19 +144,16 @@ class _Job:
     settings: ExtractSettings
     say: Say
     sources: dict[str, Any]  # where the images are, so that the explorer finds them again
-    degradations: list[Degradation] = field(default_factory=list)
+    degradations: list[Degradation]
     workers: int = 1
     batch_size: int = 0
     ahead: int = 0  # images
     types: dict[str, pa.DataType] = field(default_factory=dict)  # of the user's columns: one part may hold only nulls
 
     def __post_init__(self) -> None:
-        self.degradations = parse_degradations(self.settings.degradations)
         self.workers = self.settings.workers or num_threads()
 
     def run(self, output: Path, progress: ProgressCallback | None) -> Snapshot:
-        if len(self.data) == 0:
-            raise InputError("there are no images to extract.")
         sample = self._first_images()  # (b, C, H, W)
         with warnings.catch_warnings():
             if self.settings.fit_head:  # whether the layer gives the model's output does not matter then
@@ -150,7 +169,7 @@ class _Job:
         num_features = self.model.head.num_features
         per_part = begun.images_per_part or images_per_part(len(self.data), self.copies, size, num_features)
         inputs = {"model": self.model.fingerprint(), "data": self.data.fingerprint()}
-        run = Run(output, "hardsight extract", self._arguments(per_part), inputs, self.sources)
+        run = Run(output, COMMAND, self._arguments(per_part), inputs, self.sources)
         if run.complete:
             self.say(f"{output} is complete already")
             return Snapshot.load(output)
@@ -246,8 +265,6 @@ class _Job:
         Labels that count the data's folders mean nothing to a head trained on other classes.
         """
         if self.settings.fit_head:
-            if self.data.labels is None:
-                raise InputError("fit_head needs labels to fit a head to, and the images have none: give --labels-from.")
             self.say("the model's head is left out, and score will fit one to the features by cross-validation")
             return None
         c, ours, theirs = self.model.head.num_classes, self.data.class_names, self.model.class_names

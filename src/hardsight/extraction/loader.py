@@ -23,6 +23,7 @@ from hardsight.files.samples import rows_per_part, write_samples
 from hardsight.models import Model
 from hardsight.snapshot import Snapshot
 
+COMMAND = "hardsight.extract"
 Rows = tuple[np.ndarray, np.ndarray]  # (b, d) features and (b,) labels
 
 
@@ -63,7 +64,7 @@ def _rows(model: Model, loader: Iterable[Any], settings: ExtractSettings) -> Ite
 def _written(model: Model, rows: Iterator[Rows], output: Path, settings: ExtractSettings) -> Snapshot:
     """One part after another. A loader cannot be compared with an earlier one, so it is always read from its start."""
     split, fitted = settings.split, {"fit_head": True} if settings.fit_head else {}
-    run = Run(output, "hardsight.extract", {"source": "a loader", "split": split, **fitted}, {"model": model.fingerprint()})
+    run = Run(output, COMMAND, {"source": "a loader", "split": split, **fitted}, {"model": model.fingerprint()})
     if run.complete:
         raise RunError(f"{output} holds a complete run; give another directory, or load it with Snapshot.load.")
     with run.only_writer():

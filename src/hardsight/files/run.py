@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import json
+import os
 import platform
 import sys
 import time
@@ -51,7 +52,7 @@ class Run:
         *,
         defaults: dict[str, Any] | None = None,
     ) -> None:
-        self.directory = place_on_disk(directory)
+        self.directory = check_run_directory(directory, command)
         self.started = time.time()
         self.defaults = defaults or {}
         self.kept: Callable[[], str] = lambda: "what is complete"  # said when it is stopped; who can count it, does
@@ -66,25 +67,13 @@ class Run:
         }
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            file = next(path for path in (self.directory, *self.directory.parents) if path.exists())
-            raise RunError(f"{file} is a file; a run needs a directory. Give another -o.") from error
         except OSError as error:
             raise RunError(f"{self.directory} could not be created: {why(error)}") from error
-        start_file = self.directory / "start.json"
-        if start_file.exists():
-            try:
-                before = json.loads(start_file.read_text(encoding="utf-8"))
-            except (OSError, ValueError, RecursionError) as error:
-                raise RunError(f"{start_file} is damaged: {error}. Remove the directory to start over.") from error
-            if not isinstance(before, dict):
-                raise RunError(f"{start_file} is damaged: it does not hold a JSON object. Remove the directory to start over.")
-            self._must_match(before)
+        before = _read_start(self.directory)
+        if before is None:
+            write_json(self.directory / "start.json", self.start)
         else:
-            foreign = [path.name for path in self.directory.iterdir() if not path.name.startswith(".")]
-            if foreign:
-                raise RunError(f"{self.directory} is not empty and not a hardsight run (it holds {foreign[0]}); give another -o.")
-            write_json(start_file, self.start)
+            self._must_match(before)
 
     @property
     def complete(self) -> bool:
@@ -149,7 +138,7 @@ class Run:
         )
 
     def _must_match(self, before: dict[str, Any]) -> None:
-        for what in ("command", "arguments", "inputs"):
+        for what in ("arguments", "inputs"):  # of the same command: checked before
             earlier, current = before.get(what), json.loads(json.dumps(self.start[what]))
             if what == "arguments" and isinstance(earlier, dict):
                 recorded, earlier = earlier, _recognized(earlier, current, json.loads(json.dumps(self.defaults)))
@@ -159,16 +148,57 @@ class Run:
                         "Resume it with that version, give another -o, or remove the directory to start over."
                     )
             if earlier != current:
-                raise RunError(
-                    f"{self.directory} holds a run with other {what}: {_difference(earlier, current)}. "
-                    "Give another -o, or remove the directory to start over."
-                )
+                raise RunError(_mismatch(self.directory, what, earlier, current))
         versions = before.get("versions", {})
         if versions != self.start["versions"] and not self.complete:  # half of a result from each is no result
             raise RunError(
                 f"{self.directory} was started with other versions: {_difference(versions, self.start['versions'])}. "
                 "Resume with those, or remove the directory to start over."
             )
+
+
+def check_run_directory(directory: str | os.PathLike[str], command: str) -> Path:
+    """Refuse a directory that a run of this command can be neither begun nor resumed in; nothing is created.
+
+    A command calls it before anything slow; `Run` does so again.
+    """
+    path = place_on_disk(directory)
+    try:
+        nearest = next(each for each in (path, *path.parents) if each.exists())
+        if not nearest.is_dir():
+            raise RunError(f"{nearest} is a file; a run needs a directory. Give another -o.")
+        foreign = [each.name for each in path.iterdir() if not each.name.startswith(".")] if nearest == path else []
+    except OSError as error:
+        raise RunError(f"{path} could not be created: {why(error)}") from error
+    before = _read_start(path)
+    if before is None and foreign:
+        raise RunError(f"{path} is not empty and not a hardsight run (it holds {foreign[0]}); give another -o.")
+    if before is not None and before.get("command") != command:
+        raise RunError(_mismatch(path, "command", before.get("command"), command))
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise RunError(f"{path} could not be written: {nearest} is not yours to write to. Give another -o.")
+    return path
+
+
+def _read_start(directory: Path) -> dict[str, Any] | None:
+    """The start.json of a run that is there already."""
+    start_file = directory / "start.json"
+    if not start_file.exists():
+        return None
+    try:
+        start = json.loads(start_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{start_file} is damaged: {error}. Remove the directory to start over.") from error
+    if not isinstance(start, dict):
+        raise RunError(f"{start_file} is damaged: it does not hold a JSON object. Remove the directory to start over.")
+    return start
+
+
+def _mismatch(directory: Path, what: str, before: Any, current: Any) -> str:
+    return (
+        f"{directory} holds a run with other {what}: {_difference(before, current)}. "
+        "Give another -o, or remove the directory to start over."
+    )
 
 
 def _recognized(before: dict[str, Any], current: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

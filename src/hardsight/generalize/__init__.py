@@ -1,7 +1,7 @@
 """Generalizing to a domain never seen: train on all domains but one, test on that one, in turn.
 
     settings.py    the options, each defined once
-    running.py     `run`: losses and methods compared over domains and seeds
+    running.py     `run`: checks and opens the input, and compares; work.py has every unseen domain, loss and seed
     student.py     a network with a head for all domains, or (DRM) one for each beside it
     loop.py        one training, watched on held-out samples of the training domains
     tables.py      Table 5's shape, and differences with intervals; report.py, the page with both

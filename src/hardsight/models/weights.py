@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from safetensors import safe_open
+
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
 from hardsight.files.inputs import note_input
@@ -49,17 +51,26 @@ def load_weights(module: nn.Module, path: Path) -> None:
     module.load_state_dict(weights, strict=False)
 
 
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors of a .safetensors file or a torch state dict, by name."""
+def check_weights(weights: str | os.PathLike[str] | None) -> None:
+    """Refuse a file that no weights can be read from, without torch: it takes seconds to load."""
+    if weights is None:
+        return
+    path = Path(weights)
     if not path.is_file():
         raise FileError(f"there is no weights file {path}.")
+    if path.suffix not in (".safetensors", *TORCH_SUFFIXES):
+        raise InputError(f"weights must be a .safetensors, .pt or .pth file, got {path.name}.")
+    if path.suffix == ".safetensors":
+        with _damage_named(path), safe_open(path, framework="np"):
+            pass  # the header claims no more than there is
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The tensors of a .safetensors file or a torch state dict, by name."""
+    check_weights(path)
     note_input(path)
     check(path)
-    if path.suffix == ".safetensors":
-        return _read_safetensors(path)
-    if path.suffix in TORCH_SUFFIXES:
-        return _read_torch(path)
-    raise InputError(f"weights must be a .safetensors, .pt or .pth file, got {path.name}.")
+    return _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
 
 
 @contextmanager
@@ -79,8 +90,14 @@ def tensors_only(source: str) -> Iterator[None]:
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
-    try:
+    with _damage_named(path):
         return load_file(path)
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:  # Rust, torch and NumPy each have their own for a damaged file
         raise FileError(f"{path} cannot be read as safetensors: {first_line(error)}") from error
 

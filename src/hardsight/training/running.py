@@ -3,6 +3,8 @@
 Everything random is drawn from seed, epoch and sample, and everything is written by the one write rule. So a training
 that is killed at any moment goes on from its last checkpoint, and on a CPU ends with the same bytes as if nothing had
 happened. With `torchrun` or `accelerate launch` several processes share each batch.
+
+Here the input is checked, which is quick; `starting.py` has what needs torch.
 """
 
 from __future__ import annotations
@@ -13,29 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hardsight.errors import InputError, MissingExtra, require
-
-require("torch", extra="torch", purpose="hardsight.training.run")
-require("accelerate", extra="torch", purpose="hardsight.training.run")
-
-# ruff: noqa: E402
-import torch
-from accelerate import Accelerator
-from accelerate.utils import set_seed
-
+from hardsight.errors import InputError, MissingExtra, require_installed
 from hardsight.files.heads import load_head
-from hardsight.files.run import read_manifest
+from hardsight.files.run import check_run_directory, read_manifest
 from hardsight.head import Head
-from hardsight.models.network import torch_device
-from hardsight.models.trainable import open_trainable
+from hardsight.models.weights import check_weights
 from hardsight.options import takes
-from hardsight.training.loop import Training
-from hardsight.training.objective import loss_name, with_defaults
-from hardsight.training.optimization import MixedPrecision
 from hardsight.training.sets import Said, open_sets
 from hardsight.training.settings import ProgressCallback, TrainSettings
-from hardsight.training.teacher import open_teacher
 
+COMMAND = "hardsight train"
 TRACKERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",), "mlflow": ("mlflow",)}
 
 
@@ -85,38 +74,21 @@ def run(
         >>> [entry["epoch"] for entry in done.history], done.head.kind
         ([1, 2, 3], 'angular')
     """
-    name = loss_name(settings.loss)
-    settings = settings.with_loss(name, with_defaults(name, settings.loss_options, settings.epochs))
+    for library in ("torch", "accelerate"):
+        require_installed(library, extra="torch", purpose="hardsight.training.run")
     _check_tracker(settings.tracker)
-    accelerator, device = _processes(settings, Path(output))
-    say = say if say is not None and accelerator.is_main_process else _silent
-    sets = open_sets(data, settings, say)
-    set_seed(settings.seed)  # what the network starts from
-    source = open_trainable(
-        model, sets.num_classes, options=dict(settings.model_options), weights=settings.weights, pretrained=settings.pretrained
-    )
-    inputs, preprocessing = sets.prepared(source, settings)
-    teacher = open_teacher(settings.teacher, name, preprocessing, sets.class_names, str(device))
-    Training(accelerator, device, settings, source, sets, inputs, preprocessing, say, progress, teacher).run(Path(output))
-    return _finished(Path(output), accelerator.is_main_process)
+    check_weights(settings.weights)
+    check_run_directory(output, COMMAND)
+    notes: list[str] = []
+    sets = open_sets(data, settings, notes.append)
 
+    from hardsight.training.starting import Start  # torch, which takes seconds to load, is loaded from here on
 
-def _processes(settings: TrainSettings, output: Path) -> tuple[Accelerator, torch.device]:
-    """The processes that share the work, with their trackers, and the device of this one.
-
-    Accelerate keeps precision and device for as long as Python runs, and has no public way to change them. So a second
-    training in the same process takes nothing from it but the processes: precision is `MixedPrecision`, and a process
-    that is alone uses the device that was asked for.
-    """
-    chosen = torch_device(settings.device)
-    MixedPrecision(settings.precision, chosen)  # refuses what does not work, before anything is written
-    launched = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    accelerator = Accelerator(
-        cpu=launched and chosen.type == "cpu",
-        log_with=settings.tracker,
-        project_dir=output / "tracker" if settings.tracker else None,
-    )
-    return accelerator, accelerator.device if launched else chosen
+    start = Start.of(settings, Path(output), say)
+    for note in notes:
+        start.say(note)
+    start.train(sets, model, progress)
+    return _finished(Path(output), start.accelerator.is_main_process)
 
 
 def _check_tracker(tracker: str | None) -> None:
@@ -138,7 +110,3 @@ def _finished(output: Path, is_main_process: bool) -> Trained:
     description = read_manifest(output)
     head, _ = load_head(output / "head.safetensors")
     return Trained(output, head, description["counts"]["history"], is_main_process)
-
-
-def _silent(sentence: str) -> None:
-    pass

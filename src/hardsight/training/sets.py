@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from hardsight.data.labels import renumbered
 from hardsight.errors import FileError, InputError
 from hardsight.files.npy import open_npz
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.models.trainable import Trainable
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
 from hardsight.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from hardsight.models.trainable import Trainable  # torch: data is opened and checked before that is loaded
 
 Said = Callable[[str], None]
 
