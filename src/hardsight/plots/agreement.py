@@ -216,7 +216,7 @@ def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callab
     for at, (name, colour) in enumerate(zip(names, colours(), strict=False)):
         mine = [row for row in known if row["score"] == name]
         x = [epochs.index(row["model"]) for row in mine]
-        style = {"marker": marks[at % len(marks)], "markersize": 4, "linestyle": lines[at % len(lines)]}
+        style: dict[str, Any] = {"marker": marks[at % len(marks)], "markersize": 4, "linestyle": lines[at % len(lines)]}
         axes.plot(x, [row["agreement"] for row in mine], color=colour, label=plain(words(name)), **style)
         axes.fill_between(x, [row["low"] for row in mine], [row["high"] for row in mine], color=colour, alpha=0.15, linewidth=0)
     step = max(1, len(epochs) // 12)
