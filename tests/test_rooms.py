@@ -12,7 +12,7 @@ import hardsight
 
 ROOT = Path(hardsight.__file__).parent
 ROOMS = (
-    "errors", "version", "options", "checks", "pandas_index", "threads", "screen",
+    "errors", "version", "options", "checks", "pandas_index", "cores", "threads", "screen",
     "geometry", "head",
     "stats", "scores", "files", "losses",
     "snapshot", "table",

@@ -206,7 +206,26 @@ def test_a_probability_of_zero_has_a_finite_loss() -> None:
     table = score(probs=np.array([[1.0, 0.0], [0.0, 1.0]]), labels=[0, 0])
     assert table.column("loss").to_pylist()[0] == pytest.approx(0, abs=1e-12)
     assert 700 < table.column("loss").to_pylist()[1] < 710
-    assert table.column("confidence").to_pylist() == [1.0, pytest.approx(0, abs=1e-300)]
+    assert table.column("confidence").to_pylist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("digits", [3, 4, None])
+def test_confidence_of_saved_probabilities_ranks_as_self_confidence(digits: int | None) -> None:
+    rng = np.random.default_rng(0)
+    probs = softmax(12 * rng.normal(size=(300, 8)), axis=1).astype(np.float32)
+    probs = np.where(probs < 1e-4, 0, probs) if digits is None else probs.round(digits)  # rows sum to 1 only nearly
+    labels = rng.integers(0, 8, 300)
+    self_confidence = probs[np.arange(300), labels]  # cleanlab.rank.get_label_quality_scores(method="self_confidence")
+    zero = self_confidence == 0
+    assert zero.sum() > 100 and len(np.unique(probs.sum(1))) > 3
+    table = score(probs=probs, labels=labels)
+    for given in (hardsight.confidence(probs=probs, labels=labels), table.column("confidence").to_numpy()):
+        np.testing.assert_array_equal(given, self_confidence)
+    assert len(np.unique(table.column("loss").to_numpy()[zero])) == 1
+    assert table.column("loss").to_numpy()[zero].min() > table.column("loss").to_numpy()[~zero].max()
+    np.testing.assert_array_equal(table.column("predicted_confidence").to_numpy(), probs.max(1))
+    right = table.column("predicted").to_numpy() == labels
+    np.testing.assert_array_equal(table.column("probability_margin").to_numpy() >= 0, right | (self_confidence == probs.max(1)))
 
 
 def test_probabilities_with_a_nan_keep_their_row() -> None:

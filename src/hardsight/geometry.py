@@ -84,10 +84,13 @@ def safe_row_norms(x: Any, xp: ModuleType) -> Any:
     return scale * row_norms(x / scale[:, None], xp)
 
 
-def cosines_to_angles(cosine: Any, x: Any, w: Any, scratch: tuple[Any, Any] | None = None) -> None:
+def cosines_to_angles(
+    cosine: Any, x: Any, w: Any, scratch: tuple[Any, Any] | None = None, first: np.ndarray | None = None
+) -> None:
     """Turn a tile of cosines into angles, in place: (b, t), with the (b, d) and (t, d) vectors they came from.
 
-    Only the directions of x and w count. `scratch` is two arrays like `cosine` to work in.
+    Only the directions of x and w count. `scratch` is two arrays like `cosine` to work in. Where rows have class vectors of
+    their own, w holds them all, and `first` (b,) is where those of each row begin.
     """
     xp = namespace(cosine)
     near = _near_the_poles(cosine, xp)
@@ -98,45 +101,40 @@ def cosines_to_angles(cosine: Any, x: Any, w: Any, scratch: tuple[Any, Any] | No
     else:
         xp.arccos(cosine, out=cosine)
     if near is not None:
-        measured = _measured_angles(x, w, *near)
+        rows, columns = near
+        measured = _measured_angles(x, w, rows, columns if first is None else first[rows] + columns)
         cosine[near] = measured if xp is np else xp.as_tensor(measured, dtype=cosine.dtype, device=cosine.device)
 
 
-def sum_angles(
-    cosine: np.ndarray, x: np.ndarray, w: np.ndarray, own: np.ndarray, scratch: tuple[Any, ...]
-) -> tuple[np.ndarray, np.ndarray]:
-    """(b,) sums of the angles of a (b, c) tile of float32 cosines, and the angle of each row to its class `own`.
+def sum_angles(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, scratch: tuple[Any, Any]) -> np.ndarray:
+    """(b,) sums of the angles of a (b, c) tile of float32 cosines, which is overwritten.
 
     The sum of c angles is c pi/2 minus the sum of the arcsines, and for cosines below one half an arcsine is a short
     odd polynomial: one product over the row adds them up, twice as fast as arccos and a sum. The larger cosines are
-    taken out and added exactly, if they are few. `cosine` is overwritten.
+    taken out and added exactly, if they are few.
     """
     square, q = scratch
-    own_at = np.arange(len(own)), own
     np.multiply(cosine, cosine, out=square)
     extra: Any = 0.0
     if square.max() > _ARCSIN_LIMIT**2:
         large = np.nonzero(square > _ARCSIN_LIMIT**2)
         if len(large[0]) > 0.02 * cosine.size:
             cosines_to_angles(cosine, x, w, scratch=(square, q))
-            return cosine.sum(1), cosine[own_at]
-        over = _exact_angles(cosine, x, w, large) - np.pi / 2  # over the pi/2 that a zero stands for
+            return cosine.sum(1)
+        over = angles_at(cosine, x, w, large) - np.pi / 2  # over the pi/2 that a zero stands for
         extra = np.bincount(large[0], over, minlength=len(cosine))
-        own_angles = _exact_angles(cosine, x, w, own_at)
         cosine[large] = square[large] = 0.0
-    else:
-        own_angles = np.arccos(cosine[own_at].astype(np.float64))
     np.multiply(square, np.float32(_ARCSIN_POLYNOMIAL[-1]), out=q)
     for coefficient in _ARCSIN_POLYNOMIAL[-2:0:-1]:
         np.add(q, np.float32(coefficient), out=q)
         np.multiply(q, square, out=q)
     np.add(q, np.float32(_ARCSIN_POLYNOMIAL[0]), out=q)
     arcsines = np.vecdot(cosine, q).astype(np.float64)  # (b,)
-    return cosine.shape[1] * np.pi / 2 - arcsines + extra, own_angles
+    return cosine.shape[1] * np.pi / 2 - arcsines + extra
 
 
-def _exact_angles(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, at: tuple[Any, ...]) -> np.ndarray:
-    """The angles at some entries of a tile, in float64."""
+def angles_at(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, at: tuple[Any, ...]) -> np.ndarray:
+    """The angles at some entries of a (b, t) tile of cosines, rows and columns `at`, in float64."""
     some = cosine[at].astype(np.float64)
     theta = np.arccos(np.clip(some, -1.0, 1.0))
     near = np.flatnonzero((some > NEAR_ZERO_ANGLE) | (some < NEAR_PI))

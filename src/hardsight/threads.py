@@ -14,6 +14,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from hardsight.checks import is_tensor, namespace
+from hardsight.cores import available, warn_of_quota
 
 
 def blocks(n: int, rows: int) -> Iterator[slice]:
@@ -43,6 +44,7 @@ def share(work: Callable[[Block], None], blocks: Iterable[Block], xp: ModuleType
     shared over cores may round otherwise, and machines with other numbers of cores would differ in the last bit.
     """
     if xp is not np:
+        warn_of_quota(xp.get_num_threads())
         for block in blocks:
             work(block)
         return
@@ -73,8 +75,8 @@ def num_workers(xp: ModuleType) -> int:
 
 
 def num_threads() -> int:
-    """Cores this process may use; OMP_NUM_THREADS lowers it, as it does for the matrix product."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores this process can keep busy; OMP_NUM_THREADS lowers it, as it does for the matrix product."""
+    cores = available()
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return min(cores, int(asked)) if asked.isdigit() and int(asked) > 0 else cores
 

@@ -24,8 +24,9 @@ from hardsight.errors import InputError
 from hardsight.files.columns import read_columns
 from hardsight.files.human import People
 from hardsight.scores import SCORES
-from hardsight.scores.registry import probs_to_logits, values
-from hardsight.scores.sweep import Sweep, sweep_logits
+from hardsight.scores.probabilities import sweep_probs
+from hardsight.scores.registry import values
+from hardsight.scores.sweep import Sweep
 from hardsight.stats.coefficients import spearman
 
 COARSE_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm")
@@ -125,7 +126,7 @@ def _swept(theta: np.ndarray, probs: np.ndarray, labels: np.ndarray, norm: np.nd
     at, own = np.arange(len(labels)), np.maximum(labels, 0)
     others = theta.copy()
     others[at, own] = np.inf
-    rows = sweep_logits(probs_to_logits(probs), labels)
+    rows = sweep_probs(probs, labels)
     angular = {"own_angle": theta[at, own], "nearest_angle": others.min(1), "angle_sum": theta.sum(1)}
     return replace(rows, norm=norm, **angular)
 

@@ -14,7 +14,7 @@ from hardsight.agreement.models import ScoredModel
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.npy import open_npy
-from hardsight.scores.registry import probs_to_logits
+from hardsight.scores.probabilities import probs_to_logits
 from hardsight.snapshot import Snapshot
 from hardsight.stats.uncertainty import pass_scores
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from hardsight.bench.busy import beside_busy_loops
 from hardsight.bench.timing import Measurement, compared, extra_memory
 from hardsight.data import ImageData, open_data
 from hardsight.errors import require
@@ -36,10 +37,12 @@ MEMORY_LIMIT = 32.0  # MB more for four times the images
 SMALL_NET = "hardsight.models.cifar_resnet:cifar_resnet20"
 
 
-def run(rounds: int) -> list[Measurement]:
-    """All of it, in one run."""
+def run(rounds: int, busy: bool = False) -> list[Measurement]:
+    """All of it in one run; or, where `busy`, what waiting without spinning is worth."""
     require("torch", extra="torch", purpose="hardsight bench extract")
     with tempfile.TemporaryDirectory() as folder:
+        if busy:
+            return beside_busy_loops(_small_images(Path(folder)), Path(folder), rounds)
         photos, small = _photos(Path(folder)), _small_images(Path(folder))
         lines = []
         if importlib.util.find_spec("timm") is not None:

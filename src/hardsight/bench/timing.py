@@ -54,6 +54,11 @@ def compared(
         for turn, (name, function) in enumerate(rounds * list(work.items())):
             progress(turn, rounds * len(work), f"{case}: {name}")
             times[name].append(_one_turn(function))
+    return ratios_to(baseline, case, times, limits)
+
+
+def ratios_to(baseline: str, case: str, times: dict[str, list[float]], limits: dict[str, float]) -> list[Measurement]:
+    """One measurement per piece of work from its seconds in each round: the best of them, and the median of the ratios."""
     return [
         Measurement(case, name, min(seconds) * 1e3, "ms", _median_ratio(seconds, times[baseline]), limits.get(name))
         for name, seconds in times.items()

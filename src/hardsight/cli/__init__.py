@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from hardsight.cores import wait_without_spinning
 from hardsight.errors import HardsightError
 
 app = typer.Typer(
@@ -66,6 +67,7 @@ def main() -> None:
     """Entry point: run a command, and turn an error of ours or of the system into one line."""
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")
+    wait_without_spinning()
     from hardsight.files.inputs import command
 
     try:

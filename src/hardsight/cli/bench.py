@@ -29,13 +29,16 @@ class Benchmark:
     n: int | tuple[int, ...] | None = None  # default size, where it can be chosen; several sizes where it is repeatable
     n_help: str = ""
     least: int = 1
+    busy_help: str = ""  # where it can be run beside busy loops
     example: str = ""  # options to show
 
 
 BENCHMARKS = (
     Benchmark("score", "Compare scoring with the bare product features @ weight.T, on the same arrays and threads.", 7),
     Benchmark(
-        "extract", "Compare images per second of extract with a bare DataLoader loop over the same images with the same model.", 3
+        "extract", "Compare images per second of extract with a bare DataLoader loop over the same images and model.", 3,
+        busy_help="Measure beside two busy loops instead, and what waiting without spinning costs an idle machine.",
+        example="--busy",
     ),
     Benchmark(
         "cluster", "Compare scoring on a local Dask cluster of two workers with two bare processes on the same files.", 2,
@@ -60,11 +63,11 @@ BENCHMARKS = (
 def command_of(benchmark: Benchmark) -> Callable[..., None]:
     """The subcommand as a function: `-n` where the size can be chosen, then `--rounds` and `--json`."""
 
-    def command(rounds: int, json: Path | None, n: Any = None) -> None:
+    def command(rounds: int, json: Path | None, n: Any = None, **switches: bool) -> None:
         from hardsight.bench.timing import report
 
         run = importlib.import_module(f"hardsight.bench.{benchmark.name}").run
-        report(run(rounds) if n is None else run(n, rounds), json)
+        report(run(rounds, **switches) if n is None else run(n, rounds), json)
 
     options: list[tuple[str, Any, Any]] = [
         (
@@ -74,6 +77,8 @@ def command_of(benchmark: Benchmark) -> Callable[..., None]:
         ),
         ("json", Path, typer.Option(None, "--json", help="Also write the table as JSON.")),
     ]
+    if benchmark.busy_help:
+        options.insert(0, ("busy", bool, typer.Option(False, "--busy", help=benchmark.busy_help)))
     if benchmark.n is not None:
         several = isinstance(benchmark.n, tuple)
         size = typer.Option(benchmark.n, "-n", min=benchmark.least, help=benchmark.n_help)

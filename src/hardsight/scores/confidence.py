@@ -3,6 +3,7 @@
 They need a head, or logits, or probabilities alone (`logits=`, `probs=`). The softmax is kept as sums over the
 *other* classes, so that a confidence of 1 - 1e-12 still has digits in its loss and its EL2N. Probabilities themselves
 are reported as the model would report them, in the precision of its features: there they may tie at 1, the loss does not.
+Those that were given are reported as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def confidence(rows: Sweep) -> np.ndarray:
         >>> confidence(probs=np.array([[0.7, 0.3], [0.1, 0.9]]), labels=np.array([0, 0])).round(4)
         array([0.7, 0.1])
     """
-    return rows.reported(rows.own_exp / rows.partition)
+    return rows.own_probability
 
 
 @row_score(
@@ -38,14 +39,13 @@ def confidence_nobias(rows: Sweep) -> np.ndarray:
 @row_score(hard="low", range="[1/c, 1]", formula="max_k p_k", source="maximum softmax probability", terms={SOFTMAX}, labels=False)
 def predicted_confidence(rows: Sweep) -> np.ndarray:
     """Softmax probability of the predicted class; no label needed."""
-    return rows.reported(1 / rows.partition)
+    return rows.largest_probability
 
 
 @row_score(hard="low", range="[-1, 1]", formula="p_y - max_{k != y} p_k", source="classification margin", terms={SOFTMAX})
 def probability_margin(rows: Sweep) -> np.ndarray:
     """Probability of the given class minus the largest other one: negative when the prediction is wrong."""
-    margin = rows.reported((rows.own_exp - np.exp(rows.other_logit - rows.max_logit)) / rows.partition)
-    return np.where(np.isfinite(rows.other_logit), margin, np.nan)  # a single class has no margin
+    return rows.probability_margin
 
 
 @row_score(
@@ -98,5 +98,4 @@ def el2n(rows: Sweep) -> np.ndarray:
 @row_score(hard="high", range="[0, inf)", formula="-log p_y", source="cross-entropy", terms={SOFTMAX})
 def loss(rows: Sweep) -> np.ndarray:
     """Cross-entropy of the given class: -log of its softmax probability."""
-    behind = rows.max_logit - rows.own_logit  # 0 when the given class is on top, and log1p keeps small losses exact
-    return np.where(behind == 0, np.log1p(rows.other_sum), behind + np.log(rows.partition))
+    return rows.own_loss

@@ -10,10 +10,11 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_labels, check_same_space, check_some_columns, to_numpy, widened
+from hardsight.checks import as_matrix, check_labels, check_same_space, check_some_columns, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.pandas_index import align
+from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, NEAREST, NOBIAS
 
@@ -168,8 +169,8 @@ def swept(inputs: Inputs, terms: frozenset[str], name: str) -> Sweep:
             raise InputError(f"{name} needs features and a head; {passed[0]} alone do not have it.")
         table = as_matrix(inputs.logits if inputs.probs is None else inputs.probs, passed[0])
         check_some_columns(table, passed[0])
-        table = widened(table) if inputs.probs is None else probs_to_logits(table)
-        return sweep_logits(table, check_labels_or_none(labels, *table.shape), terms)
+        labels = check_labels_or_none(labels, *table.shape)
+        return sweep_probs(table, labels, terms) if inputs.logits is None else sweep_logits(widened(table), labels, terms)
     features = as_matrix(inputs.features, "features")
     check_some_columns(features, "features")
     if inputs.head is None:
@@ -193,23 +194,3 @@ def check_labels_or_none(labels: Any, num_samples: int, num_classes: int) -> np.
     if labels is None:
         return np.full(num_samples, -1)
     return check_labels(labels, num_samples, num_classes)
-
-
-def probs_to_logits(probs: Any) -> Any:
-    """(n, c) probabilities -> their logarithms, which are logits up to a constant per row.
-
-    A probability of zero counts as the smallest positive number, so that losses stay finite. Rows with a NaN stay
-    NaN; anything else that is not a distribution is refused.
-    """
-    probs = as_matrix(probs, "probs")
-    host = to_numpy(probs).astype(np.float64)
-    missing = ~np.isfinite(host).all(1)
-    off = ~missing & ((host.min(1, initial=0) < 0) | (np.abs(host.sum(1) - 1) > 1e-2))
-    if off.any():
-        row = int(np.flatnonzero(off)[0])
-        raise InputError(
-            f"probs must be probabilities that sum to 1, but {off.sum()} of {len(host)} rows are not; "
-            f"row {row} sums to {host[row].sum():.4g} with smallest value {host[row].min():.4g}. "
-            "If these are logits, pass them as logits."
-        )
-    return np.log(np.maximum(host, np.finfo(np.float64).tiny))

@@ -6,6 +6,7 @@ result. Only what the requested terms need is kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,8 @@ from hardsight.checks import is_tensor, namespace, to_numpy
 from hardsight.geometry import row_norms
 from hardsight.scores.terms import ANGLES, EVERYTHING, MOMENT, NEAREST, NOBIAS, NONFINITE_LOGIT, SOFTMAX, SQUARES, STATUSES
 from hardsight.threads import like
+
+AnglesAt = Callable[[tuple[Any, ...]], Any]  # the angles at some rows and columns of a tile
 
 FLOOR = -40.0  # logits this far below the best other one count for 4e-18: kept out of the slow denormal range
 
@@ -89,7 +92,21 @@ class Running:
             numbers["nearest_angle"][...] = xp.minimum(numbers["nearest_angle"], xp.amin(theta, axis=1))
             theta[mine] = kept
 
-    def absorb_logits(self, logits: Any, first: int, exps: Any, theta: Any = None, unbias: Any = None) -> None:
+    def absorb_cosines(self, cosine: np.ndarray, first: int, angles: AnglesAt) -> None:
+        """A (b, t) tile of cosines into the own and the nearest angle: the smallest angle has the largest cosine."""
+        numbers = self.numbers
+        mine = self.own_entries(first, cosine.shape[1], np)
+        numbers["own_angle"][mine[0]] = angles(mine)
+        if "nearest_angle" in numbers:
+            kept = cosine[mine]
+            cosine[mine] = -np.inf
+            nearest = np.arange(len(cosine)), _argmax(cosine)
+            others = cosine[nearest] > -np.inf  # a tile may hold the given class alone
+            cosine[mine] = kept
+            found = np.where(others, angles(nearest), np.inf)
+            numbers["nearest_angle"][...] = np.minimum(numbers["nearest_angle"], found)
+
+    def absorb_logits(self, logits: Any, first: int, exps: Any, angles: AnglesAt | None = None, unbias: Any = None) -> None:
         """A (b, t) tile of logits into the running softmax over the other classes; `logits` and `exps` are overwritten."""
         xp, numbers = namespace(logits), self.numbers
         mine = self.own_entries(first, logits.shape[1], xp)
@@ -101,8 +118,8 @@ class Running:
         if len(better):
             column = _argmax(logits if len(better) == len(logits) else logits[better])
             numbers["other_index"][better] = column + first
-            if theta is not None:
-                numbers["other_angle"][better] = theta[better, column]
+            if angles is not None:
+                numbers["other_angle"][better] = angles((better, column))
         top = xp.maximum(before, largest)
         if "other_sum" in numbers:
             self._absorb_softmax(logits, top, mine, exps, unbias)
@@ -115,13 +132,15 @@ class Running:
         anchor = xp.where(xp.isfinite(top), top, xp.zeros_like(top))  # a tile may hold the given class alone
         shrink = xp.exp(before - anchor)  # what earlier tiles' sums are multiplied by
         xp.subtract(logits, anchor[:, None], out=logits)
-        xp.clip(logits, FLOOR, None, out=logits)
+        logits[mine] = 0.0
+        if not logits.min() >= FLOOR:  # rarely: looking is cheaper than clipping
+            xp.clip(logits, FLOOR, None, out=logits)
         xp.exp(logits, out=exps)
         exps[mine] = 0.0
         if "other_moment" in numbers:
-            xp.multiply(logits, exps, out=logits)
             step = xp.where(xp.isfinite(before), before - anchor, xp.zeros_like(before))
-            numbers["other_moment"][...] = shrink * (numbers["other_moment"] + step * numbers["other_sum"]) + logits.sum(1)
+            moved = shrink * (numbers["other_moment"] + step * numbers["other_sum"])
+            numbers["other_moment"][...] = moved + _row_products(logits, exps)
         numbers["other_sum"][...] = shrink * numbers["other_sum"] + exps.sum(1)
         if unbias is not None:
             numbers["nobias"][...] = shrink * numbers["nobias"] + exps @ unbias
@@ -165,6 +184,11 @@ def _store_softmax(columns: dict[str, Any], at: Any, done: dict[str, np.ndarray]
         columns["other_moment"][at] = scale * (done["other_moment"] + shift * done["other_sum"])
     if "nobias" in done:
         columns["nobias_confidence"][at] = scale * done["nobias"]  # not yet a confidence: the pass finishes it
+
+
+def _row_products(x: Any, y: Any) -> Any:
+    """(b, t), (b, t) -> (b,) sum of the products of each row; x may be overwritten."""
+    return np.vecdot(x, y) if isinstance(x, np.ndarray) else x.mul_(y).sum(1)
 
 
 def _argmax(x: Any) -> Any:

@@ -10,6 +10,7 @@ NumPy and torch run the same code (`xp` is one or the other): arrays use NumPy, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -19,9 +20,9 @@ import numpy as np
 
 from hardsight.checks import namespace, to_numpy
 from hardsight.errors import InputError
-from hardsight.geometry import cosines_to_angles, row_norms, safe_row_norms, sum_angles
+from hardsight.geometry import angles_at, cosines_to_angles, row_norms, safe_row_norms, sum_angles
 from hardsight.head import Head
-from hardsight.scores.running import Running, empty_columns
+from hardsight.scores.running import AnglesAt, Running, empty_columns
 from hardsight.scores.terms import ANGLES, EVERYTHING, NEAREST, NOBIAS, NONFINITE, NONFINITE_LOGIT, SOFTMAX, STATUSES, ZERO
 from hardsight.threads import blocks, like, num_workers, share, take
 
@@ -89,6 +90,28 @@ class Sweep:
     def partition(self) -> np.ndarray:
         """Sum over all classes of e^(logit - max): one over it is the largest probability."""
         return self.own_exp + self.other_sum
+
+    @property
+    def own_probability(self) -> np.ndarray:
+        """(n,) softmax probability of the given class."""
+        return self.reported(self.own_exp / self.partition)
+
+    @property
+    def largest_probability(self) -> np.ndarray:
+        """(n,) softmax probability of the predicted class."""
+        return self.reported(1 / self.partition)
+
+    @property
+    def probability_margin(self) -> np.ndarray:
+        """(n,) probability of the given class minus the largest of another; NaN for a single class."""
+        margin = self.reported((self.own_exp - np.exp(self.other_logit - self.max_logit)) / self.partition)
+        return np.where(np.isfinite(self.other_logit), margin, np.nan)
+
+    @property
+    def own_loss(self) -> np.ndarray:
+        """(n,) -log of the probability of the given class, with all digits."""
+        behind = self.max_logit - self.own_logit  # 0 when the given class is on top, and log1p keeps small losses exact
+        return np.where(behind == 0, np.log1p(self.other_sum), behind + np.log(self.partition))
 
 
 def sweep(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str] = EVERYTHING) -> Sweep:
@@ -203,15 +226,17 @@ class _Pass:
         self.slice_rows = min(self.block_rows, max(1, SLICE[xp.__name__] // self.width))
         self.angular = bool(terms & {ANGLES, NEAREST}) or head.kind in ("cosine", "angular")
         self.only_angles = terms <= {ANGLES, NEAREST}
-        # Sums of angles have a shorter way where NumPy's arccos is slow, and all classes fit in one tile.
-        self.only_sums = terms == {ANGLES} and self.dtype is np.float32 and self.width == c
+        # Sums of angles have a shorter way where NumPy's arccos is slow, unless logits are made of the angles.
+        self.by_cosines = self.dtype is np.float32 and head.kind == "linear" and bool(terms & {ANGLES, NEAREST})
+        self.only_sums = terms == {ANGLES} and self.by_cosines and self.width == c
         with np.errstate(divide="ignore"):
             self.inverse_w = 1 / safe_row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the centre
         if self.angular and not bool(xp.isfinite(self.inverse_w).all()):
             zero = int(np.flatnonzero(~np.isfinite(to_numpy(self.inverse_w)))[0])
             where = "the mean of the class means" if head.kind == "gaussian" else "the origin"
             raise InputError(
-                f"angles need class vectors with a direction, but class {zero} is at {where}. Leave the angular scores out."
+                f"angles need class vectors with a direction, but class {zero} is at {where}. "
+                "Leave the angular scores out: --scores confidence,loss."
             )
         # With the bias left out, the softmax terms are the same ones times e^-bias: no second exponential.
         bias = self.head.bias
@@ -285,7 +310,9 @@ class _Pass:
             cosine = product[rows]
             np.multiply(cosine, inverse_x[rows], out=cosine)
             scratch = tuple(buffer[: cosine.size].reshape(cosine.shape) for buffer in memory[1:3])
-            total[rows], mine[rows] = sum_angles(cosine, x[rows], tile.head.weight, own[rows], scratch)
+            vectors = x[rows], tile.head.weight
+            mine[rows] = angles_at(cosine, *vectors, (np.arange(len(cosine)), own[rows]))
+            total[rows] = sum_angles(cosine, *vectors, scratch)
         columns["angle_sum"][at], columns["own_angle"][at] = total, mine
 
     def _absorb(self, x: Any, at: Any, memory: tuple[Any, ...]) -> None:
@@ -329,13 +356,21 @@ class _Pass:
         elif self.angular:
             xp.multiply(product, rows.inverse_x, out=theta)
             xp.multiply(theta, tile.inverse_w, out=theta)
-        if self.angular:
-            cosines_to_angles(theta, rows.x, tile.head.weight, scratch=(exps, spare))
+        vectors = rows.x, tile.head.weight
+        angles: AnglesAt | None = None
+        if self.by_cosines:
+            angles = functools.partial(angles_at, theta, *vectors)
+            running.absorb_cosines(theta, tile.first, angles)
+        elif self.angular:
+            cosines_to_angles(theta, *vectors, scratch=(exps, spare))
+            angles = theta.__getitem__
             if "own_angle" in running.numbers:
                 running.absorb_angles(theta, tile.first)
         if not self.only_angles:
             logits = _logit_tile(tile.head, product, theta, rows)
-            running.absorb_logits(logits, tile.first, exps, theta if self.angular else None, tile.unbias)
+            running.absorb_logits(logits, tile.first, exps, angles, tile.unbias)
+        if self.by_cosines:
+            running.numbers["angle_sum"] += sum_angles(theta, *vectors, (exps, spare))
 
 
 def _ordinary(norm: np.ndarray) -> np.ndarray:
@@ -351,7 +386,7 @@ def _block_rows(c: int, d: int, xp: ModuleType) -> int:
     """
     if xp is not np:
         return min(4096, max(512, BLOCK // max(c, d)))
-    return int(2 ** np.clip(np.log2(2**17 / c) // 1, 9, 11))
+    return int(2 ** np.clip(np.log2(2**17 / c) // 1, 10, 11))
 
 
 def _close_together(bias: Any) -> bool:

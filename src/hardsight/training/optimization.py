@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from hardsight.cores import warn_of_quota
 from hardsight.errors import InputError, TrainingError
 from hardsight.training.network import CutNetwork
 from hardsight.training.settings import LearningOptions
@@ -51,6 +52,7 @@ class Updater:
     def __init__(
         self, network: CutNetwork, settings: LearningOptions, lr: float | None = None, precision: MixedPrecision | None = None
     ) -> None:
+        warn_of_quota(torch.get_num_threads())
         self.settings, self.lr = settings, settings.learning_rate if lr is None else lr
         self.optimizer = make_optimizer(network, settings, self.lr)
         self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]

@@ -1,0 +1,81 @@
+"""`hardsight bench extract --busy`: a small network on small images beside two busy loops, and alone.
+
+Each measurement is a process of its own, because how threads wait is decided when a library is loaded. Beside busy loops a
+single thread is the limit: it has no one to wait for. Alone, threads that sleep must not be slower than threads that spin.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+from hardsight.bench.timing import Measurement, ratios_to
+from hardsight.cores import POLICIES
+from hardsight.screen import progress_bar
+
+LOOPS, IMAGES = 2, 600
+BUSY_LIMIT, IDLE_LIMIT = 1.5, 1.03
+
+SCRIPT = """
+import sys, time
+from hardsight.cores import wait_without_spinning
+kind, path, output, images = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+if kind == "extract":
+    wait_without_spinning()
+import torch
+import hardsight
+from hardsight.bench.extract import BATCH, SMALL_NET, bare_loop
+from hardsight.data import open_data
+from hardsight.models import open_model
+model, data = open_model(SMALL_NET), open_data(path).take(range(images))
+if kind == "one thread":
+    torch.set_num_threads(1)
+bare_loop(model, data, stop=2)
+start = time.perf_counter()
+bare_loop(model, data) if kind == "one thread" else hardsight.extract(model, data, output, batch_size=BATCH)
+print(time.perf_counter() - start)
+"""
+
+
+def beside_busy_loops(images: Path, folder: Path, rounds: int) -> list[Measurement]:
+    """`extract` as the command runs it against one thread beside busy loops, and against spinning threads alone."""
+    runs = count()
+
+    def seconds(kind: str) -> float:
+        words = [sys.executable, "-c", SCRIPT, kind, str(images), str(folder / f"busy {next(runs)}"), str(IMAGES)]
+        chosen = {name: value for name, value in os.environ.items() if name not in (*POLICIES, "OPENBLAS_THREAD_TIMEOUT")}
+        return float(subprocess.run(words, capture_output=True, text=True, check=True, env=chosen).stdout)
+
+    with _busy_loops():
+        beside = _rounds("beside two busy loops", ("one thread", "extract", "extract, spinning"), seconds, rounds)
+    alone = _rounds("alone", ("extract, spinning", "extract"), seconds, 2 * rounds)
+    return [
+        *ratios_to("one thread", "beside two busy loops", beside, {"extract": BUSY_LIMIT}),
+        *ratios_to("extract, spinning", "alone", alone, {"extract": IDLE_LIMIT}),
+    ]
+
+
+def _rounds(case: str, kinds: tuple[str, ...], seconds: Callable[[str], float], rounds: int) -> dict[str, list[float]]:
+    """The kinds take turns."""
+    times: dict[str, list[float]] = {kind: [] for kind in kinds}
+    with progress_bar(case) as progress:
+        for turn, kind in enumerate(rounds * list(kinds)):
+            progress(turn, rounds * len(kinds), f"{case}: {kind}")
+            times[kind].append(seconds(kind))
+    return times
+
+
+@contextmanager
+def _busy_loops() -> Iterator[None]:
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(LOOPS)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()

@@ -1,0 +1,88 @@
+"""How many cores this process may use, and how its threads wait for each other: decided before any library starts threads.
+
+torch's and OpenBLAS's threads spin while they wait. On a machine that is busy with other work, or in a container with a
+CPU quota, a spinning thread takes the time that the others need, and a run can take ten times as long.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import warnings
+from pathlib import Path
+
+# How long OpenBLAS's idle threads spin, as a power of two of clock cycles: its own 2^28 is a tenth of a second.
+SPIN = "14"
+POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # any of them is the user's choice of how to wait
+
+
+def wait_without_spinning() -> None:
+    """For the command line, before NumPy or torch is loaded; what the user has set stays."""
+    if not any(name in os.environ for name in POLICIES):
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", SPIN)
+    if available() < allowed():  # libraries know of the affinity, not of the quota
+        os.environ.setdefault("OMP_NUM_THREADS", str(available()))
+
+
+def available() -> int:
+    """Cores that this process can keep busy: those it may run on, or its CPU quota if that is smaller."""
+    share = _granted()
+    return allowed() if share is None else min(allowed(), max(1, math.ceil(share)))
+
+
+def allowed() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def quota(process: Path = Path("/proc/self/cgroup"), system: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """Cores' worth of time that the control groups of this process grant it; None without a limit."""
+    try:
+        groups = [line.split(":", 2) for line in process.read_text().splitlines()]
+    except OSError:
+        return None
+    shares: list[float] = []
+    for _, controllers, name in (group for group in groups if len(group) == 3):
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        root = system / controllers if controllers else system  # the second version has one tree, without controllers
+        inside = root / name.strip("/")
+        for folder in {root, inside, *(parent for parent in inside.parents if root in parent.parents)}:
+            share = _share(folder)
+            if share is not None:
+                shares.append(share)
+    return min(shares, default=None)
+
+
+@functools.cache
+def _granted() -> float | None:
+    """Asked once: it is read from a dozen files."""
+    return quota()
+
+
+def _share(folder: Path) -> float | None:
+    """Quota over period of one control group, as both versions write them."""
+    try:
+        if (folder / "cpu.max").exists():
+            limit, period = (folder / "cpu.max").read_text().split()
+        else:
+            limit, period = ((folder / f"cpu.cfs_{word}_us").read_text().strip() for word in ("quota", "period"))
+        return None if limit in ("max", "-1") else float(limit) / float(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
+
+
+_said: list[int] = []
+
+
+def warn_of_quota(threads: int) -> None:
+    """Say once that a library runs more threads than the quota can keep busy; nothing is changed."""
+    if not _said and threads > available() and available() < allowed():
+        _said.append(threads)
+        warnings.warn(
+            f"{threads} threads share a CPU quota of {_granted():.2g} cores and will hold each other up: set "
+            f"OMP_NUM_THREADS={available()}, or call torch.set_num_threads({available()}).",
+            stacklevel=3,
+        )

@@ -1,0 +1,97 @@
+"""Cores come from affinity and quota; the command makes threads wait without spinning, and importing changes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hardsight import cores, threads
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "expected"),
+    [
+        ("0::/\n", {}, None),
+        ("0::/\n", {"cpu.max": "max 100000\n"}, None),
+        ("0::/box/job\n", {"box/cpu.max": "150000 100000\n", "box/job/cpu.max": "max 100000\n"}, 1.5),  # set further out
+        ("0::/box/job\n", {"cpu.max": "300000 100000\n", "box/job/cpu.max": "50000 100000\n"}, 0.5),  # the smallest counts
+        ("0::/elsewhere\n", {"cpu.max": "200000 100000\n"}, 2.0),  # in a container: its group is the root of what it sees
+        (
+            "4:memory:/a\n2:cpu,cpuacct:/a\n0::/a\n",
+            {"cpu,cpuacct/a/cpu.cfs_quota_us": "250000\n", "cpu,cpuacct/a/cpu.cfs_period_us": "100000\n"},
+            2.5,
+        ),
+        ("1:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ("1:cpuset:/\n", {"cpuset/cpu.cfs_quota_us": "1\n", "cpuset/cpu.cfs_period_us": "1\n"}, None),
+        ("nonsense", {"cpu.max": "fast\n"}, None),
+    ],
+)
+def test_quota(tmp_path: Path, groups: str, files: dict[str, str], expected: float | None) -> None:
+    write(tmp_path / "cgroup", groups)
+    for name, text in files.items():
+        write(tmp_path / "sys" / name, text)
+    assert cores.quota(tmp_path / "cgroup", tmp_path / "sys") == expected
+
+
+def test_no_quota_where_the_system_has_no_groups(tmp_path: Path) -> None:
+    assert cores.quota(tmp_path / "absent", tmp_path) is None
+
+
+@pytest.fixture
+def two_of_eight(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "allowed", lambda: 8)
+    monkeypatch.setattr(cores, "_granted", lambda: 1.5)
+    monkeypatch.setattr(cores, "_said", [])
+
+
+@pytest.mark.usefixtures("two_of_eight")
+def test_the_command_waits_without_spinning(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*cores.POLICIES, "OPENBLAS_THREAD_TIMEOUT", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    cores.wait_without_spinning()
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE" and os.environ["OPENBLAS_THREAD_TIMEOUT"] == cores.SPIN
+    assert os.environ["OMP_NUM_THREADS"] == "2"  # a core and a half is more than one thread can use
+    assert threads.num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_of_eight")
+@pytest.mark.parametrize("name", cores.POLICIES)
+def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for other in cores.POLICIES:
+        monkeypatch.delenv(other, raising=False)
+    chosen = {name: "7", "OPENBLAS_THREAD_TIMEOUT": "20", "OMP_NUM_THREADS": "3"}
+    for variable, value in chosen.items():
+        monkeypatch.setenv(variable, value)
+    before = dict(os.environ)
+    cores.wait_without_spinning()
+    assert dict(os.environ) == before
+
+
+@pytest.mark.usefixtures("two_of_eight")
+def test_too_many_threads_are_said_once(recwarn: pytest.WarningsRecorder) -> None:
+    with pytest.warns(UserWarning, match=r"8 threads share a CPU quota of 1.5 cores .* OMP_NUM_THREADS=2"):
+        cores.warn_of_quota(8)
+    cores.warn_of_quota(8)
+    assert not recwarn
+
+
+def test_nothing_is_said_without_a_quota(monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder) -> None:
+    monkeypatch.setattr(cores, "_granted", lambda: None)
+    monkeypatch.setattr(cores, "_said", [])
+    cores.warn_of_quota(1000)
+    assert not recwarn and cores.available() == cores.allowed()
+
+
+def test_importing_leaves_the_environment_alone(fresh_python: Callable[..., Any]) -> None:
+    code = "import os; before = dict(os.environ); import hardsight; hardsight.Head; assert dict(os.environ) == before"
+    assert fresh_python(code).code == 0
