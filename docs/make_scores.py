@@ -103,6 +103,8 @@ SOURCES = """\
 - Toneva, Sordoni, Tachet des Combes, Trischler, Bengio, Gordon: An Empirical Study of Example Forgetting during Deep
   Neural Network Learning. ICLR 2019, arXiv:1812.05159.
 - Swayamdipta, Schwartz, Lourie, Wang, Hajishirzi, Smith, Choi: Dataset Cartography. EMNLP 2020, arXiv:2009.10795.
+- Zhu, Ying, Yang: Label Distributionally Robust Losses for Multi-class Classification: Consistency, Robustness and
+  Adaptivity. ICML 2023, arXiv:2112.14869.
 - Wan, Zhong, Li, Chen: Rethinking Feature Distribution for Loss Functions in Image Classification. CVPR 2018,
   arXiv:1803.02988.
 

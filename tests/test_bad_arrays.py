@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardsight
-from hardsight import SCORES, InputError, score
+from hardsight import SCORES, Head, InputError, score
 from oracles import angle_table
 from properties import examples
 
@@ -224,7 +224,14 @@ def test_10_non_finite_class_vector(refused: Callable[..., None], value: float) 
 
 
 def test_11_zero_class_vector(refused: Callable[..., None]) -> None:
-    refused("direction.*class 2", head=with_row(2, 0.0, WEIGHT))
+    head = with_row(2, 0.0, WEIGHT)
+    refused("direction.*class 2.*--scores confidence,loss", head=head)
+    with pytest.raises(InputError, match="every class vector needs a direction.*class 2"):
+        Head("cosine", head)
+    logits = FEATURES @ head.T
+    expected = np.exp(logits[range(6), LABELS]) / np.exp(logits).sum(1)
+    assert score(FEATURES, head, LABELS, scores="confidence").column("confidence").to_numpy() == pytest.approx(expected)
+    assert np.isfinite(score(FEATURES, np.zeros_like(WEIGHT), LABELS, scores="loss,norm").column("loss").to_numpy()).all()
 
 
 @pytest.mark.parametrize("label", [-2, 3, 2**31, 2**62])

@@ -209,6 +209,31 @@ def test_many_rows_are_settled_in_between(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(set(made)) == 1
 
 
+@pytest.mark.parametrize("odd", [False, True])
+def test_batches_that_wait_are_measured_as_they_were(tmp_path: Path, odd: bool) -> None:
+    """The head learns between batches, one batch has another size, and, if odd, one has a row without direction."""
+    torch = pytest.importorskip("torch")
+    folders, sums = [tmp_path / "at once", tmp_path / "waiting"], []
+    for folder in folders:
+        torch.manual_seed(0)
+        layer, total = torch.nn.Linear(6, 4), dict.fromkeys(("n", "correct", "avh", "norm", "loss"), 0.0)
+        with Dynamics(folder) as tracker:
+            for number, size in enumerate([8] * 70 + [5]):
+                features = torch.randn(size, 6)
+                if odd and number == 3:
+                    features[2] = 0.0
+                labels, ids = torch.arange(size) % 4 - int(number == 1), [f"{number}/{row}" for row in range(size)]
+                take = tracker.update if folder.name == "at once" else tracker.collect
+                some = take(1, features, layer, labels.numpy(), ids)
+                total = {name: total[name] + some[name] for name in total}
+                with torch.no_grad():
+                    layer.weight.add_(0.1 * torch.randn_like(layer.weight))
+            rest = tracker.settle()
+            sums.append({name: total[name] + rest[name] for name in total})
+    assert sums[0] == pytest.approx(sums[1]) and sums[0]["n"] > 0
+    assert rows(folders[0]) == rows(folders[1])
+
+
 def test_of_an_id_that_comes_twice_the_first_is_kept(tmp_path: Path) -> None:
     with Dynamics(tmp_path) as tracker:
         tracker.update(1, [[1.0, 0.0], [3.0, 0.0]], np.eye(2), [0, 0], ["a", "a"])

@@ -20,6 +20,7 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 
 OURS = {name: one for name, one in SCORES.items() if one.scope == "dynamics"}
+OF_ANY_LOSS = {name: one for name, one in OURS.items() if name != "aldr_lambda"}
 
 
 def test_which_there_are() -> None:
@@ -33,6 +34,7 @@ def test_which_there_are() -> None:
         "cartography_confidence": "low",
         "cartography_variability": "high",
         "cartography_correctness": "low",
+        "aldr_lambda": "high",
     }
 
 
@@ -52,6 +54,29 @@ def test_forgetting_and_learning_by_hand() -> None:
     np.testing.assert_array_equal(hardsight.forgetting_events(RIGHT), [1, 0, 2, 5, 1, np.nan])
     np.testing.assert_array_equal(hardsight.first_epoch_learned(RIGHT), [2, 1, 1, 6, 2, np.nan])
     np.testing.assert_allclose(hardsight.cartography_correctness(RIGHT), [0.6, 1, 0.6, 0, 0.5, np.nan])
+
+
+def test_the_lambda_of_the_last_epoch_that_had_one() -> None:
+    lambdas = [[1.0, 0.9, np.nan], [0.7, np.nan, np.nan], [0.8, np.nan, np.nan]]
+    np.testing.assert_array_equal(hardsight.aldr_lambda(lambdas), [0.8, 0.9, np.nan])
+
+
+def test_lambdas_are_recorded_where_there_are_some(tmp_path: Path) -> None:
+    """Epoch 0 has held-out samples alone, and no such column; a run without any says which loss records them."""
+    with Dynamics(tmp_path) as tracker:
+        for epoch, lambdas in ((0, None), (1, [0.5, 0.25]), (2, [0.75, np.nan])):
+            tracker.update(epoch, np.eye(2), np.eye(2), [0, 1], ["t0", "t1"], split="test")
+            if lambdas is not None:
+                tracker.update(epoch, np.eye(2), np.eye(2), [0, 1], ["a", "b"], aldr_lambda=lambdas)
+    assert [table.num_columns for _, table in Dynamics.read(tmp_path)] == [12, 13, 13]
+    told = Stories(tmp_path, [SCORES["aldr_lambda"]]).of(SCORES["aldr_lambda"], ["a", "b", "t0", "nobody"])
+    np.testing.assert_array_equal(told, [0.75, 0.25, np.nan, np.nan])
+    with Dynamics(tmp_path / "other") as tracker:
+        tracker.update(1, np.eye(2), np.eye(2), [0, 1], ["a", "b"])
+        with pytest.raises(InputError, match=r"one aldr_lambda per sample, got shape \(3,\) for 2 samples"):
+            tracker.update(1, np.eye(2), np.eye(2), [0, 1], ["a", "b"], aldr_lambda=[1, 2, 3])
+    with pytest.raises(InputError, match="other: aldr_lambda is not in its dynamics; .* --loss aldr"):
+        Stories(tmp_path / "other", [SCORES["aldr_lambda"]])
 
 
 @given(st.integers(1, 6), st.integers(1, 8), st.integers(0, 2**31))
@@ -106,7 +131,7 @@ def tracked(folder: Path, epochs: int = 4, n: int = 30, seed: int = 0) -> dict[s
 
 def test_stories_from_files_are_those_of_the_arrays(tmp_path: Path) -> None:
     told = tracked(tmp_path)
-    stories = Stories(tmp_path, OURS.values())
+    stories = Stories(tmp_path, OF_ANY_LOSS.values())
     ids = pa.array([f"s{i}" for i in range(30)] + ["stranger"])
     for name in ("aum", "mean_avh", "mean_el2n", "forgetting_events", "first_epoch_learned", "cartography_variability"):
         (column,) = OURS[name].columns
@@ -172,12 +197,13 @@ def test_they_join_the_table_by_id(run: Path, tmp_path: Path, cli: Callable[...,
     assert not set(default.column_names) & set(OURS)
     table = score(run, scores=["avh", "aum", "forgetting_events"])
     assert table.column_names[4:] == ["avh", "aum", "forgetting_events"]
-    expected = Stories(run, OURS.values())
+    expected = Stories(run, OF_ANY_LOSS.values())
     ids = table.column("id").combine_chunks()
     for name in ("aum", "forgetting_events"):
         np.testing.assert_array_equal(table.column(name).to_numpy(), expected.of(OURS[name], ids))
     everything = score(run, scores="all")
-    assert set(OURS) <= set(everything.column_names) and set(default.column_names) <= set(everything.column_names)
+    assert "aldr_lambda" not in everything.column_names  # of a loss that keeps some
+    assert set(OF_ANY_LOSS) <= set(everything.column_names) and set(default.column_names) <= set(everything.column_names)
     assert cli("score", run, "--scores", "all", "--by", "aum", "-o", tmp_path / "all.parquet").code == 0
     assert pq.read_table(tmp_path / "all.parquet").equals(everything)
     done = cli("score", run, "--scores", "aum,loss", "--by", "aum")

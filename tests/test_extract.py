@@ -52,6 +52,18 @@ def three():
     return Net(3, {"size": [16, 16], "channels": "RGB"})
 
 
+def fresh():
+    net = two()
+    nn.init.zeros_(net.head.weight), nn.init.zeros_(net.head.bias)
+    return net
+
+
+def squeezed():
+    torch.manual_seed(0)
+    body = [nn.Conv2d(3, 20, 3, 2), nn.ReLU(), nn.Conv2d(20, 2, 1, bias=False)]
+    return nn.Sequential(*body, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
 def grey():
     return Net(10, {"size": [8, 8], "channels": "L"})
 """
@@ -370,6 +382,34 @@ def test_other_classes_than_the_models(here: Path, cli: Cli) -> None:
     class_folders(here / "many", per_class=1, classes=("a", "b", "c"))
     done = cli("extract", "tiny_nets:two", "many", "-o", "wrong", "--keep-head")
     assert done.code == 2 and "labels must be 0 to 1" in done.err and not (here / "wrong").exists()
+
+
+def test_a_head_of_zeros_has_confidences_and_no_angles(here: Path, cli: Cli) -> None:
+    class_folders(here / "photos")
+    assert cli("extract", "tiny_nets:fresh", "photos", "-o", "run").code == 0
+    assert (here / "run/head.safetensors").exists()
+    done = cli("score", "run")
+    assert done.code == 2 and done.err.count("\n") == 1 and not (here / "run/scores.parquet").exists()
+    assert "run: angles need class vectors with a direction, but class 0 is at the origin" in done.err
+    table = hardsight.score(here / "run", scores="confidence,loss")
+    assert table.column("confidence").to_pylist() == pytest.approx([0.5] * 8)
+
+
+def test_a_head_that_is_not_linear_is_fitted_instead(here: Path, cli: Cli) -> None:
+    class_folders(here / "photos")
+    done = cli("extract", "tiny_nets:squeezed", "photos", "-o", "run")
+    assert done.code == 2 and "pass --head 2 --fit-head" in done.err and not (here / "run").exists()
+    done = cli("extract", "tiny_nets:squeezed", "photos", "-o", "run", "--head", "2", "--fit-head")
+    assert done.code == 0 and done.err == "" and "the model's head is left out, and score will fit one" in done.out
+    assert not (here / "run/head.safetensors").exists()
+    assert len(hardsight.score(here / "run")) == 8
+    done = cli("extract", "tiny_nets:two", "photos", "-o", "other", "--keep-head", "--fit-head")
+    assert done.code == 2 and "contradict each other" in done.err
+    with pytest.raises(InputError, match="fit_head needs labels"):
+        hardsight.extract("tiny_nets:two", here / "photos/cat", here / "other", fit_head=True)
+    loader = [(torch.rand(4, 3, 16, 16), torch.tensor([0, 1, 5, 1]))]  # a class that the model does not know
+    assert hardsight.extract("tiny_nets:two", loader, fit_head=True).head is None
+    assert hardsight.extract("tiny_nets:two", loader, here / "other", fit_head=True).head is None
 
 
 def test_labels_follow_the_models_class_names(here: Path) -> None:

@@ -103,6 +103,20 @@ def test_likelihood_is_that_of_a_gaussian(covariance: str) -> None:
     torch.testing.assert_close(only_likelihood, -normal.log_prob(x).mean() - 3 * math.log(2 * math.pi))
 
 
+def test_likelihood_with_identity_covariance_is_the_centre_loss() -> None:
+    """Lemma 1 (eq. 16): with S = I and equal priors, L_lkd = L_C + N/2 D log 2 pi, both summed over the N samples."""
+    x, mean, _, y = case("identity")
+    loss = LGMLoss(6, 4, prior=[0.25] * 4).double()
+    with torch.no_grad():
+        loss.weight.copy_(mean)
+    constant = 0.5 * len(x) * 6 * math.log(2 * math.pi)
+    centre_loss = center_loss(x, mean, y, reduction="sum")
+    torch.testing.assert_close(-loss.log_likelihood(x, y).detach().sum(), centre_loss + constant)
+    regularisation = lgm_loss(x, mean, None, y, likelihood=1.0, reduction="sum")
+    regularisation = regularisation - lgm_loss(x, mean, None, y, likelihood=0.0, reduction="sum")
+    torch.testing.assert_close(regularisation, centre_loss)  # the loss leaves the constant out
+
+
 def test_likelihood_is_of_the_own_class_only() -> None:
     """A public port averages the distances to all means; then a far-off mean of another class would count."""
     x, mean, _, y = case("identity")

@@ -15,6 +15,7 @@ from torch import Tensor  # noqa: E402
 from hardsight import InputError  # noqa: E402
 from hardsight.losses import contrastive_loss, icnn_loss, icnn_scores, proto_triplet_loss, triplet_loss  # noqa: E402
 from hardsight.losses.proto_triplet import batch_prototypes  # noqa: E402
+from oracles import on_circle  # noqa: E402
 
 
 def case(n: int = 12, d: int = 5, c: int = 3) -> tuple[Tensor, Tensor]:
@@ -48,12 +49,23 @@ def test_triplet_against_a_loop() -> None:
         to_p = math.dist(unit[a].tolist(), unit[p].tolist()) ** 2
         to_n = [math.dist(unit[a].tolist(), unit[n].tolist()) ** 2 for n in range(12) if y[n] != y[a]]
         every += [max(0.0, to_p - d + 0.2) for d in to_n]
-        farther = [d for d in to_n if d > to_p]
-        semihard.append(max(0.0, to_p - (min(farther) if farther else max(to_n)) + 0.2))
+        inside = [d for d in to_n if to_p < d < to_p + 0.2]
+        semihard += [to_p - min(inside) + 0.2] if inside else []
     assert float(triplet_loss(x, y)) == pytest.approx(sum(every) / len(every))
+    assert 0 < len(semihard) < 36  # some pairs have none
     assert float(triplet_loss(x, y, mining="semihard")) == pytest.approx(sum(semihard) / len(semihard))
     with pytest.raises(InputError, match="all, semihard"):
         triplet_loss(x, y, mining="hardest")  # type: ignore[arg-type]
+
+
+def test_semihard_negatives_by_hand() -> None:
+    """Squared distances of unit vectors are 2 - 2 cos. One positive at 60 degrees (distance 1), margin 0.5: of negatives at
+    30 (nearer), 75, 70 and 110 degrees (beyond the margin), the one at 70 counts. From the positive they are at 30, 15, 10
+    and 50 degrees, all nearer than the anchor: no triplet, and no other negative in its place."""
+    x = torch.from_numpy(on_circle(0, 60, 30, 75, 70, 110))
+    labels = torch.tensor([0, 0, 1, 2, 3, 4])
+    losses = triplet_loss(x, labels, margin=0.5, mining="semihard", reduction="none")
+    torch.testing.assert_close(losses, torch.tensor([1 - (2 - 2 * math.cos(math.radians(70))) + 0.5], dtype=torch.float64))
 
 
 def test_triplet_against_torch() -> None:
@@ -83,6 +95,7 @@ def test_no_pair_and_no_triplet_is_no_loss() -> None:
         contrastive_loss(x[:1], torch.tensor([0])),
         triplet_loss(x, torch.tensor([0, 1, 2])),
         triplet_loss(x, torch.tensor([0, 0, 0])),
+        triplet_loss(x, torch.tensor([0, 0, 1]), mining="semihard", margin=1e-9),
     ):
         value.backward()
         assert float(value.detach()) == 0 and x.grad is not None and (x.grad == 0).all()

@@ -265,7 +265,7 @@ def test_several_heads_are_listed_and_one_is_chosen() -> None:
 def test_a_head_that_is_not_linear_is_refused_unless_chosen() -> None:
     torch.manual_seed(5)
     net = pooled(nn.Linear(D, C), nn.Tanh())
-    with pytest.raises(InputError, match=r"Tried: 4 \(5, 12\), off by \d+%.*--head NAME"):
+    with pytest.raises(InputError, match=r"Tried: 4 \(5, 12\), off by \d+%.*--head 4"):
         open_model(net).check(IMAGES)
     with pytest.warns(UserWarning, match="not that of its layer 4"):
         features, logits = open_model(net, head="4")(IMAGES)
@@ -282,6 +282,69 @@ def test_no_row_per_class() -> None:
     net = pooled(nn.Linear(D, 3), nn.ConstantPad1d((0, 2), 0.0))  # two more classes out of nothing
     with pytest.raises(InputError, match=r"None has a row per class; its last linear layers are 4 \(3, 12\)"):
         open_model(net).check(IMAGES)
+
+
+class Averaged(nn.Module):
+    """Two linear layers on two features, averaged, as in a distilled transformer."""
+
+    def __init__(self, bias: bool = True) -> None:
+        super().__init__()
+        self.body, self.head, self.head_dist = pooled(), nn.Linear(D, C, bias=bias), nn.Linear(2 * D, C)
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.body(images)
+        first: Tensor = self.head(x)
+        return (first + self.head_dist(torch.cat([x, x**2], 1))) / 2
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_two_averaged_heads_are_one_on_both_features(bias: bool) -> None:
+    torch.manual_seed(7)
+    net = Averaged(bias)
+    model = open_model(net)
+    features, logits = model(IMAGES)
+    assert model.layer == "head + head_dist" and features.shape == (6, 3 * D)  # type: ignore[attr-defined]
+    with torch.no_grad():
+        x = net.eval().body(torch.from_numpy(IMAGES))
+        np.testing.assert_allclose(features, torch.cat([x, x, x**2], 1), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(logits, net(torch.from_numpy(IMAGES)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.head.logits(features), logits, rtol=1e-4, atol=1e-6)
+    assert model.head.weight[:, :D] == pytest.approx(net.head.weight.detach().numpy() / 2)
+
+
+def test_a_head_of_zeros_is_found() -> None:
+    """As fresh vision transformers and mixers have it."""
+    net = pooled(nn.Linear(D, C))
+    nn.init.zeros_(net[4].weight), nn.init.zeros_(net[4].bias)  # type: ignore[arg-type]
+    model = open_model(net)
+    features, logits = model(IMAGES)
+    assert features.any() and not logits.any() and not model.head.weight.any()
+
+
+def squeezed(bias: float) -> nn.Sequential:
+    """The head of a SqueezeNet: a convolution to the classes, a ReLU, and the average over all positions."""
+    torch.manual_seed(9)
+    net = body(nn.Conv2d(D, C, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    nn.init.constant_(net[2].bias, bias)  # type: ignore[arg-type]
+    return net
+
+
+def test_a_relu_that_cuts_nothing_off_leaves_a_head_linear() -> None:
+    net = squeezed(bias=20.0)
+    model = open_model(net)
+    features, logits = model(IMAGES)
+    assert model.layer == "2"  # type: ignore[attr-defined]
+    np.testing.assert_allclose(model.head.logits(features), logits, rtol=1e-4)
+    with pytest.raises(InputError, match="on the first images but not on all.*pass --head 2 --fit-head"):
+        model(100 * IMAGES)  # now it cuts something off
+    chosen = open_model(net, head="2")  # the way out
+    chosen.check(IMAGES)
+    assert chosen(100 * IMAGES)[0].shape == (6, D)
+
+
+def test_a_relu_that_cuts_something_off_gets_a_way_forward() -> None:
+    with pytest.raises(InputError, match=r"Tried: 2 \(5, 12\), off by .*To have score fit a head .*pass --head 2 --fit-head; "):
+        open_model(squeezed(bias=0.0)).check(IMAGES)
 
 
 def test_images_of_a_wrong_shape() -> None:

@@ -154,6 +154,36 @@ def test_logits_and_probabilities_as_two_outputs(tmp_path: Path) -> None:
     np.testing.assert_allclose(logits, FLAT @ WEIGHT.T, rtol=1e-4, atol=1e-5)
 
 
+def test_initializers_repeated_among_the_inputs(tmp_path: Path) -> None:
+    """Graphs of IR version 3, as CNTK and WinML write them."""
+    path = graph(tmp_path / "m.onnx", node("Gemm", "f w k", "y", transB=1), w=WEIGHT, k=BIAS)
+    proto = onnx.load(path)
+    proto.ir_version = 3
+    proto.opset_import[0].version = 8
+    for tensor in proto.graph.initializer:
+        proto.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    onnx.save(proto, path)
+    model = open_model(path)
+    features, logits = model(IMAGES)
+    np.testing.assert_allclose(features, FLAT, rtol=1e-6)
+    np.testing.assert_allclose(logits, FLAT @ WEIGHT.T + BIAS, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model.head.weight, WEIGHT, rtol=1e-6)
+
+
+@pytest.mark.parametrize("bias", [50.0, 0.0])
+def test_a_relu_between_convolution_and_pool(bias: float, tmp_path: Path) -> None:
+    """The head of a SqueezeNet: linear where the ReLU cuts nothing off."""
+    weight = RNG.normal(size=(C, 3)).astype(np.float32)
+    nodes = [node("Conv", "x w k", "c", kernel_shape=[1, 1]), node("Relu", "c", "r"), node("GlobalAveragePool", "r", "p")]
+    arrays: dict[str, Any] = {"w": weight[:, :, None, None], "k": np.full(C, bias, np.float32)}
+    model = open_model(graph(tmp_path / "m.onnx", *nodes, node("Flatten", "p", "y"), start=[], **arrays))
+    if bias:
+        np.testing.assert_allclose(model(IMAGES)[1], IMAGES.mean((2, 3)) @ weight.T + bias, rtol=1e-4)
+    else:
+        with pytest.raises(InputError, match="does not reproduce its output.*pass --head Conv_c --fit-head"):
+            model.check(IMAGES)
+
+
 def test_several_heads_are_listed_and_one_is_chosen(tmp_path: Path) -> None:
     nodes = [node("Gemm", "f w", "one", transB=1), node("Gemm", "f v", "two", transB=1)]
     path = graph(tmp_path / "m.onnx", *nodes, outputs="one two", w=WEIGHT, v=WEIGHT[:3])
@@ -167,7 +197,7 @@ def test_several_heads_are_listed_and_one_is_chosen(tmp_path: Path) -> None:
 
 def test_a_head_that_is_not_linear_is_refused_unless_chosen(tmp_path: Path) -> None:
     path = graph(tmp_path / "m.onnx", node("Gemm", "f w", "g", transB=1), node("Tanh", "g", "y"), w=WEIGHT)
-    with pytest.raises(InputError, match=r"goes through Tanh_y \(Tanh\), which is not linear.*--head NAME.*Gemm_g"):
+    with pytest.raises(InputError, match=r"goes through Tanh_y \(Tanh\), which is not linear.*--head NAME.*Gemm_g.*--fit-head"):
         open_model(path)
     model = open_model(path, head="Gemm_g")
     with pytest.warns(UserWarning, match="those of the layer"):

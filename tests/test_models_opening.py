@@ -86,6 +86,38 @@ def test_timm(name: str, layer: str, tmp_path: Path) -> None:
     assert model.preprocessing.size == config["input_size"][1:] and model.preprocessing.mean == config["mean"]
 
 
+def distilled(name: str) -> nn.Module:
+    """Networks of timm with two averaged heads, as small as they can be made."""
+    models = library("timm.models")
+    if name == "DeiT":
+        return models.deit.VisionTransformerDistilled(img_size=32, embed_dim=24, depth=1, num_heads=2, num_classes=5)
+    if name == "LeViT":
+        small = {"embed_dim": (24, 24, 24), "key_dim": 8, "depth": (1, 1, 1), "num_heads": (1, 1, 1)}
+        return models.levit.LevitDistilled(img_size=32, num_classes=5, **small)
+    return models.efficientformer.EfficientFormer(depths=(1, 1, 1, 1), embed_dims=(8, 8, 8, 16), num_vit=1, num_classes=5)
+
+
+@pytest.mark.parametrize(("name", "size", "width"), [("DeiT", 32, 48), ("LeViT", 32, 48), ("EfficientFormer", 224, 32)])
+def test_distilled_networks_of_timm(name: str, size: int, width: int) -> None:
+    torch.manual_seed(0)
+    model = open_model(distilled(name))
+    batch = np.random.default_rng(1).normal(size=(2, 3, size, size)).astype(np.float32)
+    check_against_module(model, batch)
+    assert model.head.num_features == width
+
+
+def test_a_squeezenet_is_offered_a_fitted_head() -> None:
+    module = library("torchvision").models.squeezenet1_1(num_classes=4)
+    batch = np.random.default_rng(2).normal(size=(2, 3, 64, 64)).astype(np.float32)
+    with pytest.raises(InputError, match=r"Tried: classifier\.1 \(4, 512\), off by .*pass --head classifier\.1 --fit-head; "):
+        open_model(module).check(batch)
+    with pytest.warns(UserWarning, match="features, logits and scores are those of the layer"):
+        features, _ = open_model(module, head="classifier.1")(batch)
+    with torch.no_grad():
+        maps = module.eval().features(torch.from_numpy(batch))  # (2, 512, h, w)
+    np.testing.assert_allclose(features, maps.mean((2, 3)), rtol=1e-4, atol=1e-6)
+
+
 def test_a_timm_module_passed_in_python_knows_its_preprocessing() -> None:
     module = library("timm").create_model("resnet10t", pretrained=False, num_classes=3)
     assert open_model(module).preprocessing.size == (176, 176)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
+
+from safetensors.torch import load_file  # noqa: E402
 
 import hardsight  # noqa: E402
 from hardsight import training  # noqa: E402
@@ -184,6 +187,48 @@ def test_the_untrained_network_is_epoch_0(tmp_path: Path) -> None:
     told = {row["id"]: row["loss"] for row in rows}
     assert [told[f"test/{row}"] for row in range(30)] == pytest.approx(expected, abs=1e-5)
     assert [moment.epoch for moment, _ in hardsight.Dynamics.read(tmp_path / "with", split="test")] == [0, 1, 2]
+
+
+def first_features() -> tuple[Any, Any]:
+    """Features of the training points by the network that training starts from, and their labels."""
+    from hardsight.models.sphere_mlp import sphere_mlp
+
+    inputs, labels = points()
+    torch.manual_seed(0)
+    return sphere_mlp(num_classes=3).hidden(torch.from_numpy(inputs)).detach(), torch.from_numpy(labels)
+
+
+def test_centres_are_saved(tmp_path: Path) -> None:
+    """One step from zero: centre_k = rate * the sum of its features / (1 + n_k), by features not trained yet."""
+    features, labels = first_features()
+    on_points(tmp_path / "run", loss="center", loss_options={"rate": 0.4}, epochs=1, batch_size=len(labels))
+    kept = load_file(tmp_path / "run" / "loss.safetensors")
+    assert list(kept) == ["centres"]
+    expected = [0.4 * features[labels == k].sum(0) / (1 + (labels == k).sum()) for k in range(3)]
+    torch.testing.assert_close(kept["centres"], torch.stack(expected))
+    assert "loss.safetensors" in hardsight.verify(tmp_path / "run").sound
+
+
+def test_the_lambdas_of_aldr_are_saved_and_a_score(tmp_path: Path) -> None:
+    """One step: lambda = 1 - KL(softmax(gaps) || uniform) / (2 log c), the gaps of logits over their mean size, margin 1."""
+    from hardsight.losses import SoftmaxLoss
+
+    features, labels = first_features()
+    torch.manual_seed(0)
+    logits = SoftmaxLoss(2, 3).logits(features).detach()
+    on_points(tmp_path / "run", loss="aldr", epochs=1, batch_size=len(labels))
+    expected = []
+    for z, y in zip(logits.tolist(), labels.tolist(), strict=True):
+        gaps = [(value - z[y]) / (sum(map(abs, z)) / 3) + (k != y) for k, value in enumerate(z)]
+        p = [math.exp(gap) / sum(map(math.exp, gaps)) for gap in gaps]
+        expected.append(1 - sum(q * math.log(3 * q) for q in p) / (2 * math.log(3)))
+    kept = load_file(tmp_path / "run" / "loss.safetensors")["temperatures"]
+    assert kept.tolist() == pytest.approx(expected, abs=1e-5)
+    table = hardsight.score(tmp_path / "run", scores="aldr_lambda").to_pylist()
+    told = {row["id"]: row["aldr_lambda"] for row in table}
+    assert [told[str(row)] for row in range(len(labels))] == pytest.approx(expected, abs=1e-5)
+    assert told["test/0"] is None  # it is kept of training samples
+    assert "aldr_lambda" in hardsight.score(tmp_path / "run", scores="all", limit=5).column_names
 
 
 def test_training_learns(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ _HOME = {
     "Score": "hardsight.scores",
     "Snapshot": "hardsight.snapshot",
     "TrainingError": "hardsight.errors",
+    "aldr_lambda": "hardsight.scores",
     "angles": "hardsight.geometry",
     "angular_gap": "hardsight.scores",
     "aum": "hardsight.scores",
@@ -75,6 +76,7 @@ __all__ = [  # a plain list: type checkers read it
     "Snapshot",
     "TrainingError",
     "__version__",
+    "aldr_lambda",
     "angles",
     "angular_gap",
     "aum",
@@ -124,6 +126,7 @@ if TYPE_CHECKING:
     from hardsight.scores import (
         SCORES,
         Score,
+        aldr_lambda,
         angular_gap,
         aum,
         avc_label,

@@ -126,8 +126,8 @@ def as_array(x: Any, name: str) -> np.ndarray:
     return array
 
 
-def check_weight(weight: Any) -> Any:
-    """A (c, d) array of class vectors, each finite and with a direction."""
+def check_weight(weight: Any, *, directions: bool = True) -> Any:
+    """A (c, d) array of class vectors, each finite and, where `directions` are needed, not all zeros."""
     weight = widened(as_matrix(weight, "weight"))
     if weight.shape[0] == 0 or weight.shape[1] == 0:
         raise InputError(f"weight must have at least one class and one dimension, got shape {tuple(weight.shape)}.")
@@ -136,7 +136,7 @@ def check_weight(weight: Any) -> Any:
     if len(broken):
         raise InputError(f"weight must be finite, but {_count(broken, len(largest), 'class vectors')} are not.")
     zero = np.flatnonzero(largest == 0)
-    if len(zero):
+    if len(zero) and directions:
         raise InputError(
             f"every class vector needs a direction, but {_count(zero, len(largest), 'rows of weight')} are all zeros. "
             "Drop those classes, or load a trained head."

@@ -84,10 +84,13 @@ def safe_row_norms(x: Any, xp: ModuleType) -> Any:
     return scale * row_norms(x / scale[:, None], xp)
 
 
-def cosines_to_angles(cosine: Any, x: Any, w: Any, scratch: tuple[Any, Any] | None = None) -> None:
+def cosines_to_angles(
+    cosine: Any, x: Any, w: Any, scratch: tuple[Any, Any] | None = None, first: np.ndarray | None = None
+) -> None:
     """Turn a tile of cosines into angles, in place: (b, t), with the (b, d) and (t, d) vectors they came from.
 
-    Only the directions of x and w count. `scratch` is two arrays like `cosine` to work in.
+    Only the directions of x and w count. `scratch` is two arrays like `cosine` to work in. Where rows have class vectors of
+    their own, w holds them all, and `first` (b,) is where those of each row begin.
     """
     xp = namespace(cosine)
     near = _near_the_poles(cosine, xp)
@@ -98,7 +101,8 @@ def cosines_to_angles(cosine: Any, x: Any, w: Any, scratch: tuple[Any, Any] | No
     else:
         xp.arccos(cosine, out=cosine)
     if near is not None:
-        measured = _measured_angles(x, w, *near)
+        rows, columns = near
+        measured = _measured_angles(x, w, rows, columns if first is None else first[rows] + columns)
         cosine[near] = measured if xp is np else xp.as_tensor(measured, dtype=cosine.dtype, device=cosine.device)
 
 
@@ -129,7 +133,7 @@ def sum_angles(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, scratch: tuple[
     return cosine.shape[1] * np.pi / 2 - arcsines + extra
 
 
-def angles_at(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, at: tuple[Any, Any]) -> np.ndarray:
+def angles_at(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, at: tuple[Any, ...]) -> np.ndarray:
     """The angles at some entries of a (b, t) tile of cosines, rows and columns `at`, in float64."""
     some = cosine[at].astype(np.float64)
     theta = np.arccos(np.clip(some, -1.0, 1.0))

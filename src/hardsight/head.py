@@ -57,7 +57,7 @@ class Head:
         if self.kind not in get_args(Kind):
             raise InputError(f"a head's kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}.")
         put = object.__setattr__  # the arrays are checked once, here
-        put(self, "weight", check_weight(self.weight) if self.kind != "gaussian" else widened(as_matrix(self.weight, "weight")))
+        put(self, "weight", check_weight(self.weight, directions=self.kind in ("cosine", "angular")))
         c, d = self.weight.shape
         put(self, "bias", self._vector("bias", self.bias, {"linear"}, (c,)))
         put(self, "log_prior", self._vector("log_prior", self.log_prior, {"gaussian"}, (c,)))
@@ -67,8 +67,6 @@ class Head:
             put(self, "scale", _number("scale", self.scale))
             if not (self.scale is not None and np.isfinite(self.scale) and self.scale > 0):
                 raise InputError(f"scale must be a positive number, got {self.scale}.")
-        if c == 0 or not bool(namespace(self.weight).isfinite(self.weight).all()):
-            raise InputError(f"weight must be finite and hold at least one class, got shape {(c, d)}.")
 
     @property
     def num_classes(self) -> int:

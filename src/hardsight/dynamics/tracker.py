@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_count, check_ids
-from hardsight.dynamics.measuring import join, sweep_batch
+from hardsight.checks import as_numbers, check_count, check_ids, to_numpy
+from hardsight.dynamics.measuring import Batch, alike, batch_to_wait, join, sweep_batch, sweep_batches
 from hardsight.errors import InputError, RunError
-from hardsight.files.dynamics import COLUMNS, Moment, moments, read_moment
+from hardsight.files.dynamics import COLUMNS, EXTRA, Moment, moments, read_moment
 from hardsight.files.writing import replacing
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
@@ -29,6 +29,10 @@ from hardsight.scores.sweep import Sweep
 from hardsight.version import VERSION
 
 Gather = Callable[[pa.Table], "list[pa.Table] | None"]
+
+
+ENOUGH_WAIT = 2**18  # entries of the (b, c) products of batches that wait together, a sample counting for 128 at least
+_NO_SUMS = {"n": 0, "correct": 0, "avh": 0.0, "norm": 0.0, "loss": 0.0}
 
 
 class Dynamics:
@@ -59,6 +63,7 @@ class Dynamics:
             raise RunError(f"{self.folder}: a file is in the way; give another folder.") from error
         self._open: dict[bool, _Pool] = {}  # at most two: the epoch at hand, and the step at hand
         self._begun = False
+        self._waiting: list[tuple[Moment, Batch, Sequence[Any]]] = []
 
     def update(
         self,
@@ -70,6 +75,7 @@ class Dynamics:
         *,
         split: str | None = "train",
         step: int | None = None,
+        aldr_lambda: Any = None,
     ) -> dict[str, float]:
         """Take in one batch.
 
@@ -81,6 +87,7 @@ class Dynamics:
             ids: (b,) strings or integers, the same for a sample in every epoch.
             split: "train", "val", "test" or the name of a watched set.
             step: for held-out samples looked at in the middle of an epoch: the number of the step.
+            aldr_lambda: (b,) `temperatures[indices]` of an `ALDRLoss` after this forward pass, where one is trained with.
 
         Returns:
             Sums over the batch's labeled rows, for a progress bar: "n", "correct", "avh", "norm", "loss".
@@ -88,17 +95,49 @@ class Dynamics:
         moment = _moment(epoch, step)
         if split is not None and not isinstance(split, str):
             raise InputError(f"split must be a word such as 'train', or None, got {split!r}.")
+        self.settle()
         rows = sweep_batch(features, head, labels)
         names = check_ids(align(ids, "ids", features, "features"), len(rows.labels))
+        lambdas = None if aldr_lambda is None else _lambdas(align(aldr_lambda, "aldr_lambda", features, "features"), len(names))
+        self._take(moment, split, names, rows, lambdas)
+        return _sums(rows)
+
+    def collect(self, epoch: int, features: Any, head: Any, labels: Any, ids: Sequence[Any]) -> dict[str, float]:
+        """`update` for a loop of many small training batches: they wait, and are measured a dozen at a time.
+
+        Returns:
+            The sums of the batches that were measured now; `settle` gives those of the rest.
+        """
+        batch, moment = batch_to_wait(features, head, labels), _moment(epoch, None)
+        if batch is None:
+            sums = self.settle()
+            return {name: sums[name] + value for name, value in self.update(epoch, features, head, labels, ids).items()}
+        first = self._waiting[0] if self._waiting else None
+        sums = dict(_NO_SUMS) if first is None or (first[0] == moment and alike(first[1], batch)) else self.settle()
+        self._waiting.append((moment, batch, ids))
+        if len(self._waiting) * len(batch.features) * max(len(batch.weight), 128) < ENOUGH_WAIT:
+            return sums
+        return {name: sums[name] + value for name, value in self.settle().items()}
+
+    def settle(self) -> dict[str, float]:
+        """Measure the batches that wait, and return their sums."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return dict(_NO_SUMS)
+        rows = sweep_batches([batch for _, batch, _ in waiting])
+        names = check_ids([name for _, _, ids in waiting for name in ids], len(rows.labels))
+        self._take(waiting[0][0], "train", names, rows)
+        return _sums(rows)
+
+    def _take(self, moment: Moment, split: str | None, names: np.ndarray, rows: Sweep, lambdas: pa.Array | None = None) -> None:
         self._begin(moment)
-        pool = self._open.get(step is not None)
+        pool = self._open.get(moment.step is not None)
         if pool is not None and pool.moment != moment:
             self.finish(pool.moment.epoch, step=pool.moment.step)
             pool = None
         if pool is None:
-            pool = self._open[step is not None] = _Pool(moment)
-        pool.add(names, split, rows)
-        return _sums(rows)
+            pool = self._open[moment.step is not None] = _Pool(moment)
+        pool.add(names, split, rows, lambdas)
 
     def finish(self, epoch: int, *, step: int | None = None, gather: Gather | None = None) -> Path | None:
         """Write what was collected at this moment; None if that was nothing.
@@ -110,6 +149,7 @@ class Dynamics:
             gather: for several processes: it is given this process's table and returns the tables of all on the main
                 process, None on the others, which write nothing.
         """
+        self.settle()
         moment = _moment(epoch, step)
         pool = self._open.get(step is not None)
         table = _NO_ROWS
@@ -124,6 +164,7 @@ class Dynamics:
         if len(table) == 0:
             return None
         path = self.folder / moment.file_name
+        table = table.drop_columns([name for name in EXTRA if table.column(name).null_count == len(table)])
         notes = {"version": VERSION, "epoch": moment.epoch, "step": moment.step}
         table = _sorted_once_each(table).replace_schema_metadata({"hardsight": json.dumps(notes)})
         with replacing(path) as temporary:
@@ -133,6 +174,7 @@ class Dynamics:
 
     def close(self) -> None:
         """Write what is still in memory."""
+        self.settle()
         for pool in list(self._open.values()):
             self.finish(pool.moment.epoch, step=pool.moment.step)
 
@@ -185,17 +227,17 @@ class _Pool:
         self.moment = moment
         self.id_type: pa.DataType | None = None
         self.parts: list[pa.Table] = []
-        self.waiting: list[tuple[np.ndarray, str | None, Sweep]] = []
+        self.waiting: list[tuple[np.ndarray, str | None, Sweep, pa.Array]] = []
         self.rows_waiting = 0
 
-    def add(self, ids: np.ndarray, split: str | None, rows: Sweep) -> None:
+    def add(self, ids: np.ndarray, split: str | None, rows: Sweep, lambdas: pa.Array | None = None) -> None:
         if len(ids) == 0:
             return
         kind = pa.string() if ids.dtype == object else pa.int64()
         if self.id_type not in (None, kind):
             raise InputError(f"ids must be all strings or all integers: so far they were {self.id_type}, now {kind}.")
         self.id_type = kind
-        self.waiting.append((ids, split, rows))
+        self.waiting.append((ids, split, rows, pa.nulls(len(ids), pa.float32()) if lambdas is None else lambdas))
         self.rows_waiting += len(ids)
         if self.rows_waiting >= self.ENOUGH:
             self._settle()
@@ -208,24 +250,32 @@ class _Pool:
         """Waiting sweeps -> a table with the columns of the file."""
         if not self.waiting:
             return
-        ids = np.concatenate([ids for ids, _, _ in self.waiting])
-        splits = [pa.repeat(pa.scalar(split, pa.string()), len(ids)) for ids, split, _ in self.waiting]
-        rows = join([rows for _, _, rows in self.waiting])
+        every_ids, every_split, sweeps, lambdas = zip(*self.waiting, strict=True)
+        ids, rows = np.concatenate(every_ids), join(list(sweeps))
+        splits = [pa.repeat(pa.scalar(split, pa.string()), len(ids)) for ids, split in zip(every_ids, every_split, strict=True)]
         arrays: dict[str, Any] = {
             "id": pa.array(ids, self.id_type),
             "split": pa.concat_arrays(splits),
             "label": pa.array(rows.labels, mask=~rows.labeled),
             "correct": pa.array(rows.labels == rows.predicted, mask=~(rows.labeled & rows.ok)),
+            "aldr_lambda": pa.concat_arrays(lambdas),
         }
         for name in COLUMNS:
             if name not in arrays:
                 column = values(SCORES[name], rows).astype(np.float32)
                 arrays[name] = pa.array(column, mask=np.isnan(column))
-        self.parts.append(pa.table({name: arrays[name] for name in COLUMNS}))
+        self.parts.append(pa.table({name: arrays[name] for name in (*COLUMNS, *EXTRA)}))
         self.waiting, self.rows_waiting = [], 0
 
 
-_NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in COLUMNS})
+_NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in (*COLUMNS, *EXTRA)})
+
+
+def _lambdas(given: Any, n: int) -> pa.Array:
+    values = to_numpy(as_numbers(given, "aldr_lambda"))
+    if values.shape != (n,):
+        raise InputError(f"there must be one aldr_lambda per sample, got shape {values.shape} for {n} samples.")
+    return pa.array(values.astype(np.float32), from_pandas=True)
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:

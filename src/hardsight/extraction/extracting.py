@@ -12,6 +12,7 @@ import math
 import os
 import shutil
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -135,7 +136,10 @@ class _Job:
         if len(self.data) == 0:
             raise InputError("there are no images to extract.")
         sample = self._first_images()  # (b, C, H, W)
-        self.model.check(sample)
+        with warnings.catch_warnings():
+            if self.settings.fit_head:  # whether the layer gives the model's output does not matter then
+                warnings.simplefilter("ignore")
+            self.model.check(sample)
         class_names = self._settle_classes()
         self._settle_columns()
         automatic = self.settings.batch_size == "auto"
@@ -176,7 +180,8 @@ class _Job:
             "images_per_part": images_per_part,
             "device": str(getattr(self.model, "device", "cpu")),
             "precision": getattr(self.model, "precision", "float32"),
-            "layer": _layer_name(self.model),
+            "layer": self.model.layer_name,
+            **({"fit_head": True} if self.settings.fit_head else {}),  # unknown to runs of earlier versions
         }
 
     @property
@@ -240,6 +245,11 @@ class _Job:
 
         Labels that count the data's folders mean nothing to a head trained on other classes.
         """
+        if self.settings.fit_head:
+            if self.data.labels is None:
+                raise InputError("fit_head needs labels to fit a head to, and the images have none: give --labels-from.")
+            self.say("the model's head is left out, and score will fit one to the features by cross-validation")
+            return None
         c, ours, theirs = self.model.head.num_classes, self.data.class_names, self.model.class_names
         if ours is not None and theirs is not None and list(theirs) != ours and set(ours) <= set(theirs):
             self._renumber(ours, theirs)
@@ -381,11 +391,6 @@ def _source(data: Any, images: ImageData) -> str | None:
 
 def _silent(sentence: str) -> None:
     pass
-
-
-def _layer_name(model: Model) -> str | None:
-    layer = getattr(model, "layer", None)
-    return getattr(layer, "name", layer)
 
 
 def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[int], depth: int) -> Generator[Any, None, None]:

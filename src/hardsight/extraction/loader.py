@@ -31,34 +31,39 @@ def extract_loader(
 ) -> Snapshot:
     """The loader's snapshot: in memory, or in the run directory `output`. Ids are row numbers."""
     split = settings.split
-    rows = _rows(model, loader, settings.limit, 32 if settings.batch_size == "auto" else settings.batch_size)
+    rows = _rows(model, loader, settings)
     if output is not None:
-        return _written(model, rows, place_on_disk(output), split)
+        return _written(model, rows, place_on_disk(output), settings)
     batches = list(rows)
     if not batches:
         raise InputError("the loader gave no images.")
     features, labels = (np.concatenate(each) for each in zip(*batches, strict=True))
-    names = list(model.class_names) if model.class_names else None
     columns = {} if split is None else {"split": np.full(len(features), split)}
+    if settings.fit_head:
+        return Snapshot(features, labels=labels, columns=columns)
+    names = list(model.class_names) if model.class_names else None
     return Snapshot(features, model.head, labels, class_names=names, columns=columns)
 
 
-def _rows(model: Model, loader: Iterable[Any], limit: int | None, batch_size: int) -> Iterator[Rows]:
+def _rows(model: Model, loader: Iterable[Any], settings: ExtractSettings) -> Iterator[Rows]:
     """Features and labels, batch by batch, of the first `limit` images."""
+    limit, batch_size = settings.limit, 32 if settings.batch_size == "auto" else settings.batch_size
     seen = 0
     for images, labels in _batches(loader, batch_size):
         if limit is not None:
             images, labels = images[: limit - seen], labels[: limit - seen]
         features, _ = model(np.ascontiguousarray(images, dtype=np.float32))  # (b, d)
-        yield features, check_labels(labels, len(images), model.head.num_classes, first_row=seen)
+        num_classes = None if settings.fit_head else model.head.num_classes
+        yield features, check_labels(labels, len(images), num_classes, first_row=seen)
         seen += len(images)
         if limit is not None and seen >= limit:
             return
 
 
-def _written(model: Model, rows: Iterator[Rows], output: Path, split: str | None) -> Snapshot:
+def _written(model: Model, rows: Iterator[Rows], output: Path, settings: ExtractSettings) -> Snapshot:
     """One part after another. A loader cannot be compared with an earlier one, so it is always read from its start."""
-    run = Run(output, "hardsight.extract", {"source": "a loader", "split": split}, {"model": model.fingerprint()})
+    split, fitted = settings.split, {"fit_head": True} if settings.fit_head else {}
+    run = Run(output, "hardsight.extract", {"source": "a loader", "split": split, **fitted}, {"model": model.fingerprint()})
     if run.complete:
         raise RunError(f"{output} holds a complete run; give another directory, or load it with Snapshot.load.")
     with run.only_writer():
@@ -74,8 +79,10 @@ def _written(model: Model, rows: Iterator[Rows], output: Path, split: str | None
             at += len(labels)
         if not counts:
             raise InputError("the loader gave no images.")
-        save_head(run.directory / "head.safetensors", model.head, list(model.class_names) if model.class_names else None)
-        written = [*(folder / name for name in counts), run.directory / "head.safetensors"]
+        written = [folder / name for name in counts]
+        if not settings.fit_head:
+            written.append(run.directory / "head.safetensors")
+            save_head(written[-1], model.head, list(model.class_names) if model.class_names else None)
         run.finish(written, {"rows": at}, counts)
     return Snapshot.load(output)
 

@@ -79,7 +79,15 @@ class ExtractSettings(Options):
     interpolation: str | None = option(None, "Interpolation: bilinear, bicubic, lanczos, nearest, box or hamming.", decides=False)
     channels: str | None = option(None, "Channels: RGB, BGR or L (gray).", decides=False)
     keep_head: bool = option(False, "Keep the model's head even if its classes differ from the data's.")
+    fit_head: bool = option(
+        False, "Leave the model's head out: score fits one to the features by cross-validation.", decides=False
+    )
     strict: bool = option(False, "Stop at an image that cannot be read instead of listing it.", decides=False)
+
+    def check(self) -> None:
+        """The head is kept or left out, not both."""
+        if self.keep_head and self.fit_head:
+            raise InputError("keep_head and fit_head contradict each other: give one of them.")
 
     def preprocessing(self) -> dict[str, Any]:
         """Fields of the model's preprocessing to override."""

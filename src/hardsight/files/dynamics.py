@@ -25,7 +25,8 @@ from hardsight.scores.registry import Score
 COLUMNS = (
     "id", "split", "label", "own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "correct", "loss",
 )  # fmt: skip
-NUMBERS = COLUMNS[3:]
+EXTRA = ("aldr_lambda",)  # of some losses only: null for samples, or not in the file, where there is none
+NUMBERS = (*COLUMNS[3:], *EXTRA)
 FILE_NAME = re.compile(r"(epoch|step)=(\d+)\.parquet")
 
 
@@ -60,12 +61,15 @@ def moments(run: str | Path, *, steps: bool = False) -> list[tuple[Moment, Path]
 
 def read_moment(path: Path, columns: Sequence[str] | None = None, split: str | None = None) -> pa.Table:
     """One dynamics file, or some of its columns and rows."""
-    wanted = COLUMNS if columns is None else columns
     held = parquet_columns(path)
-    missing = [name for name in (*wanted, "split") if name not in held]
+    wanted = (*COLUMNS, *(name for name in EXTRA if name in held)) if columns is None else columns
+    missing = [name for name in (*wanted, "split") if name not in held and name not in EXTRA]
     if missing:
         raise FileError(f"{path}: not a dynamics file: it has no column {missing[0]!r}.")
-    table = read_parquet(path, list(dict.fromkeys([*wanted, "split"])))
+    table = read_parquet(path, [name for name in dict.fromkeys([*wanted, "split"]) if name in held])
+    for name in wanted:
+        if name not in held:  # an epoch of held-out samples alone
+            table = table.append_column(name, pa.nulls(len(table), pa.float32()))
     if split is not None:
         table = table.filter(pc.equal(table.column("split"), split))
     return table.select(list(wanted))
@@ -123,6 +127,10 @@ class Stories:
     """
 
     def __init__(self, run: str | Path, scores: Iterable[Score], split: str | None = None) -> None:
+        scores = list(scores)
+        absent = [score.name for score in scores if not recorded(run, score)]
+        if absent:
+            raise InputError(f"{run}: {absent[0]} is not in its dynamics; it is recorded where the loss has it: --loss aldr.")
         self.columns = tuple(sorted({column for score in scores for column in score.columns}))
         self.splits: dict[str | None, tuple[KnownIds, Story]] = {}
         for moment, path in moments(run):
@@ -154,6 +162,12 @@ class Stories:
             result[here] = score.story(story)[places[here]]
             missing &= ~here
         return result
+
+
+def recorded(run: str | Path, score: Score) -> bool:
+    """Whether the dynamics of a run have what a score is made of; columns of some losses only may not be there."""
+    extra = set(EXTRA).intersection(score.columns)
+    return not extra or any(extra <= set(parquet_columns(path)) for _, path in moments(run)[-1:])
 
 
 def _epoch_of(path: Path) -> int:

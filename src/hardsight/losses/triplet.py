@@ -23,8 +23,8 @@ def triplet_loss(
         features: (n, d).
         labels: (n,) any integers.
         margin: how much farther than the positive the negative should be.
-        mining: "all" triplets of the batch; "semihard": for each anchor and positive, the nearest negative that is
-            farther than the positive, or the farthest one if none is.
+        mining: "all" triplets of the batch; "semihard", as in FaceNet: for each anchor and positive, the nearest negative
+            that is farther than the positive and inside the margin. A pair without one gives no triplet.
         reduction: "mean" is over all these triplets, those at zero loss too. Without a triplet the loss is 0.
     """
     check_pairs(features, labels)
@@ -43,10 +43,12 @@ def triplet_loss(
         return features.sum() * 0
     to_positive, to_others = square[anchor, positive][:, None], square[anchor]  # (pairs, 1), (pairs, n)
     if mining == "semihard":
-        farther = negative & (to_others > to_positive).detach()
-        nearest = torch.where(farther, to_others, torch.inf).amin(1)
-        farthest = torch.where(negative, to_others, -torch.inf).amax(1)
-        gap = to_positive[:, 0] - torch.where(farther.any(1), nearest, farthest)  # (pairs,)
+        semihard = negative & ((to_others > to_positive) & (to_others < to_positive + margin)).detach()
+        found = semihard.any(1)
+        if not found.any():
+            return features.sum() * 0
+        nearest = torch.where(semihard, to_others, torch.inf)[found].amin(1)
+        gap = to_positive[found, 0] - nearest  # (triplets,)
     else:
         gap = (to_positive - to_others)[negative]  # (triplets,)
     return reduce_plain((gap + margin).clamp_min(0), reduction)

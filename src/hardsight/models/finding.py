@@ -2,7 +2,8 @@
 
 Every module's input and output is read on the way, as one (b, d) feature per image. Afterwards each matrix of the
 model with one row per class is tried on what went into its own layer; if none gives the model's output, on what came
-out of any layer, for heads that are written as a formula rather than a layer. What fits is the head.
+out of any layer, for heads that are written as a formula rather than a layer. What fits is the head. Where none fits,
+two linear layers may be averaged, as in distilled transformers: they are one head on both features side by side.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +21,16 @@ from torch import Tensor, nn
 
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.models.matching import READINGS, Match, Matrix, best_match, read_positions
+from hardsight.models.matching import (
+    READINGS,
+    TOLERANCE,
+    Match,
+    Matrix,
+    best_match,
+    read_positions,
+    relative_error,
+    way_forward,
+)
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -41,10 +52,10 @@ class Tap:
 
 @dataclass(frozen=True)
 class LastLayer:
-    """The answer: a named layer, where its features are read, and its head."""
+    """The answer: a named layer, where its features are read, and its head. Two averaged layers have two taps."""
 
     name: str
-    tap: Tap
+    taps: tuple[Tap, ...]
     head: Head
     output: int | None  # which of the model's outputs are the logits; None if they are computed from the head
 
@@ -91,6 +102,9 @@ def find_last_layer(
     if matches:
         layers = ", ".join(f"{name} {last.head.weight.shape}" for name, last in matches.items())
         raise InputError(f"several layers of {type(module).__name__} could be the last one: {layers}. Choose with --head NAME.")
+    averaged = _two_averaged([c for c in candidates if c.linear], watch, arrays)
+    if averaged is not None:
+        return averaged
     raise InputError(_nothing_fits(module, candidates, errors, arrays))
 
 
@@ -229,10 +243,35 @@ def _try(
             match: Match = best_match(features, output, candidate.matrix)
             nearest = min(nearest, match.error)
             if match.holds and not match.softmaxed:
-                return LastLayer(candidate.name, tap, match.build(), k), match.error
+                return LastLayer(candidate.name, (tap,), match.build(), k), match.error
             if match.holds and softmaxed is None:
-                softmaxed = LastLayer(candidate.name, tap, match.build(), None)
+                softmaxed = LastLayer(candidate.name, (tap,), match.build(), None)
     return softmaxed, nearest
+
+
+def _two_averaged(candidates: list[_Candidate], watch: _Watch, outputs: dict[int, np.ndarray]) -> LastLayer | None:
+    """Two linear layers whose average is the output: ([x1, x2] [W1, W2]' + b1 + b2) / 2 is one linear head."""
+    read = [
+        (candidate, tap, _linear(x.cpu().numpy(), candidate.matrix))
+        for candidate in candidates
+        for tap, x in watch.inputs.get(candidate.layer, [])
+        if x.shape[1] == candidate.matrix.weight.shape[1]
+    ]
+    for (first, first_tap, first_logits), (second, second_tap, second_logits) in combinations(read, 2):
+        if first.layer == second.layer or first_logits.shape != second_logits.shape:
+            continue
+        for k, output in outputs.items():
+            if output.shape == first_logits.shape and relative_error((first_logits + second_logits) / 2, output) <= TOLERANCE:
+                weight = np.concatenate([first.matrix.weight, second.matrix.weight], axis=1) / 2  # (c, 2 d)
+                biases = [c.matrix.bias for c in (first, second) if c.matrix.bias is not None]
+                head = Head("linear", weight, sum(biases) / 2 if biases else None)
+                return LastLayer(f"{first.name} + {second.name}", (first_tap, second_tap), head, k)
+    return None
+
+
+def _linear(features: np.ndarray, matrix: Matrix) -> np.ndarray:
+    product = features.astype(np.float64) @ matrix.weight.T  # (b, c)
+    return product if matrix.bias is None else product + matrix.bias
 
 
 def _chosen(module: nn.Module, choice: str, watch: _Watch, outputs: dict[int, np.ndarray]) -> LastLayer:
@@ -257,7 +296,7 @@ def _chosen(module: nn.Module, choice: str, watch: _Watch, outputs: dict[int, np
             if last is not None:
                 return last
     candidate, d = candidates[0], candidates[0].matrix.weight.shape[1]
-    fitting = [tap for tap, x in watch.inputs.get(candidate.layer, []) if x.shape[1] == d]
+    fitting = tuple(tap for tap, x in watch.inputs.get(candidate.layer, []) if x.shape[1] == d)
     if not candidate.linear or not fitting:
         raise InputError(
             f"{choice} does not reproduce the output of {type(module).__name__} as a linear or cosine head "
@@ -268,7 +307,7 @@ def _chosen(module: nn.Module, choice: str, watch: _Watch, outputs: dict[int, np
         "features, logits and scores are those of the layer.",
         stacklevel=2,
     )
-    return LastLayer(candidate.name, fitting[0], Head("linear", candidate.matrix.weight, candidate.matrix.bias), None)
+    return LastLayer(candidate.name, fitting[:1], Head("linear", candidate.matrix.weight, candidate.matrix.bias), None)
 
 
 def _off(error: float) -> str:
@@ -294,4 +333,5 @@ def _nothing_fits(
         seen = list(dict.fromkeys(f"{c.name} {c.matrix.weight.shape}" for c in _candidates(module) if c.linear))[-5:]
         return message + f" None has a row per class; its last linear layers are {', '.join(seen) or 'none'}."
     tried = "; ".join(f"{c.name} {c.matrix.weight.shape}, {_off(errors[c.name])}" for c in candidates[-5:])
-    return message + f" Tried: {tried}. To take a layer's own output as the logits, choose it with --head NAME."
+    nearest = min(candidates, key=lambda c: errors[c.name]).name
+    return message + f" Tried: {tried}. {way_forward(nearest)}"

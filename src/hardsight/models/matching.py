@@ -141,3 +141,11 @@ def read_positions(x: Any, reading: str, channels_first: bool) -> Any:
         return x.reshape(x.shape[0], x.shape[1], -1).mean(-1)
     x = x.reshape(x.shape[0], -1, x.shape[-1])  # (b, positions, d)
     return x.mean(1) if reading == "mean" else x[:, 0 if reading == "first" else -1]
+
+
+def way_forward(layer: str) -> str:
+    """What to do with a model whose output is not that of a linear layer."""
+    return (
+        f"To have score fit a head to what goes into {layer}, pass --head {layer} --fit-head; "
+        f"to take the layer's own output as the logits, --head {layer} alone."
+    )

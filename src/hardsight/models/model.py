@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.head import Head
+from hardsight.models.matching import way_forward
 from hardsight.models.preprocessing import Preprocessing
 
+LATER_TOLERANCE = 1e-2  # of the largest output; the first images are held to a tenth of it
 CHECKED_IMAGES = 16  # enough to tell one layer from another, few enough to cost nothing
 
 
@@ -51,6 +54,7 @@ class Model(ABC):
         self.preprocessing = preprocessing
         self.class_names = class_names
         self._head: Head | None = None
+        self._check_every_batch = True  # but not where the user chose the layer, or where precision is reduced
 
     @property
     def head(self) -> Head:
@@ -59,11 +63,18 @@ class Model(ABC):
             raise InputError(f"the head of {self.name} is found on its first batch: call model.check(batch) before model.head.")
         return self._head
 
+    @property
+    def layer_name(self) -> str | None:
+        """What --head calls the last linear layer; None for a model that is nothing else."""
+        layer = getattr(self, "layer", None)
+        return getattr(layer, "name", layer)
+
     def check(self, batch: np.ndarray) -> None:
         """Find the head on the first few images of a batch, and prove that it reproduces the model's output."""
         if len(batch) == 0:
             raise InputError(f"{self.name} is checked on its first batch, which must hold at least one image.")
         self._head = self._find_head(batch[:CHECKED_IMAGES])
+        self._longest_class_vector = float(np.linalg.norm(to_numpy(self._head.weight), axis=1).max())
         if self.class_names is not None and len(self.class_names) != self._head.num_classes:
             self.class_names = None  # names of another training's classes
 
@@ -71,7 +82,20 @@ class Model(ABC):
         """(b, C, H, W) images -> (b, d) features and (b, c) logits. The first call checks the head."""
         if self._head is None:
             self.check(batch)
-        return self._run(batch)
+        features, logits = self._run(batch)
+        if self.head.kind == "linear" and self._check_every_batch:
+            self._check_again(features, logits)
+        return features, logits
+
+    def _check_again(self, features: np.ndarray, logits: np.ndarray) -> None:
+        """A ReLU after the layer may cut nothing off on the first batch, and something on this one."""
+        difference = np.abs(np.asarray(self.head.logits(features)) - logits).max(initial=0.0)
+        rounding = 1e-5 * np.linalg.norm(features, axis=1).max(initial=0.0) * self._longest_class_vector
+        if difference > LATER_TOLERANCE * np.abs(logits).max(initial=0.0) + rounding:
+            raise InputError(
+                f"the last layer of {self.name} gives its output on the first images but not on all, so something that is not "
+                f"linear follows it. {way_forward(self.layer_name or 'NAME')}"
+            )
 
     @abstractmethod
     def fingerprint(self) -> dict[str, str]:

@@ -1,10 +1,10 @@
-"""A torch module as a `Model`: one forward pass per batch, with one hook on the layer whose features are wanted."""
+"""A torch module as a `Model`: one forward pass per batch, with a hook on the layer whose features are wanted."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from hardsight.cores import warn_of_quota
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.models.finding import LastLayer, find_last_layer, first_tensor, logit_tensors
+from hardsight.models.finding import LastLayer, Tap, find_last_layer, first_tensor, logit_tensors
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import file_sha256
@@ -49,6 +49,7 @@ class Network(Model):
         self.precision = options.precision
         self._dtype = first.dtype
         self._layer, self._num_classes, self._weights_file = options.head, options.num_classes, weights_file
+        self._check_every_batch = options.head is None and options.precision == "float32"
         self._last: LastLayer | None = None
         self._sha256: str | None = None
 
@@ -75,7 +76,7 @@ class Network(Model):
         assert self._last is not None
         with _caught(self.module, self._last) as caught:
             result = self._forward(batch, PRECISIONS[self.precision])
-        features = caught[-1]  # (b, d), float32
+        features = torch.cat([caught[tap] for tap in self._last.taps], dim=1)  # (b, d), float32
         if self._last.output is None:
             rows = features.cpu().numpy()
             return rows, np.asarray(self._last.head.logits(rows), np.float32)
@@ -95,27 +96,32 @@ class Network(Model):
 
 
 @contextmanager
-def _caught(module: nn.Module, last: LastLayer) -> Iterator[list[Tensor]]:
-    """The features of whatever runs inside, appended as they pass their tap."""
-    caught: list[Tensor] = []
-    layer = module.get_submodule(last.tap.layer)
+def _caught(module: nn.Module, last: LastLayer) -> Iterator[dict[Tap, Tensor]]:
+    """The features of whatever runs inside, the last that passed each tap."""
+    caught: dict[Tap, Tensor] = {}
 
-    def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        x = first_tensor(args, kwargs)
-        if x is not None:
-            caught.append(last.tap.features(x))
+    def before(tap: Tap) -> Callable[..., None]:
+        def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            x = first_tensor(args, kwargs)
+            if x is not None:
+                caught[tap] = tap.features(x)
 
-    def after(_: nn.Module, __: Any, output: Tensor) -> None:
-        caught.append(last.tap.features(output))
+        return hook
 
-    if last.tap.side == "input":
-        hook = layer.register_forward_pre_hook(before, with_kwargs=True)
-    else:
-        hook = layer.register_forward_hook(after)
-    try:
+    def after(tap: Tap) -> Callable[..., None]:
+        def hook(_: nn.Module, __: Any, output: Tensor) -> None:
+            caught[tap] = tap.features(output)
+
+        return hook
+
+    with ExitStack() as hooks:
+        for tap in last.taps:
+            layer = module.get_submodule(tap.layer)
+            if tap.side == "input":
+                hooks.callback(layer.register_forward_pre_hook(before(tap), with_kwargs=True).remove)
+            else:
+                hooks.callback(layer.register_forward_hook(after(tap)).remove)
         yield caught
-    finally:
-        hook.remove()
 
 
 @contextmanager

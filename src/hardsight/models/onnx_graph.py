@@ -1,7 +1,8 @@
 """The last linear layer of an ONNX graph: walk back from an output until a Gemm, MatMul or 1x1 Conv.
 
-On the way only steps that keep the layer linear are passed: reshaping, pooling, adding or multiplying constants, and a
-softmax at the end. Anything else, and anything quantised, is said by name.
+On the way only steps that keep the layer linear are passed: reshaping, pooling, adding or multiplying constants, a
+softmax at the end, and a ReLU, which changes nothing where all it sees is positive. Anything else, and anything
+quantised, is said by name.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from hardsight.errors import InputError
 
 LAYERS = ("Gemm", "MatMul", "Conv")
 RESHAPING = {"Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Cast", "Dropout", "Softmax", "LogSoftmax"}
-POOLING = {"GlobalAveragePool", "AveragePool", "ReduceMean", "Gather", "Slice"}  # the check tells if it may be passed
+POOLING = {"GlobalAveragePool", "AveragePool", "ReduceMean", "Gather", "Slice"}
+CHECKED = POOLING | {"Relu"}  # the check on the first images tells if they may be passed
 ARITHMETIC = ("Add", "Sub", "Mul", "Div")
 QUANTISED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "QGemm"}
 QUANTISED |= {"MatMulNBits", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}  # onnxruntime's own
@@ -122,7 +124,7 @@ class Graph:
                 if reason:
                     raise InputError(f"Output {output} comes from {_label(node)}, {reason}.")
                 return GraphLayer(_label(node), node, output, tuple(reversed(steps)))
-            if node.op_type in RESHAPING | POOLING:
+            if node.op_type in RESHAPING | CHECKED:
                 name = node.input[0]
             elif node.op_type in ARITHMETIC and self._constant.get(node.input[1]):
                 steps.append((node.op_type, node.input[1]))
@@ -174,7 +176,12 @@ class Graph:
     def _candidates(self) -> str:
         """The last few layers, to choose from."""
         layers = [_label(node) for node in self.nodes if node.op_type in LAYERS and self._not_linear(node) is None]
-        return f"Choose a layer with --head NAME; the last ones are {', '.join(layers[-5:])}." if layers else ""
+        if not layers:
+            return ""
+        return (
+            f"Choose a layer with --head NAME; the last ones are {', '.join(layers[-5:])}. "
+            "Add --fit-head to have score fit a head to what goes into it."
+        )
 
 
 def _label(node: Any) -> str:

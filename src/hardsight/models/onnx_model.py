@@ -11,7 +11,7 @@ import numpy as np
 from hardsight.errors import FileError, InputError, require
 from hardsight.head import Head
 from hardsight.models.flat_images import flat_images, flat_preprocessing
-from hardsight.models.matching import READINGS, Matrix, best_match, read_positions
+from hardsight.models.matching import READINGS, Matrix, best_match, read_positions, way_forward
 from hardsight.models.model import Model
 from hardsight.models.onnx_graph import Graph, GraphLayer
 from hardsight.models.preprocessing import Preprocessing
@@ -38,6 +38,7 @@ class OnnxModel(Model):
             proto = onnx.load(path, load_external_data=False)
         except Exception as error:  # protobuf's own error classes
             raise FileError(f"{path} cannot be read as ONNX: {error}") from error
+        _drop_constant_inputs(proto)
         self._files = [path, *_external_files(proto, path.parent)]
         self._chosen = node is not None
         self.layer: GraphLayer = Graph(proto.graph).last_layer(node)
@@ -47,6 +48,7 @@ class OnnxModel(Model):
         self._reading: str = READINGS[0]
         self._softmaxed = self.layer.output is None
         super().__init__(path.name, self._declared_preprocessing())
+        self._check_every_batch = node is None
 
     def fingerprint(self) -> dict[str, str]:
         """Kind, name and the hash of the file."""
@@ -77,7 +79,7 @@ class OnnxModel(Model):
         if not self._chosen:
             raise InputError(
                 f"the layer {self.layer.name} {weight.shape} of {self.name} does not reproduce its output ({off}). "
-                f"To take the layer's own output as the logits, pass --head {self.layer.name}."
+                f"{way_forward(self.layer.name)}"
             )
         self._warn(off)
         self._softmaxed = True
@@ -142,6 +144,15 @@ class OnnxModel(Model):
             "features, logits and scores are those of the layer.",
             stacklevel=2,
         )
+
+
+def _drop_constant_inputs(proto: Any) -> None:
+    """Initializers are constants, also where they are repeated among the inputs, as IR version 3 asked for."""
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    images = [value for value in proto.graph.input if value.name not in constants]
+    del proto.graph.input[:]
+    proto.graph.input.extend(images)
+    proto.ir_version = max(proto.ir_version, 4)  # from which on they need not be repeated
 
 
 def _expose(onnx: Any, proto: Any, names: list[str]) -> None:

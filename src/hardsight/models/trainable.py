@@ -164,11 +164,14 @@ def cut_off(module: nn.Module, sample: Tensor) -> tuple[LastLayer, Cut, nn.Modul
         raise InputError(f"{type(module).__name__} could not run on inputs of shape {shape}: {error}") from error
     last = find_last_layer(module, lambda: module(sample), len(sample), choice=None, num_classes=None)
     module.train(was_training)
-    if last.tap.side != "input":
+    tap = last.taps[0]
+    if len(last.taps) > 1:
+        raise InputError(f"{type(module).__name__} averages two heads, {last.name}: train a version of it that has one.")
+    if tap.side != "input":
         raise InputError(f"the head of {type(module).__name__} is a formula, not a layer: a new one cannot take its place.")
-    layer = module.get_submodule(last.tap.layer)
+    layer = module.get_submodule(tap.layer)
     cut = Cut()
-    module.set_submodule(last.tap.layer, cut, strict=True)
+    module.set_submodule(tap.layer, cut, strict=True)
     try:
         module.eval()
         module(sample)

@@ -25,6 +25,7 @@ from hardsight.scores.confidence import (
     probability_margin,
 )
 from hardsight.scores.dynamics import (
+    aldr_lambda,
     aum,
     cartography_confidence,
     cartography_correctness,
@@ -43,6 +44,7 @@ from hardsight.scores.within import avh_scaled, norm_in_class
 __all__ = [
     "SCORES",
     "Score",
+    "aldr_lambda",
     "angular_gap",
     "aum",
     "avc_label",

@@ -30,6 +30,7 @@ class Story:
         self.count = {name: np.zeros(0) for name in columns}  # epochs in which the column had a value
         self.mean = {name: np.zeros(0) for name in columns}
         self.squares = {name: np.zeros(0) for name in columns}  # of the distances to the mean, summed (Welford)
+        self.last = {name: np.zeros(0) for name in columns}  # value when last seen
         self.was_correct = np.zeros(0)  # 1 or 0 when last seen, NaN if not seen yet
         self.forgotten = np.zeros(0)  # how often right became wrong
         self.learned = np.zeros(0)  # first epoch in which it was right, NaN if there was none
@@ -37,7 +38,7 @@ class Story:
     def grow(self, num_samples: int) -> None:
         """Make room for samples seen for the first time."""
         more = num_samples - self.num_samples
-        for table in (self.count, self.mean, self.squares):
+        for table in (self.count, self.mean, self.squares, self.last):
             for name, values in table.items():
                 table[name] = np.append(values, np.zeros(more))
         self.forgotten = np.append(self.forgotten, np.zeros(more))
@@ -56,6 +57,7 @@ class Story:
             moved = mean + step / np.maximum(self.count[name][at], 1)
             self.squares[name][at] += step * np.where(there, value - moved, 0.0)
             self.mean[name][at] = moved
+            self.last[name][at] = np.where(there, value, self.last[name][at])
         if "correct" in self.columns:
             self._see_correct(epoch, np.asarray(columns["correct"], dtype=np.float64), at)
 
@@ -68,6 +70,10 @@ class Story:
     def mean_of(self, name: str) -> np.ndarray:
         """(n,) mean over the epochs in which there was a value."""
         return np.where(self.count[name] > 0, self.mean[name], np.nan)
+
+    def last_of(self, name: str) -> np.ndarray:
+        """(n,) value in the last epoch that had one."""
+        return np.where(self.count[name] > 0, self.last[name], np.nan)
 
 
 def dynamics_score(
@@ -233,3 +239,23 @@ def cartography_variability(story: Story) -> np.ndarray:
 def cartography_correctness(story: Story) -> np.ndarray:
     """Fraction of the epochs in which the prediction was right."""
     return story.mean_of("correct")
+
+
+@dynamics_score(
+    hard="high",
+    range="(0, lambda0]",
+    formula="lambda_e = lambda0 - lambda0 / (alpha log c) * KL(softmax(gaps / lambda_{e-1}) || uniform), e the last epoch",
+    source="Zhu, Ying, Yang, ICML 2023 (ALDR-KL)",
+    columns=("aldr_lambda",),
+)
+def aldr_lambda(story: Story) -> np.ndarray:
+    """Lambda that the ALDR-KL loss ended with for a training sample; only where a run was trained with `--loss aldr`.
+
+    The gaps are those of the loss: logits less that of the given class, margin and all. A sample whose classes are clearly
+    apart gets a small lambda; an ambiguous one stays near lambda0.
+
+    Example:
+        >>> aldr_lambda([[0.9, 1.0], [0.6, np.nan]])  # two epochs; the second sample was seen in the first alone
+        array([0.6, 1. ])
+    """
+    return story.last_of("aldr_lambda")

@@ -17,7 +17,7 @@ from hardsight.geometry import row_norms
 from hardsight.scores.terms import ANGLES, EVERYTHING, MOMENT, NEAREST, NOBIAS, NONFINITE_LOGIT, SOFTMAX, SQUARES, STATUSES
 from hardsight.threads import like
 
-AnglesAt = Callable[[tuple[Any, Any]], Any]  # the angles at some rows and columns of a tile
+AnglesAt = Callable[[tuple[Any, ...]], Any]  # the angles at some rows and columns of a tile
 
 FLOOR = -40.0  # logits this far below the best other one count for 4e-18: kept out of the slow denormal range
 

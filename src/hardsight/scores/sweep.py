@@ -235,7 +235,8 @@ class _Pass:
             zero = int(np.flatnonzero(~np.isfinite(to_numpy(self.inverse_w)))[0])
             where = "the mean of the class means" if head.kind == "gaussian" else "the origin"
             raise InputError(
-                f"angles need class vectors with a direction, but class {zero} is at {where}. Leave the angular scores out."
+                f"angles need class vectors with a direction, but class {zero} is at {where}. "
+                "Leave the angular scores out: --scores confidence,loss."
             )
         # With the bias left out, the softmax terms are the same ones times e^-bias: no second exponential.
         bias = self.head.bias

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hardsight.checks import check_count, to_numpy, widened
 from hardsight.errors import InputError
-from hardsight.files.dynamics import Stories
+from hardsight.files.dynamics import Stories, recorded
 from hardsight.files.samples import Batch
 from hardsight.head import Head
 from hardsight.scores import SCORES
@@ -135,7 +135,8 @@ class Job:
         if unknown:
             raise InputError(f"there is no score named {unknown[0]!r}; choose from {', '.join(SCORES)}, or all.")
         if everything:
-            names = [name for name in names if name in possible]
+            run = self.run_with_dynamics
+            names = [name for name in names if name in possible and (run is None or recorded(run, SCORES[name]))]
         out_of_reach = [name for name in names if name not in possible]
         if out_of_reach and SCORES[out_of_reach[0]].scope == "dynamics":
             where = f"and {self.snapshot.name} has none" if self.snapshot.name else "and arrays have none"
@@ -268,7 +269,10 @@ class Job:
                 raise InputError(f"{self.snapshot.name or 'probs'}: {error}") from error
         if heads is None:
             assert self.snapshot.head is not None
-            return batch.values, sweep(batch.values, self.snapshot.head, batch.labels, terms)
+            try:
+                return batch.values, sweep(batch.values, self.snapshot.head, batch.labels, terms)
+            except InputError as error:  # a class without a direction
+                raise InputError(f"{self.snapshot.name}: {error}" if self.snapshot.name else str(error)) from error
         fold_of, fold_heads, c = heads
         whole: Sweep | None = None
         for fold, head in enumerate(fold_heads):  # each row by the head that did not see it

@@ -195,9 +195,13 @@ class Training:
             words = _words(_means(sums) | {"loss": objective_sum / number})
             self._tell(number, steps, f"epoch {epoch}/{s.epochs}  {words}")
             if s.every is not None and self.state.step % s.every == 0:
+                rest = self.dynamics.settle()
+                sums = {key: sums[key] + rest[key] for key in SUMS}
                 self._evaluate(epoch, step=self.state.step)
                 self._write_dynamics(epoch, step=self.state.step)
                 self.model.train()
+        rest = self.dynamics.settle()
+        sums = {key: sums[key] + rest[key] for key in SUMS}
         means = _means(processes.summed(sums, self.device))
         return {**means, "objective": objective_sum / steps}
 
@@ -214,7 +218,11 @@ class Training:
         value = float(loss.detach())
         self._check_loss(value, features, epoch)
         head = self.trainee.objective.classes  # as it was in this forward pass
-        metrics = self.dynamics.update(epoch, features, head, labels, [train.ids[row] for row in batch.rows])
+        ids, lambdas = [train.ids[row] for row in batch.rows], self.trainee.objective.lambdas(rows)
+        if lambdas is None:
+            metrics = self.dynamics.collect(epoch, features, head, labels, ids)
+        else:
+            metrics = self.dynamics.update(epoch, features, head, labels, ids, aldr_lambda=lambdas)
         self.updater.update(loss)
         return metrics, value
 
@@ -342,6 +350,7 @@ class Training:
         names = self.sets.class_names
         network = self.trainee.with_head(self.trainee.head, self.preprocessing, names)
         written = [*parts, *results.write_model(run.directory, network)]
+        written += results.write_loss(run.directory, self.trainee.objective)
         title = f"{self.settings.loss}, epoch {self.state.epoch}"
         if parts:
             results.draw_embeddings(run, parts, network.head, names, title)

@@ -54,7 +54,7 @@ class CutNetwork(nn.Module):
         super().__init__()
         self.source, self.network = source, source.module
         last, self.cut, _ = cut_off(self.network, sample)
-        self.layer, self.last_head = last.tap.layer, last.head
+        self.layer, self.last_head = last.taps[0].layer, last.head
 
     @property
     def num_features(self) -> int:

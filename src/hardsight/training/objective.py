@@ -46,6 +46,7 @@ LOSSES: dict[str, tuple[Family, type[nn.Module]]] = {
     "icnn": ("pairs", losses.ICNNLoss),
     "smooth_adversarial": ("inputs", losses.SmoothAdversarialCompSumLoss),
 }
+IN_THE_HEAD = ("weight", "bias", "log_variance", "log_prior")  # of a loss with class vectors
 PAIR_WEIGHT = 0.1  # of a pair loss beside cross-entropy
 NOT_OPTIONS = (
     "self",
@@ -108,6 +109,16 @@ class Objective(nn.Module):
         for loss in (self.classes, self.extra):
             if isinstance(loss, (losses.LGMLoss, losses.TruncatedGCELoss)):
                 loss.set_epoch(epoch)
+
+    def lambdas(self, rows: Tensor) -> Tensor | None:
+        """(b,) what ALDR keeps of some training samples; None for other losses."""
+        return self.extra.temperatures[rows] if isinstance(self.extra, losses.ALDRLoss) else None
+
+    def kept(self) -> dict[str, Tensor]:
+        """What the loss has beside its head: centres, a second head, the lambdas of the training samples in their order."""
+        in_the_head = {f"classes.{name}" for name in IN_THE_HEAD}
+        state = {name: x for name, x in self.state_dict().items() if name not in in_the_head and x.ndim}
+        return {name.partition(".")[2]: x for name, x in state.items()}
 
     @property
     def head(self) -> Head:

@@ -2,6 +2,7 @@
 
 model/model.safetensors, model/config.json    images to logits: `hardsight extract run/ DATA` reads it
 head.safetensors                              the head alone
+loss.safetensors                              what the loss has beside it: centres, ALDR's lambdas, a second head
 samples/part-00000.parquet ...                features of every sample, by the trained network, nothing augmented
 figures/embedding-train.png ...               where the features are numbers in a plane
 errors.parquet                                samples that could not be read
@@ -29,6 +30,7 @@ from hardsight.threads import even_rows
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import Inputs
 from hardsight.training.network import TrainedNetwork
+from hardsight.training.objective import Objective
 
 RowsAndFeatures = tuple[np.ndarray, np.ndarray]  # (b,) and (b, d)
 
@@ -43,6 +45,15 @@ def write_model(directory: Path, network: TrainedNetwork) -> list[Path]:
     write_json(folder / "config.json", network.config)
     save_head(directory / "head.safetensors", network.head, network.config.get("class_names"))
     return [folder / "model.safetensors", folder / "config.json", directory / "head.safetensors"]
+
+
+def write_loss(directory: Path, objective: Objective) -> list[Path]:
+    """loss.safetensors, if the loss has anything beside its head."""
+    kept = objective.kept()
+    if not kept:
+        return []
+    write_tensors(directory / "loss.safetensors", kept)
+    return [directory / "loss.safetensors"]
 
 
 def parts_of(sets: dict[str, Inputs], num_features: int) -> list[tuple[str, range]]:
