@@ -17,6 +17,8 @@ from PIL import Image
 
 import hardsight
 from hardsight import Snapshot
+from hardsight.agreement import study
+from hardsight.agreement.printing import print_study
 from hardsight.table import write_table
 from test_agreement import COUNTS, FEATURES, FREQUENCY, IDS, LABELS, SNAPSHOT, TABLE, WEIGHT, C, D, degraded
 
@@ -50,19 +52,20 @@ def test_the_screen_says_it_all(cli: Cli, here: Path) -> None:
     assert "nan" not in done.out.lower()
 
 
-def test_the_table_of_models_and_the_verdicts_come_first(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_of_models_and_the_verdicts_come_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("hardsight.agreement.correlations.DEFAULT_SCORES", ("avh", "confidence"))
-    names = [f"net{at}.npz" for at in range(4)]
-    for at, name in enumerate(names):
-        Snapshot(FEATURES, WEIGHT * (1 + at), LABELS, ids=IDS).save(here / name)
-    words = ("correlate", *names, "--human", "counts.npy", "--replicates", 20, "--permutations", 20, "--splits", 2)
-    done = cli(*words)
-    lines = done.out.splitlines()
-    assert done.code == 0 and len(lines) < 50 and lines[0] == "4 models against selection frequency: hard where low"
-    order = [done.out.index(text) for text in ("Models side by side", "ensemble", "The paper's hypotheses", "D5", "--verbose")]
-    assert order == sorted(order) and "Williams" not in done.out and "calibration" not in done.out
-    every = cli(*words, "--verbose").out.splitlines()
-    assert every[: len(lines) - 1] == lines[:-1] and len(every) > 150  # the rest follows
+    models = {f"net{at}": Snapshot(FEATURES, WEIGHT * (1 + at), LABELS, ids=IDS) for at in range(4)}
+    result = study(models, COUNTS, replicates=20, permutations=20, splits=2)
+    print_study(result)
+    said = capsys.readouterr().out
+    assert said.startswith("4 models against selection frequency: hard where low\n") and len(said.splitlines()) < 50
+    order = [said.index(text) for text in ("Models side by side", "ensemble", "The paper's hypotheses", "D5")]
+    assert order == sorted(order) and "Williams" not in said and "calibration" not in said
+    print_study(result, verbose=True)
+    every = capsys.readouterr().out
+    assert every.startswith(said) and len(every.splitlines()) > 150  # the rest follows
 
 
 def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> None:
@@ -172,6 +175,7 @@ def test_a_table_of_scores_alone_is_enough(cli: Cli, here: Path) -> None:
     write_table(TABLE.select(["id", "label", "predicted", "status", "avh", "confidence"]), here / "scores.csv")
     done = cli("correlate", "scores.csv", "--human", "frequency.npy", *QUICK)
     assert done.code == 0 and "confidence" in done.out and "calibration" not in done.out
+    assert done.out.splitlines()[-1] == "--verbose prints every table; -o DIRECTORY writes them, with figures"
 
 
 def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
