@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,6 +20,7 @@ from hardsight.adapt import loop, run, select_pseudo_labels  # noqa: E402
 from hardsight.adapt.measures import class_accuracies, mean_accuracy  # noqa: E402
 from hardsight.adapt.settings import Portions  # noqa: E402
 from hardsight.adapt.tables import Results, difference_table  # noqa: E402
+from hardsight.data import BrokenImage  # noqa: E402
 from hardsight.domains.comparison import paired_difference  # noqa: E402
 from hardsight.domains.opening import domain_names, open_domain  # noqa: E402
 from hardsight.domains.scaling import standards  # noqa: E402
@@ -165,7 +167,33 @@ def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> Non
     from hardsight.plots.adaptation import accuracy_per_round, thumbnails
 
     accuracy_per_round({"cbst": np.array([[0.5, 0.6]])}, np.array([0.4]), "a$x_ to $b").savefig(tmp_path / "one.png")
-    thumbnails([np.zeros((4, 4), np.uint8)], ["is $5_ for $"], "$", [True]).savefig(tmp_path / "two.png")
+    thumbnails({"$": [(np.zeros((4, 4), np.uint8), "is $5_ for $")]}, "$", ["$"]).savefig(tmp_path / "two.png")
+
+
+def test_pictures_with_right_and_wrong_labels_are_apart() -> None:
+    from hardsight.adapt.report import _pictures
+
+    class Pictures:
+        ids = [str(row) for row in range(40)]
+
+        def image(self, row: int) -> Any:
+            if row == 0:
+                raise BrokenImage("truncated", "0")
+            return np.full((2, 2), row, np.uint8)
+
+    def selected(labels: list[int | None]) -> pa.Table:
+        n = len(labels)
+        columns = {"label": pa.array(labels, pa.int64()), "pseudo_label": [1] * n, "confidence": [0.5] * n, "avc": [0.2] * n}
+        return pa.table({"id": Pictures.ids[:n], **columns})
+
+    groups = _pictures(selected([1, 0] * 20), Pictures(), ["cat", "dog"])  # type: ignore[arg-type]
+    assert {words: len(shown) for words, shown in groups.items()} == {
+        "right pseudo-label: 12 of 20": 12, "wrong pseudo-label: 6 of 20": 6
+    }  # fmt: skip
+    assert [int(image[0, 0]) for image, _ in groups["wrong pseudo-label: 6 of 20"]] == [1, 3, 5, 7, 9, 11]
+    assert all(caption.startswith("is dog\ntaken for dog") for _, caption in groups["right pseudo-label: 12 of 20"])
+    assert [len(shown) for shown in _pictures(selected([None] * 30), Pictures(), ["cat", "dog"]).values()] == [18]  # type: ignore[arg-type]
+    assert list(_pictures(selected([1] * 9), Pictures(), ["cat", "dog"])) == ["right pseudo-label: 8 of 9"]  # type: ignore[arg-type]
 
 
 def test_parts_of_a_run_are_listed_once_with_their_checksums(compared: Any) -> None:

@@ -29,6 +29,7 @@ from hardsight.errors import FileError
 from hardsight.files.class_names import read_class_names
 from hardsight.files.columns import read_columns
 from hardsight.files.dynamics import COLUMNS
+from hardsight.plots.agreement import count_colours, side_by_side
 
 FEW: dict[str, Any] = {"replicates": 40, "permutations": 40, "splits": 5}
 N, C, D = 300, 4, 8
@@ -771,6 +772,18 @@ def test_disagreement_by_hand() -> None:
         correlate(table, people, **FEW).disagreement("loss")
 
 
+def test_hard_for_people_are_images_they_really_disagree_on() -> None:
+    table, easy = made(avh=(0, 1))
+    sure = correlate(table, 0.9 + easy / 10, scores="avh", **FEW).disagreement()  # at least 90 % of people name each image right
+    assert sure.people_hard == [] and sure.counts["hard for both"] == 0 and sum(sure.counts.values()) == 400
+    found = correlate(table, easy, scores="avh", **FEW).disagreement()
+    assert len(found.people_hard) == 12 and max(row["frequency"] for row in found.people_hard) < 0.5  # far out on both sides
+    assert found.counts["hard for both"] + found.counts["hard for people, easy for the model"] == (easy < 0.8).sum()
+    assert found.rule.startswith(
+        "hard for people: fewer than 80 % chose the given class; hard for the model: in the harder half by"
+    )
+
+
 def test_calibration_and_what_temperature_does(found: hardsight.Correlations) -> None:
     told = found.calibration()
     assert told.fitted_to + told.judged_on == N and told.temperature > 0
@@ -808,10 +821,12 @@ def test_unseen_classes(found: hardsight.Correlations, tmp_path: Path) -> None:
 def test_plots_have_the_coefficient_and_interval_in_their_titles(found: hardsight.Correlations) -> None:
     figure = found.plot("avh")
     row = single(found, "avh")
-    (axes,) = [axes for axes in figure.axes if axes.get_ylabel() == "avh"]
-    assert axes.get_title() == f"Spearman {row['raw']:+.3f} [{-row['bootstrap_high']:+.3f}, {-row['bootstrap_low']:+.3f}]"
-    assert axes.get_xlabel() == "selection frequency"
-    assert len(found.plot().axes) == 8 + 1  # seven scores, one place left empty, the colour bar
+    (axes,) = [axes for axes in figure.axes if axes.get_ylabel() == "angular visual hardness (AVH), high is hard"]
+    interval = f"[{row['bootstrap_low']:+.3f}, {row['bootstrap_high']:+.3f}]"  # the sign of the table
+    assert row["agreement"] > 0 > row["raw"] and axes.get_title() == f"agreement {row['agreement']:+.3f} {interval} (Spearman)"
+    assert axes.get_xlabel() == "share of people who chose the given class (low is hard)"
+    assert "positive where hard by the score is hard for people" in figure.get_suptitle().replace("\n", " ")
+    assert len(found.plot().axes) == 7 + 1  # the scores and the colour bar: no place is left empty
     with pytest.raises(InputError, match="no score 'hardness'"):
         found.plot("hardness")
     with pytest.raises(InputError, match="no model 'other'"):
@@ -822,6 +837,27 @@ def test_every_sample_is_in_the_picture(found: hardsight.Correlations) -> None:
     for one in (found, correlate(degraded(), against="level", scores="avh", **FEW)):
         mesh = one.plot("avh").axes[0].collections[0]
         assert mesh.get_array().sum() == one.of().n  # type: ignore[union-attr]
+
+
+def test_a_single_sample_stands_out_from_the_paper() -> None:
+    colours = count_colours()(np.linspace(0, 1, 256))[:, :3]
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]  # as WCAG has it
+    assert 1.05 / (luminance[0] + 0.05) > 3 and (np.diff(luminance) < 1e-3).all()  # the more samples, the darker
+
+
+def test_models_side_by_side_have_no_empty_panel() -> None:
+    known = {"model": "one", "accuracy": 0.9, "agreement": 0.3, "bootstrap_low": 0.2, "bootstrap_high": 0.4, "mean": 0.1}
+    rows = [{**known, "score": name} for name in ("avh", "confidence")]
+
+    def drawn(rows: list[dict[str, Any]]) -> list[str]:
+        figure = side_by_side(rows, target="people", words=str.upper)
+        return [] if figure is None else [axes.get_title() for axes in figure.axes]
+
+    assert drawn(rows) == ["Better models have smaller AVH?", "Agreement with people"]
+    assert drawn(rows[1:]) == drawn([{**known, "score": "norm"}]) == ["Agreement with people"]
+    assert drawn([{**row, "agreement": None} for row in rows]) == ["Better models have smaller AVH?"]
+    assert drawn([{**row, "accuracy": None} for row in rows]) == []
 
 
 def test_latex_is_balanced_and_escaped(found: hardsight.Correlations) -> None:

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from hardsight import bench
+from hardsight.bench import losses, timing
 from hardsight.bench.timing import Measurement, compared, in_fresh_process, report
 from hardsight.cli.bench import BENCHMARKS
 
 
 def test_every_benchmark_has_a_subcommand() -> None:
-    modules = {module.name for module in pkgutil.iter_modules(bench.__path__)} - {"timing"}
+    shared = {"timing", "busy"}  # how times are taken, and a switch of extract
+    modules = {module.name for module in pkgutil.iter_modules(bench.__path__)} - shared
     assert {benchmark.name for benchmark in BENCHMARKS} == modules
 
 
@@ -54,6 +56,21 @@ def test_ratios_are_to_the_baseline_of_the_same_round(monkeypatch: pytest.Monkey
 
 def add(a: Any, b: Any) -> Any:
     return a + b
+
+
+def test_steps_of_the_z_loss_are_compared_over_the_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    for name, value in {"CLASSES": (10, 20), "BATCH": 4, "FEATURES": 3}.items():
+        monkeypatch.setattr(losses, name, value)
+    monkeypatch.setattr(timing, "REST", 0.0)
+    monkeypatch.setattr(timing, "TURN", 1e-9)
+    lines = losses._steps_against_c(rounds=1)
+    assert [(line.case.split()[-1], line.what, line.limit) for line in lines] == [
+        ("SGD", "c = 10", None),
+        ("SGD", "c = 20", None),
+        ("ZNormLinearLoss", "c = 10", None),
+        ("ZNormLinearLoss", "c = 20", losses.CLASSES_LIMIT),
+    ]
 
 
 def test_a_fresh_process_gives_the_result_back() -> None:

@@ -17,6 +17,8 @@ from PIL import Image
 
 import hardsight
 from hardsight import Snapshot
+from hardsight.agreement import study
+from hardsight.agreement.printing import print_study
 from hardsight.table import write_table
 from test_agreement import COUNTS, FEATURES, FREQUENCY, IDS, LABELS, SNAPSHOT, TABLE, WEIGHT, C, D, degraded
 
@@ -35,7 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_screen_says_it_all(cli: Cli, here: Path) -> None:
-    done = cli("correlate", "net.npz", "--human", "counts.npy", *QUICK)
+    done = cli("correlate", "net.npz", "--human", "counts.npy", *QUICK, "--verbose")
     assert done.code == 0 and done.err == ""
     found = hardsight.correlate(SNAPSHOT, COUNTS, replicates=40, permutations=40, splits=5)
     row = found.of().single("avh")
@@ -45,9 +47,25 @@ def test_the_screen_says_it_all(cli: Cli, here: Path) -> None:
     assert "Which test to trust: the paired bootstrap" in done.out
     for word in ("Williams", "Steiger", "Meng", "Holm p", "permut. p", "H1", "H2", "H3", "H4", "D5", "calibration of net: ECE"):
         assert word in done.out
-    assert "easy for people, hard for the model" in done.out
+    assert "easy for people, hard for the model" in done.out and "fewer than 80 % chose the given class" in done.out
     assert sorted(path.name for path in here.iterdir()) == ["counts.npy", "frequency.npy", "net.npz"]  # nothing unless asked
     assert "nan" not in done.out.lower()
+
+
+def test_the_table_of_models_and_the_verdicts_come_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hardsight.agreement.correlations.DEFAULT_SCORES", ("avh", "confidence"))
+    models = {f"net{at}": Snapshot(FEATURES, WEIGHT * (1 + at), LABELS, ids=IDS) for at in range(4)}
+    result = study(models, COUNTS, replicates=20, permutations=20, splits=2)
+    print_study(result)
+    said = capsys.readouterr().out
+    assert said.startswith("4 models against selection frequency: hard where low\n") and len(said.splitlines()) < 50
+    order = [said.index(text) for text in ("Models side by side", "ensemble", "The paper's hypotheses", "D5")]
+    assert order == sorted(order) and "Williams" not in said and "calibration" not in said
+    print_study(result, verbose=True)
+    every = capsys.readouterr().out
+    assert every.startswith(said) and len(every.splitlines()) > 150  # the rest follows
 
 
 def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> None:
@@ -92,7 +110,7 @@ def test_everything_at_once(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatc
     (here / "super.csv").write_text("class,superclass\nant,insect\nbee,insect\ncat,mammal\ndog,mammal\n")
     done = cli(
         "correlate", "net.npz", "other.npz", "--human", "counts.npy", *QUICK, "--unseen", "unseen.npz",
-        "--superclasses", "super.csv", "--by", "label", "--bins", "0,0.5,1", "--level", 0.9, "--top", 3, "-o", "out",
+        "--superclasses", "super.csv", "--by", "label", "--bins", "0,0.5,1", "--level", 0.9, "--top", 3, "-o", "out", "-v",
     )  # fmt: skip
     assert done.code == 0, done.err
     for words in (
@@ -121,12 +139,14 @@ def test_everything_at_once(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_run_with_text_ids_beside_arrays_with_row_numbers(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.agreement.correlations.DEFAULT_SCORES", ("avh", "confidence"))  # fewer to draw
+    monkeypatch.setattr("hardsight.agreement.correlations.DEFAULT_SCORES", ("avh", "confidence"))
+    monkeypatch.setattr("hardsight.agreement.reporting._figures", lambda folder, study: [])  # drawing takes seconds
     Snapshot(FEATURES, WEIGHT, LABELS, ids=[str(row) for row in range(len(IDS))]).save(here / "text.npz")
     Snapshot(FEATURES, 0.5 * WEIGHT, LABELS).save(here / "numbers.npz")
     done = cli("correlate", "text.npz", "numbers.npz", "--human", "counts.npy", *QUICK, "-o", "out")
     assert done.code == 0 and done.err == "" and "wrote out" in done.out
-    assert "ensemble" in done.out and "ensemble-frequency.png" in {path.name for path in (here / "out" / "figures").iterdir()}
+    rows = list(csv.DictReader((here / "out" / "disagreement.csv").read_text().splitlines()))
+    assert "ensemble" in done.out and {row["model"] for row in rows} == {"text", "numbers"}
 
 
 def test_degradation_levels(cli: Cli, here: Path) -> None:
@@ -155,6 +175,7 @@ def test_a_table_of_scores_alone_is_enough(cli: Cli, here: Path) -> None:
     write_table(TABLE.select(["id", "label", "predicted", "status", "avh", "confidence"]), here / "scores.csv")
     done = cli("correlate", "scores.csv", "--human", "frequency.npy", *QUICK)
     assert done.code == 0 and "confidence" in done.out and "calibration" not in done.out
+    assert done.out.splitlines()[-1] == "--verbose prints every table; -o DIRECTORY writes them, with figures"
 
 
 def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:

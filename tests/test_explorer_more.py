@@ -134,6 +134,10 @@ def test_two_runs_side_by_side(watched: Watched, tmp_path: Path) -> None:
         expect(panel).to_contain_text("Values of AVH are not compared: one head is linear, the other cosine.")
         for words in ("got easier", "mean AVH"):
             expect(panel).not_to_contain_text(words, ignore_case=True)
+        worst = second.loc[(2 * turn + change).argmax()]
+        page.get_by_role("group", name="Wrong now").locator(".tile").first.click()
+        expect(page.locator("#detail .labels")).to_contain_text(f"in afterdigit {worst.predicted:.0f}")
+        page.keyboard.press("Escape")
         panel.get_by_role("combobox", name="Score to compare").select_option("confidence")  # which is on one scale
         expect(panel).to_contain_text(f"mean confidence{first.confidence.mean():.4g} → {second.confidence.mean():.4g}")
         expect(panel).to_contain_text(f"got harder{((turn > 0) | (same & lower)).sum()} (")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import shutil
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from scipy.stats import rankdata, spearmanr
 
 from explorer_runs import EPOCHS, NAMES, digits_run, two_heads
 from hardsight.data import open_data
 from hardsight.errors import FileError, InputError
 from hardsight.explorer import closeups
+from hardsight.explorer import pictures as pictures_module
 from hardsight.explorer.agreement import agreement, within
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
 from hardsight.explorer.comparing import compare
@@ -29,6 +33,7 @@ from hardsight.explorer.groups import groups_of
 from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
+from hardsight.explorer.turns import Turns
 from hardsight.files import inputs
 from hardsight.head import Head
 from hardsight.scoring.job import score
@@ -228,6 +233,48 @@ def test_pictures_come_from_the_data_that_was_extracted(run: Path) -> None:
     assert degraded.std() == pytest.approx(0.3 * np.asarray(data.image(8), float).std(), rel=0.05)
     thumb = pictures.thumb(8)
     assert thumb[8:12] == b"WEBP" and pictures.thumb(8) is thumb
+
+
+def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first pixel decoded to the last encoded: twelve at once, room for two and a half of them."""
+    for k in range(12):
+        Image.new("RGB", (100, 100), (20 * k, 0, 0)).save(tmp_path / f"{k}.png")
+    table = {"id": [str(k) for k in range(12)], "path": [f"{k}.png" for k in range(12)], "avh": np.linspace(0, 1, 12)}
+    write_table(pa.table(table), tmp_path / "scores.parquet")
+    monkeypatch.setattr(pictures_module, "AT_ONCE", 25_000)
+    pictures = Pictures(open_sheet(tmp_path / "scores.parquet"), str(tmp_path))
+    in_work, seen, encoded = [0], [], pictures_module._encoded
+
+    def slowly(image: Image.Image, side: int) -> bytes:
+        in_work[0] += image.width * image.height
+        seen.append(in_work[0])
+        time.sleep(0.01)
+        in_work[0] -= image.width * image.height
+        return encoded(image, side)
+
+    monkeypatch.setattr(pictures_module, "_encoded", slowly)
+    with ThreadPoolExecutor(12) as pool:
+        made = list(pool.map(pictures.large, range(12)))
+    assert len(set(made)) == 12 and max(seen) <= 25_000 and pictures.turns.used == 0
+
+
+def test_turns_are_first_come_first_served() -> None:
+    turns, done = Turns(10), []
+
+    def take(pixels: int) -> None:
+        with turns.turn() as turn:
+            turn.take(pixels)
+            done.append((pixels, turns.used))
+
+    with ThreadPoolExecutor(2) as pool:
+        with turns.turn() as first:
+            first.take(8)
+            for waiting, pixels in enumerate((50, 2), start=1):  # more than there ever is room for: it goes alone
+                pool.submit(take, pixels)
+                while len(turns._waiting) < waiting:
+                    time.sleep(0.001)
+            assert done == []  # the 2 would fit, but came later
+    assert done == [(50, 50), (2, 2)] and turns.used == 0
 
 
 # Epochs and agreement

@@ -223,6 +223,8 @@ def test_marks_of_a_file_are_kept_beside_it(watched: Watched, tmp_path: Path) ->
         page.keyboard.press("d")
         settled(page, "drop", "#grid .tile:nth-child(1) .badge")
         assert [mark for mark, _ in rows(file).values()] == ["drop"] and own_checksum(file)
+        id, badge = (page.locator(f"#grid .tile:first-child {part}").bounding_box() for part in (".nopicture", ".badge"))
+        assert badge["y"] >= id["y"] + id["height"]  # there is no picture: the mark does not hide the id
         expect(page.locator("#view-review")).to_contain_text(str(file))
         watched.leave()
     assert review_file(tmp_path / "photo.csv") == file  # the same samples by another name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from hardsight.screen import percent
 from hardsight.table import write_table
 
 SHOWN = 18  # thumbnails
+SHOWN_WRONG = 6  # of them, at most, with a wrong label
+RIGHT, WRONG, UNKNOWN = "right pseudo-label", "wrong pseudo-label", "label unknown"
 MANY = 20  # classes: more do not fit beside each other
 SHOWN_STATISTICS = ("avh", "avc", "confidence", "norm", "not_selected_by_cbst", "only_selected_by_cbst")
 TABLES = {
@@ -70,39 +73,48 @@ def _curves(run: Run, results: Results, pair: str) -> list[Path]:
 
 
 def _only_by_score(run: Run, results: Results, pair: str, data: ImageData, folder_of: FolderOf) -> list[Path]:
-    """Figure 21 of the AVH paper: samples that a score selects in the first round and softmax does not, surest first."""
+    """Figure 21 of the AVH paper: samples that a score selects in the first round and softmax does not, surest first.
+
+    The paper shows right pseudo-labels; wrong ones are shown below them, apart.
+    """
     drawn = []
     for method in [method for method in results.methods if method.startswith("cbst+") or method == "avc"]:
         table = read_parquet(folder_of(pair, method, results.seeds[0]) / "round=01.parquet")
         chosen = table.filter(pc.and_(table.column("kept"), pc.invert(table.column("kept_by_cbst"))))
-        pictures, captions, wrong = _pictures(chosen.sort_by([("avc", "descending")]), data, results.class_names)
-        if pictures:
-            title = f"{_arrow(pair)}: {len(pictures)} of the {len(chosen)} that {method} selects and softmax does not, round 1"
-            figure = thumbnails(pictures, captions, title, wrong)
+        groups = _pictures(chosen.sort_by([("avc", "descending")]), data, results.class_names)
+        if groups:
+            title = f"{_arrow(pair)}: of the {len(chosen)} that {method} selects and softmax does not, round 1"
+            figure = thumbnails(groups, title, [words for words in groups if words.startswith(WRONG)])
             drawn.append(_save(run, f"only-{method.replace('+', '-')}-{pair}.png", figure))
     return drawn
 
 
-def _pictures(chosen: pa.Table, data: ImageData, class_names: Sequence[str]) -> tuple[list[Any], list[str], list[bool]]:
-    """Pictures with captions, and whether the pseudo-label is known to be wrong."""
+def _pictures(chosen: pa.Table, data: ImageData, class_names: Sequence[str]) -> dict[str, list[tuple[Any, str]]]:
+    """Pictures with captions: those with the right pseudo-label, then those with a wrong one, each with how many there are."""
     row_of = {id: row for row, id in enumerate(data.ids)}
-    pictures: list[Any] = []
-    captions: list[str] = []
-    wrong: list[bool] = []
+    kinds: dict[str, list[dict[str, Any]]] = {RIGHT: [], WRONG: [], UNKNOWN: []}
     for entry in chosen.to_pylist():
-        row = row_of.get(entry["id"])
-        if row is None or len(pictures) == SHOWN:
-            continue
-        try:
-            pictures.append(np.asarray(data.image(row)))
-        except BrokenImage:
-            continue
-        known = "" if entry["label"] is None else f"is {class_names[entry['label']]}\n"
-        captions.append(
-            f"{known}taken for {class_names[entry['pseudo_label']]}\np {entry['confidence']:.2f}  AVC {entry['avc']:.3f}"
-        )
-        wrong.append(entry["label"] not in (None, entry["pseudo_label"]))
-    return pictures, captions, wrong
+        known = RIGHT if entry["label"] == entry["pseudo_label"] else WRONG
+        kinds[UNKNOWN if entry["label"] is None else known].append(entry)
+    most = {RIGHT: SHOWN - min(len(kinds[WRONG]), SHOWN_WRONG), WRONG: SHOWN_WRONG, UNKNOWN: SHOWN_WRONG}
+    if len(kinds[UNKNOWN]) == len(chosen):
+        most[UNKNOWN] = SHOWN
+    groups = {}
+    for words, kind in kinds.items():
+        shown: list[tuple[Any, str]] = []
+        for entry in (entry for entry in kind if entry["id"] in row_of):
+            if len(shown) == most[words]:
+                break
+            with contextlib.suppress(BrokenImage):
+                shown.append((np.asarray(data.image(row_of[entry["id"]])), _caption(entry, class_names)))
+        if shown:
+            groups[f"{words}: {len(shown)} of {len(kind)}"] = shown
+    return groups
+
+
+def _caption(entry: dict[str, Any], class_names: Sequence[str]) -> str:
+    known = "" if entry["label"] is None else f"is {class_names[entry['label']]}\n"
+    return f"{known}taken for {class_names[entry['pseudo_label']]}\np {entry['confidence']:.2f}  AVC {entry['avc']:.3f}"
 
 
 def _save(run: Run, name: str, figure: Any) -> Path:

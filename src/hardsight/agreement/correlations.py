@@ -14,7 +14,7 @@ from hardsight.agreement.comparing import Agreement, agree
 from hardsight.agreement.disagreement import Disagreement, disagreement
 from hardsight.agreement.granularity import coarse_model, coarse_people, read_superclasses, within_groups
 from hardsight.agreement.hypotheses import hypotheses
-from hardsight.agreement.models import DEFAULT_SCORES, ScoredModel, checked, open_models
+from hardsight.agreement.models import DEFAULT_SCORES, ScoredModel, checked, open_models, score_axis
 from hardsight.agreement.predictions import ensemble, with_passes
 from hardsight.agreement.settings import CorrelateSettings
 from hardsight.agreement.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
@@ -100,7 +100,10 @@ class Correlations:
         return as_table(rows, CEILING)
 
     def plot(self, score: str | None = None, model: str | None = None) -> Figure:
-        """2-D histograms against the target (Figures 5 and 16 to 18): one score, or all of a model side by side."""
+        """2-D histograms against the target (Figures 5 and 16 to 18): one score, or all of a model side by side.
+
+        The number above each is its `agreement`, as in `table1`.
+        """
         return self.draw(self.of(model), None if score is None else [score])
 
     def draw(self, agreement: Agreement, scores: Sequence[str] | None = None) -> Figure:
@@ -112,10 +115,11 @@ class Correlations:
         if unknown:
             raise InputError(f"there is no score {unknown[0]!r} here; choose from {', '.join(agreement.scores)}.")
         return histograms(
-            [(name, agreement.scores[name], _title(agreement.single(name))) for name in names],
+            [(score_axis(name), agreement.scores[name], _title(agreement.single(name))) for name in names],
             agreement.values,
-            target=agreement.target.words,
-            title=f"{agreement.model}, n = {agreement.n}",
+            target=agreement.target.axis,
+            title=f"{agreement.model}, {agreement.n} samples; agreement is positive where hard by the score is hard "
+            + ("for people" if agreement.target.measure is not None else f"by {agreement.target.words}"),
         )
 
     def disagreement(self, score: str = "avh", model: str | None = None, top: int = 12) -> Disagreement:
@@ -336,9 +340,7 @@ def _title(single: Row) -> str:
     if single["agreement"] is None:
         return f"no coefficient: {single['reason']}"
     low, high = (single[f"bootstrap_{end}"] if single["bootstrap_low"] is not None else single[end] for end in ("low", "high"))
-    raw = single["raw"]
-    ends = (low, high) if raw == single["agreement"] else (-high, -low)
-    return f"Spearman {raw:+.3f} [{ends[0]:+.3f}, {ends[1]:+.3f}]"
+    return f"agreement {single['agreement']:+.3f} [{low:+.3f}, {high:+.3f}] (Spearman)"
 
 
 def _verdict(row: Row, holm_p: float) -> str:

@@ -12,13 +12,14 @@ from PIL import Image
 from scipy.stats import rankdata
 
 from hardsight.agreement.comparing import Agreement
-from hardsight.agreement.models import ScoredModel
+from hardsight.agreement.models import ScoredModel, score_words
 from hardsight.agreement.tables import Row
 from hardsight.data import open_data
 from hardsight.errors import HardsightError, InputError
 
 BOTH_EASY, BOTH_HARD = "easy for both", "hard for both"
 MODEL_HARD, PEOPLE_HARD = "easy for people, hard for the model", "hard for people, easy for the model"
+AGREED = 0.8  # of the people: where fewer chose the given class, they really disagree (the AVH paper's last bin starts here)
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Disagreement:
 
     model: str
     score: str
+    rule: str  # what easy and hard mean
     counts: dict[str, int]
     model_hard: list[Row]
     people_hard: list[Row]
@@ -38,9 +40,10 @@ class Disagreement:
 
 
 def disagreement(agreement: Agreement, model: ScoredModel, score: str = "avh", top: int = 12) -> Disagreement:
-    """Quadrants by rank: the easier half and the harder half, for people and for the score; ties stay together.
+    """Quadrants: hard for people where fewer than 80 % chose the given class, hard by the score in its harder half.
 
-    The clearest cases have the largest distance between the two ranks.
+    The harder half would not do for people: of most images nearly all of them are sure. Ties by the score stay together. The
+    clearest cases of a quadrant are far out in it on both sides: the ranks of the two are added.
     """
     if score not in agreement.scores:
         raise InputError(f"{agreement.model} has no score {score!r} to disagree by; it has {', '.join(agreement.scores)}.")
@@ -48,7 +51,10 @@ def disagreement(agreement: Agreement, model: ScoredModel, score: str = "avh", t
     label, predicted = (_names(model, column) for column in ("label", "predicted"))
     people = (rankdata(agreement.easy_target) - 0.5) / n  # (n,) in (0, 1): 1 is easy
     by_score = (rankdata(agreement.easy(score)) - 0.5) / n
-    easy_people, easy_model = people >= 0.5, by_score >= 0.5
+    hard_for_people, easy_people = "in their harder half", people >= 0.5
+    if agreement.target.key == "frequency":
+        hard_for_people, easy_people = f"fewer than {100 * AGREED:.0f} % chose the given class", agreement.values >= AGREED
+    easy_model = by_score >= 0.5
     counts = {
         BOTH_EASY: int((easy_people & easy_model).sum()),
         MODEL_HARD: int((easy_people & ~easy_model).sum()),
@@ -57,23 +63,23 @@ def disagreement(agreement: Agreement, model: ScoredModel, score: str = "avh", t
     }
     apart = people - by_score
 
-    def cases(order: np.ndarray) -> list[Row]:
+    def cases(inside: np.ndarray, sign: int) -> list[Row]:
+        far = rankdata(sign * people[inside]) - rankdata(sign * by_score[inside])  # easier for people and harder for the model
         rows = []
-        for at in order[:top].tolist():
+        for at in np.flatnonzero(inside)[np.argsort(-far, kind="stable")][:top].tolist():
             row, name = int(agreement.rows[at]), agreement.ids[at]
             seen = {"id": name.item() if isinstance(name, np.generic) else name, "row": row}
             seen |= {"label": label[row], "predicted": predicted[row], agreement.target.key: float(agreement.values[at])}
             rows.append(seen | {score: float(agreement.scores[score][at]), "apart": float(apart[at])})
         return rows
 
-    hardest_for_model = np.argsort(-apart, kind="stable")
-    hardest_for_people = np.argsort(apart, kind="stable")
     return Disagreement(
         agreement.model,
         score,
+        f"hard for people: {hard_for_people}; hard for the model: in the harder half by {score_words(score)}",
         counts,
-        cases(hardest_for_model[easy_people[hardest_for_model] & ~easy_model[hardest_for_model]]),
-        cases(hardest_for_people[~easy_people[hardest_for_people] & easy_model[hardest_for_people]]),
+        cases(easy_people & ~easy_model, 1),
+        cases(~easy_people & easy_model, -1),
     )
 
 

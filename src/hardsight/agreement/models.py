@@ -103,6 +103,24 @@ def hard_end(name: str) -> str:
     return SCORES[name].hard if name in SCORES else EXTRA_HARD.get(name, "high")
 
 
+WORDS = {
+    "avh": "angular visual hardness (AVH)", "angular_gap": "angular gap in radians", "loss": "cross-entropy loss",
+    "confidence": "confidence in the given class", "entropy": "entropy of the prediction", "norm": "norm of the feature",
+    "norm_in_class": "norm within the class", "passes_entropy": "entropy of the mean prediction",
+    "passes_information": "mutual information over models", "passes_variance": "variance over models",
+}  # fmt: skip
+
+
+def score_words(name: str) -> str:
+    """A score as a person would call it."""
+    return WORDS.get(name, name.replace("_", " "))
+
+
+def score_axis(name: str) -> str:
+    """What a score is and which end is hard, for an axis of a figure."""
+    return f"{score_words(name)}, {hard_end(name)} is hard"
+
+
 def open_models(source: Any, scores: Sequence[str] | None = None, split: str | None = None) -> list[ScoredModel]:
     """Models from tables, snapshots, paths, a list of those, or a dict of them by name; of all samples, or of one split."""
     if isinstance(source, Mapping):

@@ -1,4 +1,4 @@
-"""A study on the screen: per model its coefficients and comparisons, then the verdicts and what else was computed."""
+"""A study on the screen: the models side by side and the verdicts first; every table of it with `verbose`."""
 
 from __future__ import annotations
 
@@ -13,37 +13,63 @@ from hardsight.agreement.tables import Row
 from hardsight.screen import interval, number, print_table, printable
 from hardsight.stats.answers import Ceiling
 
+SIDE_BY_SIDE = {
+    "avh": "AVH", "angular_gap": "angular gap", "confidence": "confidence", "norm_in_class": "norm in class",
+    "passes_variance": "variance over models",
+}  # fmt: skip
 MOST_REASONS = 3  # on the screen; all are in table1.csv
 MOST_CASES = 5  # of each kind of disagreement
 
 
-def print_study(study: Study) -> None:
-    """Print everything that a person reads."""
+def print_study(study: Study, verbose: bool = False) -> None:
+    """Print what a person reads first: one table of all models, the verdicts, what an option asked for, and the notes.
+
+    With `verbose`, also every coefficient, bin, pair and sample that these are made of.
+    """
     correlations = study.correlations
-    for agreement in correlations.agreements:
+    _print_overview(correlations)
+    _print_verdicts(correlations)
+    _print_epochs(correlations)
+    _print_open_set(study.open_set)
+    _print_groups("Within groups", study.groups)
+    if study.coarse is not None:
+        print("the same for superclasses:")
+        _print_overview(study.coarse)
+        _print_groups("Within superclasses", study.coarse_groups)
+    if verbose:
+        _print_details(study)
+    for note in correlations.notes:
+        print(f"note: {printable(note)}")
+
+
+def _print_overview(correlations: Correlations) -> None:
+    """One model with all its scores, or several side by side."""
+    if len({agreement.model for agreement in correlations.main}) > 1:
+        _print_models(correlations)
+        return
+    for agreement in correlations.main:
         _print_singles(agreement, correlations.settings.level)
+
+
+def _print_details(study: Study) -> None:
+    """Every model with each target, then each model's calibration and disagreement with people."""
+    correlations = study.correlations
+    several = len({agreement.model for agreement in correlations.main}) > 1
+    for agreement in correlations.agreements:
+        if several or agreement.target.key == "entropy":  # else it is the overview
+            _print_singles(agreement, correlations.settings.level)
         _print_bins(agreement)
         if agreement.pairs:
             _print_pairs(correlations, agreement)
     if any(agreement.pairs for agreement in correlations.agreements):
         print(correlations.trust + "\n")
-    _print_verdicts(correlations)
-    _print_models(correlations)
-    _print_epochs(correlations)
     for calibration in study.calibrations:
         _print_calibration(calibration)
     for disagreement in study.disagreements:
         _print_disagreement(disagreement)
-    _print_open_set(study.open_set)
-    _print_groups("Within groups", study.groups)
-    _print_groups("Within superclasses", study.coarse_groups)
-    if study.coarse is not None:
-        print("the same for superclasses:")
-        for agreement in study.coarse.main:
-            _print_singles(agreement, study.coarse.settings.level)
-            _print_bins(agreement)
-    for note in correlations.notes:
-        print(f"note: {note}")
+    for agreement in study.coarse.main if study.coarse is not None else ():
+        print(f"{printable(agreement.model)}, superclasses:")
+        _print_bins(agreement)
 
 
 def _print_singles(agreement: Agreement, level: float) -> None:
@@ -53,17 +79,26 @@ def _print_singles(agreement: Agreement, level: float) -> None:
     print(f"{printable(agreement.model)} against {target.words}: n = {agreement.n}, hard where {target.hard}{accuracy}")
     for why, count in agreement.left_out.items():
         print(f"  left out: {count} {why}")
+    _print_ceiling(agreement)
+    percent = f"{100 * level:g} %"
+    header = ("score", "Spearman", percent, "of ceiling", "Pearson", percent, "Kendall", "Fisher z", "p")
+    rows = [_single_cells(agreement, name) for name in dict.fromkeys(row["score"] for row in agreement.singles)]
+    print_table(header, rows, title=_sign_in_words(agreement), words=1)
+
+
+def _sign_in_words(agreement: Agreement) -> str:
+    by = "for people" if agreement.target.measure is not None else f"by {agreement.target.words}"
+    return f"agreement: positive where hard by the score is hard {by}"
+
+
+def _print_ceiling(agreement: Agreement) -> None:
+    """How well people agree among themselves, where that is known."""
     spearman, pearson = agreement.ceilings["spearman"], agreement.ceilings["pearson"]
     if isinstance(spearman, Ceiling) and isinstance(pearson, Ceiling):
         print(
             f"noise ceiling: halves of the people correlate at {spearman.split_half:.3f} Spearman, {pearson.split_half:.3f} "
             f"Pearson; no score can be expected above {spearman.ceiling:.3f} and {pearson.ceiling:.3f}"
         )
-    percent = f"{100 * level:g} %"
-    header = ("score", "Spearman", percent, "of ceiling", "Pearson", percent, "Kendall", "Fisher z", "p")
-    rows = [_single_cells(agreement, name) for name in dict.fromkeys(row["score"] for row in agreement.singles)]
-    by = "for people" if target.measure is not None else f"by {target.words}"
-    print_table(header, rows, title=f"agreement: positive where hard by the score is hard {by}", words=1)
 
 
 def _single_cells(agreement: Agreement, name: str) -> tuple[str, ...]:
@@ -126,22 +161,26 @@ def _print_verdicts(correlations: Correlations) -> None:
 
 
 def _print_models(correlations: Correlations) -> None:
-    """Several models side by side."""
-    by_model: dict[str, dict[str, Row]] = {}
-    for row in correlations.models().to_pylist():
-        by_model.setdefault(row["model"], {})[row["score"]] = row
-    if len(by_model) < 2:
-        return
-    rows = []
-    for model, scores in by_model.items():
-        accuracy = next(iter(scores.values()))["accuracy"]
-        cells = ["–" if accuracy is None else f"{100 * accuracy:.2f} %", number(scores.get("avh", {}).get("mean"))]
-        cells += [
-            _signed(scores.get(name, {}).get("agreement")) for name in ("avh", "confidence", "norm_in_class", "passes_variance")
-        ]
-        rows.append((model, *cells))
-    header = ("model", "accuracy", "mean AVH", "AVH", "confidence", "norm in class", "variance over models")
-    print_table(header, rows, title="Models side by side (Observation 4): Spearman of each score")
+    """Several models side by side, for each target."""
+    everything = correlations.models().to_pylist()
+    for target in dict.fromkeys(row["target"] for row in everything):
+        first = next(agreement for agreement in correlations.main if agreement.target.key == target)
+        by_model: dict[str, dict[str, Row]] = {}
+        for row in everything:
+            if row["target"] == target:
+                by_model.setdefault(row["model"], {})[row["score"]] = row
+        print(f"{len(by_model.keys() - {'ensemble'})} models against {first.target.words}: hard where {first.target.hard}")
+        _print_ceiling(first)
+        computed = dict.fromkeys(name for scores in by_model.values() for name in scores)
+        names = [name for name in SIDE_BY_SIDE if name in computed] or list(computed)
+        rows = []
+        for model, scores in by_model.items():
+            known = next(iter(scores.values()))
+            accuracy = "–" if known["accuracy"] is None else f"{100 * known['accuracy']:.2f} %"
+            cells = [_signed(scores.get(name, {}).get("agreement")) for name in names]
+            rows.append((model, str(known["n"]), accuracy, number(scores.get("avh", {}).get("mean")), *cells))
+        header = ("model", "n", "accuracy", "mean AVH", *(SIDE_BY_SIDE.get(name, name) for name in names))
+        print_table(header, rows, title=f"Models side by side (Observation 4), Spearman; {_sign_in_words(first)}")
 
 
 def _print_epochs(correlations: Correlations) -> None:
@@ -175,12 +214,9 @@ def _print_calibration(calibration: Calibration) -> None:
 
 
 def _print_disagreement(disagreement: Disagreement) -> None:
-    counts = ", ".join(f"{count} {quadrant}" for quadrant, count in disagreement.counts.items())
-    print(f"{printable(disagreement.model)}, easier and harder half by {disagreement.score}: {counts}")
-    for title, cases in (
-        ("easy for people, hard for the model", disagreement.model_hard),
-        ("the reverse", disagreement.people_hard),
-    ):
+    counts = "; ".join(f"{count} {quadrant}" for quadrant, count in disagreement.counts.items())
+    print(f"{printable(disagreement.model)}: {counts}\n{disagreement.rule}")
+    for title, cases in disagreement.cases.items():
         if cases:
             columns = [key for key in cases[0] if key != "row"]
             rows = [tuple(number(case[key]) for key in columns) for case in cases[:MOST_CASES]]

@@ -15,6 +15,7 @@ from hardsight.agreement.calibrated import Calibration
 from hardsight.agreement.comparing import Agreement
 from hardsight.agreement.correlations import Correlations
 from hardsight.agreement.disagreement import Disagreement
+from hardsight.agreement.models import score_axis, score_words
 from hardsight.agreement.studying import Study
 from hardsight.agreement.tables import Row
 from hardsight.files.run import Run
@@ -117,9 +118,10 @@ def _drawn(study: Study) -> dict[str, Figure]:
     for agreement in correlations.main:
         drawn[f"{_file(agreement.model)}-{_file(agreement.target.key)}"] = correlations.draw(agreement)
     if len({agreement.model for agreement in correlations.main}) > 1:
-        drawn["models"] = side_by_side(correlations.models().to_pylist(), target=target)
+        beside = side_by_side(_first_target(correlations), target=target, words=score_words)
+        drawn |= {} if beside is None else {"models": beside}
     if correlations.epochs:
-        drawn["epochs"] = over_epochs(correlations.epochs, target=target)
+        drawn["epochs"] = over_epochs(correlations.epochs, target=target, words=score_words)
     for calibration in study.calibrations:
         curves = {"as it is": calibration.before, f"temperature {calibration.temperature:.2f}": calibration.after}
         title = f"Calibration of {calibration.model}, on {calibration.judged_on} samples"
@@ -127,14 +129,20 @@ def _drawn(study: Study) -> dict[str, Figure]:
     if study.images is not None:
         for disagreement in study.disagreements:
             corners = {words: _captioned(rows, disagreement, study.images) for words, rows in disagreement.cases.items()}
-            title = f"Where people and {disagreement.model} disagree, by {disagreement.score}"
-            drawn[f"{_file(disagreement.model)}-disagreement"] = quadrants(corners, disagreement.counts, title=title)
+            title = f"Where people and {disagreement.model} disagree"
+            pictures = quadrants(corners, disagreement.counts, title=title, rule=disagreement.rule)
+            drawn[f"{_file(disagreement.model)}-disagreement"] = pictures
     if study.coarse is not None:
         for agreement in study.coarse.main:
             drawn[f"{_file(agreement.model)}-superclasses"] = study.coarse.draw(agreement)
             norms = _norm_by_superclass(study.coarse, agreement, study.coarse_groups)
             drawn[f"{_file(agreement.model)}-superclass-norm"] = norms
     return drawn
+
+
+def _first_target(correlations: Correlations) -> list[Row]:
+    """The models side by side, for the target that the figure names."""
+    return [row for row in correlations.models().to_pylist() if row["target"] == correlations.of().target.key]
 
 
 def _norm_by_superclass(coarse: Correlations, agreement: Agreement, groups: Sequence[Row]) -> Figure:
@@ -152,18 +160,19 @@ def _norm_by_superclass(coarse: Correlations, agreement: Agreement, groups: Sequ
     for k in shown:
         r = coefficients.get((agreement.model, names[k], name))
         words = "no coefficient" if r is None else f"agreement {r:+.3f}"
-        panels.append((name, agreement.scores[name][label == k], f"{names[k]}, n = {sizes[k]}: {words}"))
+        panels.append((score_axis(name), agreement.scores[name][label == k], f"{names[k]}, {sizes[k]} samples: {words}"))
     values = [agreement.values[label == k] for k in shown]
-    return histograms(panels, values, target=agreement.target.words, title=f"{agreement.model}, within superclasses")
+    return histograms(panels, values, target=agreement.target.axis, title=f"{agreement.model}, within superclasses")
 
 
 def _captioned(rows: Sequence[Row], disagreement: Disagreement, image_of: Callable[[Any], Any]) -> list[tuple[Any, str]]:
     """Image and caption of each case."""
     pictures, score = [], disagreement.score
+    short = "AVH" if score == "avh" else score.replace("_", " ")
     for row in rows:
         (target,) = [key for key in row if key not in ("id", "row", "label", "predicted", "apart", score)]
         predicted = "" if row["predicted"] is None else f"\nseen as {row['predicted']}"
-        caption = f"given {row['label']}{predicted}\npeople {row[target]:.2f}, {score} {row[score]:.3f}"
+        caption = f"given {row['label']}{predicted}\npeople {100 * row[target]:.0f} %, {short} {row[score]:.3f}"
         pictures.append((image_of(row["id"]), caption))
     return pictures
 

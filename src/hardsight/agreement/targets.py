@@ -29,6 +29,12 @@ class Target:
     measure: Measure | None = None
     no_ceiling: str = "a noise ceiling needs people's answers"
 
+    @property
+    def axis(self) -> str:
+        """What it is and which end is hard, for an axis of a figure."""
+        words = "share of people who chose the given class" if self.key == "frequency" else self.words
+        return f"{words} ({self.hard} is hard)"
+
     def first(self, limit: int | None) -> Target:
         """The same for the first samples of the table."""
         if limit is None:

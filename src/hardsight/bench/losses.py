@@ -15,11 +15,13 @@ CLASSES = (1000, 10000, 100000)
 BASELINE = "torch: nn.Linear + cross-entropy"
 TIME_LIMIT = {"AVHLoss": 1.35, "NormFaceLoss": 1.5, "CosFaceLoss": 1.5, "ArcFaceLoss": 1.5, "LGMLoss per class": 3.0}
 MEMORY_LIMIT = {"AVHLoss": 1.1}
+CLASSES_LIMIT = 1.5  # a step of ZNormLinearLoss at the most classes, over one at the fewest
+RATE = 0.1  # of plain SGD
 PEERS = ("NormalizedSoftmaxLoss", "CosFaceLoss", "ArcFaceLoss")
 
 
 def run(rounds: int) -> list[Measurement]:
-    """Times at each number of classes, then memory; the peers where they are installed."""
+    """Times at each number of classes, the Z-loss's against them, then memory; the peers where they are installed."""
     require("torch", extra="torch", purpose="hardsight bench losses")
     lines: list[Measurement] = []
     for c in CLASSES:
@@ -28,7 +30,7 @@ def run(rounds: int) -> list[Measurement]:
             function()  # warm
         lines += compared(f"time, c = {c}", work, rounds, BASELINE, TIME_LIMIT)
         del work
-    return lines + _memory()
+    return lines + _steps_against_c(rounds) + _memory()
 
 
 def _names() -> list[str]:
@@ -91,6 +93,48 @@ def _loss(name: str, c: int) -> tuple[Callable[[Any, Any], Any], list[Any]]:
         options = {"covariance": covariance.replace(" ", "_")} if covariance else {}
         module = getattr(losses, word)(FEATURES, c, **options)
     return module, list(module.parameters())
+
+
+def _steps_against_c(rounds: int) -> list[Measurement]:
+    """How the time of a whole step of the Z-loss, with plain SGD, grows with the number of classes: by its two ways."""
+    lines = []
+    for name in ("nn.Linear, ZNormLoss, SGD", "ZNormLinearLoss"):
+        work = {f"c = {c}": _sgd_step(name, c) for c in CLASSES}
+        for function in work.values():
+            function()  # warm
+        limits = {f"c = {CLASSES[-1]}": CLASSES_LIMIT} if name == "ZNormLinearLoss" else {}
+        lines += compared(f"step, {name}", work, rounds, f"c = {CLASSES[0]}", limits)
+        del work
+    return lines
+
+
+def _sgd_step(name: str, c: int) -> Callable[[], object]:
+    """Forward, backward to the features, and the update of the class vectors."""
+    import torch
+
+    from hardsight.losses import ZNormLinearLoss, znorm_loss
+
+    torch.manual_seed(0)
+    features, labels = torch.randn(BATCH, FEATURES, requires_grad=True), torch.randint(0, c, (BATCH,))
+    if name == "ZNormLinearLoss":
+        loss = ZNormLinearLoss(FEATURES, c)
+
+        def step() -> None:
+            features.grad = None
+            loss(features, labels).backward()
+            loss.step(RATE)
+
+        return step
+    linear = torch.nn.Linear(FEATURES, c)
+    optimizer = torch.optim.SGD(linear.parameters(), lr=RATE)
+
+    def dense_step() -> None:
+        features.grad = None
+        optimizer.zero_grad()
+        znorm_loss(linear(features), labels).backward()
+        optimizer.step()
+
+    return dense_step
 
 
 def _memory() -> list[Measurement]:

@@ -22,6 +22,9 @@ def correlate(
         None, help="Human answers: (n, c) counts or (n,) frequencies as .npy, or a .csv, .parquet or .json table."
     ),
     output: Path = typer.Option(None, "-o", "--output", help="Run directory to write: JSON, CSV, LaTeX and figures."),
+    verbose: bool = typer.Option(
+        False, "-v", "--verbose", help="Print every table: bins, pairs of scores, calibration and disagreement of each model."
+    ),
 ) -> None:
     """Test whether scores agree with people: Tables 1, 2 and 6 to 9 of the AVH paper for your model.
 
@@ -47,7 +50,9 @@ def correlate(
         begin()  # what would be refused at the end is refused now
     with progress_bar("bootstrap") as progress:
         result = study(list(runs), human, settings=settings, progress=progress)
-    print_study(result)
+    print_study(result, verbose)
+    if output is None and not verbose:
+        print("--verbose prints every table; -o DIRECTORY writes them, with figures")
     if output is not None:
         run = begin()
         with run.only_writer():

@@ -12,6 +12,8 @@ for one, starts another program). The size is read from the header and refused b
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import IO
 
 import numpy as np
@@ -23,6 +25,9 @@ from hardsight.errors import FileError
 MAX_PIXELS = 50_000_000
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 SUFFIXES = frozenset(".jpg .jpeg .jpe .jfif .png .webp .gif .bmp .tif .tiff .ppm .pgm .pbm .pnm".split())
+
+# Is told how many pixels a picture has before the first is decoded: a server may wait there until it has room for them.
+before_pixels: ContextVar[Callable[[int], None]] = ContextVar("before_pixels", default=lambda pixels: None)
 
 REASONS = {
     "missing": "there is no such file",
@@ -69,6 +74,7 @@ def decode(stream: IO[bytes], name: str) -> Image.Image:
     width, height = picture.size
     if width * height > MAX_PIXELS:
         raise BrokenImage("too_large", name, f"{width} x {height}")
+    before_pixels.get()(width * height)
     try:
         picture.load()
         pixels = _as_rgb(_upright(picture))

@@ -4,6 +4,7 @@ settings.py     the options of both
 opening.py      a run, a scores table or a snapshot as one sheet of columns
 columns.py      a column as the bytes the browser gets
 pictures.py     a row's image from the run's declared roots, re-encoded
+turns.py        so many pixels in memory at a time
 closeups.py     one sample: angles, neighbours, degraded versions
 epochs.py       dynamics: curves over the epochs, and each epoch's cloud
 groups.py       a selection in groups

@@ -9,21 +9,24 @@ from __future__ import annotations
 import contextlib
 import io
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
-from threading import BoundedSemaphore, Lock
+from threading import Lock
 
 from PIL import Image, ImageDraw
 
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, open_data
+from hardsight.data.decoding import MAX_PIXELS, before_pixels
 from hardsight.data.files import ImageFiles, path_below
 from hardsight.errors import HardsightError, InputError
 from hardsight.explorer.opening import Sheet
+from hardsight.explorer.turns import Turns
 from hardsight.models.preprocessing import Preprocessing
 
 THUMB, LARGE = 128, 768  # longest side in pixels
 SMALL = 64  # up to here no pixel is lost
 KEPT = 8192  # thumbnails, of a few kB each
-AT_ONCE = 2  # decoded at a time: one image may have 50 million pixels
+AT_ONCE = MAX_PIXELS  # in all pictures that are decoded and encoded at a time: one alone may have as many
 
 
 class Pictures:
@@ -38,7 +41,8 @@ class Pictures:
         self.sheet = sheet
         self.images = images
         self._data: tuple[ImageData, dict[str, int]] | None = None
-        self._opening, self._keeping, self._decoding = Lock(), Lock(), BoundedSemaphore(AT_ONCE)
+        self._opening, self._keeping = Lock(), Lock()
+        self.turns = Turns(AT_ONCE)
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._preprocessing = _preprocessing(sheet)
         sources = sheet.start.get("sources") or {}
@@ -80,7 +84,8 @@ class Pictures:
 
     def small(self, row: int, side: int) -> bytes:
         """A WebP of at most `side` pixels."""
-        return _encoded(self.safe(row), side)
+        with self._turn():
+            return _encoded(self._safe(row), side)
 
     def trouble(self, row: int) -> str | None:
         """Why the picture cannot be shown, or None."""
@@ -92,14 +97,32 @@ class Pictures:
 
     def image(self, row: int) -> Image.Image:
         """The picture as the model saw it: degraded where the row is. Raises BrokenImage."""
-        with self._decoding:
-            image = self._found(row)
-            return self._degraded(row, image)
+        with self._turn():
+            return self._image(row)
 
     def safe(self, row: int) -> Image.Image:
         """The picture, or a grey one that says why it cannot be shown."""
+        with self._turn():
+            return self._safe(row)
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Whatever is decoded in this block waits for room for its pixels, and keeps it until the end of the block."""
+        with self.turns.turn() as turn:
+            token = before_pixels.set(turn.take)
+            try:
+                yield
+            finally:
+                before_pixels.reset(token)
+
+    def _image(self, row: int) -> Image.Image:
+        image = self._found(row)
+        before_pixels.get()(image.width * image.height)  # one from an array needed no decoding
+        return self._degraded(row, image)
+
+    def _safe(self, row: int) -> Image.Image:
         try:
-            return self.image(row)
+            return self._image(row)
         except BrokenImage as error:
             return _placeholder(error.reason.replace("_", " "))
         except HardsightError:
@@ -164,8 +187,7 @@ def _preprocessing(sheet: Sheet) -> Preprocessing | None:
 def _encoded(image: Image.Image, side: int) -> bytes:
     """WebP of at most `side` pixels; small ones without loss."""
     if max(image.size) > side:
-        image = image.copy()
-        image.thumbnail((side, side))
+        image.thumbnail((side, side))  # in its place: a copy would be as large again
     width, height = (max(1, length) for length in image.size)
     stream = io.BytesIO()
     image = image.convert("RGB") if image.mode != "RGB" else image

@@ -33,6 +33,7 @@ from hardsight.losses.softmax import SoftmaxLoss, softmax_loss
 from hardsight.losses.triplet import TripletLoss, triplet_loss
 from hardsight.losses.truncated_gce import TruncatedGCELoss, truncated_gce_loss
 from hardsight.losses.znorm import ZNormLoss, znorm_loss
+from hardsight.losses.znorm_linear import ZNormLinearLoss
 
 __all__ = [
     "ALDRLoss",
@@ -59,6 +60,7 @@ __all__ = [
     "SoftmaxLoss",
     "TripletLoss",
     "TruncatedGCELoss",
+    "ZNormLinearLoss",
     "ZNormLoss",
     "a_softmax_loss",
     "aligned_sum",

@@ -97,18 +97,28 @@ def before_and_after(
     return figure
 
 
-def thumbnails(images: Sequence[Any], captions: Sequence[str], title: str, marked: Sequence[bool] = ()) -> Any:
-    """Small pictures in rows of six, a caption under each, in another colour where it is marked."""
+def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, marked: Sequence[str] = ()) -> Any:
+    """Small pictures in rows of six, a caption under each, one group below the other.
+
+    Args:
+        groups: what to write above a group -> (image, caption) of its pictures, at least one.
+        title: one line on top.
+        marked: groups whose words are in another colour.
+    """
     from matplotlib.figure import Figure
 
-    rows = max(1, -(-len(images) // 6))
-    figure = Figure(figsize=(9, 1.9 * rows + 0.4), layout="constrained", dpi=120)
+    heights = [0.4 + 2.05 * -(-len(shown) // 6) for shown in groups.values()]
+    figure = Figure(figsize=(9, 0.4 + sum(heights)), layout="constrained", dpi=120)
     figure.suptitle(plain(title), fontsize=11)
-    grid = np.atleast_1d(figure.subplots(rows, 6)).ravel()
-    for axes in grid:
-        axes.set(xticks=[], yticks=[])
-        axes.spines[:].set_visible(False)
-    for at, (axes, image, caption) in enumerate(zip(grid, images, captions, strict=False)):
-        axes.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, vmin=0, vmax=255)  # a faint picture stays faint
-        axes.set_xlabel(plain(caption), fontsize=7, color=COLOURS[1] if at < len(marked) and marked[at] else "black")
+    parts: Any = figure.subfigures(len(groups), 1, height_ratios=heights, squeeze=False)
+    for part, (words, shown) in zip(parts[:, 0], groups.items(), strict=True):
+        colour = COLOURS[1] if words in marked else "black"
+        part.suptitle(plain(words), fontsize=10, color=colour)
+        grid = part.subplots(-(-len(shown) // 6), 6, squeeze=False).ravel()
+        for axes in grid:
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+        for axes, (image, caption) in zip(grid, shown, strict=False):
+            axes.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, vmin=0, vmax=255)  # a faint picture stays faint
+            axes.set_xlabel(plain(caption), fontsize=7, color=colour)
     return figure

@@ -1,22 +1,35 @@
 """Scores against people: 2-D histograms, quadrants of disagreement with their images, reliability, models and epochs.
 
-The colour map is cividis, light to dark: the same order for colour-blind eyes and in grey.
+The colours of counts are the darker part of viridis: the same order for colour-blind eyes and in grey, and a single sample
+stands out from the paper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight.plots.adaptation import colours, plain
+
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-COLOURS = "cividis_r"
 BLUE, VERMILION = "#0072b2", "#d55e00"
 BINS = 40
 FEW = 20  # samples below which a bin says little
+
+
+def count_colours() -> Colormap:
+    """From one sample, three times as dark as the paper by WCAG's contrast, to the most."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(colormaps["viridis"](np.linspace(0.6, 0.0, 256)), "samples")
 
 
 def histograms(
@@ -32,20 +45,20 @@ def histograms(
     The line is the score's median in ten equal parts of the target's range, or at each of its levels.
 
     Args:
-        columns: name of the score, its (n,) values and what to write above it.
+        columns: words for the score's axis, its (n,) values and what to write above it.
         values: (n,) the target; or one such array for each panel.
-        target: its name, for the axis.
+        target: words for its axis.
         title: one line on top.
-        across: panels in a row.
+        across: panels in a row, at most.
     """
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
-    across = min(across, len(columns))
-    down = -(-len(columns) // across)
-    figure = Figure(figsize=(1.1 + 3.5 * across, 0.5 + 3.2 * down), layout="constrained", dpi=120)
-    figure.suptitle(f"{title}; the line is the median", fontsize=11)
-    axes = np.atleast_1d(figure.subplots(down, across, squeeze=False)).ravel()
+    rows = _rows(len(columns), across)
+    figure = Figure(figsize=(1.1 + 3.5 * rows[0], 0.5 + 3.2 * len(rows)), layout="constrained", dpi=120)
+    words = f"{title}; the line is the median"
+    figure.suptitle(plain(words if rows[0] > 2 else words.replace("; ", ";\n")), fontsize=11 if rows[0] > 1 else 9)
+    axes = _filled(figure, rows)
     targets = [values] * len(columns) if isinstance(values, np.ndarray) else list(values)
     grids = [
         np.histogram2d(own, column, bins=[_edges(own), _span(column)])
@@ -57,20 +70,36 @@ def histograms(
         levels = len(x) - 1
         x_edges = np.arange(levels + 1) if _is_levels(own) else x
         drawn = panel.pcolormesh(
-            x_edges, y, np.ma.masked_equal(grid.T, 0), cmap=COLOURS, norm=LogNorm(1, max(most, 2)), rasterized=True
+            x_edges, y, np.ma.masked_equal(grid.T, 0), cmap=count_colours(), norm=LogNorm(1, max(most, 2)), rasterized=True
         )
         if _is_levels(own):
             panel.set_xticks(np.arange(levels) + 0.5, [f"{level:g}" for level in np.unique(own)])
         line = _medians(own, column)
         panel.plot(*line, color="white", linewidth=3.5)
         panel.plot(*line, color=VERMILION, linewidth=1.8, marker="o", markersize=3.5, label="median")
-        panel.set_title(words, fontsize=9)
-        panel.set(xlabel=target, ylabel=name)
+        panel.set_title(plain(words), fontsize=9)
+        panel.set_xlabel(plain(target), fontsize=8)
+        panel.set_ylabel(plain(name), fontsize=8)
         panel.spines[["top", "right"]].set_visible(False)
-    for panel in axes[len(columns) :]:
-        panel.set_visible(False)
-    figure.colorbar(drawn, ax=list(axes), label="samples", shrink=0.8)
+    figure.colorbar(drawn, ax=axes, label="samples", shrink=0.8)
     return figure
+
+
+def _rows(count: int, across: int) -> list[int]:
+    """How many panels each row has: as even as can be, the longer rows first."""
+    down = -(-count // across)
+    return [count // down + (row < count % down) for row in range(down)]
+
+
+def _filled(figure: Figure, rows: Sequence[int]) -> list[Axes]:
+    """Panels in rows of these lengths, each row as wide as the figure: no cell is left empty."""
+    width = math.lcm(*rows)
+    grid = figure.add_gridspec(len(rows), width)
+    return [
+        figure.add_subplot(grid[row, at * width // count : (at + 1) * width // count])
+        for row, count in enumerate(rows)
+        for at in range(count)
+    ]
 
 
 def _medians(values: np.ndarray, column: np.ndarray) -> tuple[list[float], list[float]]:
@@ -103,28 +132,31 @@ def _span(values: np.ndarray) -> np.ndarray:
 
 
 def quadrants(
-    corners: Mapping[str, Sequence[tuple[Any, str]]], counts: Mapping[str, int], *, title: str, across: int = 6
+    corners: Mapping[str, Sequence[tuple[Any, str]]], counts: Mapping[str, int], *, title: str, rule: str = "", across: int = 6
 ) -> Figure:
     """Images of the samples on which people and the model disagree most, and how many samples each quadrant has.
 
     Args:
-        corners: words of a quadrant -> (image, caption) of its clearest samples; an image may be None.
+        corners: words of a quadrant -> (image, caption) of its clearest samples; an image may be None. One without any is
+            only counted.
         counts: words of a quadrant -> how many samples are in it, for all four.
         title: one line on top.
+        rule: what easy and hard mean here, below it.
         across: images in a row.
     """
     from matplotlib.figure import Figure
 
     total = max(1, sum(counts.values()))
-    rows = {words: max(1, -(-len(shown) // across)) for words, shown in corners.items()}
-    figure = Figure(
-        figsize=(1.35 * across, 0.7 + sum(0.4 + 1.65 * count for count in rows.values())), layout="constrained", dpi=120
-    )
-    parts: Any = figure.subfigures(len(corners), 1, height_ratios=[0.4 + 1.65 * count for count in rows.values()], squeeze=False)
-    figure.suptitle(title, fontsize=11)
+    counted = {words: f"{words}: {count} of {total} samples ({100 * count / total:.1f} %)" for words, count in counts.items()}
+    empty = [counted[words] for words, shown in corners.items() if not shown]
+    corners = {words: shown for words, shown in corners.items() if shown}
+    heights = [0.4 + 1.65 * -(-len(shown) // across) for shown in corners.values()]
+    figure = Figure(figsize=(1.35 * across, 1.0 + 0.2 * len(empty) + sum(heights)), layout="constrained", dpi=120)
+    figure.suptitle(plain("\n".join(line for line in (title, rule, *empty) if line)), fontsize=9)
+    parts: Any = figure.subfigures(len(corners), 1, height_ratios=heights, squeeze=False) if corners else np.empty((0, 1))
     for part, (words, shown) in zip(parts[:, 0], corners.items(), strict=True):
-        part.suptitle(f"{words}: {counts[words]} of {total} samples ({100 * counts[words] / total:.1f} %)", fontsize=10)
-        panels = part.subplots(rows[words], across, squeeze=False).ravel()
+        part.suptitle(counted[words], fontsize=10)
+        panels = part.subplots(-(-len(shown) // across), across, squeeze=False).ravel()
         for panel in panels:
             panel.set_axis_off()
         for panel, (image, caption) in zip(panels, shown, strict=False):
@@ -132,14 +164,14 @@ def quadrants(
                 panel.text(0.5, 0.5, "no image", ha="center", va="center", fontsize=8, transform=panel.transAxes)
             else:
                 panel.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, interpolation="nearest")
-            panel.set_title(caption, fontsize=7)
+            panel.set_title(plain(caption), fontsize=7)
     return figure
 
 
 def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
     """Accuracy against confidence, before and after a temperature; the diagonal is a model that is right about itself.
 
-    Bins of few samples are shown faint and without a line.
+    Bins of few samples are hollow and without a line.
 
     Args:
         curves: what to call it -> a `stats.Reliability`.
@@ -149,7 +181,7 @@ def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
 
     figure = Figure(figsize=(5.6, 5.2), layout="constrained", dpi=120)
     axes, below = figure.subplots(2, 1, height_ratios=[3, 1], sharex=True)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(plain(title), fontsize=11)
     axes.plot([0, 1], [0, 1], color="0.5", linestyle=":", label="calibrated")
     styles = ((BLUE, "o", "-"), (VERMILION, "s", "--"))
     for (name, curve), (colour, marker, line) in zip(curves.items(), styles, strict=False):
@@ -158,91 +190,91 @@ def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
         few = known & (curve.count < FEW)
         enough = known & ~few
         axes.plot(curve.confidence[enough], curve.accuracy[enough], color=colour, marker=marker, linestyle=line, label=label)
-        axes.plot(curve.confidence[few], curve.accuracy[few], color=colour, marker=marker, linestyle="", alpha=0.3, markersize=4)
+        axes.plot(curve.confidence[few], curve.accuracy[few], color=colour, marker=marker, linestyle="", fillstyle="none")
     width = 1 / len(next(iter(curves.values())).count)
     for at, ((_, curve), (colour, _, _)) in enumerate(zip(curves.items(), styles, strict=False)):
         middle = (curve.edges[1:] + curve.edges[:-1]) / 2 + (at - 0.5) * width * 0.4 * (len(curves) > 1)
         below.bar(middle, curve.count / curve.count.sum(), width=width * 0.4, color=colour, hatch=None if at == 0 else "///")
-    axes.set(ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
+    axes.set(ylabel="accuracy of the prediction", xlim=(0, 1), ylim=(0, 1))
     axes.legend(frameon=False, loc="upper left")
-    below.set(xlabel="confidence of the predicted class", ylabel="share")
+    below.set(xlabel="confidence of the predicted class", ylabel="share of samples")
     for panel in (axes, below):
         panel.spines[["top", "right"]].set_visible(False)
     return figure
 
 
-def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str) -> Figure:
-    """Spearman's coefficient of each score over epochs, with its interval (Observation 3)."""
+def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callable[[str], str]) -> Figure:
+    """Spearman's coefficient of each score over epochs, with its interval (Observation 3); `words` names the scores."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.5, 4.2), layout="constrained", dpi=120)
+    figure = Figure(figsize=(8.5, 4.2), layout="constrained", dpi=120)
     axes = figure.subplots()
-    names = list(dict.fromkeys(row["score"] for row in rows))
+    known = [row for row in rows if row["agreement"] is not None]
+    names = list(dict.fromkeys(row["score"] for row in known))
     epochs = list(dict.fromkeys(row["model"] for row in rows))
     marks, lines = "osD^vPX*", ("-", "--", "-.", ":")
-    from matplotlib import colormaps
-
-    for at, name in enumerate(names):
-        mine = [row for row in rows if row["score"] == name and row["agreement"] is not None]
+    for at, (name, colour) in enumerate(zip(names, colours(), strict=False)):
+        mine = [row for row in known if row["score"] == name]
         x = [epochs.index(row["model"]) for row in mine]
-        colour = colormaps[COLOURS](0.15 + 0.85 * at / max(1, len(names) - 1))
-        axes.plot(
-            x,
-            [row["agreement"] for row in mine],
-            color=colour,
-            marker=marks[at % len(marks)],
-            markersize=4,
-            linestyle=lines[at % len(lines)],
-            label=name,
-        )
+        style: dict[str, Any] = {"marker": marks[at % len(marks)], "markersize": 4, "linestyle": lines[at % len(lines)]}
+        axes.plot(x, [row["agreement"] for row in mine], color=colour, label=plain(words(name)), **style)
         axes.fill_between(x, [row["low"] for row in mine], [row["high"] for row in mine], color=colour, alpha=0.15, linewidth=0)
     step = max(1, len(epochs) // 12)
     axes.set_xticks(range(0, len(epochs), step), epochs[::step])
     axes.axhline(0, color="0.5", linewidth=0.8)
-    axes.set(xlabel="epoch", ylabel="agreement (Spearman)", title=f"Agreement with {target} over epochs")
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    axes.set(xlabel="epoch", ylabel="agreement (Spearman)", title=plain(f"Agreement with {target} over epochs"))
+    if names:
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
-def side_by_side(rows: Sequence[Mapping[str, Any]], *, target: str) -> Figure:
-    """Models by accuracy: the mean of AVH on the left, agreement of AVH and confidence on the right (Observation 4)."""
+def side_by_side(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callable[[str], str]) -> Figure | None:
+    """Models by accuracy: their mean AVH, and how far scores agree (Observation 4); `words` names the scores.
+
+    A panel without a point is left out, and the figure if there is none: without labels there is no accuracy.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.8), layout="constrained", dpi=120)
-    left, right = figure.subplots(1, 2)
     known = [row for row in rows if row["accuracy"] is not None]
-    for row in known:
-        if row["score"] == "avh":
-            left.plot(100 * row["accuracy"], row["mean"], "o", color=BLUE)
-            left.annotate(f" {row['model']}", (100 * row["accuracy"], row["mean"]), fontsize=8, va="bottom")
-    for name, colour, marker, shift in (("avh", BLUE, "o", -0.02), ("confidence", VERMILION, "s", 0.02)):
-        mine = [row for row in known if row["score"] == name and row["agreement"] is not None]
-        right.errorbar(
-            [100 * row["accuracy"] + shift for row in mine],
-            [row["agreement"] for row in mine],
-            yerr=[
-                [row["agreement"] - row["bootstrap_low"] for row in mine],
-                [row["bootstrap_high"] - row["agreement"] for row in mine],
-            ],
-            fmt=marker,
-            color=colour,
-            capsize=3,
-            label=name,
-        )
-    for row in known:
-        if row["score"] == "confidence" and row["agreement"] is not None:
-            right.annotate(
-                f"  {row['model']}",
-                (100 * row["accuracy"], row["agreement"]),
-                xytext=(8, 0),
-                textcoords="offset points",
-                fontsize=8,
-            )
-    left.set(xlabel="accuracy (%)", ylabel="mean AVH", title="Better models have smaller AVH?")
-    right.set(xlabel="accuracy (%)", ylabel="agreement (Spearman)", title=f"Agreement with {target}")
-    right.legend(frameon=False)
-    for panel in (left, right):
-        panel.margins(0.25)
+    means = [row for row in known if row["score"] == "avh"]
+    compared = [row for row in known if row["agreement"] is not None]
+    names = [name for name in ("avh", "confidence") if any(row["score"] == name for row in compared)]
+    names = names or list(dict.fromkeys(row["score"] for row in compared))[:2]
+    panels = [name for name, shown in (("means", means), ("agreement", names)) if shown]
+    if not panels:
+        return None
+    figure = Figure(figsize=(0.4 + 4.3 * len(panels), 3.8), layout="constrained", dpi=120)
+    axes = dict(zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True))
+    for panel in axes.values():
+        panel.set_xlabel("accuracy (%)")
         panel.spines[["top", "right"]].set_visible(False)
+        panel.margins(0.25)
+    if means:
+        _named_points(axes["means"], [(100 * row["accuracy"], row["mean"], row["model"]) for row in means])
+        axes["means"].set(ylabel=f"mean {words('avh')}", title="Better models have smaller AVH?")
+    if names:
+        _agreements(axes["agreement"], [row for row in compared if row["score"] in names], names, words)
+        axes["agreement"].set(ylabel="agreement (Spearman)", title=plain(f"Agreement with {target}"))
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
+
+
+def _named_points(panel: Axes, points: Sequence[tuple[float, float, str]]) -> None:
+    for x, y, name in points:
+        panel.plot(x, y, "o", color=BLUE)
+        panel.annotate(f" {plain(name)}", (x, y), fontsize=8, va="bottom")
+
+
+def _agreements(panel: Axes, rows: Sequence[Mapping[str, Any]], names: Sequence[str], words: Callable[[str], str]) -> None:
+    """Agreement of each score by accuracy, with its interval; the last score's points bear the names of the models."""
+    for name, colour, marker, shift in zip(names, (BLUE, VERMILION), "os", (-0.02, 0.02), strict=False):
+        mine = [row for row in rows if row["score"] == name]
+        y = np.array([row["agreement"] for row in mine])
+        ends = [y - [row["bootstrap_low"] for row in mine], [row["bootstrap_high"] for row in mine] - y]
+        x = [100 * row["accuracy"] + shift for row in mine]
+        panel.errorbar(x, y, yerr=ends, fmt=marker, color=colour, capsize=3, label=plain(words(name)))
+    for row in rows:
+        if row["score"] == names[-1]:
+            top = 100 * row["accuracy"], row["bootstrap_high"]
+            panel.annotate(plain(row["model"]), top, xytext=(0, 3), textcoords="offset points", fontsize=8, rotation=35)

@@ -2,7 +2,7 @@
 
 import { groupColour } from "./colours.js";
 import { Curves } from "./curves.js";
-import { el, harmless, name, number, spoken } from "./words.js";
+import { el, harmless, name, number, short, spoken } from "./words.js";
 
 export class Detail {
   constructor(page) {
@@ -56,7 +56,10 @@ export class Detail {
   left(sample) {
     const { about, source } = this.page;
     const given = sample.values.label ?? null,
-      predicted = sample.values.predicted ?? null;
+      guesses = [
+        ["predicted", sample.values.predicted],
+        [about.comparison ? `in ${short(about.comparison.second, 24)}` : "", sample.values["predicted (2)"]],
+      ].filter(([, guess]) => guess !== null && guess !== undefined);
     const picture = about.pictures ? this.page.picture(source.image(sample.row)) : el("p", { class: "nopicture" }, "no image");
     if (about.pictures) picture.alt = "The image of this sample";
     const parts = [el("div", { class: "large" }, picture)];
@@ -67,12 +70,10 @@ export class Detail {
         { class: "labels" },
         el("dt", {}, "given"),
         el("dd", {}, given === null ? "no label" : name(given, 60)),
-        ...(predicted === null
-          ? []
-          : [
-              el("dt", {}, "predicted"),
-              el("dd", { class: given !== null && given !== predicted ? "wrong" : "" }, name(predicted, 60)),
-            ]),
+        ...guesses.flatMap(([title, guess]) => [
+          el("dt", {}, title),
+          el("dd", { class: given !== null && given !== guess ? "wrong" : "" }, name(guess, 60)),
+        ]),
       ),
     );
     this.marks = el("div", { class: "marks", role: "group", "aria-label": "Mark this sample" });
