@@ -384,6 +384,28 @@ def test_other_classes_than_the_models(here: Path, cli: Cli) -> None:
     assert done.code == 2 and "labels must be 0 to 1" in done.err and not (here / "wrong").exists()
 
 
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+def test_numbers_of_other_classes_than_the_models(here: Path, cli: Cli, kind: str) -> None:
+    """One rule for folders and numbers: the head is left out where the labels are not its own."""
+    labels = [0, 3, 1, 2] * 3
+    if kind == "csv":
+        (here / "flat").mkdir()
+        for row in range(12):
+            picture(row).save(here / f"flat/{row}.png")
+        lines = ["path,label", *(f"flat/{row}.png,{label}" for row, label in enumerate(labels))]
+        (here / "data.csv").write_text("\n".join(lines))
+    else:
+        np.savez(here / "data.npz", images=np.stack([np.asarray(picture(row)) for row in range(12)]), labels=labels)
+    done = cli("extract", "tiny_nets:two", f"data.{kind}", "-o", "run")
+    assert done.code == 0 and "the data has 4 classes, the model 2: its head is left out" in done.out, done.err
+    assert Snapshot.load(here / "run").head is None and [row["label"] for row in rows(here / "run")] == labels
+    assert len(hardsight.score(here / "run")) == 12
+    done = cli("extract", "tiny_nets:two", f"data.{kind}", "-o", "kept", "--keep-head")
+    assert done.code == 2 and "labels must be 0 to 1" in done.err and not (here / "kept").exists()
+    done = cli("extract", "tiny_nets:grey", f"data.{kind}", "-o", "ten")  # numbers that the model has
+    assert done.code == 0 and Snapshot.load(here / "ten").num_classes == 10
+
+
 def test_a_head_of_zeros_has_confidences_and_no_angles(here: Path, cli: Cli) -> None:
     class_folders(here / "photos")
     assert cli("extract", "tiny_nets:fresh", "photos", "-o", "run").code == 0

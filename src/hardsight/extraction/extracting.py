@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, open_data, parse_degradations
+from hardsight.data.dataset import num_classes
 from hardsight.data.labels import renumbered
 from hardsight.errors import FileError, InputError, RunError
 from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
@@ -262,7 +263,8 @@ class _Job:
     def _settle_classes(self) -> list[str] | None:
         """Class names to keep with the head (none known: an empty list), or None if the head is not to be kept.
 
-        Labels that count the data's folders mean nothing to a head trained on other classes.
+        Labels of other classes mean nothing to a head: those that count the data's own names where these are not as many as
+        the model's classes, and numbers that the model does not have.
         """
         if self.settings.fit_head:
             self.say("the model's head is left out, and score will fit one to the features by cross-validation")
@@ -271,9 +273,10 @@ class _Job:
         if ours is not None and theirs is not None and list(theirs) != ours and set(ours) <= set(theirs):
             self._renumber(ours, theirs)
             ours = self.data.class_names
-        if ours is not None and len(ours) != c and not self.settings.keep_head:
+        count = num_classes(self.data)
+        if (count > c if ours is None else count != c) and not self.settings.keep_head:
             self.say(
-                f"the data has {len(ours)} classes, the model {c}: its head is left out, and score will fit one to the "
+                f"the data has {count} classes, the model {c}: its head is left out, and score will fit one to the "
                 "features by cross-validation (--keep-head keeps it)"
             )
             return None
