@@ -70,6 +70,14 @@ def test_the_run_holds_every_file_of_a_training(digits: Path) -> None:
     assert {part["name"] for part in told["parts"]} == {name for name in names if "/" in name or name.startswith("head")}
 
 
+def test_progress_tells_the_loss_while_batches_wait_to_be_measured(tmp_path: Path) -> None:
+    told: list[str] = []
+    tell = lambda done, total, words: told.append(words)  # noqa: E731
+    training.run("digits", "DigitsCNN", tmp_path / "run", epochs=1, limit=64, batch_size=32, progress=tell)
+    steps = [words for words in told if words.startswith("epoch 1/1") and "evaluating" not in words]
+    assert len(steps) == 2 and all("loss 2." in words and "no labels" not in words for words in steps)
+
+
 def test_every_sample_is_in_the_dynamics_once(digits: Path) -> None:
     ids = set(open_data("digits", split="train", limit=120).ids)
     held_out = set(open_data("digits", split="test", limit=120).ids)

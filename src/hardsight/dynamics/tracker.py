@@ -103,7 +103,7 @@ class Dynamics:
         return _sums(rows)
 
     def collect(self, epoch: int, features: Any, head: Any, labels: Any, ids: Sequence[Any]) -> dict[str, float]:
-        """`update` for a loop of many small training batches: they wait, and are measured a dozen at a time.
+        """`update` for a loop of many small training batches: they wait, and are measured a few dozen at a time.
 
         Returns:
             The sums of the batches that were measured now; `settle` gives those of the rest.
