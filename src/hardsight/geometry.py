@@ -135,10 +135,14 @@ def sum_angles(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, scratch: tuple[
 
 def angles_at(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, at: tuple[Any, ...]) -> np.ndarray:
     """The angles at some entries of a (b, t) tile of cosines, rows and columns `at`, in float64."""
-    some = cosine[at].astype(np.float64)
-    theta = np.arccos(np.clip(some, -1.0, 1.0))
-    near = np.flatnonzero((some > NEAR_ZERO_ANGLE) | (some < NEAR_PI))
-    theta[near] = _measured_angles(x, w, at[0][near], at[1][near])
+    return exact_angles(cosine[at].astype(np.float64), x, w, *at)
+
+
+def exact_angles(cosine: np.ndarray, x: Any, w: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """(p,) angles between x[rows] and w[columns] from their (p,) cosines; those near the poles from the vectors."""
+    theta = np.arccos(np.clip(cosine, -1.0, 1.0))
+    near = np.flatnonzero((cosine > NEAR_ZERO_ANGLE) | (cosine < NEAR_PI))
+    theta[near] = _measured_angles(x, w, rows[near], columns[near])
     return theta
 
 

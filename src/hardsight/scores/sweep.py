@@ -20,14 +20,14 @@ import numpy as np
 
 from hardsight.checks import namespace, to_numpy
 from hardsight.errors import InputError
-from hardsight.geometry import angles_at, cosines_to_angles, row_norms, safe_row_norms, sum_angles
+from hardsight.geometry import angles_at, cosines_to_angles, exact_angles, row_norms, safe_row_norms, sum_angles
 from hardsight.head import Head
 from hardsight.scores.running import AnglesAt, Running, empty_columns
 from hardsight.scores.terms import ANGLES, EVERYTHING, NEAREST, NOBIAS, NONFINITE, NONFINITE_LOGIT, SOFTMAX, STATUSES, ZERO
 from hardsight.threads import blocks, like, num_workers, share, take
 
 BLOCK = 2**22  # numbers in one block of features, and in one tile of the product: 16 MB of float32 each
-SLICE = {"numpy": 2**18, "torch": 2**19}  # numbers worked on at a time after the product, to stay in cache
+SLICE = {"numpy": 2**18, "torch": 2**20}  # numbers worked on at a time after the product, to stay in cache
 ORDINARY = (1e-15, 1e15)  # norms whose squares and products are safe in float32; other rows go through float64
 BIAS_RANGE = 8.0  # biases further apart than this take a second pass for the softmax without bias
 
@@ -262,7 +262,7 @@ class _Pass:
         def measure_and_sweep(rows: slice) -> None:
             x = self._cast(features[rows])
             norm[rows] = to_numpy(row_norms(x, self.xp))
-            if not _ordinary(norm[rows]).all():
+            if not (norm[rows].min() > ORDINARY[0] and norm[rows].max() < ORDINARY[1]):  # NaN is odd as well
                 cut.append(rows.start)
             if self.terms and (not cut or rows.start < min(cut)):
                 self._sweep(x, rows)
@@ -276,6 +276,8 @@ class _Pass:
                 blocks(len(rest), self.block_rows),
                 self.xp,
             )
+        if self.only_sums:
+            self._own_angles()
         return self.columns
 
     def _tiles(self) -> Iterator[_Tile]:
@@ -302,18 +304,22 @@ class _Pass:
     def _sum(self, x: np.ndarray, at: Any, memory: tuple[Any, ...]) -> None:
         """Only the sum of the angles and the own angle, of a NumPy block."""
         columns, tile = self.columns, next(iter(self.tiles or self._tiles()))
-        own = self.own[at]
-        inverse_x = (1 / columns["norm"][at]).astype(np.float32)[:, None]
-        total, mine = np.empty(len(x)), np.empty(len(x))
+        inverse_x = np.divide(1, columns["norm"][at], dtype=np.float32, casting="same_kind")[:, None]
+        total = np.empty(len(x))
         product = self._product(x, tile.matrix, memory[0])
+        np.multiply(product, inverse_x, out=product)
+        columns["own_angle"][at] = product[np.arange(len(x)), self.own[at]]  # still a cosine: `_own_angles` is next
         for rows in blocks(len(x), self.slice_rows):
             cosine = product[rows]
-            np.multiply(cosine, inverse_x[rows], out=cosine)
             scratch = tuple(buffer[: cosine.size].reshape(cosine.shape) for buffer in memory[1:3])
-            vectors = x[rows], tile.head.weight
-            mine[rows] = angles_at(cosine, *vectors, (np.arange(len(cosine)), own[rows]))
-            total[rows] = sum_angles(cosine, *vectors, scratch)
-        columns["angle_sum"][at], columns["own_angle"][at] = total, mine
+            total[rows] = sum_angles(cosine, x[rows], tile.head.weight, scratch)
+        columns["angle_sum"][at] = total
+
+    def _own_angles(self) -> None:
+        """Own cosines to angles, of all rows at once: small calls in threads wait for each other."""
+        cosine = self.columns["own_angle"]
+        done = np.flatnonzero(~np.isnan(cosine))
+        cosine[done] = exact_angles(cosine[done], self.features, self.head.weight, done, self.own[done])
 
     def _absorb(self, x: Any, at: Any, memory: tuple[Any, ...]) -> None:
         """All that is needed of a block, one tile after another."""
