@@ -92,6 +92,13 @@ def test_nothing_is_said_without_a_quota(monkeypatch: pytest.MonkeyPatch, recwar
     assert not recwarn and cores.available() == cores.allowed()
 
 
+def test_a_benchmark_measures_the_libraries_as_they_are(cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("hardsight.cli.wait_without_spinning", lambda: asked.append("command"))
+    assert cli("bench", "--help").code == 0 and not asked
+    assert cli("score", "--help").code == 0 and asked
+
+
 def test_importing_leaves_the_environment_alone(fresh_python: Callable[..., Any]) -> None:
     code = "import os; before = dict(os.environ); import hardsight; hardsight.Head; assert dict(os.environ) == before"
     assert fresh_python(code).code == 0
