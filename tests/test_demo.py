@@ -153,7 +153,7 @@ def test_a_killed_demo_is_resumed_and_the_same_seed_gives_the_same_numbers(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("hardsight.adapt.running.write_report", killed)  # the rounds are done, the run is not
+        patch.setattr("hardsight.adapt.report.write_report", killed)  # the rounds are done, the run is not
         with pytest.raises(KeyboardInterrupt) as caught:
             run_demo(tmp_path / "again")
     assert caught.value.__notes__ == [f"{tmp_path / 'again'} keeps what is complete: run the same command again to resume."]

@@ -7,14 +7,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from hardsight.adapt.report import write_report
 from hardsight.adapt.settings import AdaptSettings
-from hardsight.adapt.tables import Results
 from hardsight.data import ImageData, open_data
 from hardsight.domains.opening import (
     Data,
@@ -32,6 +30,9 @@ from hardsight.files.run import Run, check_run_directory
 from hardsight.models.weights import check_weights
 from hardsight.options import takes
 from hardsight.training.settings import ProgressCallback
+
+if TYPE_CHECKING:
+    from hardsight.adapt.tables import Results
 
 COMMAND = "hardsight adapt"
 
@@ -94,6 +95,7 @@ def run(
     _check_model(first, settings)
     shown = _pictures(pairs, settings.images)
 
+    from hardsight.adapt.report import write_report
     from hardsight.adapt.work import Work  # torch, which takes seconds to load, is loaded from here on
 
     work = Work.of(settings, pairs, say or (lambda sentence: None))

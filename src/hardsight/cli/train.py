@@ -35,12 +35,12 @@ def train(
     from hardsight.errors import require_installed
 
     require_installed("torch", extra="torch", purpose="hardsight train")
-    from hardsight.dynamics.describing import describe_dynamics
     from hardsight.screen import print_line, printable, progress_bar
     from hardsight.training.running import run
 
     with progress_bar("reading") as progress:
         trained = run(data, model, output, settings=settings, progress=progress, say=print_line)
+    from hardsight.dynamics.describing import describe_dynamics
     from hardsight.training import processes  # torch, which `run` loads when the input has been checked
 
     processes.part()
