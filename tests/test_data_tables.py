@@ -15,6 +15,7 @@ from PIL import Image
 from hardsight.data import BrokenImage, open_data
 from hardsight.data.files import path_below
 from hardsight.data.labels import names_by_label, read_labels
+from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError
 
 
@@ -85,11 +86,17 @@ def test_visda(tmp_path: Path) -> None:
     assert all(data.image(row).size == (2, 2) for row in range(len(data)))
 
 
-def test_missing_files_break_when_read_and_are_foretold(tmp_path: Path) -> None:
-    data = listed(tmp_path, "gone.png 0\n")
+def test_a_missing_file_breaks_when_it_is_read(tmp_path: Path) -> None:
+    save(tmp_path / "here.png")
+    data = listed(tmp_path, "gone.png 0\nhere.png 1\n")
     with pytest.raises(BrokenImage) as caught:
         data.image(0)
-    assert caught.value.reason == "missing" and "None of the first files" in data.notes[-1]
+    assert caught.value.reason == "missing" and data.image(1).size == (2, 2)
+
+
+def test_a_list_none_of_whose_files_exists_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"none of the 2 files named exists below .* the first is gone\.png"):
+        check_files(listed(tmp_path, "gone.png 0\nlost.png 1\n"))
 
 
 EVIL = [

@@ -20,6 +20,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "extract, weights": (["extract", "timm:resnet18", "photos", "--weights", "no.pt"], "there is no weights file no.pt"),
     "extract, damaged weights": (["extract", "timm:resnet18", "photos", "--weights", "bad.safetensors"], "as safetensors"),
     "extract, data": (["extract", "timm:resnet18", "nothing"], "got 'nothing': there is none"),
+    "extract, no file of a table": (["extract", "timm:resnet18", "moved.csv"], "none of the 1 files named exists below"),
     "extract, ids": (
         ["extract", "timm:resnet18", "photos", "--labels-from", "labels.csv"],
         "whose ids look like 'cat/0.png'; its own look like 'bird/7.png'",
@@ -27,6 +28,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "extract, degradation": (["extract", "timm:resnet18", "photos", "--degrade", "fog=1"], "fog"),
     "train, weights": (["train", "photos", "--model", "timm:resnet18", "--weights", "no.pt"], "there is no weights file no.pt"),
     "train, data": (["train", "nothing", "--model", "lenet"], "got 'nothing': there is none"),
+    "train, no file of a table": (["train", "moved.csv", "--model", "lenet"], "none of the 1 files named exists below"),
     "train, watched data": (["train", "photos", "--model", "lenet", "--watch", "test=nothing"], "got 'nothing': there is none"),
     "adapt, weights": (["adapt", "photos", "photos", "--model", "lenet", "--weights", "no.pt"], "there is no weights file no.pt"),
     "adapt, data": (["adapt", "features.npz:a", "nothing"], "got 'nothing': there is none"),
@@ -82,6 +84,7 @@ def here(tmp_path: Path) -> Path:
     np.savez(tmp_path / "features.npz", features=rng.normal(size=(60, 4)), labels=np.arange(60) % 2, domain=domain)
     (tmp_path / "bad.safetensors").write_bytes(b"no tensors at all")
     (tmp_path / "labels.csv").write_text("id,label\nbird/7.png,bird\n")
+    (tmp_path / "moved.csv").write_text("path,label\ncat/0.png,cat\n")
     (tmp_path / "letter.txt").write_text("precious")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("precious")

@@ -24,7 +24,7 @@ from hardsight.data.idx import idx_files, is_idx, read_idx
 from hardsight.data.labels import read_labels, split_name
 from hardsight.data.lists import lists_in, read_lines, read_list, read_lists
 from hardsight.data.sheets import read_sheet
-from hardsight.errors import InputError
+from hardsight.errors import FileError, InputError
 from hardsight.files.columns import read_columns
 from hardsight.files.kinds import kind_of
 from hardsight.files.npy import open_npy
@@ -99,16 +99,25 @@ def _is_digits(spec: str | Path) -> bool:
 
 
 def _settle(data: ImageData) -> ImageData:
-    """Common to all readers: usual split names, None if no row is labeled, and a note if no file exists."""
-    columns, labels, notes = data.columns, data.labels, data.notes
+    """Common to all readers: usual split names, and None if no row is labeled."""
+    columns, labels = data.columns, data.labels
     if "split" in columns:
         columns = {**columns, "split": [_split_value(value) for value in columns["split"]]}
     if labels is not None and len(labels) and (labels == UNLABELED).all():
         labels = None
-    listed = data.kind in ("list", "csv", "parquet") and len(data) > 0
-    if listed and not any(os.path.exists(data.roots[0] / path) for path in columns["path"][:100]):
-        notes += (f"None of the first files named exists below {data.roots[0]}, from where paths are read.",)
-    return replace(data, labels=labels, columns=columns, notes=notes)
+    return replace(data, labels=labels, columns=columns)
+
+
+def check_files(data: ImageData) -> None:
+    """Refuse a list or table if not one of the files it names exists: its paths are meant from another folder."""
+    if data.kind not in ("list", "csv", "parquet") or len(data) == 0:
+        return
+    paths = data.columns["path"]
+    if not any(os.path.exists(data.roots[0] / path) for path in paths):
+        raise FileError(
+            f"none of the {len(data)} files named exists below {data.roots[0]}, from where paths are read; "
+            f"the first is {paths[0]}."
+        )
 
 
 def _split_value(value: Any) -> str | None:

@@ -28,6 +28,7 @@ from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, open_data, parse_degradations
 from hardsight.data.dataset import num_classes
 from hardsight.data.labels import renumbered
+from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError, RunError
 from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
 from hardsight.extraction.loader import extract_loader, stack
@@ -119,6 +120,7 @@ def _opened_data(data: Any, s: ExtractSettings) -> ImageData:
         images = open_data(spec, limit=s.limit, split=s.split, labels_from=s.labels_from)
     if len(images) == 0:
         raise InputError("there are no images to extract.")
+    check_files(images)
     if s.fit_head and images.labels is None:
         raise InputError("fit_head needs labels to fit a head to, and the images have none: give --labels-from.")
     return images

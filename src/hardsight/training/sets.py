@@ -12,6 +12,7 @@ import numpy as np
 
 from hardsight.data import ImageData, open_data, parse_degradations
 from hardsight.data.labels import renumbered
+from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError
 from hardsight.files.npy import open_npz
 from hardsight.models.preprocessing import Preprocessing
@@ -108,7 +109,9 @@ def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
         some = slice(None) if options.get("limit") is None else np.arange(min(len(arrays["features"]), options["limit"]))
         kept = arrays["ids"][:][some] if "ids" in arrays else None
         return ArrayInputs(np.asarray(arrays["features"])[some], np.asarray(arrays["labels"])[some], kept, names)
-    return open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
+    images = open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
+    check_files(images)
+    return images
 
 
 def _own_splits(
