@@ -28,12 +28,17 @@ class Learner(CutNetwork):
             with torch.no_grad():
                 self.last.weight.copy_(torch.as_tensor(before.weight))
                 self.last.bias.copy_(torch.zeros(num_classes) if before.bias is None else torch.as_tensor(before.bias))
-        self.batch_norm = any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in self.network.modules())
+        self.has_batch_norm = any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in self.network.modules())
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(b, ...) inputs -> (b, c) logits."""
         logits: Tensor = self.last(self.features(inputs))
         return logits
+
+    @property
+    def batch_norm(self) -> bool:
+        """Whether the samples of a batch are normalized by each other in training."""
+        return self.has_batch_norm and not self.freeze_statistics
 
     @property
     def head(self) -> Head:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -46,9 +46,11 @@ class CutNetwork(nn.Module):
     Attributes:
         heads: names of the submodules that hold class vectors and other parameters of a loss.
         last_head: what the network predicted with before it was cut.
+        freeze_statistics: keep the running statistics of batch normalization, and normalize by them in training too.
     """
 
     heads: tuple[str, ...] = ()
+    freeze_statistics: bool = False
 
     def __init__(self, source: Trainable, sample: Tensor) -> None:
         super().__init__()
@@ -60,6 +62,15 @@ class CutNetwork(nn.Module):
     def num_features(self) -> int:
         """d, the length of a feature."""
         return self.last_head.num_features
+
+    def train(self, mode: bool = True) -> Self:
+        """Training mode, in which frozen batch normalization stays as it is in use."""
+        super().train(mode)
+        if self.freeze_statistics:
+            for layer in self.modules():
+                if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+                    layer.eval()
+        return self
 
     def features(self, inputs: Tensor) -> Tensor:
         """(b, ...) inputs -> (b, d) features."""

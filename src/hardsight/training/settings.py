@@ -125,10 +125,15 @@ class LearningOptions(Options):
     momentum: float = option(0.9, "Momentum of sgd.", least=0)
     nesterov: bool | None = option(False, "Use Nesterov momentum.", flag="--nesterov/--no-nesterov")
     weight_decay: float = option(5e-4, "Weight decay of matrices and filters; biases and norms have none.", least=0)
+    decay_all: bool = option(False, "Apply weight decay to every parameter, biases and norms included.")
+    freeze_bn: bool = option(
+        False, "Freeze the running statistics of batch normalization, and normalize by them in training too."
+    )
     schedule: Schedule = option("constant", "Learning-rate schedule: constant, step or cosine.")
     milestones: tuple[float, ...] = option(
         (), "Comma-separated epochs at which step multiplies the learning rate. Default: 1/2 and 3/4 of all.", read=_milestones
     )
+    step_size: float | None = option(None, "Epochs between the milestones of step, instead of a list of them.", above=0)
     gamma: float = option(0.1, "Factor of the learning rate at each milestone.", above=0)
     warmup: float = option(0.0, "Epochs over which the learning rate first rises linearly.", least=0)
     clip: float | None = option(None, "Clip the gradient norm to this value.", above=0)
@@ -136,12 +141,16 @@ class LearningOptions(Options):
 
     def check(self) -> None:
         """What must hold between options."""
+        super().check()
         if self.nesterov and self.momentum == 0:
             raise InputError("nesterov needs a momentum above 0.")
         if any(epoch < 0 for epoch in self.milestones):
             raise InputError(f"milestones must be epochs of 0 or more, got {self.milestones}.")
         if self.milestones and self.schedule != "step":
             raise InputError(f"milestones go with schedule 'step', not with {self.schedule!r}.")
+        if self.step_size is not None and (self.milestones or self.schedule != "step"):
+            other = "milestones" if self.milestones else f"schedule {self.schedule!r}"
+            raise InputError(f"step_size goes with schedule 'step' alone, not with {other}.")
 
     @property
     def learning_rate(self) -> float:

@@ -1,0 +1,117 @@
+"""Options of learning that published protocols need: each one acts, in train and, shared, in adapt and generalize."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("accelerate")
+
+from safetensors.torch import load_file  # noqa: E402
+
+from hardsight import adapt, generalize, training  # noqa: E402
+from hardsight.adapt.learner import Learner  # noqa: E402
+from hardsight.domains.opening import Features  # noqa: E402
+from hardsight.errors import InputError  # noqa: E402
+from hardsight.models.trainable import open_trainable  # noqa: E402
+from hardsight.training.optimization import Updater, make_optimizer, parameter_groups  # noqa: E402
+from hardsight.training.schedule import rate_factor  # noqa: E402
+from hardsight.training.settings import LearningOptions  # noqa: E402
+
+
+def points(n: int = 48) -> tuple[np.ndarray, np.ndarray]:
+    """Three clouds in space, and which one each point is of."""
+    labels = np.arange(n) % 3
+    return (np.eye(3)[labels] * 2 + np.random.default_rng(0).normal(0, 0.4, (n, 3))).astype(np.float32), labels
+
+
+def in_domains() -> Features:
+    values, labels = points()
+    return Features(values, labels, [str(row) for row in range(48)], None, np.array(["a", "b", "c"])[np.arange(48) // 16])
+
+
+def normalized() -> Any:
+    """A network with batch normalization, whose statistics are those of nothing it will see."""
+    net = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.BatchNorm1d(6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+    net[1].running_mean.fill_(0.25)
+    net[1].running_var.fill_(4.0)
+    return net
+
+
+# Learning rate
+
+
+def test_a_step_size_is_milestones_at_even_distances() -> None:
+    every = LearningOptions(schedule="step", step_size=2, gamma=0.5)
+    listed = LearningOptions(schedule="step", milestones=(2, 4, 6), gamma=0.5)
+    steps = range(7 * 3)
+    assert [rate_factor(every, step, 3, 7) for step in steps] == [rate_factor(listed, step, 3, 7) for step in steps]
+
+
+@pytest.mark.parametrize("wrong", [{"schedule": "cosine"}, {"schedule": "step", "milestones": (1,)}, {}])
+def test_a_step_size_goes_with_step_alone(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="step_size goes with schedule 'step' alone"):
+        LearningOptions(step_size=7, **wrong)
+
+
+def test_steps_fall_in_adapt_and_in_generalize_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    factors: list[float] = []
+    set_rate = Updater.set_rate
+    monkeypatch.setattr(Updater, "set_rate", lambda self, factor: factors.append(factor) or set_rate(self, factor))  # type: ignore[func-returns-value]
+    options: dict[str, Any] = {"schedule": "step", "gamma": 0.5, "hidden": 4, "batch_size": 64}
+    adapt.run(points(), points(), tmp_path / "a", methods="cbst", source_epochs=3, rounds=2, epochs=2, step_size=2, **options)
+    assert factors == [1, 1, 0.5] + [1, 1, 0.5, 0.5]
+    factors.clear()
+    generalize.run(in_domains(), tmp_path / "g", epochs=3, milestones=(1, 2), **options)
+    assert factors == [1, 0.5, 0.25] * 3  # one step an epoch, three domains left out in turn
+
+
+# Momentum and weight decay
+
+
+@pytest.mark.parametrize("nesterov", [True, False, None])
+def test_momentum_is_plain_or_nesterov(nesterov: bool | None) -> None:
+    network = Learner(open_trainable("sphere_mlp", 3), torch.randn(4, 3), 3)
+    optimizer = make_optimizer(network, LearningOptions(momentum=0.8, nesterov=nesterov))
+    assert optimizer.defaults["momentum"] == 0.8 and optimizer.defaults["nesterov"] == (nesterov is not False)
+
+
+def test_everything_decays_if_asked() -> None:
+    network = Learner(open_trainable(normalized(), 3), torch.randn(4, 3), 3)
+    some, all_of_it = (
+        {
+            len(p): group["weight_decay"]
+            for group in parameter_groups(network, LearningOptions(weight_decay=0.1, decay_all=decay_all))
+            for p in group["params"]
+            if p.ndim == 1
+        }
+        for decay_all in (False, True)
+    )
+    assert some == {6: 0.0, 3: 0.0} and all_of_it == {6: 0.1, 3: 0.1}
+
+
+# Batch normalization
+
+
+def test_frozen_statistics_stay_and_are_used_while_all_else_learns(tmp_path: Path) -> None:
+    net = normalized()
+    training.run(points(), net, tmp_path / "run", epochs=1, batch_size=16, lr=0.1, freeze_bn=True)
+    state = load_file(tmp_path / "run" / "model" / "model.safetensors")
+    assert torch.equal(state["1.running_mean"], net[1].running_mean) and torch.equal(state["1.running_var"], net[1].running_var)
+    assert int(state["1.num_batches_tracked"]) == 0
+    assert not torch.equal(state["0.weight"], net[0].weight) and not torch.equal(state["1.weight"], net[1].weight)
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+def test_a_sample_does_not_see_its_batch_where_statistics_are_frozen(freeze: bool) -> None:
+    learner = Learner(open_trainable(normalized(), 3), torch.randn(4, 3), 3)
+    Updater(learner, LearningOptions(freeze_bn=freeze))
+    learner.train()
+    inputs = torch.randn(8, 3)
+    whole, part = learner(inputs)[:4], learner(inputs[:4])
+    assert torch.allclose(whole, part, atol=1e-6) == freeze
+    assert learner.batch_norm == (not freeze)  # whether target samples without a label must pass through
