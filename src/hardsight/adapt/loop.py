@@ -133,7 +133,7 @@ class SelfTraining:
 
     def __post_init__(self) -> None:
         self.source_batches = AugmentedInputs(self.source, self.settings.augment, self.seed)
-        self.target_batches = AugmentedInputs(self.target, self.settings.augment, self.seed)
+        self.target_batches = AugmentedInputs(self.target, self.settings.target_augment or self.settings.augment, self.seed)
 
     # ---- the source model ----
 

@@ -96,12 +96,26 @@ class Preprocessing:
 
     def fitted(self, image: Image.Image) -> Image.Image:
         """The picture as the model sees it: its mode, its size, still 8 bits."""
-        mode = "L" if self.channels == "L" else "RGB"
-        if image.mode != mode:
-            if image.mode[0] in "IF":
-                raise InputError(f"the picture has mode {image.mode}, more than 8 bits per pixel: scale it to 8 bits first.")
-            image = image.convert(mode)
+        image = self._in_mode(image)
         return image if self.size is None else self._resized(image)
+
+    def cropped(self, image: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
+        """A part of the picture, (left, top, right, bottom), brought to the model's size whatever its proportions; 8 bits."""
+        assert self.size is not None
+        height, width = self.size
+        return self._in_mode(image.crop(box)).resize((width, height), self._filter)
+
+    def _in_mode(self, image: Image.Image) -> Image.Image:
+        mode = "L" if self.channels == "L" else "RGB"
+        if image.mode == mode:
+            return image
+        if image.mode[0] in "IF":
+            raise InputError(f"the picture has mode {image.mode}, more than 8 bits per pixel: scale it to 8 bits first.")
+        return image.convert(mode)
+
+    @property
+    def _filter(self) -> Image.Resampling:
+        return Image.Resampling[self.interpolation.upper()]
 
     def numbers(self, image: Image.Image) -> np.ndarray:
         """A fitted picture as normalised (C, H, W) float32."""
@@ -137,7 +151,7 @@ class Preprocessing:
             image = image.crop((x, y, x + cut[1], y + cut[0]))
             after = tuple(max(to, round(c * new / old)) for to, c, new, old in zip(self.size, cut, after, before, strict=True))
         if after != before:
-            image = image.resize((after[1], after[0]), Image.Resampling[self.interpolation.upper()])
+            image = image.resize((after[1], after[0]), self._filter)
         top, left = round((after[0] - height) / 2), round((after[1] - width) / 2)
         if top < 0 or left < 0:  # "longest" leaves room on two sides
             fill = tuple(round(255 * value) for value in self.mean)

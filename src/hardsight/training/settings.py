@@ -70,7 +70,8 @@ def _milestones(value: Any) -> tuple[float, ...]:
     return read_numbers(value, "milestones", "epochs")
 
 
-def _augment(value: Any) -> str:
+def read_augment(value: Any) -> str:
+    """Augmentations as `parse_augmentation` takes them, in their usual spelling."""
     from hardsight.training.augmentation import parse_augmentation
 
     return str(parse_augmentation(value))
@@ -137,7 +138,11 @@ class LearningOptions(Options):
     gamma: float = option(0.1, "Factor of the learning rate at each milestone.", above=0)
     warmup: float = option(0.0, "Epochs over which the learning rate first rises linearly.", least=0)
     clip: float | None = option(None, "Clip the gradient norm to this value.", above=0)
-    augment: str = option("none", "Comma-separated augmentations of images: flip, crop, crop=PIXELS; or none.", read=_augment)
+    augment: str = option(
+        "none",
+        "Comma-separated augmentations of images: flip, crop, crop=PIXELS, resized-crop, resized-crop=0.08:1; or none.",
+        read=read_augment,
+    )
 
     def check(self) -> None:
         """What must hold between options."""
