@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
@@ -15,12 +16,19 @@ from safetensors.torch import load_file  # noqa: E402
 
 from hardsight import adapt, generalize, training  # noqa: E402
 from hardsight.adapt.learner import Learner  # noqa: E402
+from hardsight.adapt.settings import AdaptSettings  # noqa: E402
+from hardsight.adapt.work import Work as AdaptWork  # noqa: E402
+from hardsight.data import ImageData  # noqa: E402
+from hardsight.data.arrays import ImageArrays  # noqa: E402
 from hardsight.domains.opening import Features  # noqa: E402
-from hardsight.errors import InputError  # noqa: E402
+from hardsight.errors import HardsightError, InputError  # noqa: E402
+from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
+from hardsight.generalize.work import Work as GeneralizeWork  # noqa: E402
+from hardsight.models import Preprocessing, open_model  # noqa: E402
 from hardsight.models.trainable import open_trainable  # noqa: E402
 from hardsight.training.optimization import Updater, make_optimizer, parameter_groups  # noqa: E402
 from hardsight.training.schedule import rate_factor  # noqa: E402
-from hardsight.training.settings import LearningOptions  # noqa: E402
+from hardsight.training.settings import LearningOptions, TrainSettings  # noqa: E402
 
 
 def points(n: int = 48) -> tuple[np.ndarray, np.ndarray]:
@@ -115,3 +123,86 @@ def test_a_sample_does_not_see_its_batch_where_statistics_are_frozen(freeze: boo
     whole, part = learner(inputs)[:4], learner(inputs[:4])
     assert torch.allclose(whole, part, atol=1e-6) == freeze
     assert learner.batch_norm == (not freeze)  # whether target samples without a label must pass through
+
+
+# What a network is given to see
+
+
+SEEN: dict[str, Any] = {"size": 8, "resize": "squash", "crop_pct": 0.5, "scaling": "centered", "interpolation": "box"}
+
+
+def pictures(n: int = 12) -> ImageData:
+    """Gray pictures that are wider than high, in three domains."""
+    pixels = np.random.default_rng(0).integers(0, 256, (n, 12, 20), dtype=np.uint8)
+    arrays = ImageArrays([lambda: pixels], [n], [])
+    ids, labels = [str(row) for row in range(n)], np.arange(n) % 2
+    return ImageData("npz", ids, arrays, labels, columns={"domain": [f"d{row % 3}" for row in range(n)]})
+
+
+def check_seen(how: Preprocessing, batch: np.ndarray, data: ImageData) -> None:
+    """The middle quarter of the picture, whatever its proportions, as (x - 128) / 128."""
+    assert (how.size, how.resize, how.crop_pct, how.interpolation) == ((8, 8), "squash", 0.5, "box")
+    whole = data.image(0).resize((16, 16), Image.Resampling.BOX)
+    expected = (np.asarray(whole, np.float32)[4:12, 4:12] - 128) / 128
+    assert np.allclose(batch[0, 0], expected, atol=1e-6)
+
+
+def test_preprocessing_is_chosen_in_train_adapt_and_generalize(tmp_path: Path) -> None:
+    data = pictures()
+    trained = training.run(data, "DigitsCNN", tmp_path / "run", epochs=1, **SEEN).directory
+    how = open_model(trained).preprocessing
+    check_seen(how, how(data.image(0))[None], data)
+    options: dict[str, Any] = {"model": "DigitsCNN", **SEEN}
+    job = AdaptWork.of(AdaptSettings(**options), {"a": (data, data)}, print).jobs["a"]
+    assert job.preprocessing is not None
+    check_seen(job.preprocessing, next(iter(job.target.batches([np.arange(2)]))).inputs, data)
+    images = GeneralizeWork.of(GeneralizeSettings(**options), data, ["d0", "d1", "d2"], print).images
+    assert images is not None
+    check_seen(images.preprocessing, next(iter(images.batches([np.arange(2)]))).inputs, data)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"scaling": "centered", "mean": (0.5,)}, "scaling contradicts mean and std"),
+        ({"resize": "stretch"}, "resize must be one of shortest, squash, longest"),
+        ({"crop_pct": 1.5}, "crop_pct must be a number above 0 and of at most 1"),
+        ({"pretrained": 1}, "pretrained must be true, false or the name of released weights"),
+    ],
+)
+def test_preprocessing_that_makes_no_sense_is_refused_at_once(wrong: dict[str, Any], message: str) -> None:
+    for kind in (AdaptSettings, GeneralizeSettings, TrainSettings):
+        with pytest.raises(InputError, match=message):
+            kind(**wrong)
+
+
+def test_preprocessing_is_for_images(tmp_path: Path) -> None:
+    for run in (
+        lambda output: training.run(points(), "sphere_mlp", output, crop_pct=0.9),
+        lambda output: adapt.run(points(), points(), output, scaling="unit"),
+        lambda output: generalize.run(in_domains(), output, resize="squash"),
+    ):
+        with pytest.raises(InputError, match="for images"):
+            run(tmp_path / "run")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_released_weights_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """V1 and V2 of ResNet-50 are other weights, and want pictures resized to 256 and to 232 pixels."""
+    from hardsight.models.torchvision_models import import_torchvision
+
+    try:
+        models = import_torchvision().models
+    except HardsightError as error:
+        pytest.skip(str(error))
+    asked: list[Any] = []
+    monkeypatch.setattr(models, "get_model", lambda name, weights, **more: asked.append(weights) or torch.nn.Linear(2, 2))
+    opened = [open_trainable("torchvision:resnet50", 2, pretrained=which) for which in ("V1", "imagenet1k_v2", True, False)]
+    names = [None if weights is None else weights.name for weights in asked]
+    assert names == ["IMAGENET1K_V1", "IMAGENET1K_V2", "IMAGENET1K_V2", None]
+    assert [round(224 / network.preprocessing.crop_pct) for network in opened] == [256, 232, 232, 232]
+    assert [network.learned for network in opened] == [True, True, True, False]
+    with pytest.raises(InputError, match="no released weights 'V3'; it has IMAGENET1K_V1, IMAGENET1K_V2"):
+        open_trainable("torchvision:resnet50", 2, pretrained="V3")
+    with pytest.raises(InputError, match="timm names released weights after a dot"):
+        open_trainable("timm:resnet18", 2, pretrained="V1")

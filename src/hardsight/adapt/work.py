@@ -156,7 +156,7 @@ def _prepared(s: AdaptSettings, source: Data, target: Data) -> Job:
     def trainable() -> Trainable:
         return open_trainable(s.model, c, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained)
 
-    preprocessing = sized(trainable().preprocessing, source, s.size)
+    preprocessing = sized(trainable().preprocessing, source, s.preprocessing())
     workers = s.workers or num_threads()
     ours_, theirs_ = (ImageInputs(data, preprocessing, workers=workers) for data in (source, target))
     return Job(ours_, theirs_, c, names, trainable, first_sample(ours_), None, preprocessing)

@@ -59,7 +59,7 @@ class Work:
         self.c = num_classes(self.data)
         self.images: ImageInputs | None = None
         if not isinstance(self.data, Features):
-            preprocessing = sized(self._network(0).preprocessing, self.data, self.settings.size)
+            preprocessing = sized(self._network(0).preprocessing, self.data, self.settings.preprocessing())
             self.images = ImageInputs(self.data, preprocessing, workers=self.settings.workers or num_threads())
 
     @classmethod

@@ -22,6 +22,11 @@ Channels = Literal["RGB", "BGR", "L"]
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
+SCALINGS = {  # by name: mean and std of pixels in 0..1, one value for all channels or one per channel
+    "unit": ((0.0,), (1.0,)),
+    "imagenet": (IMAGENET_MEAN, IMAGENET_STD),
+    "centered": ((128 / 255,), (128 / 255,)),  # (x - 128) / 128 of pixels in 0..255
+}
 MOST_PIXELS = 50_000_000  # of a resized picture, before its centre is cut
 
 

@@ -65,7 +65,7 @@ def open_trainable(
     *,
     options: dict[str, Any] | None = None,
     weights: Path | None = None,
-    pretrained: bool = False,
+    pretrained: bool | str = False,
 ) -> Trainable:
     """Build the network that a MODEL names, for this number of classes.
 
@@ -73,7 +73,8 @@ def open_trainable(
         spec: see the top of this file; or an nn.Module.
         options: further arguments of the function that makes it, such as {"num_features": 2}.
         weights: a file to start from.
-        pretrained: start from the weights that timm or torchvision releases; they may be downloaded.
+        pretrained: start from the weights that timm or torchvision releases, of torchvision also by name ("V1"); they may be
+            downloaded.
     """
     options = dict(options or {})
     if isinstance(spec, nn.Module):
@@ -90,7 +91,7 @@ def open_trainable(
     return Trainable(trainable.module, trainable.factory, trainable.arguments, trainable.preprocessing, learned=True)
 
 
-def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: bool) -> Trainable:
+def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: bool | str) -> Trainable:
     prefix, _, name = text.partition(":")
     if prefix in LIBRARIES and name:
         return _from_library(prefix, name, options, pretrained)
@@ -110,7 +111,7 @@ def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: boo
     return Trainable(module, spec, arguments, declared_preprocessing(module), learned=False)
 
 
-def _from_library(library: str, name: str, options: dict[str, Any], pretrained: bool) -> Trainable:
+def _from_library(library: str, name: str, options: dict[str, Any], pretrained: bool | str) -> Trainable:
     from hardsight.models.timm_models import open_timm
     from hardsight.models.torchvision_models import open_torchvision
 
@@ -120,7 +121,7 @@ def _from_library(library: str, name: str, options: dict[str, Any], pretrained: 
         module, preprocessing, _ = opener(name, pretrained=pretrained, num_classes=None)
     assert preprocessing is not None  # both libraries state it
     factory = f"hardsight.models.{LIBRARIES[library]}"
-    return Trainable(module, factory, {"name": name}, preprocessing, learned=pretrained)
+    return Trainable(module, factory, {"name": name}, preprocessing, learned=bool(pretrained))
 
 
 def _from_run(path: Path) -> Trainable:
@@ -189,7 +190,7 @@ def _name_of(module: nn.Module) -> str:
     return f"{type(module).__module__}:{type(module).__qualname__}"
 
 
-def _refuse_options(options: dict[str, Any], pretrained: bool, what: str) -> None:
+def _refuse_options(options: dict[str, Any], pretrained: bool | str, what: str) -> None:
     if options or pretrained:
         raise InputError(f"{'pretrained' if pretrained else next(iter(options))} does not apply to {what}.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -215,10 +215,9 @@ def numbers(pixels: np.ndarray, preprocessing: Preprocessing) -> np.ndarray:
     return result
 
 
-def sized(preprocessing: Preprocessing, data: ImageData, size: int | None = None) -> Preprocessing:
-    """The preprocessing with a size: the one asked for, the network's own, or that of the first image."""
-    if size is not None:
-        return replace(preprocessing, size=(size, size))
+def sized(preprocessing: Preprocessing, data: ImageData, chosen: Mapping[str, Any]) -> Preprocessing:
+    """A network's preprocessing with what was chosen instead; without a size of either, with that of the first image."""
+    preprocessing = replace(preprocessing, **chosen)
     if preprocessing.size is not None:
         return preprocessing
     for row in range(len(data)):

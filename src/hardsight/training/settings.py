@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from hardsight.errors import InputError
+from hardsight.extraction.settings import PreprocessingOptions
 from hardsight.options import Options, option
 
 Optimizer = Literal["sgd", "adamw"]
@@ -77,6 +78,15 @@ def read_augment(value: Any) -> str:
     return str(parse_augmentation(value))
 
 
+def _pretrained(value: Any) -> bool | str:
+    """Whether to start from released weights, or from which ones."""
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        raise InputError(f"pretrained must be true, false or the name of released weights, such as V1; got {value!r}.")
+    return {"true": True, "false": False}.get(value.lower(), value.upper())
+
+
 def _degradations(value: Any) -> tuple[str, ...]:
     from hardsight.data import parse_degradations
 
@@ -102,8 +112,8 @@ def _watch(value: Any) -> Mapping[str, Any] | None:
 
 
 @dataclass(frozen=True)
-class NetworkOptions(Options):
-    """Which network to train, beside its name."""
+class NetworkOptions(PreprocessingOptions):
+    """Which network to train, beside its name, and what it is given to see."""
 
     model_options: Mapping[str, Any] = option(
         {}, "Option of the network, such as num_features=2; repeatable.", repeat=True, read=read_options, metavar="KEY=VALUE"
@@ -111,8 +121,13 @@ class NetworkOptions(Options):
     weights: Path | None = option(
         None, "Weights to start from: .safetensors, or .pt without code in it.", read=Path, decides=False
     )
-    pretrained: bool = option(False, "Start from the weights that timm or torchvision releases.")
-    size: int | None = option(None, "Input size in pixels. Default: the network's own.", least=1)
+    pretrained: bool | str = option(
+        False,
+        "Start from the weights that timm or torchvision releases; of torchvision also by name: --pretrained V1.",
+        read=_pretrained,
+        word="(?i:V[0-9]+|IMAGENET1K_[0-9A-Z_]+|DEFAULT)",
+        metavar="[NAME]",
+    )
 
 
 @dataclass(frozen=True)
