@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ pytest.importorskip("accelerate")
 
 from safetensors.torch import load_file  # noqa: E402
 
+import hardsight  # noqa: E402
 from hardsight import adapt, generalize, training  # noqa: E402
 from hardsight.adapt.learner import Learner  # noqa: E402
 from hardsight.adapt.settings import AdaptSettings  # noqa: E402
@@ -206,3 +208,68 @@ def test_released_weights_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         open_trainable("torchvision:resnet50", 2, pretrained="V3")
     with pytest.raises(InputError, match="timm names released weights after a dot"):
         open_trainable("timm:resnet18", 2, pretrained="V1")
+
+
+# A head of two layers
+
+
+@pytest.fixture(scope="module")
+def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Digits, 64 features of the network, then 5 of a hidden layer."""
+    output = tmp_path_factory.mktemp("two") / "run"
+    options: dict[str, Any] = {"loss": "avh", "epochs": 1, "limit": 60, "batch_size": 20, "head_hidden": 5, "head_rate": 3.0}
+    return training.run("digits", "DigitsCNN", output, watch={}, **options).directory
+
+
+def test_features_are_those_after_the_relu_and_the_model_is_like_any_other(two_layers: Path, tmp_path: Path) -> None:
+    state = load_file(two_layers / "model" / "model.safetensors")
+    assert state["head.hidden.weight"].shape == (5, 64) and state["head.head.weight"].shape == (10, 5)
+    images = np.random.default_rng(0).random((6, 1, 8, 8), np.float32)
+    model = open_model(two_layers)
+    features, logits = model(images)
+    network = open_trainable("DigitsCNN", 10).module
+    network.head = torch.nn.Linear(64, 5)
+    network.load_state_dict({name.replace("head.hidden", "head"): x for name, x in state.items() if "head.head" not in name})
+    assert np.allclose(features, network(torch.from_numpy(images)).relu().detach(), atol=1e-5)
+    assert model.head.kind == "angular" and np.allclose(model.head.logits(features), logits, atol=1e-4)
+    again = hardsight.score(hardsight.extract(two_layers, "digits", tmp_path / "again", split="train", limit=60)).to_pylist()
+    own = {row["id"]: row["avh"] for row in hardsight.score(two_layers).to_pylist()}
+    assert own == pytest.approx({row["id"]: row["avh"] for row in again}, abs=1e-5)
+
+
+def test_a_run_with_two_layers_is_trained_on(two_layers: Path, tmp_path: Path) -> None:
+    on = training.run("digits", two_layers, tmp_path / "on", watch={}, loss="avh", epochs=1, lr=1e-9, limit=60).directory
+    first, second = (load_file(run / "model" / "model.safetensors") for run in (two_layers, on))
+    assert first.keys() == second.keys() and all(torch.allclose(first[name], second[name], atol=1e-5) for name in first)
+    assert open_model(on)(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 5)
+    with pytest.raises(InputError, match="has a hidden layer before its head already"):
+        training.run("digits", two_layers, tmp_path / "twice", head_hidden=5)
+
+
+def test_the_hidden_layer_is_new_and_of_the_head() -> None:
+    """Class vectors of a trained network fit other features, even where there are as many of them; all of the head learns faster."""
+    source = open_trainable(normalized(), 3, head_hidden=6)
+    learner = Learner(source, torch.randn(4, 3), 3)
+    assert not torch.equal(learner.last.weight, torch.as_tensor(learner.last_head.weight))
+    names = {id(p): name for name, p in learner.named_parameters()}
+    groups = parameter_groups(learner, LearningOptions(lr=1.0, head_rate=10.0))
+    rates = {names[id(p)]: group["lr"] for group in groups for p in group["params"]}
+    assert rates["last.weight"] == rates["network.3.hidden.bias"] == 10.0 and rates["network.0.weight"] == 1.0
+    assert learner.features(torch.randn(20, 3)).min() == 0  # after a ReLU
+
+
+def test_a_library_model_with_two_layers_is_read_back(tmp_path: Path) -> None:
+    if importlib.util.find_spec("timm") is None:
+        pytest.skip("timm is not installed")
+    images = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8)
+    data = ImageData("npz", [str(row) for row in range(8)], ImageArrays([lambda: images], [8], []), np.arange(8) % 2)
+    run = training.run(data, "timm:test_resnet", tmp_path / "run", epochs=1, batch_size=4, size=32, head_hidden=7).directory
+    features, logits = open_model(run)(np.random.default_rng(0).random((3, 3, 32, 32), np.float32))
+    assert features.shape == (3, 7) and logits.shape == (3, 2) and features.min() >= 0
+
+
+def test_a_hidden_layer_in_adapt(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"rounds": 1, "epochs": 1, "source_epochs": 1, "limit": 40, "head_hidden": 5}
+    done = adapt.run("digits:train", "digits:test", tmp_path / "run", methods="cbst", model="DigitsCNN", **options)
+    model = open_model(done.directory / "digits-train-to-digits-test" / "seed=0" / "cbst")
+    assert model(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 5)

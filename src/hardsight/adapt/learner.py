@@ -23,8 +23,8 @@ class Learner(CutNetwork):
     def __init__(self, source: Trainable, sample: Tensor, num_classes: int) -> None:
         super().__init__(source, sample)
         self.last = nn.Linear(self.num_features, num_classes)
-        before = self.last_head
-        if source.learned and before.kind == "linear" and before.num_classes == num_classes:
+        before = self.learned_head
+        if before is not None and before.kind == "linear" and before.num_classes == num_classes:
             with torch.no_grad():
                 self.last.weight.copy_(torch.as_tensor(before.weight))
                 self.last.bias.copy_(torch.zeros(num_classes) if before.bias is None else torch.as_tensor(before.bias))

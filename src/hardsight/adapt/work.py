@@ -25,7 +25,7 @@ from hardsight.screen import percent
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
-from hardsight.training.network import TrainedNetwork, first_sample
+from hardsight.training.network import TrainedNetwork, first_sample, open_network
 from hardsight.training.results import write_model
 from hardsight.training.settings import ProgressCallback
 
@@ -154,7 +154,7 @@ def _prepared(s: AdaptSettings, source: Data, target: Data) -> Job:
     assert isinstance(target, ImageData)
 
     def trainable() -> Trainable:
-        return open_trainable(s.model, c, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained)
+        return open_network(s.model, c, s)
 
     preprocessing = sized(trainable().preprocessing, source, s.preprocessing())
     workers = s.workers or num_threads()

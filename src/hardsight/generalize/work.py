@@ -25,7 +25,7 @@ from hardsight.screen import percent
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
-from hardsight.training.network import FOUND_BY, first_sample
+from hardsight.training.network import FOUND_BY, first_sample, open_network
 from hardsight.training.objective import LOSSES, loss_name, options_of, with_defaults
 from hardsight.training.optimization import drawn_seed
 from hardsight.training.settings import ProgressCallback
@@ -180,8 +180,7 @@ class Work:
         if isinstance(self.data, Features):
             options = {"num_inputs": num_inputs, "num_features": self.settings.hidden}
             return open_trainable("feature_head", self.c, options=options)
-        s = self.settings
-        return open_trainable(s.model, self.c, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained)
+        return open_network(self.settings.model, self.c, self.settings)
 
 
 def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from hardsight.errors import FileError, InputError
+from hardsight.models.feature_head import HiddenLayer
 from hardsight.models.finding import LastLayer, find_last_layer
 from hardsight.models.network import declared_preprocessing, unwrapped
 from hardsight.models.opening import call_factory
@@ -50,6 +51,8 @@ class Trainable:
         factory, arguments: as in a config.json.
         preprocessing: how a picture becomes its input.
         learned: whether its last layer has been trained before, and so is worth keeping.
+        hidden: the hidden layer before its head, of a run that was trained with one.
+        head_hidden: units of a hidden layer that is to be put before the head.
     """
 
     module: nn.Module
@@ -57,6 +60,8 @@ class Trainable:
     arguments: dict[str, Any]
     preprocessing: Preprocessing
     learned: bool
+    hidden: HiddenLayer | None = None
+    head_hidden: int | None = None
 
 
 def open_trainable(
@@ -66,6 +71,7 @@ def open_trainable(
     options: dict[str, Any] | None = None,
     weights: Path | None = None,
     pretrained: bool | str = False,
+    head_hidden: int | None = None,
 ) -> Trainable:
     """Build the network that a MODEL names, for this number of classes.
 
@@ -75,6 +81,7 @@ def open_trainable(
         weights: a file to start from.
         pretrained: start from the weights that timm or torchvision releases, of torchvision also by name ("V1"); they may be
             downloaded.
+        head_hidden: units of a hidden layer between the network and its new head.
     """
     options = dict(options or {})
     if isinstance(spec, nn.Module):
@@ -85,10 +92,12 @@ def open_trainable(
         raise InputError(f"a model to train must be a torch module or the name of one, got {type(spec).__name__}.")
     else:
         trainable = _named(os.fspath(spec), num_classes, options, pretrained)
-    if weights is None:
-        return trainable
-    load_weights(trainable.module, weights)
-    return Trainable(trainable.module, trainable.factory, trainable.arguments, trainable.preprocessing, learned=True)
+    if weights is not None:
+        load_weights(trainable.module, weights)
+        trainable = replace(trainable, learned=True)
+    if head_hidden is not None and trainable.hidden is not None:
+        raise InputError(f"{spec} has a hidden layer before its head already: leave head_hidden out.")
+    return replace(trainable, head_hidden=head_hidden)
 
 
 def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: bool | str) -> Trainable:
@@ -135,7 +144,8 @@ def _from_run(path: Path) -> Trainable:
         raise FileError(f"{directory / 'config.json'} was not written by hardsight train: name the network itself.")
     module, preprocessing, _ = open_trained(directory, directory / "model.safetensors")
     preprocessing = preprocessing or declared_preprocessing(module)
-    return Trainable(module, config["factory"], config.get("arguments", {}), preprocessing, learned=True)
+    hidden = HiddenLayer(**config["hidden"]) if config.get("hidden") else None
+    return Trainable(module, config["factory"], config.get("arguments", {}), preprocessing, learned=True, hidden=hidden)
 
 
 class Cut(nn.Module):

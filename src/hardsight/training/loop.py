@@ -107,7 +107,7 @@ class Training:
 
     def _defaults(self) -> dict[str, Any]:
         """What earlier versions did not record; the network's options show in its arguments, weights and preprocessing."""
-        network = {field.name for field in NetworkOptions.fields()}
+        network = {field.name for field in NetworkOptions.fields()} - {"head_hidden"}
         given = {name: value for name, value in self.settings.as_dict().items() if name in network}
         return {**TrainSettings().as_dict(), **given}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,10 +12,12 @@ from torch import Tensor, nn
 
 from hardsight.errors import FileError
 from hardsight.head import Head
+from hardsight.models.feature_head import HiddenLayer
 from hardsight.models.head_layer import HeadLayer, shape_of
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.models.trainable import Trainable, cut_off
+from hardsight.models.trainable import Trainable, cut_off, open_trainable
 from hardsight.training.inputs import Inputs, even_batches
+from hardsight.training.settings import NetworkOptions
 
 FOUND_BY = 16  # samples the last layer is found with
 FORWARD = 512  # samples at a time where nothing is learned
@@ -56,12 +58,26 @@ class CutNetwork(nn.Module):
         super().__init__()
         self.source, self.network = source, source.module
         last, self.cut, _ = cut_off(self.network, sample)
-        self.layer, self.last_head = last.taps[0].layer, last.head
+        self.layer, self.last_head, self.hidden = last.taps[0].layer, last.head, source.hidden
+        if source.head_hidden is not None:
+            self.hidden = HiddenLayer(self.layer, last.head.num_features, source.head_hidden)
+            self.hidden.put_into(self.network).head = self.cut  # features are taken after its ReLU
+            self.layer = f"{self.layer}.head"
 
     @property
     def num_features(self) -> int:
         """d, the length of a feature."""
-        return self.last_head.num_features
+        return self.last_head.num_features if self.source.head_hidden is None else self.source.head_hidden
+
+    @property
+    def learned_head(self) -> Head | None:
+        """What a network that was trained before predicted with, if its features still reach the head."""
+        return self.last_head if self.source.learned and self.source.head_hidden is None else None
+
+    def in_head(self, name: str) -> bool:
+        """Whether a parameter is one of the head: of class vectors, of a loss, or of the hidden layer before them."""
+        hidden = () if self.hidden is None else (f"network.{self.hidden.layer}.",)
+        return name.split(".")[0] in self.heads or name.startswith(hidden)
 
     def train(self, mode: bool = True) -> Self:
         """Training mode, in which frozen batch normalization stays as it is in use."""
@@ -85,11 +101,21 @@ class CutNetwork(nn.Module):
         state |= {f"{self.layer}.{name}": x for name, x in HeadLayer.of(head).state_dict().items()}
         config: dict[str, Any] = {"factory": self.source.factory, "arguments": self.source.arguments}
         config["head"] = {"layer": self.layer, **shape_of(head)}
+        if self.hidden is not None:
+            config["hidden"] = asdict(self.hidden)
         if preprocessing is not None:
             config["preprocessing"] = preprocessing.as_dict()
         if class_names is not None:
             config["class_names"] = list(class_names)
         return TrainedNetwork(state, config, head)
+
+
+def open_network(model: Any, num_classes: int, settings: NetworkOptions) -> Trainable:
+    """The network that a MODEL names, as the options have it."""
+    s = settings
+    return open_trainable(
+        model, num_classes, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained, head_hidden=s.head_hidden
+    )
 
 
 def first_sample(inputs: Inputs, rows: np.ndarray | None = None) -> Tensor:

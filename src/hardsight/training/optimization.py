@@ -98,8 +98,7 @@ def parameter_groups(network: CutNetwork, settings: LearningOptions, lr: float |
     for name, p in network.named_parameters():
         if p.requires_grad:
             is_variance = name.endswith("log_variance")
-            of_head = name.split(".")[0] in network.heads
-            multiplier = (settings.head_rate if of_head else 1.0) * (VARIANCE_RATE if is_variance else 1.0)
+            multiplier = (settings.head_rate if network.in_head(name) else 1.0) * (VARIANCE_RATE if is_variance else 1.0)
             decays = settings.decay_all or (p.ndim >= 2 and not is_variance)
             decay = settings.weight_decay if decays else 0.0
             groups.setdefault((multiplier, decay), []).append(p)

@@ -128,6 +128,9 @@ class NetworkOptions(PreprocessingOptions):
         word="(?i:V[0-9]+|IMAGENET1K_[0-9A-Z_]+|DEFAULT)",
         metavar="[NAME]",
     )
+    head_hidden: int | None = option(
+        None, "Units of a hidden layer in the head, before the classes: linear, ReLU, then the loss. Default: none.", least=1
+    )
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,9 @@ class LearningOptions(Options):
     batch_size: int = option(128, "Samples per step, over all processes.", least=1)
     optimizer: Optimizer = option("sgd", "Optimizer: sgd or adamw.")
     lr: float | None = option(None, "Learning rate. Default: 0.01 for sgd, 0.001 for adamw.", above=0)
-    head_rate: float = option(1.0, "Learning-rate multiplier for the class vectors and other parameters of the loss.", above=0)
+    head_rate: float = option(
+        1.0, "Learning-rate multiplier for the head: class vectors and all else that follows the network.", above=0
+    )
     momentum: float = option(0.9, "Momentum of sgd.", least=0)
     nesterov: bool | None = option(False, "Use Nesterov momentum.", flag="--nesterov/--no-nesterov")
     weight_decay: float = option(5e-4, "Weight decay of matrices and filters; biases and norms have none.", least=0)
