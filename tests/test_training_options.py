@@ -247,7 +247,7 @@ def test_a_run_with_two_layers_is_trained_on(two_layers: Path, tmp_path: Path) -
 
 
 def test_the_hidden_layer_is_new_and_of_the_head() -> None:
-    """Class vectors of a trained network fit other features, even where there are as many of them; all of the head learns faster."""
+    """Old class vectors fit other features, even where there are as many of them; both layers learn as the head does."""
     source = open_trainable(normalized(), 3, head_hidden=6)
     learner = Learner(source, torch.randn(4, 3), 3)
     assert not torch.equal(learner.last.weight, torch.as_tensor(learner.last_head.weight))
