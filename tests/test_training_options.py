@@ -20,7 +20,7 @@ from hardsight import adapt, generalize, training  # noqa: E402
 from hardsight.adapt.learner import Learner  # noqa: E402
 from hardsight.adapt.settings import AdaptSettings  # noqa: E402
 from hardsight.adapt.work import Work as AdaptWork  # noqa: E402
-from hardsight.data import ImageData  # noqa: E402
+from hardsight.data import ImageData, open_data  # noqa: E402
 from hardsight.data.arrays import ImageArrays  # noqa: E402
 from hardsight.domains.opening import Features  # noqa: E402
 from hardsight.errors import HardsightError, InputError  # noqa: E402
@@ -28,6 +28,7 @@ from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
 from hardsight.generalize.work import Work as GeneralizeWork  # noqa: E402
 from hardsight.models import Preprocessing, open_model  # noqa: E402
 from hardsight.models.trainable import open_trainable  # noqa: E402
+from hardsight.training.evaluation import hits  # noqa: E402
 from hardsight.training.optimization import Updater, make_optimizer, parameter_groups  # noqa: E402
 from hardsight.training.schedule import rate_factor  # noqa: E402
 from hardsight.training.settings import LearningOptions, TrainSettings  # noqa: E402
@@ -273,3 +274,50 @@ def test_a_hidden_layer_in_adapt(tmp_path: Path) -> None:
     done = adapt.run("digits:train", "digits:test", tmp_path / "run", methods="cbst", model="DigitsCNN", **options)
     model = open_model(done.directory / "digits-train-to-digits-test" / "seed=0" / "cbst")
     assert model(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 5)
+
+
+# Evaluation
+
+
+def test_top_k_by_hand() -> None:
+    logits = torch.tensor([[3.0, 2.0, 1.0], [0.0, 5.0, 4.0], [1.0, 2.0, 3.0], [9.0, 0.0, 0.0]])
+    labels = np.array([1, 1, 0, -1])  # second, first, last; not known
+    assert [hits(logits, labels, k) for k in (1, 2, 3, 9)] == [1, 2, 3, 3]
+
+
+def test_ten_crops_by_hand() -> None:
+    """A picture of 20 pixels, resized to 20 for crops of 16: the corners, the middle, and all of them mirrored."""
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 20), dtype=np.uint8)
+    how = Preprocessing(size=(16, 16), crop_pct=0.8, channels="L")
+    crops = [np.asarray(crop) for crop in how.five_crops(Image.fromarray(pixels))]
+    places = [(0, 0), (0, 4), (4, 0), (4, 4), (2, 2)]
+    assert all(np.array_equal(crop, pixels[y : y + 16, x : x + 16]) for crop, (y, x) in zip(crops, places, strict=True))
+    assert np.array_equal(crops[4], np.asarray(how.fitted(Image.fromarray(pixels))))
+
+
+def test_top_k_and_ten_crops_of_a_watched_set(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"epochs": 1, "limit": 50, "batch_size": 25, "lr": 0.05, "crop_pct": 0.8}
+    done = training.run("digits", "DigitsCNN", tmp_path / "run", top_k=2, crops=10, **options)
+    means, data = done.history[0]["test"], open_data("digits", split="test", limit=50)
+    model = open_model(done.directory)
+    plain = model(np.stack([model.preprocessing(data.image(row)) for row in range(50)]))[1]  # (50, 10)
+    views = [model.preprocessing.numbers(crop) for row in range(50) for crop in model.preprocessing.five_crops(data.image(row))]
+    both = np.stack([model(np.stack(views))[1], model(np.stack(views)[..., ::-1])[1]])  # (2, 250, 10)
+    crops = both.reshape(2, 50, 5, 10).mean((0, 2))  # (50, 10)
+    for logits, names in ((plain, ("accuracy", "top2")), (crops, ("accuracy_10_crops", "top2_10_crops"))):
+        assert data.labels is not None
+        order = np.argsort(-logits, axis=1)
+        for k, name in enumerate(names, 1):
+            assert means[name] == pytest.approx((order[:, :k] == data.labels[:, None]).any(1).mean()), name
+    assert means["top2"] > means["accuracy"] and "top2" not in done.history[0]["train"]
+    same = training.run("digits", "DigitsCNN", tmp_path / "plain", **options)
+    assert same.history[0]["test"] == {name: value for name, value in means.items() if "top" not in name and "crops" not in name}
+    assert np.array_equal(same.head.weight, done.head.weight)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"crops": 5}, "crops must be 1 or 10"), ({"crops": 10}, "for images"), ({"top_k": 1}, "top_k must")]
+)
+def test_crops_are_one_or_ten_and_of_images(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        training.run(points(), "sphere_mlp", tmp_path / "run", **options)

@@ -134,7 +134,24 @@ class Preprocessing:
         result += shift[:, None, None]
         return result
 
+    def five_crops(self, image: Image.Image) -> list[Image.Image]:
+        """The four corners and the centre of the resized picture, each of the model's size, still 8 bits."""
+        assert self.size is not None
+        height, width = self.size
+        whole = self._scaled(self._in_mode(image))
+        down, right = whole.height - height, whole.width - width
+        places = [(0, 0), (right, 0), (0, down), (right, down), (round(right / 2), round(down / 2))]
+        return [whole.crop((x, y, x + width, y + height)) for x, y in places]
+
     def _resized(self, image: Image.Image) -> Image.Image:
+        assert self.size is not None
+        height, width = self.size
+        whole = self._scaled(image)
+        top, left = round((whole.height - height) / 2), round((whole.width - width) / 2)
+        return whole.crop((left, top, left + width, top + height))
+
+    def _scaled(self, image: Image.Image) -> Image.Image:
+        """The whole picture, at least as large as the model's size."""
         assert self.size is not None
         height, width = self.size
         target = tuple(math.floor(side / self.crop_pct + 1e-6) for side in self.size)
@@ -162,5 +179,5 @@ class Preprocessing:
             fill = tuple(round(255 * value) for value in self.mean)
             canvas = Image.new(image.mode, (max(width, after[1]), max(height, after[0])), fill if len(fill) > 1 else fill[0])
             canvas.paste(image, (max(0, -left), max(0, -top)))
-            image, top, left = canvas, max(0, top), max(0, left)
-        return image.crop((left, top, left + width, top + height))
+            return canvas
+        return image

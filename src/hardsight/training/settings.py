@@ -222,6 +222,12 @@ class TrainSettings(NetworkOptions, LearningOptions, ResourceOptions):
         read=_degradations,
     )
     every: int | None = option(None, "Evaluate the watched sets also every K training steps.", least=1)
+    top_k: int | None = option(
+        None, "Report also the share of watched samples whose class is among the K highest logits, such as 5.", least=2
+    )
+    crops: int = option(
+        1, "Crops of each watched image: 1, or 10 to report also the accuracy of their mean logits (corners, center, mirrored)."
+    )
     at_start: bool = option(False, "Evaluate the watched sets also before training, as epoch 0.")
     seed: int = option(0, "Random seed.", least=0, below=2**32)
     precision: Precision = option("float32", "Precision: float32, bfloat16, or float16 on a GPU.")
@@ -231,6 +237,12 @@ class TrainSettings(NetworkOptions, LearningOptions, ResourceOptions):
     strict: bool = option(False, "Stop at an image that cannot be read instead of listing it.")
     tracker: str | None = option(None, "Log metrics to a tracker: tensorboard, wandb or mlflow.", decides=False)
     teacher: Any = option(None, "Teacher for --loss dual_head: a run, or a model as for extract.", metavar="MODEL", decides=False)
+
+    def check(self) -> None:
+        """What must hold between options."""
+        super().check()
+        if self.crops not in (1, 10):
+            raise InputError(f"crops must be 1 or 10, got {self.crops}.")
 
     def with_loss(self, name: str, loss_options: Mapping[str, Any]) -> Self:
         """The same with the loss as it is known inside, and the learning rate that is used."""
