@@ -321,3 +321,36 @@ def test_top_k_and_ten_crops_of_a_watched_set(tmp_path: Path) -> None:
 def test_crops_are_one_or_ten_and_of_images(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         training.run(points(), "sphere_mlp", tmp_path / "run", **options)
+
+
+# Precision
+
+
+def test_a_shorter_type_in_the_network_and_float32_after_it() -> None:
+    inputs = torch.randn(8, 3)
+    learner = Learner(open_trainable(normalized(), 3), inputs, 3).eval()
+    exact = learner.features(inputs)
+    Updater(learner, LearningOptions(precision="bfloat16"))
+    features = learner.features(inputs)
+    assert features.dtype == torch.float32 and torch.equal(features, features.bfloat16().float())
+    assert torch.allclose(features, exact, atol=0.05) and not torch.equal(features, exact)
+
+
+def test_precision_in_adapt_and_generalize(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"hidden": 8, "batch_size": 16}
+    weights = []
+    for precision in ("float32", "bfloat16"):
+        run, short = tmp_path / precision, {**options, "precision": precision}
+        adapt.run(points(), points(), run, methods="cbst", source_epochs=1, rounds=1, **short)
+        weights.append(load_file(run / "source-to-target/seed=0/source/state.safetensors")["network.hidden.weight"])
+        assert len(generalize.run(in_domains(), tmp_path / f"g-{precision}", epochs=1, **short).accuracy) == 1
+    assert torch.allclose(*weights, atol=0.05) and not torch.equal(*weights)
+
+
+def test_float16_on_a_cpu_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"output": tmp_path / "run", "precision": "float16", "device": "cpu"}
+    with pytest.raises(InputError, match="float16 needs a GPU"):
+        adapt.run(points(), points(), **options)
+    with pytest.raises(InputError, match="float16 needs a GPU"):
+        generalize.run(in_domains(), **options)
+    assert not (tmp_path / "run").exists()

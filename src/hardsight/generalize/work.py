@@ -27,7 +27,7 @@ from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
 from hardsight.training.network import FOUND_BY, first_sample, open_network
 from hardsight.training.objective import LOSSES, loss_name, options_of, with_defaults
-from hardsight.training.optimization import drawn_seed
+from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.settings import ProgressCallback
 from hardsight.training.trainee import LossChoice
 
@@ -65,7 +65,9 @@ class Work:
     @classmethod
     def of(cls, settings: GeneralizeSettings, data: Data, domains: list[str], say: Callable[[str], None]) -> Self:
         """The losses as they are known inside, and the data as a network takes it."""
-        return cls(_checked_losses(settings), data, domains, torch_device(settings.device), say)
+        device = torch_device(settings.device)
+        MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
+        return cls(_checked_losses(settings), data, domains, device, say)
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""

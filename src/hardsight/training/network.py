@@ -49,10 +49,12 @@ class CutNetwork(nn.Module):
         heads: names of the submodules that hold class vectors and other parameters of a loss.
         last_head: what the network predicted with before it was cut.
         freeze_statistics: keep the running statistics of batch normalization, and normalize by them in training too.
+        autocast: the type of the network's forward pass, if it is a shorter one; features are float32 all the same.
     """
 
     heads: tuple[str, ...] = ()
     freeze_statistics: bool = False
+    autocast: torch.dtype | None = None
 
     def __init__(self, source: Trainable, sample: Tensor) -> None:
         super().__init__()
@@ -90,10 +92,14 @@ class CutNetwork(nn.Module):
 
     def features(self, inputs: Tensor) -> Tensor:
         """(b, ...) inputs -> (b, d) features."""
-        self.network(inputs)
+        if self.autocast is None:
+            self.network(inputs)
+        else:
+            with torch.autocast(inputs.device.type, self.autocast):
+                self.network(inputs)
         features, self.cut.features = self.cut.features, None
         assert features is not None
-        return features
+        return features if self.autocast is None else features.float()
 
     def with_head(self, head: Head, preprocessing: Preprocessing | None, class_names: Sequence[str] | None) -> TrainedNetwork:
         """The whole network again, with a head in the place of its last layer."""

@@ -46,7 +46,7 @@ class Updater:
         network: what is trained.
         settings: optimizer, learning rate, weight decay, clipping, and whether batch statistics are frozen.
         lr: a learning rate instead of the settings' own.
-        precision: of the forward passes that losses come from.
+        precision: of the forward passes that losses come from, if their caller sees to it; else the network does.
     """
 
     def __init__(
@@ -57,7 +57,10 @@ class Updater:
         self.optimizer = make_optimizer(network, settings, self.lr)
         network.freeze_statistics = settings.freeze_bn
         self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        self.scaler = None if precision is None else precision.scaler
+        if precision is None:
+            precision = MixedPrecision(settings.precision, self.parameters[0].device)
+            network.autocast = precision.dtype
+        self.scaler = precision.scaler
 
     def set_rate(self, factor: float) -> None:
         """Learn at a share of the learning rate; see `hardsight.training.schedule`."""

@@ -158,6 +158,7 @@ class LearningOptions(Options):
     gamma: float = option(0.1, "Factor of the learning rate at each milestone.", above=0)
     warmup: float = option(0.0, "Epochs over which the learning rate first rises linearly.", least=0)
     clip: float | None = option(None, "Clip the gradient norm to this value.", above=0)
+    precision: Precision = option("float32", "Precision: float32, bfloat16, or float16 on a GPU.")
     augment: str = option(
         "none",
         "Comma-separated augmentations of images: flip, crop, crop=PIXELS, resized-crop, resized-crop=0.08:1; or none.",
@@ -230,7 +231,6 @@ class TrainSettings(NetworkOptions, LearningOptions, ResourceOptions):
     )
     at_start: bool = option(False, "Evaluate the watched sets also before training, as epoch 0.")
     seed: int = option(0, "Random seed.", least=0, below=2**32)
-    precision: Precision = option("float32", "Precision: float32, bfloat16, or float16 on a GPU.")
     split: str | None = option(None, "Split of DATA to train on. Default: train, where it has splits.", decides=False)
     labels_from: str | None = option(None, "Source of the labels: folder:N, a column, or a file.", decides=False)
     snapshot: bool = option(True, "Keep the features of every sample at the end.", flag="--snapshot/--no-snapshot")
