@@ -216,20 +216,20 @@ def test_released_weights_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Digits, 64 features of the network, then 5 of a hidden layer."""
+    """Digits, 64 features of the network, then 16 of a hidden layer."""
     output = tmp_path_factory.mktemp("two") / "run"
-    options: dict[str, Any] = {"loss": "avh", "epochs": 1, "limit": 60, "batch_size": 20, "head_hidden": 5, "head_rate": 3.0}
+    options: dict[str, Any] = {"loss": "avh", "epochs": 1, "limit": 60, "batch_size": 20, "head_hidden": 16, "head_rate": 3.0}
     return training.run("digits", "DigitsCNN", output, watch={}, **options).directory
 
 
 def test_features_are_those_after_the_relu_and_the_model_is_like_any_other(two_layers: Path, tmp_path: Path) -> None:
     state = load_file(two_layers / "model" / "model.safetensors")
-    assert state["head.hidden.weight"].shape == (5, 64) and state["head.head.weight"].shape == (10, 5)
+    assert state["head.hidden.weight"].shape == (16, 64) and state["head.head.weight"].shape == (10, 16)
     images = np.random.default_rng(0).random((6, 1, 8, 8), np.float32)
     model = open_model(two_layers)
     features, logits = model(images)
     network = open_trainable("DigitsCNN", 10).module
-    network.head = torch.nn.Linear(64, 5)
+    network.head = torch.nn.Linear(64, 16)
     network.load_state_dict({name.replace("head.hidden", "head"): x for name, x in state.items() if "head.head" not in name})
     assert np.allclose(features, network(torch.from_numpy(images)).relu().detach(), atol=1e-5)
     assert model.head.kind == "angular" and np.allclose(model.head.logits(features), logits, atol=1e-4)
@@ -242,7 +242,7 @@ def test_a_run_with_two_layers_is_trained_on(two_layers: Path, tmp_path: Path) -
     on = training.run("digits", two_layers, tmp_path / "on", watch={}, loss="avh", epochs=1, lr=1e-9, limit=60).directory
     first, second = (load_file(run / "model" / "model.safetensors") for run in (two_layers, on))
     assert first.keys() == second.keys() and all(torch.allclose(first[name], second[name], atol=1e-5) for name in first)
-    assert open_model(on)(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 5)
+    assert open_model(on)(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 16)
     with pytest.raises(InputError, match="has a hidden layer before its head already"):
         training.run("digits", two_layers, tmp_path / "twice", head_hidden=5)
 
@@ -264,16 +264,16 @@ def test_a_library_model_with_two_layers_is_read_back(tmp_path: Path) -> None:
         pytest.skip("timm is not installed")
     images = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8)
     data = ImageData("npz", [str(row) for row in range(8)], ImageArrays([lambda: images], [8], []), np.arange(8) % 2)
-    run = training.run(data, "timm:test_resnet", tmp_path / "run", epochs=1, batch_size=4, size=32, head_hidden=7).directory
+    run = training.run(data, "timm:test_resnet", tmp_path / "run", epochs=1, batch_size=4, size=32, head_hidden=32).directory
     features, logits = open_model(run)(np.random.default_rng(0).random((3, 3, 32, 32), np.float32))
-    assert features.shape == (3, 7) and logits.shape == (3, 2) and features.min() >= 0
+    assert features.shape == (3, 32) and logits.shape == (3, 2) and features.min() >= 0
 
 
 def test_a_hidden_layer_in_adapt(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"rounds": 1, "epochs": 1, "source_epochs": 1, "limit": 40, "head_hidden": 5}
+    options: dict[str, Any] = {"rounds": 1, "epochs": 1, "source_epochs": 1, "limit": 40, "head_hidden": 16}
     done = adapt.run("digits:train", "digits:test", tmp_path / "run", methods="cbst", model="DigitsCNN", **options)
     model = open_model(done.directory / "digits-train-to-digits-test" / "seed=0" / "cbst")
-    assert model(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 5)
+    assert model(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 16)
 
 
 # Evaluation

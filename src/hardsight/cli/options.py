@@ -74,7 +74,7 @@ def _turns_off(field: OptionField) -> bool:
 
 def command_of(settings_class: type[Options]) -> type[TyperCommand]:
     """The command of a settings class, in which some switches may also take a value: `--pretrained` and `--pretrained V1`."""
-    words = {flag: field.about.word for field in settings_class.fields() if field.about.word for flag in field.flags}
+    words = {flag: word for field in settings_class.fields() if (word := field.about.word) for flag in field.flags}
 
     class Command(TyperCommand):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -71,6 +71,10 @@ class PreprocessingOptions(Options):
         if self.scaling is not None and (self.mean is not None or self.std is not None):
             raise InputError("scaling contradicts mean and std: give one or the other.")
 
+    def preprocessing_given(self) -> list[str]:
+        """Names of these options that are not left to the model."""
+        return [field.name for field in PreprocessingOptions.fields() if getattr(self, field.name) is not None]
+
     def preprocessing(self) -> dict[str, Any]:
         """Fields of the model's preprocessing to override."""
         names = ("mean", "std", "resize", "crop_pct", "interpolation", "channels")
