@@ -69,16 +69,26 @@ def test_a_step_size_goes_with_step_alone(wrong: dict[str, Any]) -> None:
         LearningOptions(step_size=7, **wrong)
 
 
-def test_steps_fall_in_adapt_and_in_generalize_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of the learning rate fall, and the network runs in a shorter type."""
     factors: list[float] = []
-    set_rate = Updater.set_rate
+    types: set[Any] = set()
+    update, set_rate = Updater.update, Updater.set_rate
+
+    def updating(self: Updater, loss: Any) -> None:
+        types.add((loss.dtype, self.network.autocast))
+        update(self, loss)
+
+    monkeypatch.setattr(Updater, "update", updating)
     monkeypatch.setattr(Updater, "set_rate", lambda self, factor: factors.append(factor) or set_rate(self, factor))  # type: ignore[func-returns-value]
-    options: dict[str, Any] = {"schedule": "step", "gamma": 0.5, "hidden": 4, "batch_size": 64}
+    options: dict[str, Any] = {"schedule": "step", "gamma": 0.5, "hidden": 4, "batch_size": 64, "precision": "bfloat16"}
     adapt.run(points(), points(), tmp_path / "a", methods="cbst", source_epochs=3, rounds=2, epochs=2, step_size=2, **options)
-    assert factors == [1, 1, 0.5] + [1, 1, 0.5, 0.5]
+    assert factors == [1, 1, 0.5] + [1, 1, 0.5, 0.5] and types == {(torch.float32, torch.bfloat16)}
     factors.clear()
+    types.clear()
     generalize.run(in_domains(), tmp_path / "g", epochs=3, milestones=(1, 2), **options)
     assert factors == [1, 0.5, 0.25] * 3  # one step an epoch, three domains left out in turn
+    assert types == {(torch.float32, torch.bfloat16)}
 
 
 # Momentum and weight decay
@@ -334,17 +344,6 @@ def test_a_shorter_type_in_the_network_and_float32_after_it() -> None:
     features = learner.features(inputs)
     assert features.dtype == torch.float32 and torch.equal(features, features.bfloat16().float())
     assert torch.allclose(features, exact, atol=0.05) and not torch.equal(features, exact)
-
-
-def test_precision_in_adapt_and_generalize(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"hidden": 8, "batch_size": 16}
-    weights = []
-    for precision in ("float32", "bfloat16"):
-        run, short = tmp_path / precision, {**options, "precision": precision}
-        adapt.run(points(), points(), run, methods="cbst", source_epochs=1, rounds=1, **short)
-        weights.append(load_file(run / "source-to-target/seed=0/source/state.safetensors")["network.hidden.weight"])
-        assert len(generalize.run(in_domains(), tmp_path / f"g-{precision}", epochs=1, **short).accuracy) == 1
-    assert torch.allclose(*weights, atol=0.05) and not torch.equal(*weights)
 
 
 def test_float16_on_a_cpu_is_refused_before_anything_is_written(tmp_path: Path) -> None:

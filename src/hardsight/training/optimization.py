@@ -53,7 +53,7 @@ class Updater:
         self, network: CutNetwork, settings: LearningOptions, lr: float | None = None, precision: MixedPrecision | None = None
     ) -> None:
         warn_of_quota(torch.get_num_threads())
-        self.settings, self.lr = settings, settings.learning_rate if lr is None else lr
+        self.network, self.settings, self.lr = network, settings, settings.learning_rate if lr is None else lr
         self.optimizer = make_optimizer(network, settings, self.lr)
         network.freeze_statistics = settings.freeze_bn
         self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
