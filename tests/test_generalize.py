@@ -13,10 +13,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from safetensors.torch import save_file  # noqa: E402
+
 from hardsight.domains.opening import Features  # noqa: E402
 from hardsight.errors import RunError  # noqa: E402
 from hardsight.generalize import loop, run  # noqa: E402
-from hardsight.generalize.loop import chosen_epoch, folded  # noqa: E402
+from hardsight.generalize.folds import Division  # noqa: E402
+from hardsight.generalize.loop import chosen_epoch  # noqa: E402
+from hardsight.generalize.opening import OpenedDomains  # noqa: E402
 from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
 from hardsight.generalize.student import Student, voted  # noqa: E402
 from hardsight.generalize.work import Work  # noqa: E402
@@ -81,7 +85,7 @@ def test_a_fold_keeps_the_unseen_domain_out() -> None:
     numbers = np.array([["sun", "rain", "snow"].index(name) for name in data.domains])  # type: ignore[union-attr]
     labels = data.labels.copy()
     labels[7] = -1
-    fold = folded(ArrayInputs(data.values, labels, data.ids), numbers, 1, [0, 2], 0.25, seed=3)
+    fold = Division(numbers, 0.25).fold(ArrayInputs(data.values, labels, data.ids), 1, [0, 2], seed=3)
     assert set(numbers[fold.train]) == set(numbers[fold.held_out]) == {0, 2} and set(numbers[fold.unseen]) == {1}
     assert not set(fold.train) & set(fold.held_out) and 7 not in {*fold.train, *fold.held_out}
     assert len(fold.held_out) == 20 + 20 and len(fold.train) == 159 - 40
@@ -91,7 +95,7 @@ def test_training_samples_and_domains_are_counted_whatever_their_order() -> None
     """Domains that come in turns: a fold's training rows are not in order, and still each knows its own place."""
     data = features()
     numbers = np.arange(240) % 3
-    fold = folded(ArrayInputs(data.values, data.labels, data.ids), numbers, 1, [0, 2], 0.25, seed=3)
+    fold = Division(numbers, 0.25).fold(ArrayInputs(data.values, data.labels, data.ids), 1, [0, 2], seed=3)
     rows = fold.train[[100, 3, 50]]
     labels, positions, domains = fold.known(rows, torch.device("cpu"))
     assert positions.tolist() == [100, 3, 50] and labels.tolist() == data.labels[rows].tolist()
@@ -100,8 +104,8 @@ def test_training_samples_and_domains_are_counted_whatever_their_order() -> None
 
 def test_features_are_standardised_by_the_training_domains_alone() -> None:
     data = features()
-    work = Work(GeneralizeSettings(), data, ["sun", "rain", "snow"], torch.device("cpu"), print)
-    seen = work._inputs([0, 2]).inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
+    work = Work(GeneralizeSettings(), OpenedDomains(data, ["sun", "rain", "snow"]), torch.device("cpu"), print)
+    seen = work._prepared([0, 2]).inputs.inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
     assert seen.mean(0) == pytest.approx(np.zeros(6), abs=1e-5) and seen.std(0) == pytest.approx(np.ones(6), abs=1e-5)
 
 
@@ -229,12 +233,17 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
                 Image.fromarray(pixels + rng.integers(0, 5, (8, 8)).astype(np.uint8)).save(
                     tmp_path / "data" / domain / name / f"{number}.png"
                 )
+    save_file(open_trainable("DigitsCNN", 10).module.state_dict(), tmp_path / "digits.safetensors")
     done = cli(
         "generalize", tmp_path / "data", "-o", tmp_path / "run", "--losses", "softmax,avh", "--model", "DigitsCNN", "--epochs", 4,
-        "--batch-size", 8, "--lr", 0.05, "--loss-options", "avh:scale=8",
+        "--batch-size", 8, "--lr", 0.05, "--loss-options", "avh:scale=8", "--weights", tmp_path / "digits.safetensors",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert "average (oracle)" in done.out and "dark" in done.out and "avh" in done.out
+    assert (done.out + done.err).count("was trained on 10 classes: all layers but the last one, head, start from it") == 1
+    kept = cli("extract", tmp_path / "run" / "dark" / "avh" / "seed=0", tmp_path / "data" / "dark", "-o", tmp_path / "snapshot")
+    assert kept.code == 0, kept.err
+    assert cli("score", tmp_path / "snapshot", "-o", tmp_path / "scores.csv").code == 0
 
 
 @pytest.mark.parametrize(
@@ -242,6 +251,9 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
     [
         (["two.npz"], "takes three or more"),
         (["none.npz"], "domain column has none"),
+        (["one.npz"], "takes three or more, so that two are left; the data's domain column has a."),
+        (["one_class.npz"], "the domain rain has samples of one class only, 0: two classes or more are needed"),
+        (["apart.npz"], "no class of the domain snow (3, 4, 5) is in any other domain"),
         (["three.npz", "--loss", "sofmax"], "Did you mean softmax"),
         (["three.npz", "--model", "cnn10"], "model, size and augment are for images"),
         (["three.npz", "--selection", "best"], "selection must be one of validation, last, oracle"),
@@ -259,6 +271,10 @@ def test_bad_input_is_one_line_and_no_output(
     np.savez("three.npz", features=data.values, labels=data.labels, domain=data.domains.astype(str))  # type: ignore[union-attr]
     np.savez("two.npz", features=data.values, labels=data.labels, domain=np.array(["a", "b"])[data.labels % 2])
     np.savez("none.npz", features=data.values, labels=data.labels)
+    np.savez("one.npz", features=data.values, labels=data.labels, domain=np.repeat("a", 240))
+    known: dict[str, Any] = {"features": data.values, "domain": data.domains.astype(str)}  # type: ignore[union-attr]
+    np.savez("one_class.npz", labels=np.where(data.domains == "rain", 0, data.labels), **known)
+    np.savez("apart.npz", labels=np.where(data.domains == "snow", 3, 0) + data.labels, **known)
     done = cli("generalize", *words, "-o", "out")
     assert done.code == 2 and message in done.err and done.err.count("\n") == 1
     assert not Path("out").exists()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ class Trainable:
         factory, arguments: as in a config.json.
         preprocessing: how a picture becomes its input.
         learned: whether its last layer has been trained before, and so is worth keeping.
+        notes: sentences for the user.
     """
 
     module: nn.Module
@@ -57,6 +58,7 @@ class Trainable:
     arguments: dict[str, Any]
     preprocessing: Preprocessing
     learned: bool
+    notes: tuple[str, ...] = ()
 
 
 def open_trainable(
@@ -72,7 +74,7 @@ def open_trainable(
     Args:
         spec: see the top of this file; or an nn.Module.
         options: further arguments of the function that makes it, such as {"num_features": 2}.
-        weights: a file to start from.
+        weights: a file to start from; where its last layer has another number of classes, all layers but that one do.
         pretrained: start from the weights that timm or torchvision releases; they may be downloaded.
     """
     options = dict(options or {})
@@ -86,8 +88,8 @@ def open_trainable(
         trainable = _named(os.fspath(spec), num_classes, options, pretrained)
     if weights is None:
         return trainable
-    load_weights(trainable.module, weights)
-    return Trainable(trainable.module, trainable.factory, trainable.arguments, trainable.preprocessing, learned=True)
+    left_out = load_weights(trainable.module, weights, new_classes=True)
+    return replace(trainable, learned=left_out is None, notes=() if left_out is None else (left_out,))
 
 
 def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: bool) -> Trainable:

@@ -45,6 +45,8 @@ class Start:
         set_seed(s.seed)  # what the network starts from
         options = dict(s.model_options)
         source = open_trainable(model, sets.num_classes, options=options, weights=s.weights, pretrained=s.pretrained)
+        for note in source.notes:
+            self.say(note)
         inputs, preprocessing = sets.prepared(source, s)
         teacher = open_teacher(s.teacher, s.loss, preprocessing, sets.class_names, str(self.device))
         Training(self.accelerator, self.device, s, source, sets, inputs, preprocessing, self.say, progress, teacher).run(
