@@ -16,7 +16,7 @@ from hardsight.adapt.settings import SOURCE_ONLY, AdaptSettings
 from hardsight.adapt.tables import Results
 from hardsight.data import ImageData
 from hardsight.domains.opening import Data, Features, num_classes
-from hardsight.domains.scaling import Standard, on_raw_features, standards
+from hardsight.domains.scaling import Standard, standards
 from hardsight.files.run import Run
 from hardsight.models.network import state_sha256, torch_device
 from hardsight.models.preprocessing import Preprocessing
@@ -44,7 +44,6 @@ class Job:
     sample: torch.Tensor
     standard: Standard | None
     preprocessing: Preprocessing | None
-    notes: tuple[str, ...] = ()  # sentences for the user
 
     def learner(self) -> Learner:
         """A network with a new head."""
@@ -69,10 +68,8 @@ class Work:
     @classmethod
     def of(cls, settings: AdaptSettings, pairs: dict[str, tuple[Data, Data]], say: Callable[[str], None]) -> Self:
         """Pairs of domains, each made ready for a network."""
-        device, jobs = torch_device(settings.device), {name: _prepared(settings, *pair) for name, pair in pairs.items()}
-        for note in dict.fromkeys(note for job in jobs.values() for note in job.notes):
-            say(note)
-        return cls(settings, device, say, jobs)
+        device = torch_device(settings.device)
+        return cls(settings, device, say, {name: _prepared(settings, *pair) for name, pair in pairs.items()})
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""
@@ -159,17 +156,21 @@ def _prepared(s: AdaptSettings, source: Data, target: Data) -> Job:
     def trainable() -> Trainable:
         return open_trainable(s.model, c, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained)
 
-    opened = trainable()
-    preprocessing = sized(opened.preprocessing, source, s.size)
+    preprocessing = sized(trainable().preprocessing, source, s.size)
     workers = s.workers or num_threads()
     ours_, theirs_ = (ImageInputs(data, preprocessing, workers=workers) for data in (source, target))
-    return Job(ours_, theirs_, c, names, trainable, first_sample(ours_), None, preprocessing, opened.notes)
+    return Job(ours_, theirs_, c, names, trainable, first_sample(ours_), None, preprocessing)
 
 
 def _network(learner: Learner, job: Job) -> TrainedNetwork:
     """The adapted network as any trained one: `hardsight extract FOLDER DATA` opens it. It takes features as they were."""
     network = learner.with_head(learner.head, job.preprocessing, job.class_names)
-    return network if job.standard is None else on_raw_features(network, job.standard)
+    if job.standard is not None:
+        state = network.state
+        weight, bias = job.standard.folded(state["hidden.weight"].numpy(), state["hidden.bias"].numpy())
+        state |= {"hidden.weight": torch.from_numpy(weight), "hidden.bias": torch.from_numpy(bias)}
+        network.config["arguments"] = {**network.config["arguments"], "num_inputs": int(weight.shape[1])}
+    return network
 
 
 def _sentence(pair: str, method: str, seed: int, entry: dict[str, Any]) -> str:
