@@ -1,8 +1,9 @@
 """Domains: what adapting to one and generalizing to an unseen one share.
 
-settings.py      options that both have: seeds, the network, how it learns
-opening.py       features and images with a domain
-scaling.py       features of each domain brought to a common scale
-comparison.py    paired differences with intervals
-results_page.py  tables and figures in one HTML file
+settings.py         options that both have: seeds, the network, how it learns
+opening.py          features and images with a domain
+scaling.py          features of each domain brought to a common scale
+source_training.py  how long to train on labeled samples, and whether they were learned
+comparison.py       paired differences with intervals
+results_page.py     tables and figures in one HTML file
 """
