@@ -85,7 +85,7 @@ def test_a_fold_keeps_the_unseen_domain_out() -> None:
     numbers = np.array([["sun", "rain", "snow"].index(name) for name in data.domains])  # type: ignore[union-attr]
     labels = data.labels.copy()
     labels[7] = -1
-    fold = Division(numbers, 0.25).fold(ArrayInputs(data.values, labels, data.ids), 1, [0, 2], seed=3)
+    fold = Division(numbers, labels, 0.25).fold(ArrayInputs(data.values, labels, data.ids), 1, [0, 2], seed=3)
     assert set(numbers[fold.train]) == set(numbers[fold.held_out]) == {0, 2} and set(numbers[fold.unseen]) == {1}
     assert not set(fold.train) & set(fold.held_out) and 7 not in {*fold.train, *fold.held_out}
     assert len(fold.held_out) == 20 + 20 and len(fold.train) == 159 - 40
@@ -95,7 +95,7 @@ def test_training_samples_and_domains_are_counted_whatever_their_order() -> None
     """Domains that come in turns: a fold's training rows are not in order, and still each knows its own place."""
     data = features()
     numbers = np.arange(240) % 3
-    fold = Division(numbers, 0.25).fold(ArrayInputs(data.values, data.labels, data.ids), 1, [0, 2], seed=3)
+    fold = Division(numbers, data.labels, 0.25).fold(ArrayInputs(data.values, data.labels, data.ids), 1, [0, 2], seed=3)
     rows = fold.train[[100, 3, 50]]
     labels, positions, domains = fold.known(rows, torch.device("cpu"))
     assert positions.tolist() == [100, 3, 50] and labels.tolist() == data.labels[rows].tolist()
@@ -136,6 +136,49 @@ def test_drm_loss_is_the_mean_of_domains_of_half_own_and_half_common() -> None:
     assert student(x, y, torch.arange(10), domains).item() == pytest.approx(torch.stack(terms).mean().item(), rel=1e-6)
 
 
+def small(each: int = 16) -> Features:
+    """Three domains of which ten passes make ten steps only."""
+    return features(3 * each)
+
+
+def test_small_domains_are_trained_on_for_enough_steps(tmp_path: Path) -> None:
+    said: list[str] = []
+    whole = run(small(), tmp_path / "run", hidden=16, lr=0.05, held_out=0.4, keep_models=False, say=said.append)
+    rows = [row for row in whole.epochs.to_pylist() if row["domain"] == "rain"]
+    losses = [row["validation_loss"] for row in rows]
+    assert 10 < len(rows) <= 200  # a pass is one step
+    assert len(rows) == 200 or len(rows) - (1 + int(np.argmin(losses))) == 50  # stopped when no better for a quarter of them
+    arguments = json.loads((tmp_path / "run" / "start.json").read_text("utf-8"))["arguments"]
+    assert arguments["epochs"] is None and not any("has not been learned" in sentence for sentence in said)
+    short = run(small(), tmp_path / "short", hidden=16, lr=0.05, held_out=0.4, epochs=10, keep_models=False)
+    assert {row["epoch"] for row in short.epochs.to_pylist()} == set(range(1, 11))
+    assert "validation_loss" not in short.epochs.column_names
+    assert whole.accuracy["average"][0].as_py() >= short.accuracy["average"][0].as_py()
+
+
+def test_of_equals_on_held_out_samples_the_one_with_the_smaller_loss_counts() -> None:
+    history = [
+        {"epoch": k, "validation": 1.0, "validation_loss": loss, "test": 0.5} for k, loss in ((1, 0.3), (2, 0.1), (3, 0.2))
+    ]
+    assert chosen_epoch(history, "validation")["epoch"] == 2
+
+
+def test_domains_that_are_not_learned_are_said(tmp_path: Path) -> None:
+    said: list[str] = []
+    run(features(), tmp_path / "run", lr=1e-6, keep_models=False, hidden=4, epochs=1, say=said.append)
+    told = [sentence for sentence in said if "the source has not been learned" in sentence]
+    assert len(told) == 3 and told[0].startswith("softmax without sun  seed 0: ")
+
+
+def test_large_domains_have_the_usual_passes_and_old_runs_of_them_are_recognized(tmp_path: Path) -> None:
+    data, options = features(960), {"hidden": 4, "batch_size": 64, "keep_models": False}
+    done = run(data, tmp_path / "run", **options)
+    assert {row["epoch"] for row in done.epochs.to_pylist()} == set(range(1, 11))
+    said: list[str] = []
+    run(data, tmp_path / "run", epochs=10, say=said.append, **options)
+    assert said == [f"{tmp_path / 'run'} is complete already"]
+
+
 def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
     done = run(features(), tmp_path / "run", losses="softmax,cosface", scales=[0.01, 8], **QUICK)
     scales = {row["domain"]: row["scale"] for row in done.epochs.to_pylist() if row["loss"] == "cosface"}
@@ -152,15 +195,15 @@ def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, monkeypatc
     assert {total for _, total, _ in told} == {3 * (2 * 2 + 1) * 3}  # domains x (scales x training domains + a seed) x epochs
     assert [done for done, _, _ in told] == list(range(3 * 5 * 3)) and "choosing its scale" in told[0][2]
     assert "Scale" in (tmp_path / "whole" / "report.html").read_text("utf-8")
-    real, calls = loop.FoldTraining.accuracy, [0]
+    real, calls = loop.FoldTraining.predictions, [0]
 
-    def killed(*args: Any) -> float:
+    def killed(*args: Any) -> Any:
         calls[0] += 1
         if calls[0] == 16:  # in the third of the trainings that try scales
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setattr(loop.FoldTraining, "accuracy", killed)
+    monkeypatch.setattr(loop.FoldTraining, "predictions", killed)
     with pytest.raises(KeyboardInterrupt):
         run(features(), tmp_path / "killed", **options)
     again = run(features(), tmp_path / "killed", **options)
@@ -193,15 +236,15 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pyt
     options = {**QUICK, "losses": "softmax,lgm"}
     run(features(), tmp_path / "whole", **options)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    real, calls = loop.FoldTraining.accuracy, [0]
+    real, calls = loop.FoldTraining.predictions, [0]
 
-    def killed(*args: Any) -> float:
+    def killed(*args: Any) -> Any:
         calls[0] += 1
         if calls[0] in (5, 20):  # in the third epoch of the first training; in the middle of another
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setattr(loop.FoldTraining, "accuracy", killed)
+    monkeypatch.setattr(loop.FoldTraining, "predictions", killed)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             run(features(), tmp_path / "killed", **options)

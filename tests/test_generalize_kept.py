@@ -94,7 +94,7 @@ def test_official_lists_say_what_is_trained_on_held_out_and_tested(tmp_path: Pat
     write_lists(tmp_path / "lists", data, PACS_LISTS, suffix=suffix, first=first)
     lists = read_official_lists(tmp_path / "lists", data.ids, data.domains, data.labels)  # type: ignore[arg-type]
     number = np.arange(72) // 24
-    fold = Division(number, 0.5, lists).fold(ArrayInputs(data.values, data.labels, data.ids), 1, [0, 2], seed=0)
+    fold = Division(number, data.labels, 0.5, lists).fold(ArrayInputs(data.values, data.labels, data.ids), 1, [0, 2], seed=0)
     assert fold.train.tolist() == [*range(20), *range(48, 68)]
     assert fold.held_out.tolist() == [*range(20, 23), *range(68, 71)] and fold.unseen.tolist() == [*range(24, 47)]
     assert lists.notes == ()
@@ -107,7 +107,7 @@ def test_what_lists_leave_open(tmp_path: Path) -> None:
     lists = read_official_lists(tmp_path / "lists", data.ids[:70], data.domains[:70], data.labels[:70])  # type: ignore[index]
     assert lists.test.all() and not lists.held_out.any()
     inputs = ArrayInputs(data.values[:70], data.labels[:70], data.ids[:70])
-    fold = Division(np.arange(70) // 24, 0.25, lists).fold(inputs, 2, [0, 1], seed=0)
+    fold = Division(np.arange(70) // 24, data.labels[:70], 0.25, lists).fold(inputs, 2, [0, 1], seed=0)
     assert len(fold.train) == 30 and len(fold.held_out) == 10 and len(fold.unseen) == 22
     missing = read_official_lists(tmp_path / "lists", data.ids[:60], data.domains[:60], data.labels[:60])  # type: ignore[index]
     (note,) = missing.notes

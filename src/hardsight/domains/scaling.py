@@ -49,11 +49,10 @@ def _standard(features: np.ndarray) -> Standard:
 
 
 def on_raw_features(network: TrainedNetwork, standard: Standard) -> TrainedNetwork:
-    """A `feature_head` trained on standardised features -> one that takes features as they were; it replaces its hidden layer."""
+    """A `feature_head` trained on standardised features -> one that takes features as they were: its hidden layer changes."""
     import torch
 
     state = network.state
     weight, bias = standard.folded(state["hidden.weight"].cpu().numpy(), state["hidden.bias"].cpu().numpy())
     state |= {"hidden.weight": torch.from_numpy(weight), "hidden.bias": torch.from_numpy(bias)}
-    network.config["arguments"] = {**network.config["arguments"], "num_inputs": int(weight.shape[1])}
     return network

@@ -61,28 +61,35 @@ class Division:
 
     Attributes:
         domains: (n,) domain of each sample, counted from 0.
+        labels: (n,) samples without a label (-1) play no part.
         share: held out of each training domain, drawn by the seed.
         lists: official lists, which say it instead where they hold anything out.
     """
 
     domains: np.ndarray
+    labels: np.ndarray
     share: float
     lists: OfficialLists | None = None
 
     def fold(self, inputs: Inputs, unseen: int, left: list[int], seed: int) -> Fold:
-        """Train on the domains `left`; `unseen` is tested on. Samples without a label play no part."""
-        divided = [self._divided(self._rows(inputs, i), i, seed) for i in left]
+        """Train on the domains `left`; `unseen` is tested on."""
+        divided = [self._divided(i, seed) for i in left]
         train, held_out = (np.concatenate(parts) for parts in zip(*divided, strict=True))
-        tested = self._rows(inputs, unseen)
+        tested = self._rows(unseen)
         if self.lists is not None:
             tested = tested[self.lists.test[tested]]
         return Fold(inputs, self.domains, train, held_out, tested)
 
-    def _rows(self, inputs: Inputs, domain: int) -> np.ndarray:
-        return np.flatnonzero((self.domains == domain) & (inputs.labels >= 0))
+    def num_train(self, left: list[int]) -> int:
+        """How many samples there are to train on, whatever the seed."""
+        return sum(len(self._divided(i, 0)[0]) for i in left)
 
-    def _divided(self, rows: np.ndarray, domain: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def _rows(self, domain: int) -> np.ndarray:
+        return np.flatnonzero((self.domains == domain) & (self.labels >= 0))
+
+    def _divided(self, domain: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows of one domain to train on, and those held out."""
+        rows = self._rows(domain)
         if self.lists is not None:
             held_out, rows = rows[self.lists.held_out[rows]], rows[self.lists.train[rows]]
             if len(held_out):

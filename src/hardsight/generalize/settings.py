@@ -15,6 +15,7 @@ from hardsight.training.settings import read_numbers, read_options
 
 Selection = Literal["validation", "last", "oracle"]
 DRM, DRM_TTA = "drm", "drm-tta"  # a head per domain; and one that goes on learning from arriving samples
+EPOCHS = 10  # passes over the training domains, where they make enough steps
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,11 @@ class GeneralizeSettings(DomainOptions):
     tta_rate: float = option(1.0, "Learning-rate multiplier of drm-tta's heads on arriving samples.", above=0)
     tta_steps: int = option(1, "Steps of drm-tta on each batch of arriving samples.", least=1)
     tta_batch_size: int = option(32, "Samples that arrive together in drm-tta.", least=1)
-    epochs: int = option(10, "Passes over the training domains.", least=1)
+    epochs: int | None = option(
+        None,
+        "Passes over the training domains. Default: 10, more for small domains (held-out samples say how many).",
+        least=1,
+    )
     batch_size: int = DomainOptions.redefine("batch_size", 128, help="Samples per step.", least=2)
     standardize: bool = option(
         True, "Standardize features by the mean and deviation of the training domains.", flag="--standardize/--no-standardize"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,17 +11,18 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from hardsight.domains.opening import Features, num_classes
+from hardsight.domains.opening import Features, labels_of, num_classes
 from hardsight.domains.scaling import standards
+from hardsight.domains.source_training import TrainingLength, not_learned, training_length
 from hardsight.errors import InputError
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
 from hardsight.generalize import tables
 from hardsight.generalize.folds import Division, Fold
 from hardsight.generalize.keeping import Prepared, keep_student
-from hardsight.generalize.loop import START, FoldTraining, chosen_epoch
+from hardsight.generalize.loop import START, FoldTraining, History, chosen_epoch
 from hardsight.generalize.opening import OpenedDomains
-from hardsight.generalize.settings import DRM, DRM_TTA, GeneralizeSettings, Selection, parts_of
+from hardsight.generalize.settings import DRM, DRM_TTA, EPOCHS, GeneralizeSettings, Selection, parts_of
 from hardsight.generalize.student import Student
 from hardsight.models.network import torch_device
 from hardsight.models.trainable import Trainable, open_trainable
@@ -58,7 +60,7 @@ class Work:
     def __post_init__(self) -> None:
         self.data, self.domains = self.opened.data, self.opened.domains
         self.number = np.array([self.domains.index(str(name)) for name in self.opened.column])  # (n,) domain of each sample
-        self.division = Division(self.number, self.settings.held_out, self.opened.lists)
+        self.division = Division(self.number, labels_of(self.data), self.settings.held_out, self.opened.lists)
         self.c = num_classes(self.data)
         self.images: ImageInputs | None = None
         if not isinstance(self.data, Features):
@@ -75,7 +77,12 @@ class Work:
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""
-        return {**self.settings.as_dict(), "device": self.device.type, "domains": self.domains}
+        lengths = [self._length(left) for _, left in self._folds()]
+        lengths += [
+            self._length(rest) for _, left in self._folds() for _, rest in self._inner_folds(left) if self.settings.scales
+        ]
+        epochs = self.settings.epochs or (None if any(length.watched for length in lengths) else EPOCHS)
+        return {**self.settings.as_dict(), "epochs": epochs, "device": self.device.type, "domains": self.domains}
 
     def fingerprints(self) -> dict[str, Any]:
         """Of everything that is read."""
@@ -90,44 +97,73 @@ class Work:
         with torch.random.fork_rng(devices=[]):
             return self._all(folder, progress)
 
+    def _folds(self) -> list[tuple[int, list[int]]]:
+        """Each domain in turn, and those left to train on."""
+        numbers = range(len(self.domains))
+        return [(unseen, [i for i in numbers if i != unseen]) for unseen in numbers]
+
+    def _inner_folds(self, left: list[int]) -> list[tuple[int, list[int]]]:
+        """The same among training domains, to choose a scale by."""
+        return [(inner, [i for i in left if i != inner]) for inner in left]
+
+    def _length(self, left: list[int]) -> TrainingLength:
+        """How long to train on some domains: as long as was asked for, or as their size says."""
+        if self.settings.epochs is not None:
+            return TrainingLength(self.settings.epochs)
+        return training_length(self.division.num_train(left), self.settings.batch_size, EPOCHS)
+
+    def _scale_epochs(self, loss: str, left: list[int]) -> int:
+        """Epochs that are spent on choosing a scale, at most."""
+        if not self._scaled(loss):
+            return 0
+        return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
+
     def _all(self, folder: Path, progress: ProgressCallback | None) -> tables.Results:
         s, scales, at = self.settings, {}, 0
-        histories: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-        tried = len(s.scales) * (len(self.domains) - 1)  # trainings to choose a scale by
-        trainings = sum(len(s.seeds) + tried * self._scaled(loss) for loss in s.losses)
-        total = len(self.domains) * trainings * s.epochs
+        histories: dict[tuple[str, str, int], History] = {}
+        total = sum(
+            self._scale_epochs(loss, left) + len(s.seeds) * self._length(left).epochs
+            for _, left in self._folds()
+            for loss in s.losses
+        )
 
         def report(words: str) -> Callable[[int], None]:
             return lambda epoch, at=at: None if progress is None else progress(at + epoch, total, words)  # type: ignore[misc]
 
-        for unseen, domain in enumerate(self.domains):
-            left = [i for i in range(len(self.domains)) if i != unseen]
-            prepared = self._prepared(left)
+        for unseen, left in self._folds():
+            domain, prepared = self.domains[unseen], self._prepared(left)
             for loss in s.losses:
                 home = folder / domain / loss
                 if self._scaled(loss):
                     words = f"{loss}  without {domain}  choosing its scale"
                     scales[loss, domain] = self._scale(home, loss, left, prepared, report(words))
                     self.say(f"{loss} without {domain}: scale {scales[loss, domain]:g}")
-                    at += tried * s.epochs
+                    at += self._scale_epochs(loss, left)
                 for seed in s.seeds:
                     fold = self.division.fold(prepared.inputs, unseen, left, seed)
                     task = _Task(home / f"seed={seed}", loss, scales.get((loss, domain)), seed, s.keep_models)
                     history = self._history(task, fold, prepared, report(f"{loss}  without {domain}  seed {seed}"))
                     histories[loss, domain, seed] = history
-                    reached = chosen_epoch(history, s.selection)
-                    self.say(f"{loss} without {domain}  seed {seed}  {percent(reached['test'])} % (epoch {reached['epoch']})")
-                    at += s.epochs
+                    self._say_reached(f"{loss} without {domain}  seed {seed}", history)
+                    at += self._length(left).epochs
         return tables.Results(histories, scales, list(s.losses), self.domains, list(s.seeds), s.selection)
 
-    def _history(self, task: _Task, fold: Fold, prepared: Prepared, report: Callable[[int], None]) -> list[dict[str, Any]]:
+    def _say_reached(self, words: str, history: History) -> None:
+        reached = chosen_epoch(history, self.settings.selection)
+        self.say(f"{words}  {percent(reached['test'])} % (epoch {reached['epoch']})")
+        learned = reached["validation_class_accuracy"]  # NaN where nothing held out can be read
+        sentence = None if math.isnan(learned) else not_learned(learned, self.c, held_out=True)
+        if sentence is not None:
+            self.say(f"{words}: {sentence} Try other --epochs or --lr.")
+
+    def _history(self, task: _Task, fold: Fold, prepared: Prepared, report: Callable[[int], None]) -> History:
         """The epochs of one training; read, if it is complete."""
         path = task.folder / "epochs.json"
         if path.is_file():
             return read_json(path)
         checkpoints = Checkpoints(task.folder / "checkpoints")
-        adapts = parts_of(task.loss).adapts
-        training = FoldTraining(fold, self.settings, task.seed, self.device, checkpoints, report, adapts)
+        length, adapts = self._length(fold.training_domains.tolist()), parts_of(task.loss).adapts
+        training = FoldTraining(fold, self.settings, length, task.seed, self.device, checkpoints, report, adapts)
         history, student = training.train(self._student(task, fold))
         task.folder.mkdir(parents=True, exist_ok=True)
         if task.kept:
@@ -151,12 +187,12 @@ class Work:
         seed, means, at = s.seeds[0], {}, 0
         for scale in s.scales:
             reached = []
-            for inner in left:
-                fold = self.division.fold(prepared.inputs, inner, [i for i in left if i != inner], seed)
+            for inner, rest in self._inner_folds(left):
+                fold = self.division.fold(prepared.inputs, inner, rest, seed)
                 task = _Task(folder / f"scale={scale:g}" / self.domains[inner], loss, scale, seed)
                 history = self._history(task, fold, prepared, lambda epoch, at=at: report(at + epoch))  # type: ignore[misc]
                 reached.append(chosen_epoch(history, rule)["test"])  # of a training domain
-                at += s.epochs
+                at += self._length(rest).epochs
             means[scale] = float(np.mean(reached))
         best = max(means, key=lambda scale: means[scale])
         folder.mkdir(parents=True, exist_ok=True)
@@ -204,7 +240,8 @@ def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:
         raise InputError(f"options are given for {unknown[0]}, which is not among the losses {', '.join(names)}.")
     if settings.scales and not any("scale" in options_of(LOSSES[parts_of(name).loss][1]) for name in names):
         raise InputError(f"scales are given, but {', '.join(names)} has none to choose.")
-    options = {name: with_defaults(parts_of(name).loss, settings.loss_options.get(name, {}), settings.epochs) for name in names}
+    epochs = settings.epochs or EPOCHS
+    options = {name: with_defaults(parts_of(name).loss, settings.loss_options.get(name, {}), epochs) for name in names}
     return replace(settings, losses=names, loss_options=options, lr=settings.learning_rate)
 
 
