@@ -1,4 +1,4 @@
-"""Cores come from affinity and quota; the command makes threads wait without spinning, and importing changes nothing."""
+"""Cores come from affinity and quota; the command limits how long threads spin, and importing changes nothing."""
 
 from __future__ import annotations
 
@@ -54,12 +54,13 @@ def two_of_eight(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("two_of_eight")
-def test_the_command_waits_without_spinning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_limits_spinning(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (*cores.POLICIES, "OPENBLAS_THREAD_TIMEOUT", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    cores.wait_without_spinning()
-    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE" and os.environ["OPENBLAS_THREAD_TIMEOUT"] == cores.SPIN
+    cores.limit_spinning()
+    assert (os.environ["OMP_WAIT_POLICY"], os.environ["GOMP_SPINCOUNT"]) == ("PASSIVE", cores.TURNS)
+    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == cores.SPIN
     assert os.environ["OMP_NUM_THREADS"] == "2"  # a core and a half is more than one thread can use
     assert threads.num_threads() == 2
 
@@ -73,7 +74,7 @@ def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch, name: str)
     for variable, value in chosen.items():
         monkeypatch.setenv(variable, value)
     before = dict(os.environ)
-    cores.wait_without_spinning()
+    cores.limit_spinning()
     assert dict(os.environ) == before
 
 
@@ -94,7 +95,7 @@ def test_nothing_is_said_without_a_quota(monkeypatch: pytest.MonkeyPatch, recwar
 
 def test_a_benchmark_measures_the_libraries_as_they_are(cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("hardsight.cli.wait_without_spinning", lambda: asked.append("command"))
+    monkeypatch.setattr("hardsight.cli.limit_spinning", lambda: asked.append("command"))
     assert cli("bench", "--help").code == 0 and not asked
     assert cli("score", "--help").code == 0 and asked
 

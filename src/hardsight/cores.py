@@ -14,13 +14,16 @@ from pathlib import Path
 
 # How long OpenBLAS's idle threads spin, as a power of two of clock cycles: its own 2^28 is a tenth of a second.
 SPIN = "14"
+# How many turns torch's idle threads spin before they sleep (its own: 300,000): enough for the gaps between the operations of a
+# network, so that an idle machine loses nothing, and too few to hold a core that another process needs.
+TURNS = "20000"
 POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # any of them is the user's choice of how to wait
 
 
-def wait_without_spinning() -> None:
+def limit_spinning() -> None:
     """For the command line, before NumPy or torch is loaded; what the user has set stays."""
     if not any(name in os.environ for name in POLICIES):
-        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+        os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": TURNS}  # GNU's library heeds the second, others the first
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", SPIN)
     if available() < allowed():  # libraries know of the affinity, not of the quota
         os.environ.setdefault("OMP_NUM_THREADS", str(available()))

@@ -1,7 +1,7 @@
 """`hardsight bench extract --busy`: a small network on small images beside two busy loops, and alone.
 
 Each measurement is a process of its own, because how threads wait is decided when a library is loaded. Beside busy loops a
-single thread is the limit: it has no one to wait for. Alone, threads that sleep must not be slower than threads that spin.
+single thread is the limit: it has no one to wait for. Alone, threads that soon sleep must not be slower than threads that spin.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ BUSY_LIMIT, IDLE_LIMIT = 1.5, 1.03
 
 SCRIPT = """
 import sys, time
-from hardsight.cores import wait_without_spinning
+from hardsight.cores import limit_spinning
 kind, path, output, images = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 if kind == "extract":
-    wait_without_spinning()
+    limit_spinning()
 import torch
 import hardsight
 from hardsight.bench.extract import BATCH, SMALL_NET, bare_loop

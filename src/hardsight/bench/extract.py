@@ -38,7 +38,7 @@ SMALL_NET = "hardsight.models.cifar_resnet:cifar_resnet20"
 
 
 def run(rounds: int, busy: bool = False) -> list[Measurement]:
-    """All of it in one run; or, where `busy`, what waiting without spinning is worth."""
+    """All of it in one run; or, where `busy`, what limiting how long threads spin is worth."""
     require("torch", extra="torch", purpose="hardsight bench extract")
     with tempfile.TemporaryDirectory() as folder:
         if busy:

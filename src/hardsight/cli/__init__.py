@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from hardsight.cores import wait_without_spinning
+from hardsight.cores import limit_spinning
 from hardsight.errors import HardsightError
 
 app = typer.Typer(
@@ -68,7 +68,7 @@ def main() -> None:
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")
     if sys.argv[1:2] != ["bench"]:  # which measures what Python users have; they choose how threads wait
-        wait_without_spinning()
+        limit_spinning()
     from hardsight.files.inputs import command
 
     try:

@@ -37,7 +37,7 @@ BENCHMARKS = (
     Benchmark("score", "Compare scoring with the bare product features @ weight.T, on the same arrays and threads.", 11),
     Benchmark(
         "extract", "Compare images per second of extract with a bare DataLoader loop over the same images and model.", 3,
-        busy_help="Measure beside two busy loops instead, and what waiting without spinning costs an idle machine.",
+        busy_help="Measure beside two busy loops instead, and what limiting how long threads spin costs an idle machine.",
         example="--busy",
     ),
     Benchmark(

@@ -93,6 +93,12 @@ def inverse_norms(x: Tensor) -> Tensor:
     return torch.where(directed, 1 / torch.where(directed, norm, 1), 0)
 
 
+def _inverse_norms(x: Tensor) -> Tensor:
+    """The same without a gradient, in half the calls."""
+    norm = torch.linalg.vector_norm(x, dim=1)
+    return norm.reciprocal().masked_fill_(norm <= NO_DIRECTION, 0)
+
+
 class _Arccos(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, cosine: Tensor) -> Tensor:
@@ -110,10 +116,10 @@ class _CosineCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, w: Tensor, labels: Tensor, scale: Tensor, kind: tuple[Logit, Margin | None]) -> Tensor:
         logit, margin = kind
-        x_inverse, w_inverse = inverse_norms(x), inverse_norms(w)  # (n,), (c,)
+        x_inverse, w_inverse = _inverse_norms(x), _inverse_norms(w)  # (n,), (c,)
         unit = x * x_inverse[:, None]  # (n, d)
         rows = unit @ w.T  # (n, c), soon cosines, in the end the gradient
-        losses, by_scale = torch.empty_like(x_inverse), torch.empty_like(x_inverse)
+        losses, by_scale, by_row = (torch.empty_like(x_inverse) for _ in range(3))
         want_gradient, want_scale = any(ctx.needs_input_grad[:4]), ctx.needs_input_grad[3]
         s, step = float(scale), max(1, BLOCK // len(w))
         scaled_inverse = w_inverse * s
@@ -129,19 +135,21 @@ class _CosineCrossEntropy(torch.autograd.Function):
             z, p = spare[0, : len(cosine)], spare[1, : len(cosine)]
             if logit == "angular":
                 cosine.mul_(w_inverse).clamp_(-edge, edge)
-                torch.acos(cosine, out=z).mul_(-s)
+                nearest = torch.acos(cosine, out=z).amin(1, keepdim=True)
+                torch.add(s * nearest, z, alpha=-s, out=z)  # (b, c) logits, less the largest of the row
             else:
                 z = cosine.mul_(scaled_inverse)  # the cosines are not needed again
                 if changed is not None:
                     z.scatter_(1, own, s * changed[part, None])
-            torch.log_softmax(z, 1, out=p)
-            losses[part] = -p.gather(1, own)[:, 0]
+                z.sub_(z.amax(1, keepdim=True))
+            total = torch.exp(z, out=p).sum(1, keepdim=True)  # (b, 1) the softmax is p / total
+            losses[part] = (total.log() - z.gather(1, own))[:, 0]
             if not want_gradient:
                 continue
-            p.exp_()  # (b, c) softmax, and from here on the gradient with respect to the logits
-            p.scatter_add_(1, own, p.new_full((1, 1), -1.0).expand_as(own))
+            p.scatter_add_(1, own, -total)  # total times the gradient with respect to the logits
+            by_row[part] = 1 / total[:, 0]
             if want_scale:
-                by_scale[part] = (p * z).sum(1) / s  # logits are proportional to the scale
+                by_scale[part] = (p * z).sum(1) * by_row[part] / s  # logits are proportional to the scale
             if slope is not None:
                 p.scatter_(1, own, p.gather(1, own) * slope[part, None])
             if logit == "angular":  # d(-angle) / d cos = 1 / sqrt(1 - cos^2), bounded by the edge
@@ -149,25 +157,25 @@ class _CosineCrossEntropy(torch.autograd.Function):
                 p.mul_(z)
             torch.mul(p, scaled_inverse, out=cosine)
         if want_gradient:
-            ctx.save_for_backward(unit, w, rows, x_inverse, w_inverse, by_scale)
+            ctx.save_for_backward(unit, w, rows, x_inverse, w_inverse, by_row, by_scale)
         return losses
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        unit, w, rows, x_inverse, w_inverse, by_scale = ctx.saved_tensors  # rows: d loss / d cos, over |w|
+        unit, w, rows, x_inverse, w_inverse, by_row, by_scale = ctx.saved_tensors  # rows * by_row: d loss / d cos, over |w|
+        each = upstream * by_row  # (n,)
         grad_x = grad_w = grad_scale = None
         if ctx.needs_input_grad[0]:
             along_w = rows @ w  # (n, d)
             along_w -= (along_w * unit).sum(1, keepdim=True) * unit
-            grad_x = along_w.mul_((upstream * x_inverse)[:, None])
+            grad_x = along_w.mul_((each * x_inverse)[:, None])
         if ctx.needs_input_grad[1]:
-            grad_w = rows.T @ (unit * upstream[:, None])  # (c, d)
-            step = max(1, BLOCK // w.shape[1])
-            for start in range(0, len(w), step):
-                part = slice(start, start + step)
-                along = (grad_w[part] * w[part]).sum(1) * w_inverse[part] ** 2  # (b,)
-                grad_w[part].addcmul_(w[part], along[:, None], value=-1)
+            grad_w = rows.T @ (unit * each[:, None])  # (c, d)
+            step = max(1, 4 * BLOCK // w.shape[1])
+            for some, its, inverse in zip(grad_w.split(step), w.split(step), w_inverse.split(step), strict=True):
+                along = (some * its).sum(1) * inverse**2  # (b,)
+                some.addcmul_(its, along[:, None], value=-1)
         if ctx.needs_input_grad[3]:
             grad_scale = upstream @ by_scale
         return grad_x, grad_w, None, grad_scale, None
