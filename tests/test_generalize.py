@@ -23,7 +23,7 @@ from hardsight.generalize.loop import chosen_epoch  # noqa: E402
 from hardsight.generalize.opening import OpenedDomains  # noqa: E402
 from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
 from hardsight.generalize.student import Student, voted  # noqa: E402
-from hardsight.generalize.work import Work  # noqa: E402
+from hardsight.generalize.work import Work, _Task  # noqa: E402
 from hardsight.models.trainable import open_trainable  # noqa: E402
 from hardsight.training import checkpoint  # noqa: E402
 from hardsight.training.inputs import ArrayInputs  # noqa: E402
@@ -136,24 +136,32 @@ def test_drm_loss_is_the_mean_of_domains_of_half_own_and_half_common() -> None:
     assert student(x, y, torch.arange(10), domains).item() == pytest.approx(torch.stack(terms).mean().item(), rel=1e-6)
 
 
-def small(each: int = 16) -> Features:
-    """Three domains of which ten passes make ten steps only."""
-    return features(3 * each)
+def one_training(data: Features, folder: Path, say: Any = print, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """The history of the training that leaves the second domain out, and the arguments of the run it would be of."""
+    work = Work.of(GeneralizeSettings(device="cpu", **options), OpenedDomains(data, ["sun", "rain", "snow"]), say)
+    prepared = work._prepared([0, 2])
+    fold = work.division.fold(prepared.inputs, 1, [0, 2], seed=0)
+    history = work._history(_Task(folder, "softmax", None, 0), fold, prepared, lambda epoch: None)
+    work._say_reached("softmax without rain  seed 0", history)
+    return history, work.arguments()
 
 
 def test_small_domains_are_trained_on_for_enough_steps(tmp_path: Path) -> None:
     said: list[str] = []
-    whole = run(small(), tmp_path / "run", hidden=16, lr=0.05, held_out=0.4, keep_models=False, say=said.append)
-    rows = [row for row in whole.epochs.to_pylist() if row["domain"] == "rain"]
-    losses = [row["validation_loss"] for row in rows]
-    assert 10 < len(rows) <= 200  # a pass is one step
-    assert len(rows) == 200 or len(rows) - (1 + int(np.argmin(losses))) == 50  # stopped when no better for a quarter of them
-    arguments = json.loads((tmp_path / "run" / "start.json").read_text("utf-8"))["arguments"]
-    assert arguments["epochs"] is None and not any("has not been learned" in sentence for sentence in said)
-    short = run(small(), tmp_path / "short", hidden=16, lr=0.05, held_out=0.4, epochs=10, keep_models=False)
-    assert {row["epoch"] for row in short.epochs.to_pylist()} == set(range(1, 11))
-    assert "validation_loss" not in short.epochs.column_names
-    assert whole.accuracy["average"][0].as_py() >= short.accuracy["average"][0].as_py()
+    options: dict[str, Any] = {"hidden": 16, "lr": 0.05, "held_out": 0.4}
+    history, arguments = one_training(features(48), tmp_path / "long", said.append, **options)
+    losses = [entry["validation_loss"] for entry in history]
+    assert 10 < len(history) < 200 and arguments["epochs"] is None  # a pass is one step
+    assert len(history) - (1 + int(np.argmin(losses))) == 50  # no better for a quarter of 200 passes
+    assert len(said) == 1 and "has not been learned" not in said[0]
+    short, arguments = one_training(features(48), tmp_path / "short", epochs=10, **options)
+    assert len(short) == 10 and arguments["epochs"] == 10 and "validation_loss" not in short[0]
+    assert chosen_epoch(history, "validation")["test"] >= chosen_epoch(short, "validation")["test"]
+
+
+def test_large_domains_have_the_usual_passes_recorded_as_before(tmp_path: Path) -> None:
+    history, arguments = one_training(features(960), tmp_path, hidden=4, batch_size=64)
+    assert len(history) == 10 and arguments["epochs"] == 10
 
 
 def test_of_equals_on_held_out_samples_the_one_with_the_smaller_loss_counts() -> None:
@@ -165,18 +173,8 @@ def test_of_equals_on_held_out_samples_the_one_with_the_smaller_loss_counts() ->
 
 def test_domains_that_are_not_learned_are_said(tmp_path: Path) -> None:
     said: list[str] = []
-    run(features(), tmp_path / "run", lr=1e-6, keep_models=False, hidden=4, epochs=1, say=said.append)
-    told = [sentence for sentence in said if "the source has not been learned" in sentence]
-    assert len(told) == 3 and told[0].startswith("softmax without sun  seed 0: ")
-
-
-def test_large_domains_have_the_usual_passes_and_old_runs_of_them_are_recognized(tmp_path: Path) -> None:
-    data, options = features(960), {"hidden": 4, "batch_size": 64, "keep_models": False}
-    done = run(data, tmp_path / "run", **options)
-    assert {row["epoch"] for row in done.epochs.to_pylist()} == set(range(1, 11))
-    said: list[str] = []
-    run(data, tmp_path / "run", epochs=10, say=said.append, **options)
-    assert said == [f"{tmp_path / 'run'} is complete already"]
+    one_training(features(), tmp_path, said.append, lr=1e-6, hidden=4, epochs=1)
+    assert said[1].startswith("softmax without rain  seed 0: the source has not been learned: ")
 
 
 def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
@@ -186,6 +184,8 @@ def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
     told = json.loads((tmp_path / "run" / "sun" / "cosface" / "scale.json").read_text("utf-8"))
     assert told["scale"] == float(max(told["accuracy"], key=lambda key: told["accuracy"][key]))
     assert all(row["scale"] is None for row in done.epochs.to_pylist() if row["loss"] == "softmax")
+    kept = {path.relative_to(tmp_path / "run").parts[1:3] for path in (tmp_path / "run").rglob("model.safetensors")}
+    assert kept == {("softmax", "seed=0"), ("cosface", "seed=0")}  # none of those that chose a scale
 
 
 def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
