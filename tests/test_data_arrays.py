@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from hardsight.data import open_data
 from hardsight.errors import FileError, InputError
@@ -246,6 +247,43 @@ def test_pickled_cifar_is_not_loaded(tmp_path: Path) -> None:
     (tmp_path / "data_batch_1").write_bytes(b"\x80\x02}q\x00.")
     with pytest.raises(InputError, match="binary version"):
         open_data(tmp_path)
+    (tmp_path / "data_batch_1").unlink()
+    for name in ("meta", "train", "test"):
+        (tmp_path / name).write_bytes(b"\x80\x02}q\x00.")
+    with pytest.raises(InputError, match="CIFAR-100 as Python pickles"):
+        open_data(tmp_path)
+
+
+def test_cifar100(tmp_path: Path) -> None:
+    images = RNG.integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
+    coarse, fine = [4, 19, 0, 4, 7], [99, 3, 50, 98, 0]
+    records = [bytes([k]) + batch([f], images[row : row + 1]) for row, (k, f) in enumerate(zip(coarse, fine, strict=True))]
+    (tmp_path / "train.bin").write_bytes(b"".join(records[:3]))
+    (tmp_path / "test.bin").write_bytes(b"".join(records[3:]))
+    plain = open_data(tmp_path)
+    assert plain.columns["coarse_label"] == coarse and plain.class_names is None  # no names beside the files
+    (tmp_path / "fine_label_names.txt").write_text("\n".join(f"fine{k}" for k in range(100)) + "\n")
+    (tmp_path / "coarse_label_names.txt").write_text("\n".join(f"coarse{k}" for k in range(20)))
+    data = open_data(tmp_path)
+    assert data.ids == ["train/0", "train/1", "train/2", "test/0", "test/1"]
+    assert data.labels is not None and data.labels.tolist() == fine
+    assert data.class_names is not None and data.class_names[50] == "fine50" and len(data.class_names) == 100
+    assert data.columns["coarse_label"] == [f"coarse{k}" for k in coarse]
+    assert all(np.array_equal(np.asarray(data.image(row)), images[row]) for row in range(5))
+    assert open_data(tmp_path, split="test").columns["coarse_label"] == ["coarse4", "coarse7"]
+    (tmp_path / "test.bin").write_bytes(bytes([20]) + batch([0], images[:1]))
+    with pytest.raises(FileError, match="coarse labels of CIFAR-100 are 0 to 19, got 20"):
+        open_data(tmp_path)
+    (tmp_path / "test.bin").write_bytes(records[0][:-1])
+    with pytest.raises(FileError, match="whole records of 3074 bytes"):
+        open_data(tmp_path)
+
+
+def test_another_train_bin_is_not_cifar(tmp_path: Path) -> None:
+    (tmp_path / "train.bin").write_bytes(b"tokens")
+    (tmp_path / "cat").mkdir()
+    Image.new("RGB", (4, 4)).save(tmp_path / "cat" / "1.png")
+    assert open_data(tmp_path).ids == ["cat/1.png"]
 
 
 # --- digits

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hardsight.cli.options import options_of
+from hardsight.cli.options import command_of, options_of
 from hardsight.errors import InputError
 from hardsight.options import Options, option, table, takes
 
@@ -153,6 +153,34 @@ def test_an_option_of_several_names_and_a_switch_of_two_directions() -> None:
     for words in (["--crust", "thick", "--no-fan"], ["--edge", "thick", "--no-fan"], ["--fan"]):
         assert CliRunner().invoke(app, words).exit_code == 0
     assert seen == [Baking(crust="thick", fan=False)] * 2 + [Baking()]
+
+
+@dataclass(frozen=True)
+class Frying(Options):
+    oil: bool | str = option(False, "Use oil.", read=lambda value: True if value == "true" else value, word="[A-Z]+")
+
+
+@pytest.mark.parametrize(
+    ("words", "oil"),
+    [
+        (["fish"], False),
+        (["fish", "--oil"], True),
+        (["--oil", "fish"], True),  # not its value
+        (["--oil", "OLIVE", "fish"], "OLIVE"),
+        (["fish", "--oil=OLIVE"], "OLIVE"),
+    ],
+)
+def test_a_switch_may_take_a_word(words: list[str], oil: bool | str) -> None:
+    app, seen = typer.Typer(rich_markup_mode=None), []
+
+    @app.command(cls=command_of(Frying))
+    @options_of(Frying)
+    def run(dish: str, settings: Frying) -> None:
+        """Fry DISH."""
+        seen.append((dish, settings.oil))
+
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0 and seen == [("fish", oil)], result.output
 
 
 def test_the_commands_know_their_options_without_numpy(fresh_python: Any) -> None:

@@ -18,7 +18,16 @@ pytest.importorskip("accelerate")
 from hardsight.data import open_data  # noqa: E402
 from hardsight.errors import FileError, InputError, RunError  # noqa: E402
 from hardsight.models.preprocessing import Preprocessing  # noqa: E402
-from hardsight.training.augmentation import Augmentation, draws, parse_augmentation, sample_keys  # noqa: E402
+from hardsight.training.augmentation import (  # noqa: E402
+    ATTEMPTS,
+    OWN_DRAWS,
+    Augmentation,
+    AugmentedInputs,
+    draws,
+    parse_augmentation,
+    random_box,
+    sample_keys,
+)
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint  # noqa: E402
 from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only, numbers  # noqa: E402
 from hardsight.training.objective import LOSSES, Objective, loss_name, options_of, with_defaults  # noqa: E402
@@ -83,10 +92,67 @@ def test_draws_depend_on_the_sample_not_on_its_company() -> None:
     assert (whole >= 0).all() and (whole < 1).all()
 
 
-@pytest.mark.parametrize("text", ["turn", "crop=x", "flip=2", "none=1"])
+@pytest.mark.parametrize("text", ["turn", "crop=x", "flip=2", "none=1", "resized_crop"])
 def test_unknown_augmentation_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="augmentation is made of"):
         parse_augmentation(text)
+
+
+@pytest.mark.parametrize("text", ["0", "0.5:0.2", "0.5:2", "x", "0.1:0.2:0.3", ""])
+def test_a_resized_crop_takes_parts_of_the_area(text: str) -> None:
+    with pytest.raises(InputError, match="resized-crop takes two parts of the area"):
+        parse_augmentation(f"resized-crop={text}")
+
+
+def test_a_resized_crop_by_hand() -> None:
+    half = np.full((1, 4), 0.5)  # a quarter of the area, as wide as high, in the middle
+    assert random_box((100, 100), half, (0.25, 0.25)) == (25, 25, 75, 75)
+    widest = np.array([[0.0, 1.0, 0.0, 1.0 - 1e-9]])  # 4 to 3, at the top and as far right as it goes
+    assert random_box((120, 90), widest, (0.25, 1.0)) == (60, 0, 120, 45)
+    assert random_box((300, 100), half, (1.0, 1.0)) == (83, 0, 216, 100)  # no crop of these proportions has the whole area
+
+
+@given(st.integers(1, 400), st.integers(1, 400), st.integers(0, 99))
+def test_a_resized_crop_lies_in_the_picture(width: int, height: int, seed: int) -> None:
+    left, top, right, bottom = random_box((width, height), np.random.default_rng(seed).random((10, 4)), (0.08, 1.0))
+    assert 0 <= left < right <= width and 0 <= top < bottom <= height
+
+
+def test_a_resized_crop_is_taken_from_the_whole_picture_anew_in_each_epoch(tmp_path: Path) -> None:
+    """Not from the middle that the network gets otherwise, and by seed, epoch and id alone."""
+    pictures = np.random.default_rng(0).integers(0, 256, (6, 20, 40, 3), dtype=np.uint8)
+    np.savez(tmp_path / "some.npz", images=pictures, labels=[0, 1] * 3)
+    data, how = open_data(tmp_path / "some.npz"), Preprocessing(size=(8, 8))
+    inputs = ImageInputs(data, how, workers=2)
+    plain = next(iter(inputs.batches([np.arange(6)])))  # held in memory from here on
+    augmented = AugmentedInputs(inputs, "resized-crop=0.2:0.6", seed=5)
+    first, again, later = (next(iter(augmented.batches([np.array([4, 1])], epoch))).inputs for epoch in (1, 1, 2))
+    drawn = draws(sample_keys(["4"]), 5, 1, OWN_DRAWS + 4 * ATTEMPTS)[0, OWN_DRAWS:].reshape(ATTEMPTS, 4)
+    box = random_box((40, 20), drawn, (0.2, 0.6))
+    expected = how.numbers(Image.fromarray(pictures[4]).crop(box).resize((8, 8), Image.Resampling.BILINEAR))
+    assert np.array_equal(first[0], expected) and np.array_equal(first, again) and not np.array_equal(first, later)
+    assert np.array_equal(next(iter(inputs.batches([np.arange(6)]))).inputs, plain.inputs)
+
+
+def test_target_images_have_augmentations_of_their_own() -> None:
+    from hardsight.adapt.loop import SelfTraining
+    from hardsight.adapt.settings import AdaptSettings
+
+    data = ArrayInputs(np.ones((2, 3)), [0, 1])
+    for options, expected in (({}, "flip"), ({"target_augment": "resized-crop=0.5"}, "resized-crop=0.5:1")):
+        settings: Any = AdaptSettings(augment="flip", **options)  # type: ignore[arg-type]
+        make: Any = None
+        loop = SelfTraining(
+            source=data,
+            target=data,
+            num_classes=2,
+            settings=settings,
+            seed=0,
+            make=make,
+            device=torch.device("cpu"),
+            report=print,
+        )
+        assert str(loop.source_batches.augmentation) == "flip" and str(loop.target_batches.augmentation) == expected
 
 
 # Options

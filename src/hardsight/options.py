@@ -35,6 +35,7 @@ def option(
     default: Any, help: str, *, least: float | None = None, above: float | None = None, most: float | None = None,
     below: float | None = None, choices: Sequence[str] | None = None, flag: str | Sequence[str] | None = None,
     metavar: str | None = None, read: Callable[[Any], Any] | None = None, repeat: bool = False, decides: bool = True,
+    word: str | None = None,
 ) -> Any:  # fmt: skip
     """One option: a dataclass field that knows its bounds and its help.
 
@@ -49,9 +50,13 @@ def option(
         read: makes the value of whatever was given: the text (or texts) of the command line, or a Python value.
         repeat: given several times on the command line.
         decides: whether the result depends on it: what `start.json` records and a resumed run must repeat.
+        word: of a switch that may also take a value, as in --pretrained V1, what values look like (a regular expression);
+            any other word after it is not its own, and the switch alone is "true".
     """
     flags = () if flag is None else (flag,) if isinstance(flag, str) else tuple(flag)
-    about = _About(help, least, above, most, below, tuple(choices) if choices else None, flags, metavar, read, repeat, decides)
+    about = _About(
+        help, least, above, most, below, tuple(choices) if choices else None, flags, metavar, read, repeat, decides, word
+    )
     return _field(default, about)
 
 
@@ -74,6 +79,7 @@ class _About:
     read: Callable[[Any], Any] | None
     repeat: bool
     decides: bool
+    word: str | None
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class SelfTraining:
 
     def __post_init__(self) -> None:
         self.source_batches = AugmentedInputs(self.source, self.settings.augment, self.seed)
-        self.target_batches = AugmentedInputs(self.target, self.settings.augment, self.seed)
+        self.target_batches = AugmentedInputs(self.target, self.settings.target_augment or self.settings.augment, self.seed)
 
     # ---- the source model ----
 
@@ -243,7 +243,7 @@ class SelfTraining:
         """The target rows that pass through the network, and (n, c) labels, zeros where not selected.
 
         A sample without a label has no gradient, but batch normalisation sees it: there, as in the papers, all of them
-        pass through. A network without it does not notice, and is spared the work.
+        pass through. A network without it, or with frozen statistics, does not notice, and is spared the work.
         """
         if chosen is None:
             return np.zeros(0, np.int64), np.zeros((0, self.num_classes), np.float32)

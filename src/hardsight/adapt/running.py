@@ -148,8 +148,9 @@ def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data,
 
 def _check_model(data: Data, settings: AdaptSettings) -> None:
     if isinstance(data, Features):
-        for_images = [name for name in ("model", "weights", "size") if getattr(settings, name) is not None]
-        if for_images or settings.pretrained or settings.augment != "none":
+        for_images = [name for name in ("model", "weights", "head_hidden") if getattr(settings, name) is not None]
+        for_images += settings.preprocessing_given()
+        if for_images or settings.pretrained or {settings.augment, settings.target_augment} - {"none", None}:
             raise InputError(
                 f"{(for_images or ['pretrained or augment'])[0]} is for images; features get a head of `hidden` units."
             )

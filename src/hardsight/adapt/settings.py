@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from hardsight.domains.settings import DomainOptions, Standardize, check_different
 from hardsight.errors import InputError
 from hardsight.options import option
-from hardsight.training.settings import Optimizer
+from hardsight.training.settings import Optimizer, read_augment
 
 Rule = Literal["classification", "segmentation"]
 GroupBy = Literal["predicted", "label"]
@@ -109,6 +109,9 @@ class AdaptSettings(DomainOptions):
     lrent: float = option(0.25, "Temperature of CRST's soft labels.", above=0)
     mrkld: float = option(
         0.01, "Weight of CRST's regulariser. Public code applies its weight twice: its 0.1 is 0.01 here.", least=0
+    )
+    target_augment: str | None = option(
+        None, "Augmentations of target images, as --augment has them. Default: those of --augment.", read=read_augment
     )
     source_lr: float | None = option(None, "Learning rate on the source. Default: that of the rounds.", above=0)
     batch_size: int = DomainOptions.redefine("batch_size", 256, help="Samples per step.")

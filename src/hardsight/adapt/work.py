@@ -25,7 +25,8 @@ from hardsight.screen import percent
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
-from hardsight.training.network import TrainedNetwork, first_sample
+from hardsight.training.network import TrainedNetwork, first_sample, open_network
+from hardsight.training.optimization import MixedPrecision
 from hardsight.training.results import write_model
 from hardsight.training.settings import ProgressCallback
 
@@ -69,6 +70,7 @@ class Work:
     def of(cls, settings: AdaptSettings, pairs: dict[str, tuple[Data, Data]], say: Callable[[str], None]) -> Self:
         """Pairs of domains, each made ready for a network."""
         device = torch_device(settings.device)
+        MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
         return cls(settings, device, say, {name: _prepared(settings, *pair) for name, pair in pairs.items()})
 
     def arguments(self) -> dict[str, Any]:
@@ -154,9 +156,9 @@ def _prepared(s: AdaptSettings, source: Data, target: Data) -> Job:
     assert isinstance(target, ImageData)
 
     def trainable() -> Trainable:
-        return open_trainable(s.model, c, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained)
+        return open_network(s.model, c, s)
 
-    preprocessing = sized(trainable().preprocessing, source, s.size)
+    preprocessing = sized(trainable().preprocessing, source, s.preprocessing())
     workers = s.workers or num_threads()
     ours_, theirs_ = (ImageInputs(data, preprocessing, workers=workers) for data in (source, target))
     return Job(ours_, theirs_, c, names, trainable, first_sample(ours_), None, preprocessing)

@@ -9,13 +9,13 @@ import typer
 
 from hardsight.adapt.settings import AdaptSettings
 from hardsight.cli import app
-from hardsight.cli.options import options_of
+from hardsight.cli.options import command_of, options_of
 
 if TYPE_CHECKING:
     from hardsight.adapt import Adapted
 
 
-@app.command()
+@app.command(cls=command_of(AdaptSettings))
 @options_of(AdaptSettings)
 def adapt(
     settings: AdaptSettings,

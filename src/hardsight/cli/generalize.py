@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from hardsight.cli import app
-from hardsight.cli.options import options_of
+from hardsight.cli.options import command_of, options_of
 from hardsight.generalize.settings import GeneralizeSettings
 
 if TYPE_CHECKING:
     from hardsight.generalize import Generalized
 
 
-@app.command()
+@app.command(cls=command_of(GeneralizeSettings))
 @options_of(GeneralizeSettings)
 def generalize(
     settings: GeneralizeSettings,

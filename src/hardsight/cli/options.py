@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from hardsight.options import OptionField, Options
 
@@ -50,6 +52,8 @@ def _parameter(field: OptionField) -> inspect.Parameter:
         default = str(default) if default not in (None, (), {}) else None
     elif _turns_off(field):
         default = False
+    if about.word is not None:
+        default = None
     bounds: dict[str, Any] = {"min": about.least, "max": about.most} if kind is int else {}
     metavar = about.metavar or (f"[{'|'.join(about.choices)}]" if about.choices else None)
     info = typer.Option(default, *field.flags, help=about.help, metavar=metavar, **bounds)
@@ -66,3 +70,26 @@ def _value(field: OptionField, value: Any) -> Any:
 def _turns_off(field: OptionField) -> bool:
     """A switch such as --no-snapshot, which turns a true default off."""
     return field.kind is bool and field.flag.startswith("--no-")
+
+
+def command_of(settings_class: type[Options]) -> type[TyperCommand]:
+    """The command of a settings class, in which some switches may also take a value: `--pretrained` and `--pretrained V1`."""
+    words = {flag: word for field in settings_class.fields() if (word := field.about.word) for flag in field.flags}
+
+    class Command(TyperCommand):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            """The command line with every such switch spelled out."""
+            return super().parse_args(ctx, list(_spelled_out(args, words)))
+
+    return Command
+
+
+def _spelled_out(args: Sequence[str], words: dict[str, str]) -> Iterator[str]:
+    """`--pretrained V1` as `--pretrained=V1`, and `--pretrained` before anything else as `--pretrained=true`."""
+    left = list(args)
+    while left:
+        word = left.pop(0)
+        if word in words:
+            takes = bool(left) and re.fullmatch(words[word], left[0])
+            word = f"{word}={left.pop(0) if takes else 'true'}"
+        yield word

@@ -7,11 +7,11 @@ from pathlib import Path
 import typer
 
 from hardsight.cli import app
-from hardsight.cli.options import options_of
+from hardsight.cli.options import command_of, options_of
 from hardsight.training.settings import TrainSettings
 
 
-@app.command()
+@app.command(cls=command_of(TrainSettings))
 @options_of(TrainSettings)
 def train(
     settings: TrainSettings,

@@ -1,9 +1,14 @@
-"""CIFAR-10's binary version: data_batch_1.bin ... and test_batch.bin, each record one label byte and 3 x 32 x 32 bytes."""
+"""CIFAR's binary versions: records of label bytes and 3 x 32 x 32 bytes of pixels.
+
+CIFAR-10    data_batch_1.bin ... and test_batch.bin, one label byte; batches.meta.txt
+CIFAR-100   train.bin and test.bin, a coarse label byte (20 superclasses), then a fine one; fine_label_names.txt, coarse_...
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,54 +18,95 @@ from hardsight.data.labels import natural_key
 from hardsight.errors import FileError, InputError
 
 CLASS_NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
-RECORD = 1 + 3 * 32 * 32
+PIXELS = 3 * 32 * 32
+LABEL_BYTES = {"CIFAR-10": 1, "CIFAR-100": 2}
+_PICKLED = "{}: this is {} as Python pickles, which are never loaded. Use the binary version (*.bin)."
+FINE_NAMES, COARSE_NAMES = "fine_label_names.txt", "coarse_label_names.txt"
 
 
 def cifar_batches(folder: Path) -> list[Path]:
-    """The folder's batches, training ones first, in order; an error for the version that is pickled."""
+    """The folder's batches of CIFAR-10, training ones first, in order; an error for the version that is pickled."""
     batches = sorted(folder.glob("data_batch_*.bin"), key=lambda path: natural_key(path.name)) + sorted(
         folder.glob("test_batch.bin")
     )
     if not batches and (folder / "data_batch_1").is_file():
-        raise InputError(f"{folder}: this is CIFAR-10 as Python pickles, which are never loaded. Use the binary version (*.bin).")
+        raise InputError(_PICKLED.format(folder, "CIFAR-10"))
     return batches
+
+
+def cifar100_files(folder: Path) -> list[Path]:
+    """The folder's files of CIFAR-100, train.bin first; an error for the version that is pickled.
+
+    Other data sets have a train.bin, too: without the names of the classes beside it, its size must be that of whole records.
+    """
+    if all((folder / name).is_file() for name in ("meta", "train", "test")) and not (folder / "train.bin").exists():
+        raise InputError(
+            f"{folder}: this is CIFAR-100 as Python pickles, which are never loaded. Use the binary version (*.bin)."
+        )
+    files = [path for path in (folder / "train.bin", folder / "test.bin") if path.is_file()]
+    record = LABEL_BYTES["CIFAR-100"] + PIXELS
+    named = (folder / FINE_NAMES).is_file()
+    return files if named or all(path.stat().st_size % record == 0 < path.stat().st_size for path in files) else []
 
 
 def read_cifar(batches: list[Path]) -> ImageData:
     """Rows are counted through the training batches: data_batch_2.bin begins at id "train/10000"."""
-    batches = [path.absolute() for path in batches]
-    records = [_records(path) for path in batches]
-    labels = np.concatenate([np.array(record[:, 0]) for record in records]).astype(np.int64)
+    folder, (labels,) = batches[0].parent, _label_bytes(batches, "CIFAR-10")
     if len(labels) and labels.max() >= len(CLASS_NAMES):
-        raise FileError(f"{batches[0].parent}: CIFAR-10 labels are 0 to 9, got {labels.max()}. CIFAR-100 is another format.")
-    splits = ["test" if path.name.startswith("test") else "train" for path in batches]
-    counts = [len(record) for record in records]
-    column = [split for split, count in zip(splits, counts, strict=True) for _ in range(count)]
+        raise FileError(f"{folder}: CIFAR-10 labels are 0 to 9, got {labels.max()}. CIFAR-100 is another format.")
+    names = _names(folder / "batches.meta.txt", len(CLASS_NAMES))
+    return _image_data(batches, "CIFAR-10", labels, names or list(CLASS_NAMES), {})
+
+
+def read_cifar100(files: list[Path]) -> ImageData:
+    """Labels are the fine ones; the column `coarse_label` has the superclass, by its name where that is known."""
+    folder, (coarse, fine) = files[0].parent, _label_bytes(files, "CIFAR-100")
+    for labels, count, what in ((coarse, 20, "coarse"), (fine, 100, "fine")):
+        if labels.max() >= count:
+            raise FileError(f"{folder}: {what} labels of CIFAR-100 are 0 to {count - 1}, got {labels.max()}.")
+    superclasses = _names(folder / COARSE_NAMES, 20)
+    column = coarse.tolist() if superclasses is None else [superclasses[k] for k in coarse]
+    return _image_data(files, "CIFAR-100", fine, _names(folder / FINE_NAMES, 100), {"coarse_label": column})
+
+
+def load_batch(path: Path, kind: str) -> np.ndarray:
+    """(n, 32, 32, 3) uint8, memory-mapped."""
+    return _records(path, kind)[:, LABEL_BYTES[kind] :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+
+
+def _image_data(
+    paths: list[Path], kind: str, labels: np.ndarray, class_names: list[str] | None, columns: dict[str, list[Any]]
+) -> ImageData:
+    paths = [path.absolute() for path in paths]
+    counts = [len(_records(path, kind)) for path in paths]
+    splits = ["test" if path.name.startswith("test") else "train" for path in paths]
+    split = [name for name, count in zip(splits, counts, strict=True) for _ in range(count)]
     return ImageData(
-        kind="cifar10",
-        ids=row_ids(column.count("train"), "train") + row_ids(column.count("test"), "test"),
-        images=ImageArrays([partial(load_batch, path) for path in batches], counts, batches),
+        kind=kind.lower().replace("-", ""),
+        ids=row_ids(split.count("train"), "train") + row_ids(split.count("test"), "test"),
+        images=ImageArrays([partial(load_batch, path, kind) for path in paths], counts, paths),
         labels=labels,
-        class_names=_class_names(batches[0].parent),
-        columns={"split": column},
+        class_names=class_names,
+        columns={"split": split, **columns},
     )
 
 
-def load_batch(path: Path) -> np.ndarray:
-    """(n, 32, 32, 3) uint8, memory-mapped."""
-    return _records(path)[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+def _label_bytes(paths: list[Path], kind: str) -> list[np.ndarray]:
+    """(n,) int64 for each label byte of a record, over all files."""
+    records = [_records(path, kind) for path in paths]
+    return [np.concatenate([np.array(rows[:, k]) for rows in records]).astype(np.int64) for k in range(LABEL_BYTES[kind])]
 
 
-def _records(path: Path) -> np.ndarray:
-    size = path.stat().st_size
-    if size == 0 or size % RECORD:
+def _records(path: Path, kind: str) -> np.ndarray:
+    size, record = path.stat().st_size, LABEL_BYTES[kind] + PIXELS
+    if size == 0 or size % record:
         raise FileError(
-            f"{path}: a CIFAR-10 batch is whole records of {RECORD} bytes, got {size} bytes; it is truncated or another format."
+            f"{path}: a {kind} batch is whole records of {record} bytes, got {size} bytes; it is truncated or another format."
         )
-    return np.memmap(path, np.uint8, "r").reshape(-1, RECORD)  # (n, 3073)
+    return np.memmap(path, np.uint8, "r").reshape(-1, record)  # (n, 3073 or 3074)
 
 
-def _class_names(folder: Path) -> list[str]:
-    meta = folder / "batches.meta.txt"
-    names = meta.read_text(errors="replace").split() if meta.is_file() else []
-    return names if len(names) == len(CLASS_NAMES) else list(CLASS_NAMES)
+def _names(path: Path, count: int) -> list[str] | None:
+    """As many names as there are classes, one a line; None where the file has others or does not exist."""
+    names = path.read_text(errors="replace").split() if path.is_file() else []
+    return names if len(names) == count else None

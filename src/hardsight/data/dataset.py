@@ -35,7 +35,8 @@ class ImageData:
     """n images with their ids, labels and columns.
 
     Args:
-        kind: which reader made it: "folder", "tar", "list", "csv", "parquet", "npz", "npy", "idx", "cifar10", "digits".
+        kind: which reader made it: "folder", "tar", "list", "csv", "parquet", "npz", "npy", "idx", "cifar10", "cifar100",
+            "digits".
         ids: n unique strings, the same on every run: the path below the root in posix form for files and tar members,
             the row number for arrays ("42", or "test/42" where the data has splits), the `id` column where there is one.
         images: where the pixels come from.

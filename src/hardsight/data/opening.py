@@ -15,7 +15,7 @@ import pyarrow as pa
 from hardsight.checks import UNLABELED
 from hardsight.data.archive import read_tar
 from hardsight.data.arrays import read_npy, read_npz
-from hardsight.data.cifar import cifar_batches, read_cifar
+from hardsight.data.cifar import cifar100_files, cifar_batches, read_cifar, read_cifar100
 from hardsight.data.dataset import ImageData
 from hardsight.data.digits import read_digits
 from hardsight.data.files import is_image_name
@@ -44,7 +44,7 @@ def open_data(
     """Images from a folder, file or built-in set, with ids, labels and columns. No image is read yet.
 
     Args:
-        spec: a folder (class folders, domain/class folders, MNIST idx, CIFAR-10 binary batches, image_list.txt), a file
+        spec: a folder (class folders, domain/class folders, MNIST idx, CIFAR binary files, image_list.txt), a file
             (.csv, .tsv, .parquet, .txt list, .tar, .npz, .npy, idx), or `digits`, `digits:train`, `digits:test` for the built-in
             ones (a folder of that name is `./digits`).
         limit: keep this many rows, spread evenly over the data so that sorted classes are all seen.
@@ -172,6 +172,8 @@ def _read_path(path: Path, level: int | None, column: str | None) -> ImageData:
 def _read_dir(folder: Path, level: int | None) -> ImageData:
     if batches := cifar_batches(folder):
         return read_cifar(batches)
+    if files := cifar100_files(folder):
+        return read_cifar100(files)
     if idx := idx_files(folder):
         return read_idx(idx)
     if level is None and (lists := lists_in(folder)):

@@ -34,7 +34,60 @@ def _degradations(value: Any) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True)
-class ExtractSettings(Options):
+class PreprocessingOptions(Options):
+    """How a picture becomes an input, where that is not to be the model's own way: shared by the commands that read images."""
+
+    size: int | None = option(None, "Input size in pixels. Default: the model's own.", least=1)
+    resize: str | None = option(
+        None,
+        "Resize mode: shortest (then center crop), squash, or longest (then pad). Default: the model's own.",
+        choices=("shortest", "squash", "longest"),
+    )
+    crop_pct: float | None = option(
+        None, "Center crop as a fraction of the resized side, such as 0.875. Default: the model's own.", above=0, most=1
+    )
+    scaling: str | None = option(
+        None,
+        "Scaling of pixels x in 0..255: unit (x / 255), imagenet (by its mean and deviation) or centered ((x - 128) / 128). "
+        "Default: the model's own.",
+        choices=("unit", "imagenet", "centered"),
+    )
+    mean: tuple[float, ...] | None = option(
+        None, "Comma-separated channel means, for pixels in 0..1. Default: the model's own.", read=_per_channel("mean")
+    )
+    std: tuple[float, ...] | None = option(
+        None, "Comma-separated channel standard deviations. Default: the model's own.", read=_per_channel("std")
+    )
+    interpolation: str | None = option(
+        None,
+        "Interpolation: bilinear, bicubic, lanczos, nearest, box or hamming. Default: the model's own.",
+        choices=("bilinear", "bicubic", "lanczos", "nearest", "box", "hamming"),
+    )
+    channels: str | None = option(None, "Channels: RGB, BGR or L (gray). Default: the model's own.", choices=("RGB", "BGR", "L"))
+
+    def check(self) -> None:
+        """Pixels are scaled in one way."""
+        super().check()
+        if self.scaling is not None and (self.mean is not None or self.std is not None):
+            raise InputError("scaling contradicts mean and std: give one or the other.")
+
+    def preprocessing_given(self) -> list[str]:
+        """Names of these options that are not left to the model."""
+        return [field.name for field in PreprocessingOptions.fields() if getattr(self, field.name) is not None]
+
+    def preprocessing(self) -> dict[str, Any]:
+        """Fields of the model's preprocessing to override."""
+        names = ("mean", "std", "resize", "crop_pct", "interpolation", "channels")
+        chosen = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.scaling is not None:
+            from hardsight.models.preprocessing import SCALINGS  # with NumPy, which --help does without
+
+            chosen["mean"], chosen["std"] = SCALINGS[self.scaling]
+        return chosen if self.size is None else {"size": (self.size, self.size), **chosen}
+
+
+@dataclass(frozen=True)
+class ExtractSettings(PreprocessingOptions):
     """Options of an extraction: model, images and preprocessing.
 
     What model and data are is recorded by their fingerprints, so the options that only choose them do not decide once more.
@@ -62,22 +115,6 @@ class ExtractSettings(Options):
         (), "Degradation, such as contrast=0.1,0.3,1.0 or noise=0.0,0.2: each image once per level, instead of the "
         "original; repeatable.", flag="--degrade", read=_degradations, repeat=True,
     )  # fmt: skip
-    size: int | None = option(None, "Input size in pixels. Default: the model's own.", least=1, decides=False)
-    mean: tuple[float, ...] | None = option(
-        None,
-        "Comma-separated channel means, for pixels in 0..1. Default: the model's own.",
-        read=_per_channel("mean"),
-        decides=False,
-    )
-    std: tuple[float, ...] | None = option(
-        None, "Comma-separated channel standard deviations. Default: the model's own.", read=_per_channel("std"), decides=False
-    )
-    resize: str | None = option(None, "Resize mode: shortest (then center crop), squash, or longest (then pad).", decides=False)
-    crop_pct: float | None = option(
-        None, "Center crop as a fraction of the resized side, such as 0.875.", above=0, most=1, decides=False
-    )
-    interpolation: str | None = option(None, "Interpolation: bilinear, bicubic, lanczos, nearest, box or hamming.", decides=False)
-    channels: str | None = option(None, "Channels: RGB, BGR or L (gray).", decides=False)
     keep_head: bool = option(False, "Keep the model's head even if its classes differ from the data's.")
     fit_head: bool = option(
         False, "Leave the model's head out: score fits one to the features by cross-validation.", decides=False
@@ -86,11 +123,11 @@ class ExtractSettings(Options):
 
     def check(self) -> None:
         """The head is kept or left out, not both."""
+        super().check()
         if self.keep_head and self.fit_head:
             raise InputError("keep_head and fit_head contradict each other: give one of them.")
 
-    def preprocessing(self) -> dict[str, Any]:
-        """Fields of the model's preprocessing to override."""
-        names = ("mean", "std", "resize", "crop_pct", "interpolation", "channels")
-        chosen = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return chosen if self.size is None else {"size": (self.size, self.size), **chosen}
+    def as_dict(self) -> dict[str, Any]:
+        """What decides the result, without the options of preprocessing: what they result in is recorded as a whole."""
+        own = {field.name for field in PreprocessingOptions.fields()}
+        return {name: value for name, value in super().as_dict().items() if name not in own}

@@ -123,7 +123,8 @@ def _check_model(data: Data, settings: GeneralizeSettings) -> None:
     if num_classes(data) < 2:
         raise InputError(f"there must be at least two classes, the data has {num_classes(data)}.")
     if isinstance(data, Features):
-        if settings.model is not None or settings.size is not None or settings.augment != "none":
+        for_images = (settings.model, settings.head_hidden) != (None, None) or settings.preprocessing_given()
+        if for_images or settings.augment != "none":
             raise InputError("model, size and augment are for images; features get a head of `hidden` units.")
     elif settings.model is None:
         raise InputError("images need a model: cnn10, timm:NAME, or a run that hardsight trained.")

@@ -30,9 +30,9 @@ from hardsight.screen import percent
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import ArrayInputs, ImageInputs, sized
-from hardsight.training.network import FOUND_BY, first_sample
+from hardsight.training.network import FOUND_BY, first_sample, open_network
 from hardsight.training.objective import LOSSES, loss_name, options_of, with_defaults
-from hardsight.training.optimization import drawn_seed
+from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.settings import ProgressCallback
 from hardsight.training.trainee import LossChoice
 
@@ -67,13 +67,15 @@ class Work:
             network = self._network(0)
             for note in network.notes:
                 self.say(note)
-            preprocessing = sized(network.preprocessing, self.data, self.settings.size)
+            preprocessing = sized(network.preprocessing, self.data, self.settings.preprocessing())
             self.images = ImageInputs(self.data, preprocessing, workers=self.settings.workers or num_threads())
 
     @classmethod
     def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Callable[[str], None]) -> Self:
         """The losses as they are known inside, and the data as a network takes it."""
-        return cls(_checked_losses(settings), opened, torch_device(settings.device), say)
+        device = torch_device(settings.device)
+        MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
+        return cls(_checked_losses(settings), opened, device, say)
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""
@@ -228,8 +230,7 @@ class Work:
         if isinstance(self.data, Features):
             options = {"num_inputs": num_inputs, "num_features": self.settings.hidden}
             return open_trainable("feature_head", self.c, options=options)
-        s = self.settings
-        return open_trainable(s.model, self.c, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained)
+        return open_network(self.settings.model, self.c, self.settings)
 
 
 def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:

@@ -22,6 +22,11 @@ Channels = Literal["RGB", "BGR", "L"]
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
+SCALINGS = {  # by name: mean and std of pixels in 0..1, one value for all channels or one per channel
+    "unit": ((0.0,), (1.0,)),
+    "imagenet": (IMAGENET_MEAN, IMAGENET_STD),
+    "centered": ((128 / 255,), (128 / 255,)),  # (x - 128) / 128 of pixels in 0..255
+}
 MOST_PIXELS = 50_000_000  # of a resized picture, before its centre is cut
 
 
@@ -96,12 +101,26 @@ class Preprocessing:
 
     def fitted(self, image: Image.Image) -> Image.Image:
         """The picture as the model sees it: its mode, its size, still 8 bits."""
-        mode = "L" if self.channels == "L" else "RGB"
-        if image.mode != mode:
-            if image.mode[0] in "IF":
-                raise InputError(f"the picture has mode {image.mode}, more than 8 bits per pixel: scale it to 8 bits first.")
-            image = image.convert(mode)
+        image = self._in_mode(image)
         return image if self.size is None else self._resized(image)
+
+    def cropped(self, image: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
+        """A part of the picture, (left, top, right, bottom), brought to the model's size whatever its proportions; 8 bits."""
+        assert self.size is not None
+        height, width = self.size
+        return self._in_mode(image.crop(box)).resize((width, height), self._filter)
+
+    def _in_mode(self, image: Image.Image) -> Image.Image:
+        mode = "L" if self.channels == "L" else "RGB"
+        if image.mode == mode:
+            return image
+        if image.mode[0] in "IF":
+            raise InputError(f"the picture has mode {image.mode}, more than 8 bits per pixel: scale it to 8 bits first.")
+        return image.convert(mode)
+
+    @property
+    def _filter(self) -> Image.Resampling:
+        return Image.Resampling[self.interpolation.upper()]
 
     def numbers(self, image: Image.Image) -> np.ndarray:
         """A fitted picture as normalised (C, H, W) float32."""
@@ -115,7 +134,24 @@ class Preprocessing:
         result += shift[:, None, None]
         return result
 
+    def five_crops(self, image: Image.Image) -> list[Image.Image]:
+        """The four corners and the centre of the resized picture, each of the model's size, still 8 bits."""
+        assert self.size is not None
+        height, width = self.size
+        whole = self._scaled(self._in_mode(image))
+        down, right = whole.height - height, whole.width - width
+        places = [(0, 0), (right, 0), (0, down), (right, down), (round(right / 2), round(down / 2))]
+        return [whole.crop((x, y, x + width, y + height)) for x, y in places]
+
     def _resized(self, image: Image.Image) -> Image.Image:
+        assert self.size is not None
+        height, width = self.size
+        whole = self._scaled(image)
+        top, left = round((whole.height - height) / 2), round((whole.width - width) / 2)
+        return whole.crop((left, top, left + width, top + height))
+
+    def _scaled(self, image: Image.Image) -> Image.Image:
+        """The whole picture, at least as large as the model's size."""
         assert self.size is not None
         height, width = self.size
         target = tuple(math.floor(side / self.crop_pct + 1e-6) for side in self.size)
@@ -137,11 +173,11 @@ class Preprocessing:
             image = image.crop((x, y, x + cut[1], y + cut[0]))
             after = tuple(max(to, round(c * new / old)) for to, c, new, old in zip(self.size, cut, after, before, strict=True))
         if after != before:
-            image = image.resize((after[1], after[0]), Image.Resampling[self.interpolation.upper()])
+            image = image.resize((after[1], after[0]), self._filter)
         top, left = round((after[0] - height) / 2), round((after[1] - width) / 2)
         if top < 0 or left < 0:  # "longest" leaves room on two sides
             fill = tuple(round(255 * value) for value in self.mean)
             canvas = Image.new(image.mode, (max(width, after[1]), max(height, after[0])), fill if len(fill) > 1 else fill[0])
             canvas.paste(image, (max(0, -left), max(0, -top)))
-            image, top, left = canvas, max(0, top), max(0, left)
-        return image.crop((left, top, left + width, top + height))
+            return canvas
+        return image

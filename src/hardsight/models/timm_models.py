@@ -16,8 +16,10 @@ NETWORKS = ("timm_network",)
 RESIZE: dict[str, Any] = {"center": "shortest", "squash": "squash", "border": "longest"}
 
 
-def open_timm(name: str, *, pretrained: bool, num_classes: int | None) -> BuiltNetwork:
+def open_timm(name: str, *, pretrained: bool | str, num_classes: int | None) -> BuiltNetwork:
     """A timm model and its preprocessing; `pretrained` may download."""
+    if isinstance(pretrained, str):
+        raise InputError(f"timm names released weights after a dot, as in timm:resnet50.a1_in1k, not by {pretrained!r}.")
     timm = import_with_torchvision("timm", "timm:NAME")
     if not timm.is_model(name) and not name.startswith(("hf_hub:", "hf-hub:")):
         close = get_close_matches(name.partition(".")[0], timm.list_models())

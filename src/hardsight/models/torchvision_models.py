@@ -16,14 +16,14 @@ from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preproce
 NETWORKS = ("torchvision_network",)
 
 
-def open_torchvision(name: str, *, pretrained: bool, num_classes: int | None) -> BuiltNetwork:
-    """A torchvision classifier with its preprocessing and class names; `pretrained` may download."""
+def open_torchvision(name: str, *, pretrained: bool | str, num_classes: int | None) -> BuiltNetwork:
+    """A torchvision classifier with its preprocessing and class names; `pretrained` may download, and may name the weights."""
     models = import_torchvision().models
     known = models.list_models(module=models)
     if name not in known:
         close = get_close_matches(name, known) or known[:3]
         raise InputError(f"torchvision has no classifier {name!r}; near that name: {', '.join(close)}.")
-    released = models.get_model_weights(name).DEFAULT
+    released = _released(models.get_model_weights(name), name, pretrained)
     arguments = {} if pretrained or num_classes is None else {"num_classes": num_classes}
     try:
         module = models.get_model(name, weights=released if pretrained else None, **arguments)
@@ -31,6 +31,17 @@ def open_torchvision(name: str, *, pretrained: bool, num_classes: int | None) ->
         raise InputError(f"the weights of torchvision:{name} could not be fetched: {error}. Pass --weights FILE.") from error
     class_names = tuple(released.meta["categories"]) if pretrained else None
     return BuiltNetwork(module, _preprocessing(released.transforms()), class_names)
+
+
+def _released(weights: Any, name: str, wanted: bool | str) -> Any:
+    """Released weights by their name or its end: IMAGENET1K_V1 or V1. The default ones where none are named."""
+    if not isinstance(wanted, str):
+        return weights.DEFAULT
+    known = weights.__members__
+    found = next((text for text in (wanted.upper(), f"IMAGENET1K_{wanted.upper()}") if text in known), None)
+    if found is None:
+        raise InputError(f"torchvision:{name} has no released weights {wanted!r}; it has {', '.join(known)}.")
+    return known[found]
 
 
 def torchvision_network(name: str, num_classes: int | None = None) -> nn.Module:

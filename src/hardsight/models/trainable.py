@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from hardsight.errors import FileError, InputError
+from hardsight.models.feature_head import HiddenLayer
 from hardsight.models.finding import LastLayer, find_last_layer
 from hardsight.models.network import declared_preprocessing, unwrapped
 from hardsight.models.opening import call_factory
@@ -50,6 +51,8 @@ class Trainable:
         factory, arguments: as in a config.json.
         preprocessing: how a picture becomes its input.
         learned: whether its last layer has been trained before, and so is worth keeping.
+        hidden: the hidden layer before its head, of a run that was trained with one.
+        head_hidden: units of a hidden layer that is to be put before the head.
         notes: sentences for the user.
     """
 
@@ -58,6 +61,8 @@ class Trainable:
     arguments: dict[str, Any]
     preprocessing: Preprocessing
     learned: bool
+    hidden: HiddenLayer | None = None
+    head_hidden: int | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -67,7 +72,8 @@ def open_trainable(
     *,
     options: dict[str, Any] | None = None,
     weights: Path | None = None,
-    pretrained: bool = False,
+    pretrained: bool | str = False,
+    head_hidden: int | None = None,
 ) -> Trainable:
     """Build the network that a MODEL names, for this number of classes.
 
@@ -75,7 +81,9 @@ def open_trainable(
         spec: see the top of this file; or an nn.Module.
         options: further arguments of the function that makes it, such as {"num_features": 2}.
         weights: a file to start from; where its last layer has another number of classes, all layers but that one do.
-        pretrained: start from the weights that timm or torchvision releases; they may be downloaded.
+        pretrained: start from the weights that timm or torchvision releases, of torchvision also by name ("V1"); they may be
+            downloaded.
+        head_hidden: units of a hidden layer between the network and its new head.
     """
     options = dict(options or {})
     if isinstance(spec, nn.Module):
@@ -86,13 +94,15 @@ def open_trainable(
         raise InputError(f"a model to train must be a torch module or the name of one, got {type(spec).__name__}.")
     else:
         trainable = _named(os.fspath(spec), num_classes, options, pretrained)
-    if weights is None:
-        return trainable
-    left_out = load_weights(trainable.module, weights, new_classes=True)
-    return replace(trainable, learned=left_out is None, notes=() if left_out is None else (left_out,))
+    if weights is not None:
+        left_out = load_weights(trainable.module, weights, new_classes=True)
+        trainable = replace(trainable, learned=left_out is None, notes=() if left_out is None else (left_out,))
+    if head_hidden is not None and trainable.hidden is not None:
+        raise InputError(f"{spec} has a hidden layer before its head already: leave head_hidden out.")
+    return replace(trainable, head_hidden=head_hidden)
 
 
-def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: bool) -> Trainable:
+def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: bool | str) -> Trainable:
     prefix, _, name = text.partition(":")
     if prefix in LIBRARIES and name:
         return _from_library(prefix, name, options, pretrained)
@@ -112,7 +122,7 @@ def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: boo
     return Trainable(module, spec, arguments, declared_preprocessing(module), learned=False)
 
 
-def _from_library(library: str, name: str, options: dict[str, Any], pretrained: bool) -> Trainable:
+def _from_library(library: str, name: str, options: dict[str, Any], pretrained: bool | str) -> Trainable:
     from hardsight.models.timm_models import open_timm
     from hardsight.models.torchvision_models import open_torchvision
 
@@ -122,7 +132,7 @@ def _from_library(library: str, name: str, options: dict[str, Any], pretrained: 
         module, preprocessing, _ = opener(name, pretrained=pretrained, num_classes=None)
     assert preprocessing is not None  # both libraries state it
     factory = f"hardsight.models.{LIBRARIES[library]}"
-    return Trainable(module, factory, {"name": name}, preprocessing, learned=pretrained)
+    return Trainable(module, factory, {"name": name}, preprocessing, learned=bool(pretrained))
 
 
 def _from_run(path: Path) -> Trainable:
@@ -136,7 +146,8 @@ def _from_run(path: Path) -> Trainable:
         raise FileError(f"{directory / 'config.json'} was not written by hardsight train: name the network itself.")
     module, preprocessing, _ = open_trained(directory, directory / "model.safetensors")
     preprocessing = preprocessing or declared_preprocessing(module)
-    return Trainable(module, config["factory"], config.get("arguments", {}), preprocessing, learned=True)
+    hidden = HiddenLayer(**config["hidden"]) if config.get("hidden") else None
+    return Trainable(module, config["factory"], config.get("arguments", {}), preprocessing, learned=True, hidden=hidden)
 
 
 class Cut(nn.Module):
@@ -191,7 +202,7 @@ def _name_of(module: nn.Module) -> str:
     return f"{type(module).__module__}:{type(module).__qualname__}"
 
 
-def _refuse_options(options: dict[str, Any], pretrained: bool, what: str) -> None:
+def _refuse_options(options: dict[str, Any], pretrained: bool | str, what: str) -> None:
     if options or pretrained:
         raise InputError(f"{'pretrained' if pretrained else next(iter(options))} does not apply to {what}.")
 

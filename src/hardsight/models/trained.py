@@ -7,9 +7,10 @@
                     "class_names": ["airplane", ...]}
 
 "head" says which layer of the network is replaced by a head, and its kind; without it the network keeps its own last
-layer. "head", "preprocessing" and "class_names" may be left out. A directory can come from anywhere, so its factory may
-only be one of hardsight's own networks, those that a module of this package lists in NETWORKS: reading a model never
-runs other code.
+layer. Of a head of two layers, "hidden" describes the first: {"layer": "fc", "num_inputs": 2048, "num_features": 512}; the
+head is then "fc.head". "head", "hidden", "preprocessing" and "class_names" may be left out. A directory can come from
+anywhere, so its factory may only be one of hardsight's own networks, those that a module of this package lists in NETWORKS:
+reading a model never runs other code.
 """
 
 from __future__ import annotations
@@ -50,21 +51,24 @@ def open_trained(directory: Path, weights: Path) -> BuiltNetwork:
         module: nn.Module = factory(**config.get("arguments", {}))
     except TypeError as error:
         raise FileError(f"{directory / 'config.json'}: the arguments do not fit {config['factory']}: {error}") from error
-    if config.get("head"):
-        _put_head(module, config["head"], directory)
+    _put_head(module, config, directory)
     load_weights(module, weights)
     preprocessing = Preprocessing.from_dict(config["preprocessing"]) if config.get("preprocessing") else None
     return BuiltNetwork(module, preprocessing, tuple(config["class_names"]) if config.get("class_names") else None)
 
 
-def _put_head(module: nn.Module, shape: Any, directory: Path) -> None:
-    """A head of the described kind in place of the layer it names."""
+def _put_head(module: nn.Module, config: dict[str, Any], directory: Path) -> None:
+    """A head of the described kind in place of the layer it names, and a hidden layer before it, if it has one."""
+    from hardsight.models.feature_head import HiddenLayer
     from hardsight.models.head_layer import HeadLayer, HeadShape
 
     try:
-        arguments = dict(shape)
-        module.set_submodule(arguments.pop("layer"), HeadLayer(HeadShape(**arguments)), strict=True)
-    except (TypeError, ValueError, KeyError, AttributeError, InputError) as error:
+        if config.get("hidden"):
+            HiddenLayer(**config["hidden"]).put_into(module)
+        if config.get("head"):
+            arguments = dict(config["head"])
+            module.set_submodule(arguments.pop("layer"), HeadLayer(HeadShape(**arguments)), strict=True)
+    except (TypeError, ValueError, KeyError, AttributeError, RuntimeError, InputError) as error:
         raise FileError(f"{directory / 'config.json'}: its head does not fit the network: {error}") from error
 
 

@@ -6,6 +6,7 @@
     inputs.py          samples as batches of numbers, the same in every run; augmentation.py changes them
     network.py         a network cut before its last layer, and forward passes through it
     optimization.py    optimizer, clipping, precision, moving average; schedule.py: the learning rate at each step
+    evaluation.py      top-k and ten-crop accuracy of held-out sets
     trainee.py         that network with a loss; objective.py has the losses by name; teacher.py, for distillation
     checkpoint.py      the state of a training, in safetensors and JSON
     processes.py       what several processes exchange

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from PIL import Image
 
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id
@@ -21,13 +23,15 @@ from hardsight.pandas_index import align, index_ids
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
 AHEAD = 256  # images decoded ahead of the network
 
+Fit = Callable[[int, Image.Image], list[Image.Image]]  # a row and its picture -> views of it, each as large as the network takes
+
 
 @dataclass(frozen=True)
 class Batch:
     """Some rows of a set, those that could be read."""
 
     rows: np.ndarray  # (b,) positions in the set
-    inputs: np.ndarray  # (b, ...) float32
+    inputs: np.ndarray  # (b, ...) float32; with several views of each sample (b * views, ...)
 
 
 class Inputs(Protocol):
@@ -142,17 +146,23 @@ class ImageInputs:
             "level": [None if how is None else how.level for how in self.versions for _ in range(n)],
         }
 
-    def batches(self, rows: Sequence[np.ndarray]) -> Iterator[Batch]:
-        """The inputs of each array of rows, in order."""
-        known = self._known.copy()  # a copy: a row that comes up twice is decoded twice, and both are taken from `decoded`
+    def batches(self, rows: Sequence[np.ndarray], fit: Fit | None = None) -> Iterator[Batch]:
+        """The inputs of each array of rows, in order.
+
+        Args:
+            fit: makes views of a picture instead of the one that the preprocessing makes; these are not kept in memory.
+        """
+        # A copy: a row that comes up twice is decoded twice, and both are taken from `decoded`.
+        known = self._known.copy() if fit is None else np.zeros(len(self), bool)
         order = [int(row) for some in rows for row in some if not known[row]]
         with ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool:
-            decoded = ahead(pool, self._pixels, order, AHEAD)
+            decoded = ahead(pool, partial(self._pixels, fit=fit), order, AHEAD)
             for some in rows:
                 new_pixels = {int(row): next(decoded) for row in some if not known[row]}
                 good = np.array([row for row in some if self._readable(int(row), new_pixels)], np.int64)
                 pixels = [new_pixels[row] if row in new_pixels else self._kept[row] for row in good.tolist()]  # type: ignore[index]
-                self._keep(new_pixels)
+                if fit is None:
+                    self._keep(new_pixels)
                 yield Batch(good, numbers(np.array(pixels, np.uint8).reshape(-1, *self._shape), self.preprocessing))
 
     def _readable(self, row: int, new_pixels: dict[int, Any]) -> bool:
@@ -172,14 +182,17 @@ class ImageInputs:
                 self._kept[row] = pixels
             self._known[row] = True
 
-    def _pixels(self, row: int) -> np.ndarray | BrokenImage:
-        """(H, W, C) uint8, at the network's size."""
+    def _pixels(self, row: int, fit: Fit | None = None) -> np.ndarray | BrokenImage:
+        """(H, W, C) uint8, at the network's size; (views, H, W, C) where views are asked for."""
         version, base = divmod(row, len(self.data))
         how = self.versions[version]
         try:
-            image = self.preprocessing.fitted(self.data.image(base))
-            image = image if how is None else degrade(image, how, self.data.ids[base])
-            return np.asarray(image).reshape(self._shape)
+            picture = self.data.image(base)
+            views = [self.preprocessing.fitted(picture)] if fit is None else fit(row, picture)
+            if how is not None:
+                views = [degrade(view, how, self.data.ids[base]) for view in views]
+            pixels = np.stack([np.asarray(view).reshape(self._shape) for view in views])
+            return pixels[0] if fit is None else pixels
         except BrokenImage as error:
             if self.strict:
                 raise FileError(f"{error} Leave out --strict to skip such images.") from error
@@ -202,10 +215,9 @@ def numbers(pixels: np.ndarray, preprocessing: Preprocessing) -> np.ndarray:
     return result
 
 
-def sized(preprocessing: Preprocessing, data: ImageData, size: int | None = None) -> Preprocessing:
-    """The preprocessing with a size: the one asked for, the network's own, or that of the first image."""
-    if size is not None:
-        return replace(preprocessing, size=(size, size))
+def sized(preprocessing: Preprocessing, data: ImageData, chosen: Mapping[str, Any]) -> Preprocessing:
+    """A network's preprocessing with what was chosen instead; without a size of either, with that of the first image."""
+    preprocessing = replace(preprocessing, **chosen)
     if preprocessing.size is not None:
         return preprocessing
     for row in range(len(data)):

@@ -31,7 +31,8 @@ from hardsight.screen import percent
 from hardsight.training import processes, results
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
-from hardsight.training.inputs import Batch, Inputs, even_batches
+from hardsight.training.evaluation import OF_CROPS, VIEWS, counts_of, hits, ten_crop_logits
+from hardsight.training.inputs import Batch, ImageInputs, Inputs, even_batches
 from hardsight.training.network import as_tensor, first_sample, forward_pass
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed
 from hardsight.training.schedule import rate_factor
@@ -107,7 +108,7 @@ class Training:
 
     def _defaults(self) -> dict[str, Any]:
         """What earlier versions did not record; the network's options show in its arguments, weights and preprocessing."""
-        network = {field.name for field in NetworkOptions.fields()}
+        network = {field.name for field in NetworkOptions.fields()} - {"head_hidden"}
         given = {name: value for name, value in self.settings.as_dict().items() if name in network}
         return {**TrainSettings().as_dict(), **given}
 
@@ -254,6 +255,7 @@ class Training:
         last = f"the last good checkpoint is after epoch {epoch - 1}" if epoch > 1 else "there is no checkpoint yet"
         raise TrainingError(f"the loss became {loss} at step {self.state.step} (epoch {epoch}); {last}. Likely cause: {cause}.")
 
+    @torch.no_grad()
     def _evaluate(self, epoch: int, step: int | None = None) -> dict[str, Any]:
         """The metrics of the watched sets by the network as it is."""
         self.trainee.eval()
@@ -263,26 +265,44 @@ class Training:
         total, seen, metrics = sum(map(len, watched.values())), 0, {}
         for name, inputs in watched.items():
             sums = dict.fromkeys(SUMS, 0.0)
+            counts = counts_of(self.settings.top_k, self.settings.crops if step is None else 1)
             for rows, features in self._features(inputs, np.arange(len(inputs)), share=True):
                 seen += len(rows) * several
                 self._tell(min(seen, total), total, f"epoch {epoch}/{self.settings.epochs}  evaluating {name}")
-                ids = [inputs.ids[row] for row in rows]
-                some = self.dynamics.update(epoch, features, head, inputs.labels[rows], ids, split=name, step=step)
+                ids, labels = [inputs.ids[row] for row in rows], inputs.labels[rows]
+                some = self.dynamics.update(epoch, features, head, labels, ids, split=name, step=step)
                 sums = {key: sums[key] + some[key] for key in SUMS}
-            metrics[name] = _means(processes.summed(sums, self.device))
+                if self.settings.top_k is not None:
+                    counts[f"top{self.settings.top_k}"] += hits(head.logits(features), labels, self.settings.top_k)
+            if step is None and self.settings.crops > 1:
+                self._count_crops(inputs, counts)
+            metrics[name] = _means(processes.summed({**sums, **counts}, self.device))
         return metrics
+
+    def _count_crops(self, inputs: Inputs, counts: dict[str, float]) -> None:
+        """Add the hits of ten crops of each image."""
+        assert isinstance(inputs, ImageInputs)
+        s, head = self.settings, self.trainee.objective.classes
+        batches = self._shares(np.arange(len(inputs)), max(1, s.batch_size // (2 * VIEWS)))
+        logits_of = lambda images: head.logits(self._features_of(images))
+        for rows, logits in ten_crop_logits(logits_of, inputs, batches, self.device):
+            counts[f"accuracy{OF_CROPS}"] += hits(logits, inputs.labels[rows])
+            if s.top_k is not None:
+                counts[f"top{s.top_k}{OF_CROPS}"] += hits(logits, inputs.labels[rows], s.top_k)
 
     def _features(self, inputs: Inputs, rows: np.ndarray, share: bool = False) -> Iterator[tuple[np.ndarray, Tensor]]:
         """(b,) rows and their (b, d) features, batch by batch; of each batch this process's share alone, if asked."""
+        size = self.settings.batch_size
+        batches = self._shares(rows, size) if share else even_batches(rows, size)
+        return forward_pass(self._features_of, inputs, batches, self.device)
 
-        def features(images: Tensor) -> Tensor:
-            with self.precision.autocast():
-                return self.trainee.features(images).float()
+    def _features_of(self, images: Tensor) -> Tensor:
+        with self.precision.autocast():
+            return self.trainee.features(images).float()
 
-        batches = even_batches(rows, self.settings.batch_size)
-        if share:
-            batches = [np.array_split(some, gathering.num_processes())[gathering.rank()] for some in batches]
-        return forward_pass(features, inputs, batches, self.device)
+    def _shares(self, rows: np.ndarray, size: int) -> list[np.ndarray]:
+        """Rows in batches, and of each this process's share."""
+        return [np.array_split(some, gathering.num_processes())[gathering.rank()] for some in even_batches(rows, size)]
 
     def _write_dynamics(self, epoch: int, step: int | None = None) -> None:
         def gather(table: Any) -> Any:
@@ -364,17 +384,20 @@ class Training:
 
 
 def _means(sums: dict[str, float]) -> dict[str, float]:
-    """Sums over labeled samples -> accuracy and means; nothing is known of none."""
+    """Sums over labeled samples -> accuracy and means, and shares of what else was counted; nothing is known of none."""
     n = sums["n"]
     if not n:
         return {"n": 0}
-    return {"n": int(n), "accuracy": sums["correct"] / n, **{key: sums[key] / n for key in ("avh", "norm", "loss")}}
+    further = [key for key in sums if key not in SUMS]
+    return {"n": int(n), "accuracy": sums["correct"] / n, **{key: sums[key] / n for key in ("avh", "norm", "loss", *further)}}
 
 
 def _words(means: dict[str, float]) -> str:
     if "accuracy" not in means:  # the batches so far wait to be measured, or have no labels
         return f"loss {means['loss']:.4f}" if "loss" in means else "no labels"
-    return f"loss {means['loss']:.4f}  accuracy {percent(means['accuracy'])} %  AVH {means['avh']:.4f}  norm {means['norm']:.3g}"
+    words = f"loss {means['loss']:.4f}  accuracy {percent(means['accuracy'])} %  AVH {means['avh']:.4f}  norm {means['norm']:.3g}"
+    shares = [key for key in means if key.startswith("top") or key.endswith(OF_CROPS)]
+    return "  ".join([words, *(f"{key.replace('_', ' ')} {percent(means[key])} %" for key in shares)])
 
 
 def _sentence(entry: dict[str, Any], epochs: int, seconds: float) -> str:

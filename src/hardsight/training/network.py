@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -12,10 +12,12 @@ from torch import Tensor, nn
 
 from hardsight.errors import FileError
 from hardsight.head import Head
+from hardsight.models.feature_head import HiddenLayer
 from hardsight.models.head_layer import HeadLayer, shape_of
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.models.trainable import Trainable, cut_off
+from hardsight.models.trainable import Trainable, cut_off, open_trainable
 from hardsight.training.inputs import Inputs, even_batches
+from hardsight.training.settings import NetworkOptions
 
 FOUND_BY = 16  # samples the last layer is found with
 FORWARD = 512  # samples at a time where nothing is learned
@@ -46,27 +48,58 @@ class CutNetwork(nn.Module):
     Attributes:
         heads: names of the submodules that hold class vectors and other parameters of a loss.
         last_head: what the network predicted with before it was cut.
+        freeze_statistics: keep the running statistics of batch normalization, and normalize by them in training too.
+        autocast: the type of the network's forward pass, if it is a shorter one; features are float32 all the same.
     """
 
     heads: tuple[str, ...] = ()
+    freeze_statistics: bool = False
+    autocast: torch.dtype | None = None
 
     def __init__(self, source: Trainable, sample: Tensor) -> None:
         super().__init__()
         self.source, self.network = source, source.module
         last, self.cut, _ = cut_off(self.network, sample)
-        self.layer, self.last_head = last.taps[0].layer, last.head
+        self.layer, self.last_head, self.hidden = last.taps[0].layer, last.head, source.hidden
+        if source.head_hidden is not None:
+            self.hidden = HiddenLayer(self.layer, last.head.num_features, source.head_hidden)
+            self.hidden.put_into(self.network).head = self.cut  # features are taken after its ReLU
+            self.layer = f"{self.layer}.head"
 
     @property
     def num_features(self) -> int:
         """d, the length of a feature."""
-        return self.last_head.num_features
+        return self.last_head.num_features if self.source.head_hidden is None else self.source.head_hidden
+
+    @property
+    def learned_head(self) -> Head | None:
+        """What a network that was trained before predicted with, if its features still reach the head."""
+        return self.last_head if self.source.learned and self.source.head_hidden is None else None
+
+    def in_head(self, name: str) -> bool:
+        """Whether a parameter is one of the head: of class vectors, of a loss, or of the hidden layer before them."""
+        hidden = () if self.hidden is None else (f"network.{self.hidden.layer}.",)
+        return name.split(".")[0] in self.heads or name.startswith(hidden)
+
+    def train(self, mode: bool = True) -> Self:
+        """Training mode, in which frozen batch normalization stays as it is in use."""
+        super().train(mode)
+        if self.freeze_statistics:
+            for layer in self.modules():
+                if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+                    layer.eval()
+        return self
 
     def features(self, inputs: Tensor) -> Tensor:
         """(b, ...) inputs -> (b, d) features."""
-        self.network(inputs)
+        if self.autocast is None:
+            self.network(inputs)
+        else:
+            with torch.autocast(inputs.device.type, self.autocast):
+                self.network(inputs)
         features, self.cut.features = self.cut.features, None
         assert features is not None
-        return features
+        return features if self.autocast is None else features.float()
 
     def with_head(self, head: Head, preprocessing: Preprocessing | None, class_names: Sequence[str] | None) -> TrainedNetwork:
         """The whole network again, with a head in the place of its last layer."""
@@ -74,11 +107,21 @@ class CutNetwork(nn.Module):
         state |= {f"{self.layer}.{name}": x for name, x in HeadLayer.of(head).state_dict().items()}
         config: dict[str, Any] = {"factory": self.source.factory, "arguments": self.source.arguments}
         config["head"] = {"layer": self.layer, **shape_of(head)}
+        if self.hidden is not None:
+            config["hidden"] = asdict(self.hidden)
         if preprocessing is not None:
             config["preprocessing"] = preprocessing.as_dict()
         if class_names is not None:
             config["class_names"] = list(class_names)
         return TrainedNetwork(state, config, head)
+
+
+def open_network(model: Any, num_classes: int, settings: NetworkOptions) -> Trainable:
+    """The network that a MODEL names, as the options have it."""
+    s = settings
+    return open_trainable(
+        model, num_classes, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained, head_hidden=s.head_hidden
+    )
 
 
 def first_sample(inputs: Inputs, rows: np.ndarray | None = None) -> Tensor:

@@ -44,19 +44,23 @@ class Updater:
 
     Args:
         network: what is trained.
-        settings: optimizer, learning rate, weight decay, clipping.
+        settings: optimizer, learning rate, weight decay, clipping, and whether batch statistics are frozen.
         lr: a learning rate instead of the settings' own.
-        precision: of the forward passes that losses come from.
+        precision: of the forward passes that losses come from, if their caller sees to it; else the network does.
     """
 
     def __init__(
         self, network: CutNetwork, settings: LearningOptions, lr: float | None = None, precision: MixedPrecision | None = None
     ) -> None:
         warn_of_quota(torch.get_num_threads())
-        self.settings, self.lr = settings, settings.learning_rate if lr is None else lr
+        self.network, self.settings, self.lr = network, settings, settings.learning_rate if lr is None else lr
         self.optimizer = make_optimizer(network, settings, self.lr)
+        network.freeze_statistics = settings.freeze_bn
         self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        self.scaler = None if precision is None else precision.scaler
+        if precision is None:
+            precision = MixedPrecision(settings.precision, self.parameters[0].device)
+            network.autocast = precision.dtype
+        self.scaler = precision.scaler
 
     def set_rate(self, factor: float) -> None:
         """Learn at a share of the learning rate; see `hardsight.training.schedule`."""
@@ -89,17 +93,17 @@ def drawn_seed(*stream: int) -> int:
 def parameter_groups(network: CutNetwork, settings: LearningOptions, lr: float | None = None) -> list[dict[str, Any]]:
     """Parameters by how they learn.
 
-    Matrices and filters decay; biases, norms and slopes do not. The parameters of heads learn at `head_rate` times the
-    learning rate, and log-variances at a tenth of that.
+    Matrices and filters decay; biases, norms, slopes and log-variances only where everything is to. The parameters of heads
+    learn at `head_rate` times the learning rate, and log-variances at a tenth of that.
     """
     lr = settings.learning_rate if lr is None else lr
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, p in network.named_parameters():
         if p.requires_grad:
             is_variance = name.endswith("log_variance")
-            of_head = name.split(".")[0] in network.heads
-            multiplier = (settings.head_rate if of_head else 1.0) * (VARIANCE_RATE if is_variance else 1.0)
-            decay = settings.weight_decay if p.ndim >= 2 and not is_variance else 0.0
+            multiplier = (settings.head_rate if network.in_head(name) else 1.0) * (VARIANCE_RATE if is_variance else 1.0)
+            decays = settings.decay_all or (p.ndim >= 2 and not is_variance)
+            decay = settings.weight_decay if decays else 0.0
             groups.setdefault((multiplier, decay), []).append(p)
     if not groups:
         raise InputError("the network has no parameter to train.")

@@ -10,8 +10,9 @@ from hardsight.training.settings import LearningOptions
 def rate_factor(settings: LearningOptions, step: int, steps_per_epoch: int, epochs: int) -> float:
     """The share of the learning rate at a step, counted from 0.
 
-    `constant` stays at 1; `step` multiplies by gamma at each milestone, by default at half and three quarters of the
-    epochs; `cosine` falls to 0 at the end. With a warm-up the rate first rises linearly, and the schedule takes over after.
+    `constant` stays at 1; `step` multiplies by gamma every `step_size` epochs, or at each milestone, by default at half and
+    three quarters of the epochs; `cosine` falls to 0 at the end. With a warm-up the rate first rises linearly, and the
+    schedule takes over after.
 
     Example:
         >>> [rate_factor(LearningOptions(schedule="step"), step, 1, 4) for step in range(4)]  # milestones at 2 and 3
@@ -23,6 +24,8 @@ def rate_factor(settings: LearningOptions, step: int, steps_per_epoch: int, epoc
     if step < rising:
         return (step + 1) / rising
     if settings.schedule == "step":
+        if settings.step_size is not None:
+            return float(settings.gamma ** int(step / (settings.step_size * steps_per_epoch)))
         milestones = settings.milestones or (epochs / 2, 3 * epochs / 4)
         return float(settings.gamma ** sum(step >= epoch * steps_per_epoch for epoch in milestones))
     if settings.schedule == "cosine":

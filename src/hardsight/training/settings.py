@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from hardsight.errors import InputError
+from hardsight.extraction.settings import PreprocessingOptions
 from hardsight.options import Options, option
 
 Optimizer = Literal["sgd", "adamw"]
@@ -70,10 +71,20 @@ def _milestones(value: Any) -> tuple[float, ...]:
     return read_numbers(value, "milestones", "epochs")
 
 
-def _augment(value: Any) -> str:
+def read_augment(value: Any) -> str:
+    """Augmentations as `parse_augmentation` takes them, in their usual spelling."""
     from hardsight.training.augmentation import parse_augmentation
 
     return str(parse_augmentation(value))
+
+
+def _pretrained(value: Any) -> bool | str:
+    """Whether to start from released weights, or from which ones."""
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        raise InputError(f"pretrained must be true, false or the name of released weights, such as V1; got {value!r}.")
+    return {"true": True, "false": False}.get(value.lower(), value.upper())
 
 
 def _degradations(value: Any) -> tuple[str, ...]:
@@ -101,8 +112,8 @@ def _watch(value: Any) -> Mapping[str, Any] | None:
 
 
 @dataclass(frozen=True)
-class NetworkOptions(Options):
-    """Which network to train, beside its name."""
+class NetworkOptions(PreprocessingOptions):
+    """Which network to train, beside its name, and what it is given to see."""
 
     model_options: Mapping[str, Any] = option(
         {}, "Option of the network, such as num_features=2; repeatable.", repeat=True, read=read_options, metavar="KEY=VALUE"
@@ -110,8 +121,16 @@ class NetworkOptions(Options):
     weights: Path | None = option(
         None, "Weights to start from: .safetensors, or .pt without code in it.", read=Path, decides=False
     )
-    pretrained: bool = option(False, "Start from the weights that timm or torchvision releases.")
-    size: int | None = option(None, "Input size in pixels. Default: the network's own.", least=1)
+    pretrained: bool | str = option(
+        False,
+        "Start from the weights that timm or torchvision releases; of torchvision also by name: --pretrained V1.",
+        read=_pretrained,
+        word="(?i:V[0-9]+|IMAGENET1K_[0-9A-Z_]+|DEFAULT)",
+        metavar="[NAME]",
+    )
+    head_hidden: int | None = option(
+        None, "Units of a hidden layer in the head, before the classes: linear, ReLU, then the loss. Default: none.", least=1
+    )
 
 
 @dataclass(frozen=True)
@@ -121,27 +140,43 @@ class LearningOptions(Options):
     batch_size: int = option(128, "Samples per step, over all processes.", least=1)
     optimizer: Optimizer = option("sgd", "Optimizer: sgd or adamw.")
     lr: float | None = option(None, "Learning rate. Default: 0.01 for sgd, 0.001 for adamw.", above=0)
-    head_rate: float = option(1.0, "Learning-rate multiplier for the class vectors and other parameters of the loss.", above=0)
+    head_rate: float = option(
+        1.0, "Learning-rate multiplier for the head: class vectors and all else that follows the network.", above=0
+    )
     momentum: float = option(0.9, "Momentum of sgd.", least=0)
     nesterov: bool | None = option(False, "Use Nesterov momentum.", flag="--nesterov/--no-nesterov")
     weight_decay: float = option(5e-4, "Weight decay of matrices and filters; biases and norms have none.", least=0)
+    decay_all: bool = option(False, "Apply weight decay to every parameter, biases and norms included.")
+    freeze_bn: bool = option(
+        False, "Freeze the running statistics of batch normalization, and normalize by them in training too."
+    )
     schedule: Schedule = option("constant", "Learning-rate schedule: constant, step or cosine.")
     milestones: tuple[float, ...] = option(
         (), "Comma-separated epochs at which step multiplies the learning rate. Default: 1/2 and 3/4 of all.", read=_milestones
     )
+    step_size: float | None = option(None, "Epochs between the milestones of step, instead of a list of them.", above=0)
     gamma: float = option(0.1, "Factor of the learning rate at each milestone.", above=0)
     warmup: float = option(0.0, "Epochs over which the learning rate first rises linearly.", least=0)
     clip: float | None = option(None, "Clip the gradient norm to this value.", above=0)
-    augment: str = option("none", "Comma-separated augmentations of images: flip, crop, crop=PIXELS; or none.", read=_augment)
+    precision: Precision = option("float32", "Precision: float32, bfloat16, or float16 on a GPU.")
+    augment: str = option(
+        "none",
+        "Comma-separated augmentations of images: flip, crop, crop=PIXELS, resized-crop, resized-crop=0.08:1; or none.",
+        read=read_augment,
+    )
 
     def check(self) -> None:
         """What must hold between options."""
+        super().check()
         if self.nesterov and self.momentum == 0:
             raise InputError("nesterov needs a momentum above 0.")
         if any(epoch < 0 for epoch in self.milestones):
             raise InputError(f"milestones must be epochs of 0 or more, got {self.milestones}.")
         if self.milestones and self.schedule != "step":
             raise InputError(f"milestones go with schedule 'step', not with {self.schedule!r}.")
+        if self.step_size is not None and (self.milestones or self.schedule != "step"):
+            other = "milestones" if self.milestones else f"schedule {self.schedule!r}"
+            raise InputError(f"step_size goes with schedule 'step' alone, not with {other}.")
 
     @property
     def learning_rate(self) -> float:
@@ -188,15 +223,26 @@ class TrainSettings(NetworkOptions, LearningOptions, ResourceOptions):
         read=_degradations,
     )
     every: int | None = option(None, "Evaluate the watched sets also every K training steps.", least=1)
+    top_k: int | None = option(
+        None, "Report also the share of watched samples whose class is among the K highest logits, such as 5.", least=2
+    )
+    crops: int = option(
+        1, "Crops of each watched image: 1, or 10 to report also the accuracy of their mean logits (corners, center, mirrored)."
+    )
     at_start: bool = option(False, "Evaluate the watched sets also before training, as epoch 0.")
     seed: int = option(0, "Random seed.", least=0, below=2**32)
-    precision: Precision = option("float32", "Precision: float32, bfloat16, or float16 on a GPU.")
     split: str | None = option(None, "Split of DATA to train on. Default: train, where it has splits.", decides=False)
     labels_from: str | None = option(None, "Source of the labels: folder:N, a column, or a file.", decides=False)
     snapshot: bool = option(True, "Keep the features of every sample at the end.", flag="--snapshot/--no-snapshot")
     strict: bool = option(False, "Stop at an image that cannot be read instead of listing it.")
     tracker: str | None = option(None, "Log metrics to a tracker: tensorboard, wandb or mlflow.", decides=False)
     teacher: Any = option(None, "Teacher for --loss dual_head: a run, or a model as for extract.", metavar="MODEL", decides=False)
+
+    def check(self) -> None:
+        """What must hold between options."""
+        super().check()
+        if self.crops not in (1, 10):
+            raise InputError(f"crops must be 1 or 10, got {self.crops}.")
 
     def with_loss(self, name: str, loss_options: Mapping[str, Any]) -> Self:
         """The same with the loss as it is known inside, and the learning rate that is used."""

@@ -12,8 +12,8 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from hardsight.models.network import torch_device
-from hardsight.models.trainable import open_trainable
 from hardsight.training.loop import Training
+from hardsight.training.network import open_network
 from hardsight.training.objective import loss_name, with_defaults
 from hardsight.training.optimization import MixedPrecision
 from hardsight.training.sets import Said, Sets
@@ -43,8 +43,7 @@ class Start:
         """Open the network, and train it."""
         s = self.settings
         set_seed(s.seed)  # what the network starts from
-        options = dict(s.model_options)
-        source = open_trainable(model, sets.num_classes, options=options, weights=s.weights, pretrained=s.pretrained)
+        source = open_network(model, sets.num_classes, s)
         for note in source.notes:
             self.say(note)
         inputs, preprocessing = sets.prepared(source, s)

@@ -56,12 +56,12 @@ class Trainee(CutNetwork):
         if loss.name == "smooth_adversarial":
             loss = LossChoice(loss.name, self._know_pixels(preprocessing) | loss.options, loss.num_classes, loss.num_samples)
         self.objective = loss.objective(self.num_features)
-        if source.learned:
-            self._keep_class_vectors()
+        if self.learned_head is not None:
+            self._keep_class_vectors(self.learned_head)
 
-    def _keep_class_vectors(self) -> None:
+    def _keep_class_vectors(self, before: Head) -> None:
         """Start from a trained last layer where the new head has as many classes and is Gaussian if it was."""
-        before, classes = self.last_head, self.objective.classes
+        classes = self.objective.classes
         same_kind = (before.kind == "gaussian") == (classes.head.kind == "gaussian")
         if not same_kind or tuple(before.weight.shape) != tuple(classes.weight.shape):
             return

@@ -1,0 +1,355 @@
+"""Options of learning that published protocols need: each one acts, in train and, shared, in adapt and generalize."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("accelerate")
+
+from safetensors.torch import load_file  # noqa: E402
+
+import hardsight  # noqa: E402
+from hardsight import adapt, generalize, training  # noqa: E402
+from hardsight.adapt.learner import Learner  # noqa: E402
+from hardsight.adapt.settings import AdaptSettings  # noqa: E402
+from hardsight.adapt.work import Work as AdaptWork  # noqa: E402
+from hardsight.data import ImageData, open_data  # noqa: E402
+from hardsight.data.arrays import ImageArrays  # noqa: E402
+from hardsight.domains.opening import Features  # noqa: E402
+from hardsight.errors import HardsightError, InputError  # noqa: E402
+from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
+from hardsight.generalize.work import Work as GeneralizeWork  # noqa: E402
+from hardsight.models import Preprocessing, open_model  # noqa: E402
+from hardsight.models.trainable import open_trainable  # noqa: E402
+from hardsight.training.evaluation import hits  # noqa: E402
+from hardsight.training.optimization import Updater, make_optimizer, parameter_groups  # noqa: E402
+from hardsight.training.schedule import rate_factor  # noqa: E402
+from hardsight.training.settings import LearningOptions, TrainSettings  # noqa: E402
+
+
+def points(n: int = 48) -> tuple[np.ndarray, np.ndarray]:
+    """Three clouds in space, and which one each point is of."""
+    labels = np.arange(n) % 3
+    return (np.eye(3)[labels] * 2 + np.random.default_rng(0).normal(0, 0.4, (n, 3))).astype(np.float32), labels
+
+
+def in_domains() -> Features:
+    values, labels = points()
+    return Features(values, labels, [str(row) for row in range(48)], None, np.array(["a", "b", "c"])[np.arange(48) // 16])
+
+
+def normalized() -> Any:
+    """A network with batch normalization, whose statistics are those of nothing it will see."""
+    net = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.BatchNorm1d(6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+    net[1].running_mean.fill_(0.25)
+    net[1].running_var.fill_(4.0)
+    return net
+
+
+# Learning rate
+
+
+def test_a_step_size_is_milestones_at_even_distances() -> None:
+    every = LearningOptions(schedule="step", step_size=2, gamma=0.5)
+    listed = LearningOptions(schedule="step", milestones=(2, 4, 6), gamma=0.5)
+    steps = range(7 * 3)
+    assert [rate_factor(every, step, 3, 7) for step in steps] == [rate_factor(listed, step, 3, 7) for step in steps]
+
+
+@pytest.mark.parametrize("wrong", [{"schedule": "cosine"}, {"schedule": "step", "milestones": (1,)}, {}])
+def test_a_step_size_goes_with_step_alone(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="step_size goes with schedule 'step' alone"):
+        LearningOptions(step_size=7, **wrong)
+
+
+def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of the learning rate fall, and the network runs in a shorter type."""
+    factors: list[float] = []
+    types: set[Any] = set()
+    update, set_rate = Updater.update, Updater.set_rate
+
+    def updating(self: Updater, loss: Any) -> None:
+        types.add((loss.dtype, self.network.autocast))
+        update(self, loss)
+
+    monkeypatch.setattr(Updater, "update", updating)
+    monkeypatch.setattr(Updater, "set_rate", lambda self, factor: factors.append(factor) or set_rate(self, factor))  # type: ignore[func-returns-value]
+    options: dict[str, Any] = {"schedule": "step", "gamma": 0.5, "hidden": 4, "batch_size": 64, "precision": "bfloat16"}
+    adapt.run(points(), points(), tmp_path / "a", methods="cbst", source_epochs=3, rounds=2, epochs=2, step_size=2, **options)
+    assert factors == [1, 1, 0.5] + [1, 1, 0.5, 0.5] and types == {(torch.float32, torch.bfloat16)}
+    factors.clear()
+    types.clear()
+    generalize.run(in_domains(), tmp_path / "g", epochs=3, milestones=(1, 2), **options)
+    assert factors == [1, 0.5, 0.25] * 3  # one step an epoch, three domains left out in turn
+    assert types == {(torch.float32, torch.bfloat16)}
+
+
+# Momentum and weight decay
+
+
+@pytest.mark.parametrize("nesterov", [True, False, None])
+def test_momentum_is_plain_or_nesterov(nesterov: bool | None) -> None:
+    network = Learner(open_trainable("sphere_mlp", 3), torch.randn(4, 3), 3)
+    optimizer = make_optimizer(network, LearningOptions(momentum=0.8, nesterov=nesterov))
+    assert optimizer.defaults["momentum"] == 0.8 and optimizer.defaults["nesterov"] == (nesterov is not False)
+
+
+def test_everything_decays_if_asked() -> None:
+    network = Learner(open_trainable(normalized(), 3), torch.randn(4, 3), 3)
+    some, all_of_it = (
+        {
+            len(p): group["weight_decay"]
+            for group in parameter_groups(network, LearningOptions(weight_decay=0.1, decay_all=decay_all))
+            for p in group["params"]
+            if p.ndim == 1
+        }
+        for decay_all in (False, True)
+    )
+    assert some == {6: 0.0, 3: 0.0} and all_of_it == {6: 0.1, 3: 0.1}
+
+
+# Batch normalization
+
+
+def test_frozen_statistics_stay_and_are_used_while_all_else_learns(tmp_path: Path) -> None:
+    net = normalized()
+    training.run(points(), net, tmp_path / "run", epochs=1, batch_size=16, lr=0.1, freeze_bn=True)
+    state = load_file(tmp_path / "run" / "model" / "model.safetensors")
+    assert torch.equal(state["1.running_mean"], net[1].running_mean) and torch.equal(state["1.running_var"], net[1].running_var)
+    assert int(state["1.num_batches_tracked"]) == 0
+    assert not torch.equal(state["0.weight"], net[0].weight) and not torch.equal(state["1.weight"], net[1].weight)
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+def test_a_sample_does_not_see_its_batch_where_statistics_are_frozen(freeze: bool) -> None:
+    learner = Learner(open_trainable(normalized(), 3), torch.randn(4, 3), 3)
+    Updater(learner, LearningOptions(freeze_bn=freeze))
+    learner.train()
+    inputs = torch.randn(8, 3)
+    whole, part = learner(inputs)[:4], learner(inputs[:4])
+    assert torch.allclose(whole, part, atol=1e-6) == freeze
+    assert learner.batch_norm == (not freeze)  # whether target samples without a label must pass through
+
+
+# What a network is given to see
+
+
+SEEN: dict[str, Any] = {"size": 8, "resize": "squash", "crop_pct": 0.5, "scaling": "centered", "interpolation": "box"}
+
+
+def pictures(n: int = 12) -> ImageData:
+    """Gray pictures that are wider than high, in three domains."""
+    pixels = np.random.default_rng(0).integers(0, 256, (n, 12, 20), dtype=np.uint8)
+    arrays = ImageArrays([lambda: pixels], [n], [])
+    ids, labels = [str(row) for row in range(n)], np.arange(n) % 2
+    return ImageData("npz", ids, arrays, labels, columns={"domain": [f"d{row % 3}" for row in range(n)]})
+
+
+def check_seen(how: Preprocessing, batch: np.ndarray, data: ImageData) -> None:
+    """The middle quarter of the picture, whatever its proportions, as (x - 128) / 128."""
+    assert (how.size, how.resize, how.crop_pct, how.interpolation) == ((8, 8), "squash", 0.5, "box")
+    whole = data.image(0).resize((16, 16), Image.Resampling.BOX)
+    expected = (np.asarray(whole, np.float32)[4:12, 4:12] - 128) / 128
+    assert np.allclose(batch[0, 0], expected, atol=1e-6)
+
+
+def test_preprocessing_is_chosen_in_train_adapt_and_generalize(tmp_path: Path) -> None:
+    data = pictures()
+    trained = training.run(data, "DigitsCNN", tmp_path / "run", epochs=1, **SEEN).directory
+    how = open_model(trained).preprocessing
+    check_seen(how, how(data.image(0))[None], data)
+    options: dict[str, Any] = {"model": "DigitsCNN", **SEEN}
+    job = AdaptWork.of(AdaptSettings(**options), {"a": (data, data)}, print).jobs["a"]
+    assert job.preprocessing is not None
+    check_seen(job.preprocessing, next(iter(job.target.batches([np.arange(2)]))).inputs, data)
+    images = GeneralizeWork.of(GeneralizeSettings(**options), data, ["d0", "d1", "d2"], print).images
+    assert images is not None
+    check_seen(images.preprocessing, next(iter(images.batches([np.arange(2)]))).inputs, data)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"scaling": "centered", "mean": (0.5,)}, "scaling contradicts mean and std"),
+        ({"resize": "stretch"}, "resize must be one of shortest, squash, longest"),
+        ({"crop_pct": 1.5}, "crop_pct must be a number above 0 and of at most 1"),
+        ({"pretrained": 1}, "pretrained must be true, false or the name of released weights"),
+    ],
+)
+def test_preprocessing_that_makes_no_sense_is_refused_at_once(wrong: dict[str, Any], message: str) -> None:
+    for kind in (AdaptSettings, GeneralizeSettings, TrainSettings):
+        with pytest.raises(InputError, match=message):
+            kind(**wrong)
+
+
+def test_preprocessing_is_for_images(tmp_path: Path) -> None:
+    for run in (
+        lambda output: training.run(points(), "sphere_mlp", output, crop_pct=0.9),
+        lambda output: adapt.run(points(), points(), output, scaling="unit"),
+        lambda output: generalize.run(in_domains(), output, resize="squash"),
+    ):
+        with pytest.raises(InputError, match="for images"):
+            run(tmp_path / "run")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_released_weights_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """V1 and V2 of ResNet-50 are other weights, and want pictures resized to 256 and to 232 pixels."""
+    from hardsight.models.torchvision_models import import_torchvision
+
+    try:
+        models = import_torchvision().models
+    except HardsightError as error:
+        pytest.skip(str(error))
+    asked: list[Any] = []
+    monkeypatch.setattr(models, "get_model", lambda name, weights, **more: asked.append(weights) or torch.nn.Linear(2, 2))
+    opened = [open_trainable("torchvision:resnet50", 2, pretrained=which) for which in ("V1", "imagenet1k_v2", True, False)]
+    names = [None if weights is None else weights.name for weights in asked]
+    assert names == ["IMAGENET1K_V1", "IMAGENET1K_V2", "IMAGENET1K_V2", None]
+    assert [round(224 / network.preprocessing.crop_pct) for network in opened] == [256, 232, 232, 232]
+    assert [network.learned for network in opened] == [True, True, True, False]
+    with pytest.raises(InputError, match="no released weights 'V3'; it has IMAGENET1K_V1, IMAGENET1K_V2"):
+        open_trainable("torchvision:resnet50", 2, pretrained="V3")
+    with pytest.raises(InputError, match="timm names released weights after a dot"):
+        open_trainable("timm:resnet18", 2, pretrained="V1")
+
+
+# A head of two layers
+
+
+@pytest.fixture(scope="module")
+def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Digits, 64 features of the network, then 16 of a hidden layer."""
+    output = tmp_path_factory.mktemp("two") / "run"
+    options: dict[str, Any] = {"loss": "avh", "epochs": 1, "limit": 60, "batch_size": 20, "head_hidden": 16, "head_rate": 3.0}
+    return training.run("digits", "DigitsCNN", output, watch={}, **options).directory
+
+
+def test_features_are_those_after_the_relu_and_the_model_is_like_any_other(two_layers: Path, tmp_path: Path) -> None:
+    state = load_file(two_layers / "model" / "model.safetensors")
+    assert state["head.hidden.weight"].shape == (16, 64) and state["head.head.weight"].shape == (10, 16)
+    images = np.random.default_rng(0).random((6, 1, 8, 8), np.float32)
+    model = open_model(two_layers)
+    features, logits = model(images)
+    network = open_trainable("DigitsCNN", 10).module
+    network.head = torch.nn.Linear(64, 16)
+    network.load_state_dict({name.replace("head.hidden", "head"): x for name, x in state.items() if "head.head" not in name})
+    assert np.allclose(features, network(torch.from_numpy(images)).relu().detach(), atol=1e-5)
+    assert model.head.kind == "angular" and np.allclose(model.head.logits(features), logits, atol=1e-4)
+    again = hardsight.score(hardsight.extract(two_layers, "digits", tmp_path / "again", split="train", limit=60)).to_pylist()
+    own = {row["id"]: row["avh"] for row in hardsight.score(two_layers).to_pylist()}
+    assert own == pytest.approx({row["id"]: row["avh"] for row in again}, abs=1e-5)
+
+
+def test_a_run_with_two_layers_is_trained_on(two_layers: Path, tmp_path: Path) -> None:
+    on = training.run("digits", two_layers, tmp_path / "on", watch={}, loss="avh", epochs=1, lr=1e-9, limit=60).directory
+    first, second = (load_file(run / "model" / "model.safetensors") for run in (two_layers, on))
+    assert first.keys() == second.keys() and all(torch.allclose(first[name], second[name], atol=1e-5) for name in first)
+    assert open_model(on)(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 16)
+    with pytest.raises(InputError, match="has a hidden layer before its head already"):
+        training.run("digits", two_layers, tmp_path / "twice", head_hidden=5)
+
+
+def test_the_hidden_layer_is_new_and_of_the_head() -> None:
+    """Old class vectors fit other features, even where there are as many of them; both layers learn as the head does."""
+    source = open_trainable(normalized(), 3, head_hidden=6)
+    learner = Learner(source, torch.randn(4, 3), 3)
+    assert not torch.equal(learner.last.weight, torch.as_tensor(learner.last_head.weight))
+    names = {id(p): name for name, p in learner.named_parameters()}
+    groups = parameter_groups(learner, LearningOptions(lr=1.0, head_rate=10.0))
+    rates = {names[id(p)]: group["lr"] for group in groups for p in group["params"]}
+    assert rates["last.weight"] == rates["network.3.hidden.bias"] == 10.0 and rates["network.0.weight"] == 1.0
+    assert learner.features(torch.randn(20, 3)).min() == 0  # after a ReLU
+
+
+def test_a_library_model_with_two_layers_is_read_back(tmp_path: Path) -> None:
+    if importlib.util.find_spec("timm") is None:
+        pytest.skip("timm is not installed")
+    images = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8)
+    data = ImageData("npz", [str(row) for row in range(8)], ImageArrays([lambda: images], [8], []), np.arange(8) % 2)
+    run = training.run(data, "timm:test_resnet", tmp_path / "run", epochs=1, batch_size=4, size=32, head_hidden=32).directory
+    features, logits = open_model(run)(np.random.default_rng(0).random((3, 3, 32, 32), np.float32))
+    assert features.shape == (3, 32) and logits.shape == (3, 2) and features.min() >= 0
+
+
+def test_a_hidden_layer_in_adapt(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"rounds": 1, "epochs": 1, "source_epochs": 1, "limit": 40, "head_hidden": 16}
+    done = adapt.run("digits:train", "digits:test", tmp_path / "run", methods="cbst", model="DigitsCNN", **options)
+    model = open_model(done.directory / "digits-train-to-digits-test" / "seed=0" / "cbst")
+    assert model(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 16)
+
+
+# Evaluation
+
+
+def test_top_k_by_hand() -> None:
+    logits = torch.tensor([[3.0, 2.0, 1.0], [0.0, 5.0, 4.0], [1.0, 2.0, 3.0], [9.0, 0.0, 0.0]])
+    labels = np.array([1, 1, 0, -1])  # second, first, last; not known
+    assert [hits(logits, labels, k) for k in (1, 2, 3, 9)] == [1, 2, 3, 3]
+
+
+def test_ten_crops_by_hand() -> None:
+    """A picture of 20 pixels, resized to 20 for crops of 16: the corners, the middle, and all of them mirrored."""
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 20), dtype=np.uint8)
+    how = Preprocessing(size=(16, 16), crop_pct=0.8, channels="L")
+    crops = [np.asarray(crop) for crop in how.five_crops(Image.fromarray(pixels))]
+    places = [(0, 0), (0, 4), (4, 0), (4, 4), (2, 2)]
+    assert all(np.array_equal(crop, pixels[y : y + 16, x : x + 16]) for crop, (y, x) in zip(crops, places, strict=True))
+    assert np.array_equal(crops[4], np.asarray(how.fitted(Image.fromarray(pixels))))
+
+
+def test_top_k_and_ten_crops_of_a_watched_set(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"epochs": 1, "limit": 50, "batch_size": 25, "lr": 0.05, "crop_pct": 0.8}
+    done = training.run("digits", "DigitsCNN", tmp_path / "run", top_k=2, crops=10, **options)
+    means, data = done.history[0]["test"], open_data("digits", split="test", limit=50)
+    model = open_model(done.directory)
+    plain = model(np.stack([model.preprocessing(data.image(row)) for row in range(50)]))[1]  # (50, 10)
+    views = [model.preprocessing.numbers(crop) for row in range(50) for crop in model.preprocessing.five_crops(data.image(row))]
+    both = np.stack([model(np.stack(views))[1], model(np.stack(views)[..., ::-1])[1]])  # (2, 250, 10)
+    crops = both.reshape(2, 50, 5, 10).mean((0, 2))  # (50, 10)
+    for logits, names in ((plain, ("accuracy", "top2")), (crops, ("accuracy_10_crops", "top2_10_crops"))):
+        assert data.labels is not None
+        order = np.argsort(-logits, axis=1)
+        for k, name in enumerate(names, 1):
+            assert means[name] == pytest.approx((order[:, :k] == data.labels[:, None]).any(1).mean()), name
+    assert means["top2"] > means["accuracy"] and "top2" not in done.history[0]["train"]
+    same = training.run("digits", "DigitsCNN", tmp_path / "plain", **options)
+    assert same.history[0]["test"] == {name: value for name, value in means.items() if "top" not in name and "crops" not in name}
+    assert np.array_equal(same.head.weight, done.head.weight)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"crops": 5}, "crops must be 1 or 10"), ({"crops": 10}, "for images"), ({"top_k": 1}, "top_k must")]
+)
+def test_crops_are_one_or_ten_and_of_images(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        training.run(points(), "sphere_mlp", tmp_path / "run", **options)
+
+
+# Precision
+
+
+def test_a_shorter_type_in_the_network_and_float32_after_it() -> None:
+    inputs = torch.randn(8, 3)
+    learner = Learner(open_trainable(normalized(), 3), inputs, 3).eval()
+    exact = learner.features(inputs)
+    Updater(learner, LearningOptions(precision="bfloat16"))
+    features = learner.features(inputs)
+    assert features.dtype == torch.float32 and torch.equal(features, features.bfloat16().float())
+    assert torch.allclose(features, exact, atol=0.05) and not torch.equal(features, exact)
+
+
+def test_float16_on_a_cpu_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"output": tmp_path / "run", "precision": "float16", "device": "cpu"}
+    with pytest.raises(InputError, match="float16 needs a GPU"):
+        adapt.run(points(), points(), **options)
+    with pytest.raises(InputError, match="float16 needs a GPU"):
+        generalize.run(in_domains(), **options)
+    assert not (tmp_path / "run").exists()
