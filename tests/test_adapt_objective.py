@@ -67,6 +67,33 @@ def test_soft_labels_are_cross_entropy_of_distributions() -> None:
     assert ours.item() == pytest.approx(F.cross_entropy(logits, soft).item(), rel=1e-6)
 
 
+def test_a_label_may_weigh_less_than_one() -> None:
+    logits, labels = batch()
+    weights = torch.linspace(0.2, 1.0, 7)
+    ours = self_training_loss(logits, F.one_hot(labels, 5) * weights[:, None], torch.ones(7, dtype=torch.bool))
+    expected = (weights * F.cross_entropy(logits, labels, reduction="none")).sum() / 7
+    assert ours.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_entropy_is_the_mean_over_target_samples_labeled_or_not() -> None:
+    logits, labels = batch()
+    one_hot = F.one_hot(labels, 5).float()
+    one_hot[4:] = 0
+    target = torch.tensor([False] * 3 + [True] * 4)
+    plain, with_it = (self_training_loss(logits, one_hot, target, 0.1, entropy) for entropy in (0.0, 0.5))
+    expected = 0.5 * torch.distributions.Categorical(logits=logits[3:]).entropy().mean()
+    assert (with_it - plain).item() == pytest.approx(expected.item(), rel=1e-5)
+    none = self_training_loss(logits, one_hot, torch.zeros(7, dtype=torch.bool), 0.0, 0.5)
+    assert none.item() == pytest.approx(self_training_loss(logits, one_hot, target).item())  # no target sample, no entropy
+
+
+def test_a_step_down_the_entropy_makes_a_sure_sample_surer() -> None:
+    logits = torch.tensor([[2.0, 0.0, 0.0]], requires_grad=True)
+    loss = self_training_loss(logits, torch.zeros(1, 3), torch.ones(1, dtype=torch.bool), 0.0, 1.0)
+    moved = logits - torch.autograd.grad(loss, logits)[0]
+    assert torch.softmax(moved, 1)[0, 0] > torch.softmax(logits, 1)[0, 0]
+
+
 @pytest.mark.parametrize("mrkld", [0.01, 0.5, 3.0])
 def test_mrkld_is_smallest_at_the_smoothed_label(mrkld: float) -> None:
     _, labels = batch()

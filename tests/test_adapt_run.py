@@ -21,6 +21,7 @@ from hardsight.adapt.measures import class_accuracies, mean_accuracy  # noqa: E4
 from hardsight.adapt.settings import Portions  # noqa: E402
 from hardsight.adapt.tables import Results, difference_table  # noqa: E402
 from hardsight.data import BrokenImage  # noqa: E402
+from hardsight.domains import source_training  # noqa: E402
 from hardsight.domains.comparison import paired_difference  # noqa: E402
 from hardsight.domains.opening import domain_names, open_domain  # noqa: E402
 from hardsight.domains.scaling import standards  # noqa: E402
@@ -29,6 +30,7 @@ from hardsight.training import checkpoint  # noqa: E402
 from hardsight.training.inputs import ArrayInputs  # noqa: E402
 
 METHODS = ("source", "cbst", "crst", "cbst+avh")
+SHOWN = ("source", "logistic regression", *METHODS[1:])  # in every table
 
 
 def domains(shift: float = 1.2, n: int = 120, d: int = 8, c: int = 3) -> tuple[Any, Any, np.ndarray]:
@@ -63,14 +65,14 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def test_a_run_holds_all_tables_and_figures(compared: Any) -> None:
     done, _ = compared
-    assert done.accuracy.column("method").to_pylist() == list(METHODS)
+    assert done.accuracy.column("method").to_pylist() == list(SHOWN)
     assert {"class 0", "class 0 std", "accuracy", "accuracy std", "oracle_accuracy"} <= set(done.accuracy.column_names)
-    assert len(done.rounds) == 2 * (1 + 3 * 3)
+    assert len(done.rounds) == 2 * (2 + 3 * 3)
     assert done.selection.column("method").to_pylist() == ["cbst", "crst", "cbst+avh"]
     told = done.selection.to_pylist()[0]
     assert 0 < told["true_positive_rate"] <= 1 and told["avc"] > 1 / 3 > told["avh"]  # sure samples: AVC above, AVH below 1/c
     pairs = [(row["method"], row["against"]) for row in done.differences.to_pylist()]
-    assert pairs == [(one, other) for i, one in enumerate(METHODS) for other in METHODS[:i]]
+    assert pairs == [(one, other) for i, one in enumerate(SHOWN) for other in SHOWN[:i]]
     for name in ("report.html", "figures/accuracy-source-to-target.png", "run.json", "accuracy.parquet"):
         assert (done.directory / name).is_file(), name
     page = (done.directory / "report.html").read_text("utf-8")
@@ -222,18 +224,23 @@ def test_samples_not_selected_pass_only_through_batch_normalisation(batch_norm: 
     [
         (slice(0, 1), {}),  # one sample, of one class
         (slice(0, 120, 3), {}),  # one class alone
-        (slice(0, 120), {"portion": 0}),
+        (slice(0, 120), {"portion": "0:0.5:1"}),
         (slice(0, 120), {"portion": 1, "methods": "crst"}),
+        (slice(0, 1), {"methods": "coral+cbst"}),
+        (slice(0, 1), {"methods": "subspace+depict"}),
     ],
 )  # fmt: skip
 def test_small_and_one_sided_targets(target: slice, options: dict[str, Any], tmp_path: Path) -> None:
     there, here, labels = domains()
     given = {**QUICK, "rounds": 2, **options}
-    done = run((there, labels), (here[target], labels[target]), tmp_path / "run", **given)
-    told = done.rounds.to_pylist()[-1]
-    assert told["accuracy"] is not None and told["round"] == 2
-    if options.get("portion") == 0:
-        assert told["selected"] == 0 and told["true_positive_rate"] is None
+    said: list[str] = []
+    done = run((there, labels), (here[target], labels[target]), tmp_path / "run", say=said.append, **given)
+    told = done.rounds.to_pylist()[-2:]
+    assert told[-1]["accuracy"] is not None and told[-1]["round"] == 2
+    one_class = "source-to-target: every labeled target sample is of the class '0'; accuracy is that class's alone."
+    assert (one_class in said) == (target != slice(0, 120))
+    if "portion" in options and options["portion"] != 1:
+        assert told[0]["selected"] == 0 and told[0]["true_positive_rate"] is None and told[1]["selected"] > 0
 
 
 @pytest.mark.parametrize(
@@ -241,6 +248,7 @@ def test_small_and_one_sided_targets(target: slice, options: dict[str, Any], tmp
     [
         ("all", slice(0, 0), "at least one sample|no samples"),
         ("one class", slice(0, 120), "at least two classes"),
+        ("other classes", slice(0, 120), "source-to-target: no class is in both: the source has 3, 4, 5, the target 0, 1, 2"),
         ("not finite", slice(0, 120), "must be finite, but 1 of 120 rows are not; the first is row 7"),
     ],
 )
@@ -251,8 +259,9 @@ def test_domains_that_cannot_be_adapted_are_refused(source: str, target: slice, 
     if source == "not finite":
         there[7, 0] = np.nan
     known = np.zeros(120, int) if source == "one class" else labels
+    ours = labels + 3 if source == "other classes" else known
     with pytest.raises(InputError, match=message):
-        run((there, known), (here[target], known[target]), tmp_path / "run", **QUICK)
+        run((there, ours), (here[target], known[target]), tmp_path / "run", **QUICK)
     assert not (tmp_path / "run").exists()
 
 
@@ -383,6 +392,8 @@ def test_target_labels_change_nothing_but_the_report(compared: Any, tmp_path: Pa
         {"standardize": "source"}, {"balance": False, "source_portion": "0.5:0.1:0.8"},
         {"optimizer": "sgd", "lr": 0.05}, {"methods": "avc"}, {"methods": "threshold"}, {"methods": "cbst+norm"},
         {"methods": "crst-lrent", "rule": "segmentation"}, {"methods": "crst-mrkld"}, {"group_by": "label"},
+        {"kc_value": "prob"}, {"kc_policy": "global"}, {"kc_policy": "ucb", "methods": "crst"}, {"reset_optimizer": True},
+        {"methods": "entropy+cbst", "entropy_weight": 0.5}, {"methods": "coral", "coral_reg": 0.1, "standardize": "none"},
     ],
 )  # fmt: skip
 def test_every_option_runs(options: dict[str, Any], tmp_path: Path) -> None:
@@ -416,7 +427,7 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
     assert one.code == 0, one.err
     both = pq.read_table(tmp_path / "all" / "accuracy.parquet").to_pylist()
     alone = pq.read_table(tmp_path / "one" / "accuracy.parquet").to_pylist()
-    assert both[:2] == alone
+    assert both[:3] == alone
 
 
 @pytest.mark.parametrize(
@@ -426,6 +437,11 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["both.npz:day", "missing.npz"], "missing.npz"),
         (["both.npz:day", "both.npz:night", "--method", "cbts"], "Did you mean cbst"),
         (["both.npz:day", "both.npz:night", "--portion", "2"], "portion is written start:step:stop"),
+        (["both.npz:day", "both.npz:night", "--portion", "0"], "portion 0 selects nothing in any round"),
+        (["both.npz:day", "both.npz:night", "--flip-labels"], "flip_labels is for images"),
+        (["digits", "digits", "--model", "lenet", "--method", "coral+cbst"], "coral+cbst aligns features, and these are images"),
+        (["one.npz"], "at least two domains; it has one, 'day'"),
+        (["apart.npz"], "day-to-night: no class is in both: the source has 0, 2, the target 1."),
         (["both.npz:day", "both.npz:night", "--model", "lenet"], "model is for images"),
         (["both.npz:day", "both.npz:night", "--ema", "1"], "ema must be a number of 0 or more and below 1"),
         (["unlabeled.npz", "both.npz:day"], "the source has no labels"),
@@ -439,9 +455,11 @@ def test_bad_input_is_one_line_and_no_output(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     there, _, labels = domains()
-    np.savez("both.npz", features=there, labels=labels, domain=np.array(["day", "night"])[labels % 2])
+    np.savez("both.npz", features=there, labels=labels, domain=np.array(["day", "night"])[np.arange(len(labels)) // 3 % 2])
+    np.savez("apart.npz", features=there, labels=labels, domain=np.array(["day", "night"])[labels % 2])
     np.savez("unlabeled.npz", features=there)
     np.savez("narrow.npz", features=there[:, :2], labels=labels)
+    np.savez("one.npz", features=there, labels=labels, domain=np.array(["day"] * len(labels)))
     done = cli("adapt", *words, "-o", "out")
     assert done.code == 2 and message in done.err and done.err.count("\n") == 1
     assert done.out == "" and not Path("out").exists()
@@ -515,6 +533,134 @@ def test_images_with_a_trained_model_and_thumbnails(tmp_path: Path) -> None:
         "digits:train", "digits:test", tmp_path / "again", methods="source,cbst", model=folder, rounds=1, epochs=1, limit=400
     )
     assert again.accuracy.to_pylist()[0]["accuracy"] == pytest.approx(reached["cbst+avh"])  # a trained model is where it starts
+
+
+# ---- small sources ----
+
+
+def few_digits(count: int, level: float) -> tuple[Any, Any]:
+    """Some digits with labels, and 900 others at less contrast, as images."""
+    from dataclasses import replace
+    from functools import partial
+
+    from hardsight.data.arrays import ImageArrays
+    from hardsight.data.degradation import Degradation, degrade
+    from hardsight.data.digits import read_digits
+
+    data = read_digits()
+    order = np.random.default_rng(0).permutation(len(data))
+    source, target = (replace(data.take(np.sort(rows)), columns={}) for rows in (order[:count], order[count : count + 900]))
+    how = Degradation("contrast", level)
+    pixels = np.stack([np.asarray(degrade(target.image(row), how, id)) for row, id in enumerate(target.ids)])
+    faint = ImageArrays([partial(np.asarray, pixels)], [len(pixels)], [])
+    return source, replace(target, kind="npy", images=faint)
+
+
+def test_a_small_source_is_learned(tmp_path: Path) -> None:
+    source, target = few_digits(150, 0.6)
+    options: dict[str, Any] = {"model": "DigitsCNN", "methods": "source", "device": "cpu", "workers": 1}
+    done = run(source, target, tmp_path / "run", **options)
+    assert done.accuracy.to_pylist()[0]["accuracy"] >= 0.78
+    folder = tmp_path / "run" / "source-to-target" / "seed=0" / "source"
+    learned = json.loads((folder / "rounds.json").read_text("utf-8"))[0]["source"]
+    assert 8 < learned["epochs"] <= 200 and learned["held_out"] == pytest.approx(30, abs=3) and learned["accuracy"] > 0.7
+    assert not (folder / "checkpoints").exists()
+
+
+def test_a_small_source_is_trained_the_same_way_twice_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, here, labels = domains(n=60)
+    options: dict[str, Any] = {**QUICK, "source_epochs": None, "methods": "source", "batch_size": 256}
+    monkeypatch.setattr(source_training, "STEPS", 12)
+    whole = run((there, labels), (here, labels), tmp_path / "whole", **options)
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
+    real, calls = loop.SelfTraining._train, [0]
+
+    def killed(self: Any, *args: Any) -> None:
+        calls[0] += 1
+        if calls[0] in (8, 20):  # while the length is found, and after it
+            raise KeyboardInterrupt
+        real(self, *args)
+
+    monkeypatch.setattr(loop.SelfTraining, "_train", killed)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            run((there, labels), (here, labels), tmp_path / "killed", **options)
+    done = run((there, labels), (here, labels), tmp_path / "killed", **options)
+    assert contents(done.directory) == contents(whole.directory)
+
+
+def test_passes_asked_for_are_made_and_a_large_source_has_the_usual_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, here, labels = domains()
+    passes: list[int] = []
+
+    def counted(self: Any, learning: Any, number: int, epochs: int, among: Any = None) -> None:
+        passes.append(number)
+        assert among is None
+
+    monkeypatch.setattr(loop.SelfTraining, "_source_epoch", counted)
+    given: dict[str, Any] = {**QUICK, "methods": "source"}
+    run((there, labels), (here, labels), tmp_path / "asked", **{**given, "source_epochs": 3, "batch_size": 256})
+    assert passes == [1, 2, 3]
+    passes.clear()
+    run((there, labels), (here, labels), tmp_path / "usual", **{**given, "source_epochs": None, "batch_size": 16})  # 64 steps
+    assert passes == list(range(1, 9))
+    start = json.loads((tmp_path / "usual" / "start.json").read_text("utf-8"))
+    assert start["arguments"]["source_epochs"] == 8  # as runs of earlier versions have it
+
+
+def test_a_source_that_was_not_learned_is_named(tmp_path: Path) -> None:
+    there, here, labels = domains()
+    said: list[str] = []
+    options: dict[str, Any] = {**QUICK, "methods": "source", "source_epochs": 1, "lr": 1e-9}
+    run((there, labels), (here, labels), tmp_path / "run", say=said.append, **options)
+    assert len(said) == 1 and said[0].startswith("source-to-target  seed 0: the source has not been learned: ")
+    assert said[0].endswith("of its own samples are right, guessing gives 33 %. Try other --source-epochs or --source-lr.")
+
+
+# ---- what acts between rounds ----
+
+
+@pytest.mark.parametrize(("rounds", "same"), [(1, True), (2, False)])
+def test_the_optimizer_is_reset_before_each_round(rounds: int, same: bool, tmp_path: Path) -> None:
+    there, here, labels = domains()
+    heads = []
+    for reset in (False, True):
+        options = {**QUICK, "rounds": rounds, "methods": "cbst", "reset_optimizer": reset}
+        done = run((there, labels), (here, labels), tmp_path / str(reset), **options)
+        heads.append((done.directory / "source-to-target" / "seed=0" / "cbst" / "head.safetensors").read_bytes())
+    assert (heads[0] == heads[1]) == same  # the momentum of a first round is none anyway
+
+
+def test_labels_come_from_an_image_and_its_mirror_image() -> None:
+    from hardsight.adapt.learner import Learner
+    from hardsight.adapt.settings import AdaptSettings
+    from hardsight.models.trainable import open_trainable
+
+    rng = np.random.default_rng(0)
+    inputs = ArrayInputs(rng.normal(size=(9, 1, 8, 8)), np.arange(9) % 3)
+    sample = torch.from_numpy(inputs.inputs)
+    settings = AdaptSettings(flip_labels=True, source_epochs=1).for_data("images", False, 9)
+    make = lambda: Learner(open_trainable("DigitsCNN", 3), sample, 3)
+    loop_ = loop.SelfTraining(inputs, inputs, 3, settings, 0, make, torch.device("cpu"), lambda method, done: None)
+    learner = make().eval()
+    view = loop_.view(learner)
+    with torch.no_grad():
+        plain, mirrored = (torch.softmax(learner(x), 1).numpy() for x in (sample, sample.flip(3)))
+    assert view.labeling is not None
+    assert np.exp(view.labeling.logits) == pytest.approx((plain + mirrored) / 2, abs=1e-6)
+    assert torch.softmax(torch.from_numpy(view.logits), 1).numpy() == pytest.approx(plain, abs=1e-6)  # evaluated as it is
+    assert np.abs(plain - mirrored).max() > 1e-3
+
+
+def test_logistic_regression_is_scikit_learns(compared: Any) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    done, (there, here, labels) = compared
+    ours, theirs = standards(there, here, "domain")
+    predicted = LogisticRegression(max_iter=1000).fit(ours(there), labels).predict(theirs(here))
+    rows = [row for row in done.accuracy.to_pylist() if row["method"] == "logistic regression"]
+    assert rows[0]["accuracy"] == pytest.approx(mean_accuracy(class_accuracies(labels, predicted, 3)), abs=0.01)
+    assert rows[0]["accuracy std"] == 0
 
 
 def test_images_that_come_up_twice_in_an_epoch_stay_in_their_place() -> None:

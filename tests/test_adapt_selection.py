@@ -20,6 +20,7 @@ from hardsight.scores import SCORES
 
 RULES = ("classification", "segmentation")
 EVERY_METHOD = [*METHODS, *(f"cbst+{name}" for name, one in SCORES.items() if one.scope != "dynamics")]
+ALL_KEPT = ("weighted", "depict")  # whatever the portion, if it is not 0
 
 
 def world(seed: int = 0, n: int = 200, c: int = 4, d: int = 6, sharp: float = 2.0) -> tuple[np.ndarray, np.ndarray, Head]:
@@ -297,6 +298,89 @@ def test_one_threshold_for_all() -> None:
     assert top[ranked.kept].min() > top[~ranked.kept].max()
 
 
+# ---- every sample, with a weight or a soft label ----
+
+
+def test_weighted_by_hand() -> None:
+    chosen = select_pseudo_labels(np.log([[0.9, 0.1], [0.4, 0.6]]), portion=0.2, method="weighted")
+    assert chosen.labels == pytest.approx(np.array([[0.9, 0], [0, 0.6]])) and chosen.kept.all()
+    assert chosen.proposed.tolist() == [0, 1] and chosen.thresholds.tolist() == [0, 0]
+
+
+def test_depict_by_hand() -> None:
+    p = np.array([[0.8, 0.2], [0.55, 0.45]])  # sums 1.35 and 0.65
+    chosen = select_pseudo_labels(np.log(p), portion=0.2, method="depict")
+    raw = p / np.sqrt([1.35, 0.65])
+    assert chosen.labels == pytest.approx(raw / raw.sum(1, keepdims=True))
+    assert chosen.predicted.tolist() == [0, 0] and chosen.proposed.tolist() == [0, 1]  # the rare class gains
+    assert chosen.class_weights == pytest.approx(np.sqrt([1.35, 0.65]))
+
+
+def test_depict_leaves_classes_that_are_as_frequent_as_each_other() -> None:
+    p = np.array([[0.8, 0.2], [0.2, 0.8]])
+    assert select_pseudo_labels(np.log(p), portion=1.0, method="depict").labels == pytest.approx(p)
+
+
+def test_a_class_whose_probabilities_all_vanish_stays_a_number() -> None:
+    logits = np.array([[0.0, 1.0, -2000.0], [1.0, 0.0, -2000.0]])
+    chosen = select_pseudo_labels(logits, portion=1.0, method="depict")
+    assert np.isfinite(chosen.labels).all() and chosen.labels.sum(1) == pytest.approx(1)
+
+
+# ---- what thresholds are ranked among, and whose counts ----
+
+FOUR = np.log([[0.5, 0.45, 0.05], [0.3, 0.4, 0.3], [0.8, 0.1, 0.1], [0.2, 0.2, 0.6]])  # predicted 0, 1, 0, 2
+
+
+@pytest.mark.parametrize(
+    ("value", "policy", "portion", "thresholds", "labels"),
+    [
+        ("conf", "cb", 0.5, [0.8, 0.4, 0.6], [1, -1, -1, -1]),  # .45 / .4 > .5 / .8: the first is taken for 1
+        ("prob", "cb", 0.5, [0.8, 0.45, 0.6], [-1, -1, -1, -1]),  # the largest probability of class 1 is a sample's of class 0
+        ("conf", "global", 0.5, [0.6, 0.6, 0.6], [-1, -1, 0, -1]),  # .8 .6 .5 .4, index floor(3 * .5) = 1
+        ("conf", "cb", 1.0, [0.5, 0.4, 0.6], [1, -1, 0, -1]),
+        ("conf", "ucb", 1.0, [0.5, 0.4, 0.6], [-1, -1, 0, -1]),  # the first stays 0, and .5 / .5 is not above 1
+        ("conf", "global", 1.0, [0.4, 0.4, 0.4], [0, -1, 0, 2]),
+        ("prob", "global", 1.0, [0.45, 0.45, 0.45], [0, -1, 0, 2]),  # .8 .6 .5 .45 of all twelve
+        ("prob", "ucb", 0.5, [0.8, 0.45, 0.6], [-1, -1, -1, -1]),
+    ],
+)
+def test_thresholds_by_hand(value: Any, policy: Any, portion: float, thresholds: list[float], labels: list[int]) -> None:
+    chosen = select_pseudo_labels(FOUR, portion=portion, method="cbst", kc_value=value, kc_policy=policy)
+    assert chosen.thresholds == pytest.approx(thresholds)
+    assert chosen.labels.tolist() == labels
+    assert chosen.class_weights == pytest.approx([1, 1, 1] if policy == "ucb" else thresholds)
+
+
+def test_segmentation_ranks_probabilities_at_its_own_place() -> None:
+    chosen = select_pseudo_labels(FOUR, portion=1.0, method="cbst", rule="segmentation", kc_value="prob")
+    assert chosen.thresholds == pytest.approx([0.5, 0.45, 0.6])  # floor(n_k) - 1: 1, 0, 0
+    assert select_pseudo_labels(FOUR, portion=0.5, method="cbst", rule="segmentation", kc_value="prob").thresholds[1] == 1
+
+
+def test_lrent_divided_by_the_predicted_classs_threshold_is_a_plain_softmax() -> None:
+    chosen = select_pseudo_labels(FOUR, portion=0.5, method="crst-lrent", alpha=1.0, kc_policy="ucb")
+    assert chosen.kept.all() and chosen.labels == pytest.approx(np.exp(FOUR))  # the sum is 1 / lambda, above 1
+
+
+def test_one_threshold_for_all_is_that_of_a_score_too() -> None:
+    logits, features, head = world(22)
+    chosen = select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+avh", kc_policy="global")
+    left = np.pi - angles(features, head.weight)
+    avc = (left / left.sum(1, keepdims=True))[np.arange(200), logits.argmax(1)]
+    limit = sorted(avc, reverse=True)[math.floor(199 * 0.3)]
+    assert chosen.thresholds == pytest.approx([limit] * 4) and chosen.kept.tolist() == (avc > limit).tolist()
+    assert chosen.proposed.tolist() == logits.argmax(1).tolist()
+
+
+@pytest.mark.parametrize("value", ["conf", "prob"])
+@pytest.mark.parametrize("policy", ["cb", "global", "ucb"])
+def test_a_broken_row_changes_no_threshold(value: Any, policy: Any) -> None:
+    more = np.concatenate([FOUR, [[np.nan, 0, 0]]])
+    whole, with_it = (select_pseudo_labels(x, portion=1.0, method="cbst", kc_value=value, kc_policy=policy) for x in (FOUR, more))
+    assert with_it.thresholds == pytest.approx(whole.thresholds) and with_it.labels.tolist() == [*whole.labels.tolist(), -1]
+
+
 # ---- what holds for every method ----
 
 
@@ -314,7 +398,7 @@ def test_every_method(method: str, rule: Any) -> None:
     assert hard[chosen.kept].tolist() == chosen.proposed[chosen.kept].tolist()
     assert (chosen.why == "kept").tolist() == chosen.kept.tolist()
     assert chosen.thresholds.shape == (4,)
-    assert 0 < chosen.kept.sum() < 200
+    assert chosen.kept.all() if method in ALL_KEPT else 0 < chosen.kept.sum() < 200
     assert not select(method, portion=0.0, rule=rule).kept.any()
     assert set(select(method, portion=0.0, rule=rule).why) == {"portion is 0"}
 
@@ -382,12 +466,12 @@ def test_a_single_sample(method: str) -> None:
     }
     lrent = method in ("crst", "crst-lrent")  # its sum is above 1 by the other classes
     assert kept == {
-        ("classification", 0.5): lrent,
-        ("classification", 1.0): lrent,
-        ("segmentation", 0.5): False,
+        ("classification", 0.5): lrent or method in ALL_KEPT,
+        ("classification", 1.0): lrent or method in ALL_KEPT,
+        ("segmentation", 0.5): method in ALL_KEPT,
         ("segmentation", 1.0): True,
     }
-    if not lrent:
+    if not kept["classification", 0.5]:
         assert select_pseudo_labels(logits, features, head, 0.5, method).why.tolist() == ["class too small"]
 
 
@@ -396,7 +480,7 @@ def test_samples_that_are_all_alike(method: str) -> None:
     logits, features, head = world(18, n=1)
     logits, features = np.repeat(logits, 10, axis=0), np.repeat(features, 10, axis=0)
     chosen = select_pseudo_labels(logits, features, head, portion=0.5, method=method)
-    assert chosen.kept.sum() == (10 if method in ("crst", "crst-lrent") else 0)
+    assert chosen.kept.sum() == (10 if method in ("crst", "crst-lrent", *ALL_KEPT) else 0)
     assert select_pseudo_labels(logits, features, head, portion=0.5, method=method, rule="segmentation").kept.all()
 
 
@@ -450,6 +534,9 @@ def test_a_fixed_threshold_asks_for_no_portion(rule: Any) -> None:
         ({"method": "cbst", "portion": float("nan")}, "portion must be"),
         ({"method": "crst", "alpha": 0}, "alpha must be a positive number"),
         ({"method": "cbst", "rule": "median"}, "rule must be one of"),
+        ({"method": "cbst", "kc_value": "max"}, "kc_value must be one of conf, prob, got 'max'"),
+        ({"method": "cbst", "kc_policy": "rcb"}, "kc_policy must be one of cb, global, ucb, got 'rcb'"),
+        ({"method": "coral"}, "method must be one of"),
         ({"method": "cbst", "threshold": 0.9}, "threshold goes with the method threshold"),
         ({"method": "threshold", "threshold": 9}, "threshold must be a number from 0 to 1"),
         ({"method": "cbst+avh", "features": None}, "looks at features"),

@@ -105,8 +105,8 @@ def against_degradation(directory: Path) -> Correlations:
 
 def before_and_after(directory: Path) -> tuple[float, float]:
     """Mean class accuracy on the faint digits, before self-training and after it."""
-    before, after = read_scores(directory / "adapt" / "accuracy.parquet").column("accuracy").to_pylist()
-    return before, after
+    reached = {row["method"]: row["accuracy"] for row in read_scores(directory / "adapt" / "accuracy.parquet").to_pylist()}
+    return reached["source"], reached[METHOD]
 
 
 @contextmanager
@@ -190,7 +190,7 @@ def _adapt(run: Run, digits: Digits, seed: int, progress: ProgressCallback | Non
         digits.train, digits.faint, run.directory / "adapt", model=run.directory / "train", methods=("source", METHOD),
         seeds=[seed], progress=progress, **ADAPTATION, **LOCAL,
     )  # fmt: skip
-    rows = adapted.accuracy.to_pylist()
+    rows = [row for row in adapted.accuracy.to_pylist() if row["method"] in ("source", METHOD)]
     classes = np.array([[row[f"class {name}"] for name in NAMES] for row in rows])  # (2, c) before the first round, and after
     reached = [rows[0]["accuracy"], *(row["accuracy"] for row in adapted.rounds.to_pylist() if row["method"] == METHOD)]
     folder = adapted.directory / rows[0]["pair"] / f"seed={seed}"

@@ -2,9 +2,12 @@
 
     thresholds.py      one threshold per class, from the confidences of the samples predicted as it
     selection.py       `select_pseudo_labels`: the published rules, on arrays
+    alignment.py       CORAL and subspace alignment, on arrays
+    methods.py         what a name such as coral+cbst+avh means
     settings.py        the options, each defined once
     running.py         `run`: checks and opens the input, and compares; work.py has every pair and method, loop.py the rounds
     learner.py         the network; objective.py, its loss between two selections
+    baseline.py        plain logistic regression on the source
     measures.py        accuracy and what was selected; tables.py and report.py present it
 
 Zou et al., ECCV 2018 (CBST) and ICCV 2019 (CRST); Chen et al., ICML 2020 (CBST+AVH). Names load when first used: the

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +21,27 @@ from torch.optim.swa_utils import AveragedModel
 
 from hardsight.adapt.learner import Learner
 from hardsight.adapt.measures import class_accuracies, mean_accuracy, sample_columns, selection_statistics
+from hardsight.adapt.methods import Method
 from hardsight.adapt.objective import self_training_loss
 from hardsight.adapt.selection import REGULARISED, PseudoLabels, select_pseudo_labels
-from hardsight.adapt.settings import SOURCE_ONLY, AdaptSettings
+from hardsight.adapt.settings import AdaptSettings
+from hardsight.domains.source_training import TrainingLength, best_epoch, held_out_rows, is_over
 from hardsight.files.reading import read_json
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.table import write_table
+from hardsight.threads import even_rows
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.inputs import Inputs, even_batches
-from hardsight.training.network import all_features, as_tensor
+from hardsight.training.network import FORWARD, all_features, as_tensor, forward_pass
 from hardsight.training.optimization import Updater, drawn_seed, moving_average
 from hardsight.training.schedule import rate_factor
 
-SOURCE, ROUNDS, DRAW = 1, 2, 3  # streams of random numbers that must not meet
+SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # streams of random numbers that must not meet
+TRIED = 2000  # source samples by which it is told whether they were learned, at most
 
+SOURCE_MODEL = Method()
 Report = Callable[[str, int], None]  # the method, and how many of its epochs or rounds are done
 
 
@@ -48,11 +53,13 @@ class TargetView:
         features: (n, d); NaN where a sample cannot be read.
         head: of the model.
         logits: (n, c).
+        labeling: what labels are chosen by, if not this view itself: that of images together with their mirror images.
     """
 
     features: np.ndarray
     head: Head
     logits: np.ndarray
+    labeling: TargetView | None = None
 
     @property
     def readable(self) -> np.ndarray:
@@ -91,15 +98,17 @@ class Epoch:
         source_rows: samples of the source.
         chosen: pseudo-labels of the target; None for none.
         mrkld: weight of CRST's regulariser.
+        entropy: weight of the target's entropy.
         stream: what its random numbers are drawn from: (SOURCE, epoch) or (ROUNDS, round, epoch).
         number: counted through the whole training, from 1.
     """
 
     source_rows: np.ndarray
     chosen: PseudoLabels | None
-    mrkld: float
     stream: tuple[int, ...]
     number: int
+    mrkld: float = 0.0
+    entropy: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,64 +146,118 @@ class SelfTraining:
 
     # ---- the source model ----
 
-    def train_source(self, folder: Path) -> Result:
-        """The source model, and what it reaches on the target."""
-        epochs, checkpoints = self.settings.source_epochs or 0, Checkpoints(folder / "checkpoints")
+    def train_source(self, folder: Path, method: Method = SOURCE_MODEL) -> Result:
+        """The source model, what it reaches on the target, and how well it learned the source.
+
+        Of a small source, a part is first held out to see how long to train; then all of it is trained on.
+        """
+        length, checkpoints = self.settings.source_length(len(self.source)), Checkpoints(folder / "checkpoints")
+        held_out = held_out_rows(self.source.labels, [self.seed, HELD_OUT]) if length.watched else np.zeros(0, np.int64)
+        epochs, accuracy = length.epochs, None
+        if len(held_out):
+            epochs, accuracy = self._watched_epochs(folder, method, length, held_out)
         learning = self._begin(checkpoints, self.settings.source_lr, None)
         for number in range(learning.state.epoch + 1, epochs + 1):
-            self.report(SOURCE_ONLY, number - 1)
-            learning.updater.set_rate(rate_factor(self.settings, number - 1, 1, epochs))
-            self._train(learning, Epoch(self._source_rows(1.0, SOURCE, number), None, 0.0, (SOURCE, number), number))
-            learning.state.epoch = number
+            self.report(method.name, length.passes - length.epochs + number - 1)
+            self._source_epoch(learning, number, epochs)
             if number < epochs:  # the end itself needs none
                 checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
+        if accuracy is None:
+            _, accuracy = self._on_source(learning.learner, even_rows(len(self.source), TRIED))
         view = self.view(learning.learner)
-        return Result(learning.learner, [{"round": 0, "portion": None, **self._evaluated(view)}], view)
+        learned = {"epochs": epochs, "held_out": len(held_out), "accuracy": accuracy}
+        return Result(learning.learner, [{"round": 0, "portion": None, **self._evaluated(view), "source": learned}], view)
 
-    # ---- self-training ----
+    def _watched_epochs(
+        self, folder: Path, method: Method, length: TrainingLength, held_out: np.ndarray
+    ) -> tuple[int, float | None]:
+        """After how many passes over the rest the held-out samples are predicted best, and their mean class accuracy then."""
+        checkpoints = Checkpoints(folder / "checkpoints" / "held-out")
+        learning = self._begin(checkpoints, self.settings.source_lr, None)
+        rest, history = np.setdiff1d(np.arange(len(self.source)), held_out), learning.state.history
+        while not is_over([entry["loss"] for entry in history], length):
+            self.report(method.name, len(history))
+            self._source_epoch(learning, len(history) + 1, length.epochs, rest)
+            loss, accuracy = self._on_source(learning.learner, held_out)
+            history.append({"loss": loss, "accuracy": accuracy})
+            checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
+        best = best_epoch([entry["loss"] for entry in history])
+        return best, history[best - 1]["accuracy"]
 
-    def adapt(self, folder: Path, method: str, start: dict[str, Tensor], start_view: TargetView | None = None) -> Result:
-        """One method from the source model.
+    def _source_epoch(self, learning: Learning, number: int, epochs: int, among: np.ndarray | None = None) -> None:
+        learning.updater.set_rate(rate_factor(self.settings, number - 1, 1, epochs))
+        self._train(learning, Epoch(self._source_rows(1.0, SOURCE, number, among), None, (SOURCE, number), number))
+        learning.state.epoch = number
+
+    def _on_source(self, learner: Learner, rows: np.ndarray) -> tuple[float, float | None]:
+        """Mean loss and mean class accuracy of a model on source samples, those that can be read."""
+        learner.eval()
+        losses, labels, predicted = [0.0], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for some, logits in forward_pass(learner, self.source, even_batches(rows, FORWARD), self.device):
+            log_p, own = log_softmax(logits.double().cpu().numpy(), axis=1), self.source.labels[some]
+            losses += (-log_p[np.arange(len(own)), own]).tolist()
+            labels, predicted = [*labels, own], [*predicted, log_p.argmax(1)]
+        accuracies = class_accuracies(np.concatenate(labels), np.concatenate(predicted), self.num_classes)
+        return sum(losses) / max(1, len(losses) - 1), mean_accuracy(accuracies)
+
+    # ---- what follows it ----
+
+    def adapt(self, folder: Path, method: Method, start: dict[str, Tensor], start_view: TargetView | None = None) -> Result:
+        """The last stage of a method, from the model of the stages before it: rounds of self-training, or of less entropy.
 
         Args:
             folder: where the rounds and the checkpoints go.
-            start: the source model's state.
-            start_view: what the source model makes of the target, if that is known already.
+            start: the state of that model.
+            start_view: what that model makes of the target, if it is known already.
         """
         s, checkpoints = self.settings, Checkpoints(folder / "checkpoints")
         learning = self._begin(checkpoints, None, start)
-        mrkld = s.mrkld if method in REGULARISED else 0.0
+        weights = {"mrkld": s.mrkld if method.rule in REGULARISED else 0.0, "entropy": 0.0 if method.rule else s.entropy_weight}
         view = start_view if learning.state.epoch == 0 else None
         for number in range(learning.state.epoch + 1, s.rounds + 1):
-            self.report(method, number - 1)
+            self.report(method.name, number - 1)
+            if s.reset_optimizer:
+                learning.updater.optimizer.state.clear()
             portion = s.portion.at(number)
             rows = self._source_rows(s.source_portion.at(number), ROUNDS, number)
             view = view or self.view(learning.judge)
-            chosen = self._select(view, method, portion)
-            statistics = self._write_selection(view, chosen, portion, folder / f"round={number:02d}.parquet")
+            chosen: PseudoLabels | None = None
+            selected: dict[str, Any] = {}
+            if method.rule is not None:
+                chosen = self._select(view, method.rule, portion)
+                path = folder / f"round={number:02d}.parquet"
+                selected = {"selection": self._write_selection(view, chosen, portion, path)}
             for epoch in range(1, s.epochs + 1):
-                if epoch > 1 and s.relabel:
-                    chosen = self._select(self.view(learning.judge), method, portion)
+                if epoch > 1 and s.relabel and method.rule is not None:
+                    chosen = self._select(self.view(learning.judge), method.rule, portion)
                 done = (number - 1) * s.epochs + epoch - 1
                 learning.updater.set_rate(rate_factor(s, done, 1, s.rounds * s.epochs))
-                self._train(learning, Epoch(rows, chosen, mrkld, (ROUNDS, number, epoch), done + 1))
+                self._train(learning, Epoch(rows, chosen, (ROUNDS, number, epoch), done + 1, **weights))
             view = self.view(learning.judge)  # evaluated now, and selected from in the next round
             learning.state.epoch = number
-            learning.state.history.append({"round": number, "portion": portion, **self._evaluated(view), "selection": statistics})
+            learning.state.history.append({"round": number, "portion": portion, **self._evaluated(view), **selected})
             if number < s.rounds:
                 checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
         return Result(learning.judge, learning.state.history, view or self.view(learning.judge))
 
-    def _select(self, view: TargetView, method: str, portion: float) -> PseudoLabels:
-        s = self.settings
-        return select_pseudo_labels(
-            view.logits, view.features, view.head, portion, method, rule=s.rule, alpha=s.lrent, group_by=s.group_by
-        )
+    def _select(self, view: TargetView, rule: str, portion: float) -> PseudoLabels:
+        s, view = self.settings, view.labeling or view
+        more: dict[str, Any] = {"alpha": s.lrent, "group_by": s.group_by}
+        return select_pseudo_labels(view.logits, view.features, view.head, portion, rule, **self._ranking, **more)
+
+    @property
+    def _ranking(self) -> dict[str, Any]:
+        """How thresholds are ranked, as `select_pseudo_labels` takes it."""
+        return {"rule": self.settings.rule, "kc_value": self.settings.kc_value, "kc_policy": self.settings.kc_policy}
 
     def _write_selection(self, view: TargetView, chosen: PseudoLabels, portion: float, path: Path) -> dict[str, Any]:
         """The pseudo-labels of a round as a table, and statistics of them."""
-        plain = select_pseudo_labels(view.logits, None, None, portion, "cbst", rule=self.settings.rule)
+        flipped, view = view.labeling is not None, view.labeling or view
+        plain = select_pseudo_labels(view.logits, None, None, portion, "cbst", **self._ranking)
         columns = sample_columns(view.features, view.head, chosen.proposed)
+        if flipped:  # the mean of two probabilities is not that of the mean feature
+            own = np.maximum(chosen.proposed, 0)[:, None]
+            columns["confidence"] = np.exp(np.take_along_axis(log_softmax(view.logits, axis=1), own, 1)[:, 0])
         statistics = selection_statistics(chosen, columns, self.target.labels)
         statistics["not_selected_by_cbst"] = int((chosen.kept & ~plain.kept).sum())
         statistics["only_selected_by_cbst"] = int((plain.kept & ~chosen.kept).sum())
@@ -218,6 +281,8 @@ class SelfTraining:
         """One pass over some source samples and the selected target samples, mixed."""
         learner, source_rows = learning.learner, epoch.source_rows
         target_rows, labels = self._target(learner, epoch.chosen)
+        if epoch.entropy:  # all of them count, without a label
+            target_rows, labels = np.arange(len(self.target)), np.zeros((len(self.target), self.num_classes), np.float32)
         order = np.random.default_rng([self.seed, DRAW, *epoch.stream]).permutation(len(source_rows) + len(target_rows))
         batches = even_batches(order, self.settings.batch_size)
         ours = [source_rows[some[some < len(source_rows)]] for some in batches]
@@ -235,7 +300,7 @@ class SelfTraining:
             soft = as_tensor(np.concatenate([known, labels[target.rows]]), self.device)
             is_target = torch.arange(len(soft), device=self.device) >= len(source.rows)
             logits = learner(as_tensor(np.concatenate(inputs), self.device))
-            learning.updater.update(self_training_loss(logits, soft, is_target, epoch.mrkld))
+            learning.updater.update(self_training_loss(logits, soft, is_target, epoch.mrkld, epoch.entropy))
             if learning.average is not None:
                 learning.average.update_parameters(learner)
 
@@ -254,9 +319,13 @@ class SelfTraining:
             labels[chosen.kept, chosen.labels[chosen.kept]] = 1
         return (np.arange(len(labels)) if learner.batch_norm else np.flatnonzero(chosen.kept)), labels
 
-    def _source_rows(self, portion: float, stream: int, number: int) -> np.ndarray:
+    def _source_rows(self, portion: float, stream: int, number: int, among: np.ndarray | None = None) -> np.ndarray:
         """Source samples of a round, drawn without replacement; where classes are to be balanced, as many of each."""
-        labels = self.source.labels
+        if among is not None:
+            return among[self._drawn(self.source.labels[among], portion, stream, number)]
+        return self._drawn(self.source.labels, portion, stream, number)
+
+    def _drawn(self, labels: np.ndarray, portion: float, stream: int, number: int) -> np.ndarray:
         count = max(1, int(math.floor(portion * len(labels) + 1e-9)))
         rng = np.random.default_rng([self.seed, stream, number, DRAW])
         if not self.settings.balance:
@@ -275,11 +344,30 @@ class SelfTraining:
     def view(self, learner: Learner) -> TargetView:
         """One pass over the target."""
         features, head = all_features(learner, self.target, self.device), learner.head
-        return TargetView(features, head, head.logits(features))
+        plain = TargetView(features, head, head.logits(features))
+        if not self.settings.flip_labels:
+            return plain
+        mirrored = np.full_like(features, np.nan)
+        whole = even_batches(np.arange(len(self.target)), FORWARD)
+        for rows, values in forward_pass(lambda images: learner.features(images.flip(-1)), self.target, whole, self.device):
+            mirrored[rows] = values.float().cpu().numpy()
+        log_p = [log_softmax(logits.astype(np.float64), axis=1) for logits in (plain.logits, head.logits(mirrored))]
+        together = TargetView((features + mirrored) / 2, head, np.logaddexp(*log_p) - np.log(2))  # log of the mean of both p
+        return replace(plain, labeling=together)
+
+    def source_features(self, learner: Learner, rows: np.ndarray) -> np.ndarray:
+        """(r, d) features of some source samples, rows in rising order; NaN where one cannot be read."""
+        learner.eval()
+        features = np.full((len(rows), learner.num_features), np.nan, np.float32)
+        for some, values in forward_pass(learner.features, self.source, even_batches(rows, FORWARD), self.device):
+            features[np.searchsorted(rows, some)] = values.float().cpu().numpy()
+        return features
 
     def _evaluated(self, view: TargetView) -> dict[str, Any]:
-        """Accuracy on the target, class by class; nothing where its labels are not known."""
-        predicted = np.where(view.readable, view.logits.argmax(1), -1)
+        return self.accuracy_of(np.where(view.readable, view.logits.argmax(1), -1))
+
+    def accuracy_of(self, predicted: np.ndarray) -> dict[str, Any]:
+        """Accuracy on the target, class by class, of (n,) predictions; nothing where its labels are not known."""
         accuracies = class_accuracies(self.target.labels, predicted, self.num_classes)
         return {"accuracy": mean_accuracy(accuracies), "class_accuracy": accuracies}
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.adapt.methods import Method
 from hardsight.adapt.settings import SOURCE_ONLY
 from hardsight.adapt.tables import ALL, Results, accuracy_table, difference_table, rounds_table, selection_table
 from hardsight.data import BrokenImage, ImageData
@@ -61,15 +62,16 @@ def write_report(run: Run, results: Results, images: dict[str, ImageData], folde
 
 def _curves(run: Run, results: Results, pair: str) -> list[Path]:
     """Figure 6 of the AVH paper, where target labels are known."""
-    methods = [method for method in results.methods if method != SOURCE_ONLY]
     start = results.last(pair, SOURCE_ONLY)
-    if not methods or not start:
+    if not results.in_rounds or not start:
         return []
     curves = {
         method: np.array([[entry["accuracy"] for entry in results.rounds[pair, method, seed]] for seed in results.seeds])
-        for method in methods
+        for method in results.in_rounds
     }
-    return [_save(run, f"accuracy-{pair}.png", accuracy_per_round(curves, np.array(start), _arrow(pair)))]
+    once = [method for method in results.methods if method not in (SOURCE_ONLY, *results.in_rounds)]
+    levels = {method: float(np.mean(results.last(pair, method))) for method in once if results.last(pair, method)}
+    return [_save(run, f"accuracy-{pair}.png", accuracy_per_round(curves, np.array(start), _arrow(pair), levels))]
 
 
 def _only_by_score(run: Run, results: Results, pair: str, data: ImageData, folder_of: FolderOf) -> list[Path]:
@@ -78,7 +80,9 @@ def _only_by_score(run: Run, results: Results, pair: str, data: ImageData, folde
     The paper shows right pseudo-labels; wrong ones are shown below them, apart.
     """
     drawn = []
-    for method in [method for method in results.methods if method.startswith("cbst+") or method == "avc"]:
+    for method in results.selecting:
+        if "+" not in (rule := Method.read(method).rule or "") and rule != "avc":
+            continue
         table = read_parquet(folder_of(pair, method, results.seeds[0]) / "round=01.parquet")
         chosen = table.filter(pc.and_(table.column("kept"), pc.invert(table.column("kept_by_cbst"))))
         groups = _pictures(chosen.sort_by([("avc", "descending")]), data, results.class_names)
@@ -132,7 +136,8 @@ def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: dict
     sentence = (
         f"Mean class accuracy on the target in percent, after the last round, {seeds}. "
         "The last round is the result; the best round is called oracle, because only labels of the target could choose it, "
-        "and those are used for this report alone. All methods of a seed start from the same source model."
+        "and those are used for this report alone. All methods of a seed start from the same source model. Logistic "
+        "regression is fitted on the source alone: on what the network gets, of images on the source model's features."
     )
     if not len(tables["accuracy"]):
         sentence = "The labels of the target are not known, so there is no accuracy to report; the pseudo-labels are in the run."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from hardsight.adapt.methods import Method
 from hardsight.adapt.settings import AdaptSettings
 from hardsight.data import ImageData, open_data
 from hardsight.domains.opening import (
@@ -20,6 +21,7 @@ from hardsight.domains.opening import (
     domain_names,
     in_classes_of,
     labeled_only,
+    labels_of,
     num_classes,
     only,
     open_domain,
@@ -90,15 +92,19 @@ def run(
     check_weights(settings.weights)
     check_run_directory(output, COMMAND)
     pairs = _pairs(source, target, settings.limit)
-    first = next(iter(pairs.values()))[0]
-    settings = settings.for_data("features" if isinstance(first, Features) else "images", _is_trained(settings.model))
+    first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
+    kind = "features" if isinstance(first, Features) else "images"
+    settings = settings.for_data(kind, _is_trained(settings.model), smallest)
     _check_model(first, settings)
     shown = _pictures(pairs, settings.images)
 
     from hardsight.adapt.report import write_report
     from hardsight.adapt.work import Work  # torch, which takes seconds to load, is loaded from here on
 
-    work = Work.of(settings, pairs, say or (lambda sentence: None))
+    say = say or (lambda sentence: None)
+    for sentence in _of_one_class(pairs):
+        say(sentence)
+    work = Work.of(settings, pairs, say)
     # Earlier versions did not record `pretrained`; the fingerprint of the model's weights stands for it.
     defaults = {**AdaptSettings().as_dict(), "pretrained": settings.pretrained}
     directory = Run(Path(output), COMMAND, work.arguments(), work.fingerprints(), defaults=defaults)
@@ -132,7 +138,8 @@ def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data,
     else:
         names = domain_names(first)
         if len(names) < 2:
-            raise InputError("without a target the data needs a domain column with at least two domains.")
+            there = f"; it has one, {names[0]!r}" if names else ""
+            raise InputError(f"without a target the data needs a domain column with at least two domains{there}.")
         parts = {domain: open_domain(only(first, domain), limit=limit)[0] for domain in names}
         pairs = {f"{a}-to-{b}": (parts[a], parts[b]) for a in names for b in names if a != b}
     checked = {}
@@ -143,19 +150,52 @@ def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data,
         checked[key] = (a, in_classes_of(b, a))
         if num_classes(a) < 2:
             raise InputError(f"self-training needs at least two classes, the source has {num_classes(a)}.")
+        _check_overlap(key, *checked[key])
     return checked
+
+
+def _check_overlap(pair: str, source: Data, target: Data) -> None:
+    """Where target labels are known, at least one of their classes must be in the source."""
+    ours, theirs = _classes(source), _classes(target)
+    if theirs and not set(ours) & set(theirs):
+        raise InputError(f"{pair}: no class is in both: the source has {_listed(ours)}, the target {_listed(theirs)}.")
+
+
+def _of_one_class(pairs: dict[str, tuple[Data, Data]]) -> Iterator[str]:
+    """A sentence for each target whose labels are all the same: it is adapted to, but its accuracy is that of one class."""
+    for pair, (_, target) in pairs.items():
+        known = _classes(target)
+        if len(known) == 1:
+            yield f"{pair}: every labeled target sample is of the class {known[0]!r}; accuracy is that class's alone."
+
+
+def _classes(data: Data) -> list[str]:
+    """The classes that have samples, by name."""
+    present = np.unique(labels_of(data)[labels_of(data) >= 0]).tolist()
+    return [str(k) if data.class_names is None else data.class_names[k] for k in present]
+
+
+def _listed(names: list[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _check_model(data: Data, settings: AdaptSettings) -> None:
     if isinstance(data, Features):
         for_images = [name for name in ("model", "weights", "head_hidden") if getattr(settings, name) is not None]
         for_images += settings.preprocessing_given()
+        for_images += ["flip_labels"] if settings.flip_labels else []
         if for_images or settings.pretrained or {settings.augment, settings.target_augment} - {"none", None}:
             raise InputError(
                 f"{(for_images or ['pretrained or augment'])[0]} is for images; features get a head of `hidden` units."
             )
-    elif settings.model is None:
+        return
+    if settings.model is None:
         raise InputError("images need a model: lenet, mnist_cnn, timm:NAME, or a run that hardsight trained.")
+    aligning = [name for name in settings.methods if Method.read(name).alignment is not None]
+    if aligning:
+        raise InputError(
+            f"{aligning[0]} aligns features, and these are images: `hardsight extract` makes features of them, to adapt."
+        )
 
 
 def _pictures(pairs: dict[str, tuple[Data, Data]], images: Any) -> dict[str, ImageData]:

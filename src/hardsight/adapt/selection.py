@@ -10,6 +10,11 @@ With p the softmax probabilities, k the class, and lambda_k its threshold (see t
     cbst+NAME    the same with any score of `hardsight.SCORES` in place of AVC
     avc          AVC in the place of p throughout: label, thresholds, selection
     threshold    label argmax_k p_k, kept if it is above one threshold for all classes
+    weighted     label argmax_k p_k, all kept: each counts in training with its probability as weight
+    depict       soft label q_k proportional to p_k / sqrt(sum_i p_ik), all kept: DEPICT's balanced assignment
+
+The last two have no use for a portion, but for 0. DEPICT is Dizaji et al., ICCV 2017; the code its authors released squares p
+and divides by the sum itself, as DEC does.
 
 Probabilities are compared by their logarithms, in float64: a float32 softmax says 1.0 of most samples of a well
 trained network, and a threshold of 1.0 tells none of them apart.
@@ -17,15 +22,16 @@ trained network, and a threshold of 1.0 tells none of them apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, get_args
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
-from hardsight.adapt.settings import GroupBy, Rule
-from hardsight.adapt.thresholds import check_portion, class_thresholds, kept_per_class
+from hardsight.adapt.settings import GroupBy, KcPolicy, KcValue, Rule
+from hardsight.adapt.thresholds import Ranking, check_portion, class_thresholds, kept_per_class
 from hardsight.checks import as_matrix, check_same_space, to_numpy
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
@@ -33,8 +39,8 @@ from hardsight.pandas_index import align
 from hardsight.scores import SCORES
 from hardsight.threads import blocks, share, take
 
-METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold")  # and cbst+NAME
-SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions
+METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold", "weighted", "depict")  # and cbst+NAME
+SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions, by LRENT
 REGULARISED = ("crst", "crst-mrkld")  # whose training has the MRKLD term
 ALPHA = 0.25  # of LRENT, as published
 
@@ -55,14 +61,15 @@ class PseudoLabels:
     """What was selected.
 
     Attributes:
-        labels: (n,) class, -1 where not kept; or, for LRENT, (n, c) distributions, a row of zeros where not kept.
+        labels: (n,) class, -1 where not kept; or, for LRENT and `depict`, (n, c) distributions, a row of zeros where not kept;
+            for `weighted`, the weight in the column of the class.
         kept: (n,) bool.
         thresholds: (c,) what a sample had to exceed: lambda, or beta where another score selects.
         why: (n,) one of WHY.
         proposed: (n,) the class each sample was considered for, kept or not; -1 where its logits are not finite.
         predicted: (n,) the class of the largest probability.
-        class_weights: (c,) lambda, by which probabilities were divided before the label was chosen; ones where they
-            were not.
+        class_weights: (c,) lambda (of `depict`, the root of the sum), by which probabilities were divided before the label
+            was chosen; ones where they were not.
     """
 
     labels: np.ndarray
@@ -90,6 +97,8 @@ def select_pseudo_labels(
     alpha: float = ALPHA,
     threshold: float | None = None,
     group_by: GroupBy = "predicted",
+    kc_value: KcValue = "conf",
+    kc_policy: KcPolicy = "cb",
 ) -> PseudoLabels:
     """Choose pseudo-labels for unlabeled samples.
 
@@ -111,6 +120,9 @@ def select_pseudo_labels(
         threshold: for the method `threshold` alone: a fixed probability, whatever the portion above 0; where it is not
             given, that of all samples at the portion.
         group_by: whose scores beta_k is ranked among: samples predicted as k (as in the paper), or labeled k.
+        kc_value: what lambda_k is ranked among: confidences of the samples predicted as k (`conf`), or p_k of all (`prob`).
+        kc_policy: what p is divided by: lambda_k (`cb`), one lambda for all classes (`global`, of beta too), or the lambda of
+            the predicted class (`ucb`).
 
     Example:
         >>> logits = np.log([[0.8, 0.2], [0.7, 0.3], [0.6, 0.4], [0.45, 0.55], [0.3, 0.7]])
@@ -119,14 +131,14 @@ def select_pseudo_labels(
         (array([0.7, 0.7]), array([ 0, -1, -1, -1, -1]))
     """
     name = check_method(method)
-    check_portion(portion)
+    ranking = Ranking(portion, rule, kc_value, kc_policy)
     if group_by not in get_args(GroupBy):
         raise InputError(f"group_by must be one of {', '.join(get_args(GroupBy))}, got {group_by!r}.")
     if not (isinstance(alpha, (int, float)) and 0 < alpha < np.inf):
         raise InputError(f"alpha must be a positive number, got {alpha!r}; towards 0 LRENT becomes CBST.")
     if threshold is not None and name != "threshold":
         raise InputError(f"threshold goes with the method threshold, not with {name}.")
-    asked = _Asked(logits, features, head, float(portion), rule)
+    asked = _Asked(logits, features, head, ranking)
     if name == "avc":
         evidence = asked.log_avc()
         return asked.choose(evidence)
@@ -135,28 +147,30 @@ def select_pseudo_labels(
         return asked.above_one_threshold(evidence, threshold)
     if name in SOFT:
         return asked.soften(evidence, alpha)
+    if name in ("weighted", "depict"):
+        return asked.weigh(evidence) if name == "weighted" else asked.balance(evidence)
     chosen = asked.choose(evidence)
     score = "avc_label" if name == "cbst+avh" else name.partition("+")[2]
     return asked.rerank(chosen, score, group_by) if score else chosen
 
 
-def check_method(method: str) -> str:
-    """A method by name, as METHODS writes it."""
+def check_method(method: str, also: Sequence[str] = ()) -> str:
+    """A method by name, as METHODS writes it; the error names those that are known elsewhere, too."""
     name = str(method).strip().lower()
     score = name.removeprefix("cbst+")
     if name in METHODS or (name != score and score in OF_A_SNAPSHOT):
         return name
-    known = [*METHODS, *(f"cbst+{name}" for name in OF_A_SNAPSHOT)]
+    known = [*METHODS, *also, *(f"cbst+{name}" for name in OF_A_SNAPSHOT)]
     close = get_close_matches(name, known, n=1)
     near = f" Did you mean {close[0]}?" if close else ""
-    raise InputError(f"method must be one of {', '.join(METHODS)} or cbst+SCORE, got {method!r}.{near}")
+    raise InputError(f"method must be one of {', '.join([*METHODS, *also])} or cbst+SCORE, got {method!r}.{near}")
 
 
 class _Asked:
     """What the caller gave, checked, and the steps the methods share."""
 
-    def __init__(self, logits: Any, features: Any, head: Any, portion: float, rule: Rule) -> None:
-        self.portion, self.rule = portion, rule
+    def __init__(self, logits: Any, features: Any, head: Any, ranking: Ranking) -> None:
+        self.ranking, self.portion, self.rule = ranking, float(ranking.portion), ranking.rule
         self.ranked = True  # whether the threshold was found at the portion
         features = align(features, "features", logits, "logits")
         self.features = None if features is None else as_matrix(features, "features")
@@ -212,17 +226,29 @@ class _Asked:
         """log(p / lambda), in the place of log p, and lambda's logarithm."""
         best, largest = _best(evidence)
         predicted = np.where(self.finite, best, -1)
-        log_lambda = class_thresholds(largest, predicted, self.portion, self.rule, num_classes=self.c, empty=0.0)
-        self.predicted, self.counts = predicted, np.bincount(predicted[self.finite], minlength=self.c)
-        evidence -= log_lambda
+        if self.ranking.value == "conf":
+            log_lambda = self.ranking.of_values(largest, predicted, self.c, empty=0.0)
+        else:
+            log_lambda = self.ranking.of_probabilities(evidence, predicted, empty=0.0)
+        self.predicted, self.counts = predicted, self._counts(predicted)
+        evidence -= log_lambda[best][:, None] if self.ranking.policy == "ucb" else log_lambda
         return evidence, log_lambda
+
+    def _counts(self, classes: np.ndarray) -> np.ndarray:
+        """(c,) how many samples each class's threshold is ranked among."""
+        known = classes[classes >= 0]
+        return np.full(self.c, len(known)) if self.ranking.policy == "global" else np.bincount(known, minlength=self.c)
+
+    def _divisors(self, log_lambda: np.ndarray) -> np.ndarray:
+        """(c,) what probabilities of different classes were divided by: with `ucb` all by the same."""
+        return np.ones(self.c) if self.ranking.policy == "ucb" else np.exp(log_lambda)
 
     def choose(self, evidence: np.ndarray) -> PseudoLabels:
         """CBST: the class of the largest p / lambda, kept where that is above 1."""
         ratio, log_lambda = self.ratios(evidence)
         best, largest = _best(ratio)
         proposed = np.where(self.finite, best, -1)
-        return self._result(proposed, self._above(largest, 0.0), np.exp(log_lambda), np.exp(log_lambda))
+        return self._result(proposed, self._above(largest, 0.0), np.exp(log_lambda), self._divisors(log_lambda))
 
     def soften(self, evidence: np.ndarray, alpha: float) -> PseudoLabels:
         """LRENT: the distribution that minimises its cost, kept where that cost is below that of no label."""
@@ -243,9 +269,32 @@ class _Asked:
 
         share(work, blocks(self.n, _ROWS), np)
         proposed = np.where(self.finite, top, -1)
-        hard = self._result(proposed, self._above(gain, 0.0), np.exp(log_lambda), np.exp(log_lambda))
+        hard = self._result(proposed, self._above(gain, 0.0), np.exp(log_lambda), self._divisors(log_lambda))
         ratio[~hard.kept] = 0.0
-        return PseudoLabels(ratio, hard.kept, hard.thresholds, hard.why, proposed, hard.predicted, hard.class_weights)
+        return replace(hard, labels=ratio)
+
+    def weigh(self, evidence: np.ndarray) -> PseudoLabels:
+        """Every sample with the class it is predicted as, and its confidence as weight."""
+        best, largest = _best(evidence)
+        hard = self._everything(best, best, np.ones(self.c))
+        labels = np.zeros((self.n, self.c))
+        labels[hard.kept, best[hard.kept]] = np.exp(largest[hard.kept])
+        return replace(hard, labels=labels)
+
+    def balance(self, evidence: np.ndarray) -> PseudoLabels:
+        """DEPICT: each class's probabilities divided by the root of their sum, so that a class chosen often counts less."""
+        predicted, _ = _best(evidence)
+        log_sums = logsumexp(evidence[self.finite], axis=0) if self.finite.any() else np.zeros(self.c)  # (c,)
+        log_q = evidence - 0.5 * log_sums  # (n, c), but for a constant of each row
+        best, _ = _best(log_q)
+        hard = self._everything(best, predicted, np.exp(0.5 * log_sums))
+        return replace(hard, labels=np.where(hard.kept[:, None], softmax(log_q, axis=1), 0.0))
+
+    def _everything(self, best: np.ndarray, predicted: np.ndarray, weights: np.ndarray) -> PseudoLabels:
+        """All samples kept, whatever the portion above 0."""
+        self.ranked, self.predicted = False, np.where(self.finite, predicted, -1)
+        self.counts = np.zeros(self.c, np.int64)  # no threshold, so none that samples were ranked among
+        return self._result(np.where(self.finite, best, -1), np.ones(self.n, bool), np.zeros(self.c), weights)
 
     def rerank(self, chosen: PseudoLabels, name: str, group_by: GroupBy) -> PseudoLabels:
         """CBST's labels, kept where another score of theirs is above its own threshold in the class."""
@@ -259,9 +308,9 @@ class _Asked:
             ranked = at_label.copy()
             if len(moved):
                 ranked[moved] = score(chosen.predicted, moved)
-        beta = class_thresholds(ranked, ranked_by, self.portion, self.rule, num_classes=self.c, empty=np.inf)
+        beta = self.ranking.of_values(ranked, ranked_by, self.c, empty=np.inf)
         self.finite &= np.isfinite(at_label)
-        self.counts = np.bincount(ranked_by[ranked_by >= 0], minlength=self.c)
+        self.counts = self._counts(ranked_by)
         kept = self._above(at_label, beta[np.maximum(chosen.proposed, 0)])
         sign = -1.0 if SCORES[name].hard == "high" else 1.0
         return self._result(chosen.proposed, kept, sign * beta, chosen.class_weights)

@@ -5,19 +5,25 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hardsight.domains.settings import DomainOptions, Standardize, check_different
 from hardsight.errors import InputError
 from hardsight.options import option
 from hardsight.training.settings import Optimizer, read_augment
 
+if TYPE_CHECKING:
+    from hardsight.domains.source_training import TrainingLength
+
 Rule = Literal["classification", "segmentation"]
 GroupBy = Literal["predicted", "label"]
+KcValue = Literal["conf", "prob"]
+KcPolicy = Literal["cb", "global", "ucb"]
 SOURCE_ONLY = "source"  # the method that does nothing
+SOURCE_EPOCHS = 8  # passes over the source, where they make enough steps
 RECIPES: dict[str, dict[str, Any]] = {  # the defaults, by what is trained on
-    "features": {"optimizer": "sgd", "lr": 0.03, "weight_decay": 0.05, "source_epochs": 8},
-    "images": {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 5e-4, "source_epochs": 8},
+    "features": {"optimizer": "sgd", "lr": 0.03, "weight_decay": 0.05},
+    "images": {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 5e-4},
 }
 
 
@@ -61,10 +67,10 @@ class Portions:
 
 def read_methods(value: Any) -> tuple[str, ...]:
     """Methods by name, with `source` for none at all; a text has commas between them."""
-    from hardsight.adapt.selection import check_method
+    from hardsight.adapt.methods import Method
 
     names = value.split(",") if isinstance(value, str) else list(value)
-    return tuple(SOURCE_ONLY if str(name).strip() == SOURCE_ONLY else check_method(name) for name in names)
+    return tuple(Method.read(name).name for name in names)
 
 
 @dataclass(frozen=True)
@@ -73,8 +79,8 @@ class AdaptSettings(DomainOptions):
 
     methods: tuple[str, ...] = option(
         "cbst+avh",
-        "Comma-separated methods to compare: cbst, crst, crst-mrkld, crst-lrent, cbst+avh, cbst+SCORE, avc, threshold; source "
-        "is no adaptation.",
+        "Comma-separated methods to compare: cbst, crst, crst-mrkld, crst-lrent, cbst+avh, cbst+SCORE, avc, threshold, weighted, "
+        "depict; coral, subspace and entropy, alone or before one of these (coral+cbst); source is no adaptation.",
         flag=("--methods", "--method"),
         read=read_methods,
     )
@@ -83,7 +89,12 @@ class AdaptSettings(DomainOptions):
     )
     rounds: int = option(10, "Rounds of selecting pseudo-labels and training on them.", least=1)
     epochs: int = option(2, "Passes over source and selected samples in each round.", least=1)
-    source_epochs: int | None = option(None, "Passes over the source alone, first. Default: 8, or 0 for a trained run.", least=0)
+    source_epochs: int | None = option(
+        None,
+        "Passes over the source alone, first. Default: 8, more for a small source (held-out samples say how many), 0 for a "
+        "trained run.",
+        least=0,
+    )
     portion: Portions = option(
         "0.2:0.05:0.5",
         "Portion of each class that is selected, start:step:stop over the rounds.",
@@ -99,6 +110,8 @@ class AdaptSettings(DomainOptions):
     )
     balance: bool = option(True, "Draw as many source samples of each class.", flag="--balance/--no-balance")
     relabel: bool = option(False, "Select pseudo-labels before each epoch, not only before each round.")
+    reset_optimizer: bool = option(False, "Forget the optimizer's momentum before each round.")
+    flip_labels: bool = option(False, "Label by the mean of the probabilities of an image and of its mirror image.")
     ema: float = option(
         0.0, "Decay of a moving average of the model, which then selects and is evaluated; 0 for none.", least=0, below=1
     )
@@ -106,10 +119,23 @@ class AdaptSettings(DomainOptions):
     group_by: GroupBy = option(
         "predicted", "Samples that a score's threshold is ranked among: those predicted as the class, or labeled as it (label)."
     )
+    kc_value: KcValue = option(
+        "conf",
+        "Values that a class's threshold is ranked among: confidences of samples predicted as it (conf), or its probabilities "
+        "over all samples (prob).",
+    )
+    kc_policy: KcPolicy = option(
+        "cb",
+        "Threshold that probabilities are divided by: each class's own (cb), one for all (global), or the predicted "
+        "class's (ucb).",
+    )
     lrent: float = option(0.25, "Temperature of CRST's soft labels.", above=0)
     mrkld: float = option(
         0.01, "Weight of CRST's regulariser. Public code applies its weight twice: its 0.1 is 0.01 here.", least=0
     )
+    coral_reg: float = option(1.0, "Number added to the diagonal of CORAL's covariances.", above=0)
+    subspace_size: int = option(100, "Principal directions that subspace alignment keeps.", least=1)
+    entropy_weight: float = option(0.1, "Weight of the target's entropy in the loss of the method entropy.", above=0)
     target_augment: str | None = option(
         None, "Augmentations of target images, as --augment has them. Default: those of --augment.", read=read_augment
     )
@@ -126,18 +152,32 @@ class AdaptSettings(DomainOptions):
     )
 
     def check(self) -> None:
-        """There must be at least one method, and none twice."""
+        """There must be at least one method, none twice, and something to select in the last round."""
         super().check()
         check_different("methods", self.methods)
+        if self.portion.at(self.rounds) == 0:
+            raise InputError(
+                f"portion {self.portion.start:g} selects nothing in any round: it must rise above 0, as 0.2:0.05:0.5."
+            )
 
-    def for_data(self, kind: str, trained: bool) -> Self:
+    def for_data(self, kind: str, trained: bool, smallest: int) -> Self:
         """The same with its defaults filled in.
 
         Args:
             kind: "features" or "images", a key of RECIPES.
             trained: whether the model has been trained already.
+            smallest: samples of the smallest source; where it is too small for the usual passes, `source_epochs` stays None.
         """
-        recipe = RECIPES[kind] | ({"source_epochs": 0} if trained else {})
-        lr = recipe["lr"] if self.lr is None else self.lr
+        recipe, lr = dict(RECIPES[kind]), RECIPES[kind]["lr"] if self.lr is None else self.lr
+        if trained or not self.source_length(smallest).watched:
+            recipe["source_epochs"] = 0 if trained else SOURCE_EPOCHS
         missing = {name: value for name, value in recipe.items() if getattr(self, name) is None}
         return dataclasses.replace(self, **missing, source_lr=lr if self.source_lr is None else self.source_lr)
+
+    def source_length(self, num_samples: int) -> TrainingLength:
+        """How long to train on a source of so many samples: as long as was asked for, or as its size says."""
+        from hardsight.domains.source_training import TrainingLength, training_length
+
+        if self.source_epochs is not None:
+            return TrainingLength(self.source_epochs)
+        return training_length(num_samples, self.batch_size, SOURCE_EPOCHS)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.adapt.settings import SOURCE_ONLY
 from hardsight.domains.comparison import paired_difference
 
 STATISTICS = (
@@ -30,7 +29,7 @@ class Results:
     """The rounds of every pair of domains, method and seed.
 
     Attributes:
-        rounds: (pair, method, seed) -> one entry per round; that of the source model is round 0.
+        rounds: (pair, method, seed) -> one entry per round; a model that is trained once has a round 0 alone.
         class_names: one per class.
     """
 
@@ -51,6 +50,16 @@ class Results:
     def seeds(self) -> list[int]:
         """Seeds, in the order of the run."""
         return list(dict.fromkeys(seed for _, _, seed in self.rounds))
+
+    @property
+    def in_rounds(self) -> list[str]:
+        """The methods that go on in rounds: not the source model, nor what is trained once."""
+        return [method for method in self.methods if self.rounds[self.pairs[0], method, self.seeds[0]][-1]["round"] > 0]
+
+    @property
+    def selecting(self) -> list[str]:
+        """The methods that select pseudo-labels."""
+        return [method for method in self.in_rounds if "selection" in self.rounds[self.pairs[0], method, self.seeds[0]][0]]
 
     def last(self, pair: str, method: str) -> list[float]:
         """The mean class accuracy after the last round, seed by seed; empty where target labels are not known."""
@@ -84,9 +93,7 @@ def selection_table(results: Results, round_number: int = 1) -> pa.Table:
     """One row per pair and method: what its first round selected, as means over seeds."""
     rows = []
     for pair in results.pairs:
-        for method in results.methods:
-            if method == SOURCE_ONLY:
-                continue
+        for method in results.selecting:
             selection = [results.rounds[pair, method, seed][round_number - 1]["selection"] for seed in results.seeds]
             means = {name: _mean([entry[name] for entry in selection]) for name in STATISTICS}
             rows.append({"pair": pair, "method": method, "round": round_number, **means})

@@ -9,15 +9,20 @@ most confident down and counted from 0:
 
 The first is what the papers say in words ("ranked at portion p", ">") and what the classification code does; it is the
 default. The second is the segmentation code's.
+
+What is ranked (`kc_value`) are the confidences of the samples predicted as the class, or the class's probabilities over all
+samples. What a sample's probabilities are divided by (`kc_policy`) is each class's own threshold, one threshold for all, or
+that of the class it is predicted as, which leaves the prediction as it is.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
 
-from hardsight.adapt.settings import Rule
+from hardsight.adapt.settings import KcPolicy, KcValue, Rule
 from hardsight.checks import check_count, is_tensor, to_numpy
 from hardsight.errors import InputError
 
@@ -76,6 +81,47 @@ def class_thresholds(
         at = counts[k] - 1 - indices[k]  # from the least confident up
         thresholds[k] = np.partition(grouped[starts[k] : starts[k + 1]], at)[at]
     return thresholds
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How thresholds are found: at which portion, by which rule, among which values, and whose threshold counts."""
+
+    portion: float
+    rule: Rule = "classification"
+    value: KcValue = "conf"
+    policy: KcPolicy = "cb"
+
+    def __post_init__(self) -> None:
+        check_portion(self.portion)
+        words = (("rule", self.rule, Rule), ("kc_value", self.value, KcValue), ("kc_policy", self.policy, KcPolicy))
+        for name, word, known in words:
+            if word not in get_args(known):
+                raise InputError(f"{name} must be one of {', '.join(get_args(known))}, got {word!r}.")
+
+    def of_values(self, values: np.ndarray, classes: np.ndarray, num_classes: int, empty: float) -> np.ndarray:
+        """(c,) thresholds among (n,) values, each ranked within its class, -1 for none; or all together."""
+        if self.policy == "global":
+            together = np.where(classes >= 0, 0, -1)
+            return np.repeat(class_thresholds(values, together, self.portion, self.rule, num_classes=1, empty=empty), num_classes)
+        return class_thresholds(values, classes, self.portion, self.rule, num_classes=num_classes, empty=empty)
+
+    def of_probabilities(self, evidence: np.ndarray, predicted: np.ndarray, empty: float) -> np.ndarray:
+        """(c,) thresholds among (n, c) probabilities: each class's over all samples, at the place its predictions give.
+
+        Of the n_k samples predicted as class k, a portion p gives the place; what stands there among all n probabilities
+        of k, sorted from the largest, is the threshold. With one threshold for all, all n c probabilities are sorted.
+        """
+        usable, c = predicted >= 0, evidence.shape[1]
+        together = self.policy == "global"
+        columns = evidence[usable].reshape(-1, 1) if together else evidence[usable]
+        counts = np.array([usable.sum()]) if together else np.bincount(predicted[usable], minlength=c)
+        ranked = -np.sort(-columns, axis=0)  # the largest first
+        at = kept_per_class(counts, self.portion, self.rule) - (self.rule == "segmentation")
+        found = np.flatnonzero((counts > 0) & (at >= 0))
+        thresholds = np.full(len(counts), float(empty))
+        thresholds[found] = ranked[at[found], found]
+        return np.repeat(thresholds, c) if together else thresholds
 
 
 def kept_per_class(counts: np.ndarray, portion: float, rule: Rule) -> np.ndarray:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 
+from hardsight.adapt.alignment import Affine, coral, subspace
+from hardsight.adapt.baseline import BASELINE, ROWS, logistic_regression
 from hardsight.adapt.learner import Learner
-from hardsight.adapt.loop import SelfTraining, finish, finished
+from hardsight.adapt.loop import Report, Result, SelfTraining, TargetView, finish, finished
+from hardsight.adapt.methods import Method, models_for
 from hardsight.adapt.settings import SOURCE_ONLY, AdaptSettings
 from hardsight.adapt.tables import Results
 from hardsight.data import ImageData
 from hardsight.domains.opening import Data, Features, num_classes
 from hardsight.domains.scaling import Standard, standards
+from hardsight.domains.source_training import not_learned
 from hardsight.files.run import Run
 from hardsight.models.network import state_sha256, torch_device
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.screen import percent
-from hardsight.threads import num_threads
+from hardsight.threads import even_rows, num_threads
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
 from hardsight.training.network import TrainedNetwork, first_sample, open_network
@@ -30,31 +36,142 @@ from hardsight.training.optimization import MixedPrecision
 from hardsight.training.results import write_model
 from hardsight.training.settings import ProgressCallback
 
-Rounds = dict[tuple[str, str, int], list[dict[str, Any]]]  # (pair, method, seed) -> one entry per round
+History = list[dict[str, Any]]  # one entry per round
+Rounds = dict[tuple[str, str, int], History]  # by pair, method and seed
 
 
 @dataclass
 class Job:
-    """One pair of domains, ready for a network."""
+    """One pair of domains, ready for a network.
+
+    Attributes:
+        standard: what was done to the target's features first, to be folded into the model that is kept.
+        alignment: what was done to them then.
+    """
 
     source: Inputs
     target: Inputs
     num_classes: int
     class_names: list[str]
-    network: Callable[[], Trainable]
+    network: Callable[[int], Trainable]  # from the number of inputs
     sample: torch.Tensor
     standard: Standard | None
     preprocessing: Preprocessing | None
+    alignment: Affine | None = None
 
     def learner(self) -> Learner:
         """A network with a new head."""
-        return Learner(self.network(), self.sample, self.num_classes)
+        return Learner(self.network(int(self.sample[0].numel())), self.sample, self.num_classes)
 
     def model_fingerprint(self) -> str:
         """Of the weights that a learner starts from, drawn from seed 0 where they are random."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            return state_sha256(self.network().module)
+            return state_sha256(self.network(int(self.sample[0].numel())).module)
+
+    def aligned(self, how: str, settings: AdaptSettings) -> Job:
+        """The same with features aligned by CORAL or by their subspaces."""
+        assert isinstance(self.source, ArrayInputs) and isinstance(self.target, ArrayInputs)
+        source, target = self.source.inputs, self.target.inputs
+        if how == "coral":
+            ours, theirs = coral(source, target, settings.coral_reg), None
+        else:
+            ours, theirs = subspace(source, target, settings.subspace_size)
+        mapped = _with_inputs(self.source, ours)
+        target_mapped = self.target if theirs is None else _with_inputs(self.target, theirs)
+        return replace(self, source=mapped, target=target_mapped, sample=first_sample(mapped), alignment=theirs)
+
+
+def _with_inputs(inputs: ArrayInputs, how: Affine) -> ArrayInputs:
+    return ArrayInputs(how(inputs.inputs), inputs.labels, inputs.ids, inputs.class_names)
+
+
+@dataclass
+class Models:
+    """The models of one pair of domains and one seed: each is read where it is complete, else trained from the one before it.
+
+    Attributes:
+        job: the pair.
+        settings, seed, device, report: see `SelfTraining`.
+        folder: of the pair and the seed; each method has its own inside.
+        keep: whether the models are written.
+    """
+
+    job: Job
+    settings: AdaptSettings
+    seed: int
+    device: torch.device
+    report: Report
+    folder: Path
+    keep: bool
+    views: dict[Method, TargetView] = field(default_factory=dict)  # of the models that were trained just now
+    trainings: dict[str | None, SelfTraining] = field(default_factory=dict)  # by alignment
+
+    def history(self, method: Method) -> History:
+        """The rounds of a method; it is trained where it is not complete."""
+        place = self.folder / method.name
+        history = finished(place)
+        if history is not None:
+            return history
+        result = self._trained(method, place)
+        place.mkdir(parents=True, exist_ok=True)
+        if method.rule is None:  # another method may start from it
+            write_tensors(place / "state.safetensors", result.learner.state_dict())
+            self.views[method] = result.view
+        training = self.training(method.alignment)
+        if self.keep and method != Method():
+            write_model(place, _network(result.learner, self._job(method.alignment)))
+        training.write_predictions(result.view, place)
+        finish(place, result.history)
+        return result.history
+
+    def _trained(self, method: Method, place: Path) -> Result:
+        training = self.training(method.alignment)
+        if method.is_source_model:
+            return training.train_source(place, method)
+        start = load_file(self.folder / method.before.name / "state.safetensors")
+        return training.adapt(place, method, start, self.views.get(method.before))
+
+    def training(self, alignment: str | None) -> SelfTraining:
+        """The loop on features as they are, or aligned."""
+        if alignment not in self.trainings:
+            job = self._job(alignment)
+            self.trainings[alignment] = SelfTraining(
+                job.source, job.target, job.num_classes, self.settings, self.seed, job.learner, self.device, self.report
+            )
+        return self.trainings[alignment]
+
+    def _job(self, alignment: str | None) -> Job:
+        return self.job if alignment is None else self._aligned[alignment]
+
+    @cached_property
+    def _aligned(self) -> dict[str, Job]:
+        names = {Method.read(name).alignment for name in self.settings.methods}
+        return {name: self.job.aligned(name, self.settings) for name in sorted(names - {None}, key=str) if name is not None}
+
+    def baseline(self) -> History:
+        """Plain logistic regression as a method with a single entry, where labels of the target are known."""
+        place, target = self.folder / BASELINE, self.job.target
+        history = finished(place)
+        if history is None:
+            predicted = np.full(len(target), -1)
+            if (target.labels >= 0).any():
+                predicted = logistic_regression(*self._as_features())
+            history = [{"round": 0, "portion": None, **self.training(None).accuracy_of(predicted)}]
+            finish(place, history)
+        return history
+
+    def _as_features(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n, d) features of source samples, (n,) their labels, (m, d) features of the target: of images, by the source model."""
+        source, target = self.job.source, self.job.target
+        if isinstance(source, ArrayInputs) and isinstance(target, ArrayInputs):
+            return source.inputs, source.labels, target.inputs
+        training = self.training(None)
+        rows = even_rows(len(source), ROWS)
+        learner = self.job.learner().to(self.device)
+        learner.load_state_dict(load_file(self.folder / SOURCE_ONLY / "state.safetensors"))
+        view = self.views.get(Method()) or training.view(learner)
+        return training.source_features(learner, rows), source.labels[rows], view.features
 
 
 @dataclass
@@ -90,56 +207,75 @@ class Work:
             return self._all(run, progress)
 
     def _all(self, run: Run, progress: ProgressCallback | None) -> Results:
-        s, jobs = self.settings, self.jobs
-        source_epochs = s.source_epochs or 0
-        steps = source_epochs + len(self.methods) * s.rounds  # of one pair and seed
         rounds: Rounds = {}
-        tasks = [(pair, seed) for pair in jobs for seed in s.seeds]
-        for number, (pair, seed) in enumerate(tasks):
+        lengths = {pair: self._lengths(job) for pair, job in self.jobs.items()}
+        total, start = len(self.settings.seeds) * sum(sum(each.values()) for each in lengths.values()), 0
+        for pair in self.jobs:
+            for seed in self.settings.seeds:
+                report = _Progress(progress, start, total, f"{pair}  seed {seed}", lengths[pair])
+                self._fill(rounds, run.directory, pair, seed, report)
+                start += sum(lengths[pair].values())
+        order = [SOURCE_ONLY, BASELINE, *self.methods]
+        by_method = sorted(rounds, key=lambda key: (list(self.jobs).index(key[0]), order.index(key[1]), key[2]))
+        return Results({key: rounds[key] for key in by_method}, next(iter(self.jobs.values())).class_names)
 
-            def report(method: str, done: int, at: int = number * steps, words: str = f"{pair}  seed {seed}") -> None:
-                before = 0 if method == SOURCE_ONLY else source_epochs + self.methods.index(method) * s.rounds
-                if progress is not None:
-                    progress(at + before + done, steps * len(tasks), f"{words}  {method}")
+    def _fill(self, rounds: Rounds, directory: Path, pair: str, seed: int, report: _Progress) -> None:
+        """The rounds of every method of one pair and one seed."""
+        s, job = self.settings, self.jobs[pair]
+        models = Models(job, s, seed, self.device, report, directory / pair / f"seed={seed}", keep=len(self.jobs) == 1)
+        for model in models_for(self.methods):
+            history = models.history(model)
+            if model == Method():
+                rounds[pair, SOURCE_ONLY, seed] = history
+                self._say_if_not_learned(pair, seed, job.num_classes, history)
+                rounds[pair, BASELINE, seed] = self._baseline(rounds, models, pair)
+            elif model.name in self.methods:
+                rounds[pair, model.name, seed] = history
+                self.say(_sentence(pair, model.name, seed, history[-1]))
 
-            job = jobs[pair]
-            loop = SelfTraining(job.source, job.target, job.num_classes, s, seed, job.learner, self.device, report)
-            folder = run.directory / pair / f"seed={seed}"
-            for method, history in self._methods(folder, loop, job if len(jobs) == 1 else None):
-                rounds[pair, method, seed] = history
-                if method != SOURCE_ONLY:
-                    self.say(_sentence(pair, method, seed, history[-1]))
-        by_method = sorted(rounds, key=lambda key: (list(jobs).index(key[0]), [SOURCE_ONLY, *self.methods].index(key[1]), key[2]))
-        return Results({key: rounds[key] for key in by_method}, next(iter(jobs.values())).class_names)
+    def _lengths(self, job: Job) -> dict[str, int]:
+        """Epochs or rounds of each model of a pair, in the order of training."""
+        on_source = self.settings.source_length(len(job.source)).passes
+        return {model.name: on_source if model.is_source_model else self.settings.rounds for model in models_for(self.methods)}
+
+    def _baseline(self, rounds: Rounds, models: Models, pair: str) -> History:
+        """On features it is the same for every seed."""
+        first = rounds.get((pair, BASELINE, self.settings.seeds[0]))
+        return first if first is not None and isinstance(models.job.source, ArrayInputs) else models.baseline()
+
+    def _say_if_not_learned(self, pair: str, seed: int, num_classes: int, history: History) -> None:
+        learned = history[-1].get("source") or {}  # a run of an earlier version has none
+        if learned.get("accuracy") is not None:
+            sentence = not_learned(learned["accuracy"], num_classes, held_out=learned["held_out"] > 0)
+            if sentence is not None:
+                self.say(f"{pair}  seed {seed}: {sentence} Try other --source-epochs or --source-lr.")
 
     @property
     def methods(self) -> list[str]:
         """The methods that adapt, without the source model itself."""
         return [method for method in self.settings.methods if method != SOURCE_ONLY]
 
-    def _methods(self, folder: Path, loop: SelfTraining, kept: Job | None) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """The rounds of the source model and of each method from it; the models of a `kept` job are written, too."""
-        source, view = folder / SOURCE_ONLY, None
-        history = finished(source)
-        if history is None:
-            result = loop.train_source(source)
-            source.mkdir(parents=True, exist_ok=True)
-            write_tensors(source / "state.safetensors", result.learner.state_dict())
-            loop.write_predictions(result.view, source)
-            finish(source, result.history)
-            history, view = result.history, result.view
-        yield SOURCE_ONLY, history
-        start = load_file(source / "state.safetensors")
-        for method in self.methods:
-            history = finished(folder / method)
-            if history is None:
-                result = loop.adapt(folder / method, method, start, view)
-                if kept is not None:
-                    write_model(folder / method, _network(result.learner, kept))
-                loop.write_predictions(result.view, folder / method)
-                finish(folder / method, result.history)
-                history = result.history
-            yield method, history
+
+@dataclass
+class _Progress:
+    """How far all is, from how far one model is.
+
+    Attributes:
+        start, total: what is done before this pair and seed, and in all.
+        lengths: name -> epochs or rounds of each model, in the order of training.
+    """
+
+    progress: ProgressCallback | None
+    start: int
+    total: int
+    words: str
+    lengths: dict[str, int]
+
+    def __call__(self, method: str, done: int) -> None:
+        names = list(self.lengths)
+        before = sum(self.lengths[name] for name in names[: names.index(method)])
+        if self.progress is not None:
+            self.progress(self.start + before + done, self.total, f"{self.words}  {method}")
 
 
 def _prepared(s: AdaptSettings, source: Data, target: Data) -> Job:
@@ -150,12 +286,14 @@ def _prepared(s: AdaptSettings, source: Data, target: Data) -> Job:
         assert isinstance(target, Features)
         ours, theirs = standards(source.values, target.values, s.standardize)
         inputs = [ArrayInputs(how(data.values), data.labels, data.ids, names) for how, data in ((ours, source), (theirs, target))]
-        options = {"num_inputs": int(inputs[0].inputs.shape[1]), "num_features": s.hidden}
-        network = lambda: open_trainable("feature_head", c, options=options)
-        return Job(inputs[0], inputs[1], c, names, network, first_sample(inputs[0]), theirs, None)
+
+        def head(num_inputs: int) -> Trainable:
+            return open_trainable("feature_head", c, options={"num_inputs": num_inputs, "num_features": s.hidden})
+
+        return Job(inputs[0], inputs[1], c, names, head, first_sample(inputs[0]), theirs, None)
     assert isinstance(target, ImageData)
 
-    def trainable() -> Trainable:
+    def trainable(num_inputs: int = 0) -> Trainable:
         return open_network(s.model, c, s)
 
     preprocessing = sized(trainable().preprocessing, source, s.preprocessing())
@@ -169,7 +307,10 @@ def _network(learner: Learner, job: Job) -> TrainedNetwork:
     network = learner.with_head(learner.head, job.preprocessing, job.class_names)
     if job.standard is not None:
         state = network.state
-        weight, bias = job.standard.folded(state["hidden.weight"].numpy(), state["hidden.bias"].numpy())
+        weight, bias = state["hidden.weight"].cpu().numpy(), state["hidden.bias"].cpu().numpy()
+        if job.alignment is not None:
+            weight, bias = job.alignment.folded(weight, bias)
+        weight, bias = job.standard.folded(weight, bias)
         state |= {"hidden.weight": torch.from_numpy(weight), "hidden.bias": torch.from_numpy(bias)}
         network.config["arguments"] = {**network.config["arguments"], "num_inputs": int(weight.shape[1])}
     return network

@@ -36,6 +36,11 @@ class TrainingLength:
     epochs: int
     watched: bool = False
 
+    @property
+    def passes(self) -> int:
+        """All passes there are at most: twice as many where the first ones only say how many there should be."""
+        return 2 * self.epochs if self.watched else self.epochs
+
 
 def training_length(num_samples: int, batch_size: int, usual: int) -> TrainingLength:
     """The usual number of passes where it makes enough steps, and as many as make STEPS where it does not.

@@ -21,13 +21,16 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def accuracy_per_round(curves: Mapping[str, np.ndarray], start: np.ndarray, title: str) -> Any:
+def accuracy_per_round(
+    curves: Mapping[str, np.ndarray], start: np.ndarray, title: str, levels: Mapping[str, float] | None = None
+) -> Any:
     """Accuracy against the round, one line per method, with the spread over seeds. Round 0 is the source model.
 
     Args:
         curves: method -> (seeds, rounds) mean class accuracy after each round.
         start: (seeds,) that of the source model, also a dashed line.
         title: one line on top.
+        levels: method -> accuracy of what is trained once, without rounds: dotted lines.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -35,6 +38,8 @@ def accuracy_per_round(curves: Mapping[str, np.ndarray], start: np.ndarray, titl
     figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=120)
     axes = figure.subplots()
     axes.axhline(100 * start.mean(), color="0.5", linestyle="--", linewidth=1, label="source only")
+    for (method, level), grey in zip((levels or {}).items(), cycle(("0.1", "0.35", "0.65")), strict=False):
+        axes.axhline(100 * level, color=grey, linestyle=":", linewidth=1.3, label=method)
     for (method, values), colour in zip(curves.items(), colours(), strict=False):
         rounds = np.arange(values.shape[1] + 1)
         values = 100 * np.concatenate([start[:, None], values], axis=1)  # (seeds, rounds + 1)

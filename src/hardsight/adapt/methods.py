@@ -1,0 +1,94 @@
+"""The name of a method: stages with a plus between them, each of which starts from the model of those before it.
+
+    source                       the source model
+    coral, subspace              the source model again, trained on aligned features (alignment.py)
+    entropy                      then the entropy of the target is minimised (objective.py)
+    cbst, crst, cbst+avh, ...    then self-training (selection.py)
+
+`coral+cbst+avh` is CBST+AVH from the model that CORAL gives, `entropy+cbst` CBST after entropy minimisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from hardsight.adapt.selection import check_method
+from hardsight.adapt.settings import SOURCE_ONLY
+
+ALIGNMENTS = ("coral", "subspace")
+ENTROPY = "entropy"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method, read from its name.
+
+    Attributes:
+        alignment: one of ALIGNMENTS, or None.
+        entropy: whether entropy is minimised before self-training.
+        rule: how self-training selects, as `select_pseudo_labels` calls it; None for no self-training.
+    """
+
+    alignment: str | None = None
+    entropy: bool = False
+    rule: str | None = None
+
+    @classmethod
+    def read(cls, name: str) -> Method:
+        """From its name, or an InputError.
+
+        Example:
+            >>> Method.read("coral+cbst+avh")
+            Method(alignment='coral', entropy=False, rule='cbst+avh')
+        """
+        rest: str | None = str(name).strip().lower()
+        if rest == SOURCE_ONLY:
+            return cls()
+        alignment, rest = _first_stage(rest, ALIGNMENTS)
+        entropy, rest = _first_stage(rest, (ENTROPY,))
+        rule = None if rest is None else check_method(rest, also=(*ALIGNMENTS, ENTROPY))
+        return cls(alignment, entropy is not None, rule)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """What follows each other; none for the source model."""
+        parts = (self.alignment, ENTROPY if self.entropy else None, self.rule)
+        return tuple(part for part in parts if part is not None)
+
+    @property
+    def name(self) -> str:
+        """As it is written."""
+        return "+".join(self.stages) or SOURCE_ONLY
+
+    @property
+    def is_source_model(self) -> bool:
+        """Whether it is trained on source samples alone, aligned or not."""
+        return self.rule is None and not self.entropy
+
+    @property
+    def before(self) -> Method:
+        """The method whose model this one starts from; of one that is trained on the source alone, itself."""
+        return replace(self, rule=None) if self.rule is not None else replace(self, entropy=False)
+
+
+def _first_stage(rest: str | None, known: Iterable[str]) -> tuple[str | None, str | None]:
+    """The first stage if it is one of those known, and what follows it; None for nothing."""
+    first, plus, following = (rest or "").partition("+")
+    return (first, following if plus else None) if first in known else (None, rest)
+
+
+def models_for(methods: Iterable[str]) -> Iterator[Method]:
+    """Every model that some methods need, each after the one that it starts from, none twice.
+
+    Example:
+        >>> [model.name for model in models_for(["cbst", "coral+cbst"])]
+        ['source', 'cbst', 'coral', 'coral+cbst']
+    """
+    seen: set[Method] = set()
+    for name in (SOURCE_ONLY, *methods):
+        method = Method.read(name)
+        for model in dict.fromkeys((method.before.before, method.before, method)):
+            if model not in seen:
+                seen.add(model)
+                yield model

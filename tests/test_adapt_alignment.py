@@ -1,0 +1,171 @@
+"""CORAL and subspace alignment against SciPy and scikit-learn, by hand, and in a run whose model takes features as they were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import fractional_matrix_power, sqrtm
+from sklearn.decomposition import PCA
+
+from hardsight.adapt.alignment import coral, subspace
+from hardsight.adapt.measures import class_accuracies, mean_accuracy
+from hardsight.adapt.methods import Method, models_for
+from hardsight.errors import InputError
+
+
+def clouds(d: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(40, d)) @ rng.normal(size=(d, d)) + 2, rng.normal(size=(70, d)) @ rng.normal(size=(d, d)) - 1
+
+
+@pytest.mark.parametrize("reg", [0.01, 1.0])
+def test_coral_is_the_papers_formula(reg: float) -> None:
+    source, target = clouds()
+    ours, theirs = (np.cov(x.T) + reg * np.eye(5) for x in (source, target))
+    expected = (source - source.mean(0)) @ fractional_matrix_power(ours, -0.5) @ sqrtm(theirs) + target.mean(0)
+    assert coral(source, target, reg)(source) == pytest.approx(expected, abs=1e-4)
+
+
+def test_coral_gives_the_source_the_mean_and_covariance_of_the_target() -> None:
+    source, target = clouds()
+    mapped = coral(source, target, 1e-9)(source)
+    assert np.cov(mapped.T) == pytest.approx(np.cov(target.T), abs=1e-3)
+    assert mapped.mean(0) == pytest.approx(target.mean(0), abs=1e-4)
+    assert coral(target, target)(target) == pytest.approx(target, abs=1e-4)  # nothing to align
+
+
+def test_subspaces_are_those_of_pca() -> None:
+    source, target = clouds()
+    ours, theirs = subspace(source, target, 2)
+    first, second = PCA(2).fit(source), PCA(2).fit(target)
+    expected = first.transform(source) @ first.components_ @ second.components_.T, second.transform(target)
+    for mapped, known in zip((ours(source), theirs(target)), expected, strict=True):
+        assert np.abs(mapped) == pytest.approx(np.abs(known), abs=1e-4)  # a direction has no sign of its own
+    products = (ours(source) @ theirs(target).T, expected[0] @ expected[1].T)
+    assert products[0] == pytest.approx(products[1], abs=1e-3)  # but both domains have the same one
+
+
+def test_subspace_alignment_by_hand() -> None:
+    source = np.array([[-2.0, 0.0], [2.0, 0.0]])  # along the first axis
+    target = np.array([[-3.0, -3.0], [3.0, 3.0]])  # along the diagonal
+    ours, theirs = subspace(source, target, 1)
+    assert np.abs(theirs(target)[:, 0]) == pytest.approx([np.sqrt(18), np.sqrt(18)])
+    assert np.abs(ours(source)[:, 0]) == pytest.approx([np.sqrt(2), np.sqrt(2)])  # 2 cos 45 degrees
+    assert np.sign(ours(source)[:, 0]).tolist() == np.sign(theirs(target)[:, 0]).tolist()
+
+
+def test_all_directions_align_nothing_but_the_means() -> None:
+    source, target = clouds()
+    ours, theirs = subspace(source, target, 99)
+    assert ours.matrix == pytest.approx(theirs.matrix, abs=1e-9) and ours.matrix.shape == (5, 5)
+
+
+def test_a_map_is_undone_by_folding() -> None:
+    source, target = clouds()
+    rng = np.random.default_rng(1)
+    weight, bias = rng.normal(size=(4, 3)), rng.normal(size=4)
+    _, theirs = subspace(source, target, 3)
+    folded, shifted = theirs.folded(weight, bias)
+    assert folded.shape == (4, 5)
+    assert target @ folded.T + shifted == pytest.approx(theirs(target) @ weight.T + bias, abs=1e-4)
+    moved = coral(source, target)
+    folded, shifted = moved.folded(np.eye(5), np.zeros(5))
+    assert source @ folded.T + shifted == pytest.approx(moved(source), abs=1e-4)
+
+
+# ---- names ----
+
+
+@pytest.mark.parametrize(
+    ("name", "stages"),
+    [
+        ("source", ()), ("cbst", ("cbst",)), ("cbst+avh", ("cbst+avh",)), ("coral", ("coral",)),
+        (" CORAL+cbst+avh ", ("coral", "cbst+avh")), ("entropy+depict", ("entropy", "depict")),
+        ("subspace+entropy+weighted", ("subspace", "entropy", "weighted")),
+    ],
+)  # fmt: skip
+def test_a_method_is_read_stage_by_stage(name: str, stages: tuple[str, ...]) -> None:
+    method = Method.read(name)
+    assert method.stages == stages and method.name == name.strip().lower()
+
+
+def test_models_come_after_those_they_start_from() -> None:
+    names = [model.name for model in models_for(["coral+entropy+cbst", "coral+cbst", "cbst"])]
+    assert names == ["source", "coral", "coral+entropy", "coral+entropy+cbst", "coral+cbst", "cbst"]
+
+
+@pytest.mark.parametrize("name", ["corl", "coral+", "coral+subspace", "cbst+coral", "entropy+coral", ""])
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="method must be one of cbst, .*, coral, subspace, entropy or cbst\\+SCORE"):
+        Method.read(name)
+
+
+# ---- runs ----
+
+
+@pytest.fixture(scope="module")
+def aligned(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A target that is turned as well as stretched, and every new method on it."""
+    pytest.importorskip("torch")
+    from hardsight.adapt import run
+
+    rng = np.random.default_rng(0)
+    labels = np.arange(150) % 3
+    centres = rng.normal(size=(3, 8)) * 2
+    stretch = np.diag([3, 1, 1, 1, 1, 1, 1, 0.3]) @ np.linalg.qr(rng.normal(size=(8, 8)) * 0.3 + np.eye(8))[0]
+    there, here = (centres[labels] + rng.normal(size=(150, 8)) for _ in range(2))
+    target = (here @ stretch).astype(np.float32)
+    methods = "source,coral,subspace+cbst,coral+cbst,entropy,weighted,depict"
+    done = run(
+        (there.astype(np.float32), labels), (target, labels), tmp_path_factory.mktemp("aligned") / "run", methods=methods,
+        rounds=2, epochs=1, source_epochs=6, hidden=16, batch_size=32, lr=0.05, subspace_size=4,
+    )  # fmt: skip
+    return done, target, labels
+
+
+def test_every_new_method_is_in_the_tables(aligned: Any) -> None:
+    done, _, _ = aligned
+    expected = ["source", "logistic regression", "coral", "subspace+cbst", "coral+cbst", "entropy", "weighted", "depict"]
+    assert done.accuracy.column("method").to_pylist() == expected
+    assert done.selection.column("method").to_pylist() == ["subspace+cbst", "coral+cbst", "weighted", "depict"]
+    rounds = {name: [row["round"] for row in done.rounds.to_pylist() if row["method"] == name] for name in expected}
+    assert rounds["coral"] == rounds["logistic regression"] == [0] and rounds["entropy"] == rounds["coral+cbst"] == [1, 2]
+    selected = {row["method"]: row["selected"] for row in done.selection.to_pylist()}
+    assert selected["weighted"] == selected["depict"] == 150 > selected["coral+cbst"] > 0
+    page = (done.directory / "report.html").read_text("utf-8")
+    assert "logistic regression" in page and "coral+cbst − logistic regression" in page
+
+
+@pytest.mark.parametrize("method", ["coral", "subspace+cbst", "coral+cbst", "entropy", "depict"])
+def test_the_model_that_is_kept_takes_features_as_they_were(aligned: Any, method: str) -> None:
+    from hardsight.models.opening import open_model
+
+    done, target, labels = aligned
+    folder = done.directory / "source-to-target" / "seed=0" / method
+    model = open_model(folder)
+    model.check(target[:16])
+    _, logits = model(target)
+    last = json.loads((folder / "rounds.json").read_text("utf-8"))[-1]
+    assert mean_accuracy(class_accuracies(labels, logits.argmax(1), 3)) == pytest.approx(last["accuracy"])
+
+
+def test_stages_before_are_trained_once(aligned: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from hardsight.adapt import loop, run
+
+    trained: list[str] = []
+    real = loop.SelfTraining.train_source
+
+    def counted(self: Any, folder: Path, method: Any) -> Any:
+        trained.append(method.name)
+        return real(self, folder, method)
+
+    monkeypatch.setattr(loop.SelfTraining, "train_source", counted)
+    _, target, labels = aligned
+    methods = ("coral+cbst", "coral+cbst+avh", "coral+entropy")
+    done = run((target, labels), (target, labels), tmp_path / "run", methods=methods, rounds=1, source_epochs=1, hidden=4)
+    assert trained == ["source", "coral"]
+    assert done.accuracy.column("method").to_pylist() == ["source", "logistic regression", *methods]
