@@ -13,13 +13,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from safetensors.torch import save_file  # noqa: E402
+
 from hardsight.domains.opening import Features  # noqa: E402
 from hardsight.errors import RunError  # noqa: E402
 from hardsight.generalize import loop, run  # noqa: E402
-from hardsight.generalize.loop import chosen_epoch, folded  # noqa: E402
+from hardsight.generalize.folds import Division  # noqa: E402
+from hardsight.generalize.loop import chosen_epoch  # noqa: E402
+from hardsight.generalize.opening import OpenedDomains  # noqa: E402
 from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
 from hardsight.generalize.student import Student, voted  # noqa: E402
-from hardsight.generalize.work import Work  # noqa: E402
+from hardsight.generalize.work import Work, _Task  # noqa: E402
 from hardsight.models.trainable import open_trainable  # noqa: E402
 from hardsight.training import checkpoint  # noqa: E402
 from hardsight.training.inputs import ArrayInputs  # noqa: E402
@@ -81,7 +85,7 @@ def test_a_fold_keeps_the_unseen_domain_out() -> None:
     numbers = np.array([["sun", "rain", "snow"].index(name) for name in data.domains])  # type: ignore[union-attr]
     labels = data.labels.copy()
     labels[7] = -1
-    fold = folded(ArrayInputs(data.values, labels, data.ids), numbers, 1, [0, 2], 0.25, seed=3)
+    fold = Division(numbers, labels, 0.25).fold(ArrayInputs(data.values, labels, data.ids), 1, [0, 2], seed=3)
     assert set(numbers[fold.train]) == set(numbers[fold.held_out]) == {0, 2} and set(numbers[fold.unseen]) == {1}
     assert not set(fold.train) & set(fold.held_out) and 7 not in {*fold.train, *fold.held_out}
     assert len(fold.held_out) == 20 + 20 and len(fold.train) == 159 - 40
@@ -91,7 +95,7 @@ def test_training_samples_and_domains_are_counted_whatever_their_order() -> None
     """Domains that come in turns: a fold's training rows are not in order, and still each knows its own place."""
     data = features()
     numbers = np.arange(240) % 3
-    fold = folded(ArrayInputs(data.values, data.labels, data.ids), numbers, 1, [0, 2], 0.25, seed=3)
+    fold = Division(numbers, data.labels, 0.25).fold(ArrayInputs(data.values, data.labels, data.ids), 1, [0, 2], seed=3)
     rows = fold.train[[100, 3, 50]]
     labels, positions, domains = fold.known(rows, torch.device("cpu"))
     assert positions.tolist() == [100, 3, 50] and labels.tolist() == data.labels[rows].tolist()
@@ -100,8 +104,8 @@ def test_training_samples_and_domains_are_counted_whatever_their_order() -> None
 
 def test_features_are_standardised_by_the_training_domains_alone() -> None:
     data = features()
-    work = Work(GeneralizeSettings(), data, ["sun", "rain", "snow"], torch.device("cpu"), print)
-    seen = work._inputs([0, 2]).inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
+    work = Work(GeneralizeSettings(), OpenedDomains(data, ["sun", "rain", "snow"]), torch.device("cpu"), print)
+    seen = work._prepared([0, 2]).inputs.inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
     assert seen.mean(0) == pytest.approx(np.zeros(6), abs=1e-5) and seen.std(0) == pytest.approx(np.ones(6), abs=1e-5)
 
 
@@ -132,6 +136,47 @@ def test_drm_loss_is_the_mean_of_domains_of_half_own_and_half_common() -> None:
     assert student(x, y, torch.arange(10), domains).item() == pytest.approx(torch.stack(terms).mean().item(), rel=1e-6)
 
 
+def one_training(data: Features, folder: Path, say: Any = print, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """The history of the training that leaves the second domain out, and the arguments of the run it would be of."""
+    work = Work.of(GeneralizeSettings(device="cpu", **options), OpenedDomains(data, ["sun", "rain", "snow"]), say)
+    prepared = work._prepared([0, 2])
+    fold = work.division.fold(prepared.inputs, 1, [0, 2], seed=0)
+    history = work._history(_Task(folder, "softmax", None, 0), fold, prepared, lambda epoch: None)
+    work._say_reached("softmax without rain  seed 0", history)
+    return history, work.arguments()
+
+
+def test_small_domains_are_trained_on_for_enough_steps(tmp_path: Path) -> None:
+    said: list[str] = []
+    options: dict[str, Any] = {"hidden": 16, "lr": 0.05, "held_out": 0.4}
+    history, arguments = one_training(features(48), tmp_path / "long", said.append, **options)
+    losses = [entry["validation_loss"] for entry in history]
+    assert 10 < len(history) < 200 and arguments["epochs"] is None  # a pass is one step
+    assert len(history) - (1 + int(np.argmin(losses))) == 50  # no better for a quarter of 200 passes
+    assert len(said) == 1 and "has not been learned" not in said[0]
+    short, arguments = one_training(features(48), tmp_path / "short", epochs=10, **options)
+    assert len(short) == 10 and arguments["epochs"] == 10 and "validation_loss" not in short[0]
+    assert chosen_epoch(history, "validation")["test"] >= chosen_epoch(short, "validation")["test"]
+
+
+def test_large_domains_have_the_usual_passes_recorded_as_before(tmp_path: Path) -> None:
+    history, arguments = one_training(features(960), tmp_path, hidden=4, batch_size=64)
+    assert len(history) == 10 and arguments["epochs"] == 10
+
+
+def test_of_equals_on_held_out_samples_the_one_with_the_smaller_loss_counts() -> None:
+    history = [
+        {"epoch": k, "validation": 1.0, "validation_loss": loss, "test": 0.5} for k, loss in ((1, 0.3), (2, 0.1), (3, 0.2))
+    ]
+    assert chosen_epoch(history, "validation")["epoch"] == 2
+
+
+def test_domains_that_are_not_learned_are_said(tmp_path: Path) -> None:
+    said: list[str] = []
+    one_training(features(), tmp_path, said.append, lr=1e-6, hidden=4, epochs=1)
+    assert said[1].startswith("softmax without rain  seed 0: the source has not been learned: ")
+
+
 def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
     done = run(features(), tmp_path / "run", losses="softmax,cosface", scales=[0.01, 8], **QUICK)
     scales = {row["domain"]: row["scale"] for row in done.epochs.to_pylist() if row["loss"] == "cosface"}
@@ -139,6 +184,8 @@ def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
     told = json.loads((tmp_path / "run" / "sun" / "cosface" / "scale.json").read_text("utf-8"))
     assert told["scale"] == float(max(told["accuracy"], key=lambda key: told["accuracy"][key]))
     assert all(row["scale"] is None for row in done.epochs.to_pylist() if row["loss"] == "softmax")
+    kept = {path.relative_to(tmp_path / "run").parts[1:3] for path in (tmp_path / "run").rglob("model.safetensors")}
+    assert kept == {("softmax", "seed=0"), ("cosface", "seed=0")}  # none of those that chose a scale
 
 
 def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,15 +195,15 @@ def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, monkeypatc
     assert {total for _, total, _ in told} == {3 * (2 * 2 + 1) * 3}  # domains x (scales x training domains + a seed) x epochs
     assert [done for done, _, _ in told] == list(range(3 * 5 * 3)) and "choosing its scale" in told[0][2]
     assert "Scale" in (tmp_path / "whole" / "report.html").read_text("utf-8")
-    real, calls = loop.FoldTraining.accuracy, [0]
+    real, calls = loop.FoldTraining.predictions, [0]
 
-    def killed(*args: Any) -> float:
+    def killed(*args: Any) -> Any:
         calls[0] += 1
         if calls[0] == 16:  # in the third of the trainings that try scales
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setattr(loop.FoldTraining, "accuracy", killed)
+    monkeypatch.setattr(loop.FoldTraining, "predictions", killed)
     with pytest.raises(KeyboardInterrupt):
         run(features(), tmp_path / "killed", **options)
     again = run(features(), tmp_path / "killed", **options)
@@ -189,15 +236,15 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pyt
     options = {**QUICK, "losses": "softmax,lgm"}
     run(features(), tmp_path / "whole", **options)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    real, calls = loop.FoldTraining.accuracy, [0]
+    real, calls = loop.FoldTraining.predictions, [0]
 
-    def killed(*args: Any) -> float:
+    def killed(*args: Any) -> Any:
         calls[0] += 1
         if calls[0] in (5, 20):  # in the third epoch of the first training; in the middle of another
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setattr(loop.FoldTraining, "accuracy", killed)
+    monkeypatch.setattr(loop.FoldTraining, "predictions", killed)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             run(features(), tmp_path / "killed", **options)
@@ -229,12 +276,17 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
                 Image.fromarray(pixels + rng.integers(0, 5, (8, 8)).astype(np.uint8)).save(
                     tmp_path / "data" / domain / name / f"{number}.png"
                 )
+    save_file(open_trainable("DigitsCNN", 10).module.state_dict(), tmp_path / "digits.safetensors")
     done = cli(
         "generalize", tmp_path / "data", "-o", tmp_path / "run", "--losses", "softmax,avh", "--model", "DigitsCNN", "--epochs", 4,
-        "--batch-size", 8, "--lr", 0.05, "--loss-options", "avh:scale=8",
+        "--batch-size", 8, "--lr", 0.05, "--loss-options", "avh:scale=8", "--weights", tmp_path / "digits.safetensors",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert "average (oracle)" in done.out and "dark" in done.out and "avh" in done.out
+    assert (done.out + done.err).count("was trained on 10 classes: all layers but the last one, head, start from it") == 1
+    kept = cli("extract", tmp_path / "run" / "dark" / "avh" / "seed=0", tmp_path / "data" / "dark", "-o", tmp_path / "snapshot")
+    assert kept.code == 0, kept.err
+    assert cli("score", tmp_path / "snapshot", "-o", tmp_path / "scores.csv").code == 0
 
 
 @pytest.mark.parametrize(
@@ -242,6 +294,9 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
     [
         (["two.npz"], "takes three or more"),
         (["none.npz"], "domain column has none"),
+        (["one.npz"], "takes three or more, so that two are left; the data's domain column has a."),
+        (["one_class.npz"], "the domain rain has samples of one class only, 0: two classes or more are needed"),
+        (["apart.npz"], "no class of the domain snow (3, 4, 5) is in any other domain"),
         (["three.npz", "--loss", "sofmax"], "Did you mean softmax"),
         (["three.npz", "--model", "cnn10"], "model, size and augment are for images"),
         (["three.npz", "--selection", "best"], "selection must be one of validation, last, oracle"),
@@ -259,6 +314,10 @@ def test_bad_input_is_one_line_and_no_output(
     np.savez("three.npz", features=data.values, labels=data.labels, domain=data.domains.astype(str))  # type: ignore[union-attr]
     np.savez("two.npz", features=data.values, labels=data.labels, domain=np.array(["a", "b"])[data.labels % 2])
     np.savez("none.npz", features=data.values, labels=data.labels)
+    np.savez("one.npz", features=data.values, labels=data.labels, domain=np.repeat("a", 240))
+    known: dict[str, Any] = {"features": data.values, "domain": data.domains.astype(str)}  # type: ignore[union-attr]
+    np.savez("one_class.npz", labels=np.where(data.domains == "rain", 0, data.labels), **known)
+    np.savez("apart.npz", labels=np.where(data.domains == "snow", 3, 0) + data.labels, **known)
     done = cli("generalize", *words, "-o", "out")
     assert done.code == 2 and message in done.err and done.err.count("\n") == 1
     assert not Path("out").exists()

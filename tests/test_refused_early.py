@@ -41,6 +41,10 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "generalize, weights": (["generalize", "photos", "--model", "lenet", "--weights", "no.pt"], "there is no weights file no.pt"),
     "generalize, data": (["generalize", "nothing"], "got 'nothing': there is none"),
     "generalize, domains": (["generalize", "photos", "--model", "lenet"], "takes three or more"),
+    "generalize, one domain": (["generalize", "one.npz"], "the data's domain column has a."),
+    "generalize, a domain of one class": (["generalize", "one_class.npz"], "the domain c has samples of one class only, 1:"),
+    "generalize, no class in common": (["generalize", "apart.npz"], "no class of the domain c (2, 3) is in any other domain"),
+    "generalize, lists": (["generalize", "features.npz", "--lists", "nothing"], "there is no folder nothing of lists"),
 }
 OUTPUTS = {
     "file": "letter.txt is a file",
@@ -82,6 +86,10 @@ def here(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     domain = np.repeat(["a", "b", "c"], 20)
     np.savez(tmp_path / "features.npz", features=rng.normal(size=(60, 4)), labels=np.arange(60) % 2, domain=domain)
+    values, labels, last = rng.normal(size=(60, 4)), np.arange(60) % 2, domain == "c"
+    np.savez(tmp_path / "one.npz", features=values, labels=labels, domain=np.repeat("a", 60))
+    np.savez(tmp_path / "one_class.npz", features=values, labels=np.where(last, 1, labels), domain=domain)
+    np.savez(tmp_path / "apart.npz", features=values, labels=labels + 2 * last, domain=domain)
     (tmp_path / "bad.safetensors").write_bytes(b"no tensors at all")
     (tmp_path / "labels.csv").write_text("id,label\nbird/7.png,bird\n")
     (tmp_path / "moved.csv").write_text("path,label\ncat/0.png,cat\n")

@@ -24,6 +24,7 @@ from hardsight.data import ImageData, open_data  # noqa: E402
 from hardsight.data.arrays import ImageArrays  # noqa: E402
 from hardsight.domains.opening import Features  # noqa: E402
 from hardsight.errors import HardsightError, InputError  # noqa: E402
+from hardsight.generalize.opening import OpenedDomains  # noqa: E402
 from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
 from hardsight.generalize.work import Work as GeneralizeWork  # noqa: E402
 from hardsight.models import Preprocessing, open_model  # noqa: E402
@@ -169,7 +170,7 @@ def test_preprocessing_is_chosen_in_train_adapt_and_generalize(tmp_path: Path) -
     job = AdaptWork.of(AdaptSettings(**options), {"a": (data, data)}, print).jobs["a"]
     assert job.preprocessing is not None
     check_seen(job.preprocessing, next(iter(job.target.batches([np.arange(2)]))).inputs, data)
-    images = GeneralizeWork.of(GeneralizeSettings(**options), data, ["d0", "d1", "d2"], print).images
+    images = GeneralizeWork.of(GeneralizeSettings(**options), OpenedDomains(data, ["d0", "d1", "d2"]), print).images
     assert images is not None
     check_seen(images.preprocessing, next(iter(images.batches([np.arange(2)]))).inputs, data)
 

@@ -7,10 +7,14 @@ and deviation, each domain looks like the other, and no label is needed for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hardsight.domains.settings import Standardize
+
+if TYPE_CHECKING:
+    from hardsight.training.network import TrainedNetwork
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,3 +46,13 @@ def _standard(features: np.ndarray) -> Standard:
     mean, deviation = features.mean(0, dtype=np.float64), features.std(0, dtype=np.float64)
     deviation = np.where(deviation > 0, deviation, 1.0)  # a feature that never changes becomes 0
     return Standard(mean.astype(np.float32), deviation.astype(np.float32))
+
+
+def on_raw_features(network: TrainedNetwork, standard: Standard) -> TrainedNetwork:
+    """A `feature_head` trained on standardised features -> one that takes features as they were: its hidden layer changes."""
+    import torch
+
+    state = network.state
+    weight, bias = standard.folded(state["hidden.weight"].cpu().numpy(), state["hidden.bias"].cpu().numpy())
+    state |= {"hidden.weight": torch.from_numpy(weight), "hidden.bias": torch.from_numpy(bias)}
+    return network

@@ -1,78 +1,70 @@
 """One training on several domains, measured after each epoch on what was held out of them and on the unseen domain.
 
 The unseen domain's accuracy is recorded, never looked at by the rule that chooses the epoch, unless that rule is the oracle.
+Where the domains are small, and nobody said how long to train, the loss on the held-out samples says when to stop.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from hardsight.domains.source_training import TrainingLength, is_over
+from hardsight.generalize.arriving import ArrivingHeads
+from hardsight.generalize.folds import Fold
 from hardsight.generalize.settings import GeneralizeSettings, Selection
 from hardsight.generalize.student import Student
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints
-from hardsight.training.inputs import Inputs, even_batches
+from hardsight.training.inputs import even_batches
 from hardsight.training.network import FORWARD, as_tensor, forward_pass
 from hardsight.training.optimization import Updater, drawn_seed
 from hardsight.training.schedule import rate_factor
 
-SPLIT, ORDER, START = 1, 2, 3  # streams of random numbers
+ORDER, START, ARRIVAL = 2, 3, 4  # streams of random numbers, beside that of folds.py
+
+History = list[dict[str, Any]]  # one entry per epoch
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
-    """Which samples are trained on, held out of training, and never seen.
+class Predictions:
+    """What a student makes of m samples that could be read.
 
     Attributes:
-        inputs: all samples.
-        domains: (n,) domain of each, counted from 0.
-        train, held_out, unseen: (m,) rows.
+        labels: (m,).
+        probabilities: (m, c).
     """
 
-    inputs: Inputs
-    domains: np.ndarray
-    train: np.ndarray
-    held_out: np.ndarray
-    unseen: np.ndarray
+    labels: np.ndarray
+    probabilities: np.ndarray
 
-    @cached_property
-    def training_domains(self) -> np.ndarray:
-        """Those trained on, in order."""
-        return np.unique(self.domains[self.train])
+    @property
+    def accuracy(self) -> float:
+        """The share that is right; NaN of no samples."""
+        return float(self._right.mean()) if len(self.labels) else float("nan")
 
-    @cached_property
-    def positions(self) -> np.ndarray:
-        """(n,) which training sample each row is."""
-        positions = np.full(len(self.domains), -1)
-        positions[self.train] = np.arange(len(self.train))
-        return positions
+    @property
+    def class_accuracy(self) -> float:
+        """The mean over classes of the share that is right; NaN of no samples."""
+        shares = [self._right[self.labels == k].mean() for k in np.unique(self.labels)]
+        return float(np.mean(shares)) if shares else float("nan")
 
-    def known(self, rows: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-        """(b,) of training rows: their labels, which training samples they are, and their domains, counted from 0."""
-        domains = np.searchsorted(self.training_domains, self.domains[rows])
-        known = (self.inputs.labels[rows], self.positions[rows], domains)
-        labels, positions, numbers = (as_tensor(values, device) for values in known)
-        return labels, positions, numbers
+    @property
+    def loss(self) -> float:
+        """The mean of -log p of the label; NaN of no samples."""
+        own = self.probabilities[np.arange(len(self.labels)), self.labels]
+        return float(-np.log(np.maximum(own, np.finfo(np.float32).tiny)).mean()) if len(own) else float("nan")
 
-
-def folded(inputs: Inputs, domains: np.ndarray, unseen: int, left: list[int], share: float, seed: int) -> Fold:
-    """Train on the domains `left`, with a share of each held out by the seed; `unseen` is tested on."""
-    train, held_out = [], []
-    for i in left:
-        rows = np.flatnonzero((domains == i) & (inputs.labels >= 0))
-        order = np.random.default_rng([seed, SPLIT, i]).permutation(rows)
-        count = max(1, round(share * len(rows)))
-        held_out.append(np.sort(order[:count]))
-        train.append(np.sort(order[count:]))
-    tested = np.flatnonzero((domains == unseen) & (inputs.labels >= 0))
-    return Fold(inputs, domains, np.concatenate(train), np.concatenate(held_out), tested)
+    @property
+    def _right(self) -> np.ndarray:
+        right: np.ndarray = self.probabilities.argmax(1) == self.labels
+        return right
 
 
 @dataclass
@@ -82,34 +74,46 @@ class FoldTraining:
     Attributes:
         fold: what is trained on and tested on.
         settings: how.
+        length: how long.
         seed: of the order of samples, augmentation and dropout.
         device: where.
         checkpoints: where a killed one is resumed from.
         report: called with the epochs done.
+        adapts: whether heads learn from the unseen domain's samples as these arrive.
     """
 
     fold: Fold
     settings: GeneralizeSettings
+    length: TrainingLength
     seed: int
     device: torch.device
     checkpoints: Checkpoints
     report: Callable[[int], None]
+    adapts: bool = False
 
-    def train(self, student: Student) -> list[dict[str, Any]]:
-        """Accuracy on the held-out and on the unseen samples after each epoch."""
+    def train(self, student: Student) -> tuple[History, Student]:
+        """Accuracy on the held-out and on the unseen samples after each epoch, and the student of the epoch that counts."""
         student.to(self.device)
-        updater, epochs = Updater(student, self.settings), self.settings.epochs
-        state = self.checkpoints.resume(student, updater.optimizer)
+        chosen = copy.deepcopy(student)
+        both = nn.ModuleDict({"student": student, "chosen": chosen})  # what a checkpoint holds
+        updater = Updater(student, self.settings)
+        state = self.checkpoints.resume(both, updater.optimizer)
         samples = AugmentedInputs(self.fold.inputs, self.settings.augment, self.seed)
-        for epoch in range(state.epoch + 1, epochs + 1):
-            self.report(epoch - 1)
-            self._train_epoch(student, updater, samples, epoch)
-            state.epoch = epoch
-            validation, test = (self.accuracy(student, rows) for rows in (self.fold.held_out, self.fold.unseen))
-            state.history.append({"epoch": epoch, "validation": validation, "test": test})
-            if epoch < epochs:  # the end itself needs none
-                self.checkpoints.save(state, student, updater.optimizer)
-        return state.history
+        while not self._over(state.history):
+            self.report(state.epoch)
+            state.epoch += 1
+            self._train_epoch(student, updater, samples, state.epoch)
+            state.history.append({"epoch": state.epoch, **self._measured(student)})
+            if chosen_epoch(state.history, self.settings.selection)["epoch"] == state.epoch:
+                chosen.load_state_dict(student.state_dict())
+            if not self._over(state.history):  # the end itself needs none
+                self.checkpoints.save(state, both, updater.optimizer)
+        return state.history, chosen
+
+    def _over(self, history: History) -> bool:
+        if not self.length.watched:
+            return len(history) >= self.length.epochs
+        return is_over([entry["validation_loss"] for entry in history], self.length)
 
     def _train_epoch(self, student: Student, updater: Updater, samples: AugmentedInputs, epoch: int) -> None:
         torch.manual_seed(drawn_seed(self.seed, ORDER, epoch))
@@ -119,24 +123,46 @@ class FoldTraining:
         student.set_epoch(epoch - 1)
         batches = even_batches(order, self.settings.batch_size)
         for number, batch in enumerate(samples.batches(batches, epoch), (epoch - 1) * len(batches)):
-            updater.set_rate(rate_factor(self.settings, number, len(batches), self.settings.epochs))
+            updater.set_rate(rate_factor(self.settings, number, len(batches), self.length.epochs))
             if len(batch.rows) >= 2:  # batch normalisation needs two
                 updater.update(student(as_tensor(batch.inputs, self.device), *self.fold.known(batch.rows, self.device)))
 
-    def accuracy(self, student: Student, rows: np.ndarray) -> float:
-        """The share of some rows that is predicted right; NaN where there is none."""
+    def _measured(self, student: Student) -> dict[str, float]:
+        """One entry of the history, but for its number."""
+        held_out = self.predictions(student, self.fold.held_out)
+        unseen = self.predictions(student, self.fold.unseen, self.adapts)
+        measured = {"validation": held_out.accuracy, "validation_class_accuracy": held_out.class_accuracy}
+        if self.length.watched:
+            measured["validation_loss"] = held_out.loss
+        return {**measured, "test": unseen.accuracy}
+
+    def predictions(self, student: Student, rows: np.ndarray, arriving: bool = False) -> Predictions:
+        """What a student makes of some rows.
+
+        Args:
+            arriving: whether they come in batches, in an order drawn by the seed, and heads learn from each.
+        """
         student.eval()
-        labels, batches = self.fold.inputs.labels, even_batches(rows, FORWARD)
-        right = seen = 0
-        for some, probabilities in forward_pass(student.probabilities, self.fold.inputs, batches, self.device):
-            right += int((probabilities.argmax(1).cpu().numpy() == labels[some]).sum())
-            seen += len(some)
-        return right / seen if seen else float("nan")
+        batches = even_batches(rows, FORWARD)
+        predict: Callable[[Tensor], Tensor] = student.probabilities
+        if arriving:
+            order = np.random.default_rng([self.seed, ARRIVAL]).permutation(rows)
+            batches, predict = even_batches(order, self.settings.tta_batch_size), ArrivingHeads(student, self.settings)
+        labels = [np.zeros(0, np.int64)]
+        probabilities = [np.zeros((0, student.common.classes.num_classes), np.float32)]
+        for some, values in forward_pass(predict, self.fold.inputs, batches, self.device):
+            labels.append(self.fold.inputs.labels[some])
+            probabilities.append(values.float().cpu().numpy())
+        return Predictions(np.concatenate(labels), np.concatenate(probabilities))
 
 
-def chosen_epoch(history: list[dict[str, Any]], selection: Selection) -> dict[str, Any]:
-    """The entry a rule stops at; the earlier one among equals."""
+def chosen_epoch(history: History, selection: Selection) -> dict[str, Any]:
+    """The entry a rule stops at.
+
+    Of equal accuracies on held-out samples the one with the smaller loss, where that was measured; else the earlier one.
+    """
     if selection == "last":
         return history[-1]
-    by = "validation" if selection == "validation" else "test"
-    return max(history, key=lambda entry: entry[by])
+    if selection == "oracle":
+        return max(history, key=lambda entry: entry["test"])
+    return max(history, key=lambda entry: (entry["validation"], -entry.get("validation_loss", 0.0)))

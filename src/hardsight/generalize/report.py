@@ -34,7 +34,7 @@ def write_report(run: Run, results: Results) -> list[Path]:
     reached = {loss: np.stack([results.reached(loss, column) for column in columns], axis=1) for loss in results.losses}
     by_epoch = {
         domain: {
-            loss: np.mean([[entry["test"] for entry in results.epochs[loss, domain, seed]] for seed in results.seeds], axis=0)
+            loss: _mean_curve([[entry["test"] for entry in results.epochs[loss, domain, seed]] for seed in results.seeds])
             for loss in results.losses
         }
         for domain in results.domains
@@ -97,6 +97,12 @@ def _scales(results: Results) -> str:
     rows = [[loss, *(f"{results.scales[loss, domain]:g}" for domain in results.domains)] for loss in losses]
     words = "Chosen without the unseen domain: the one that does best on each training domain when trained on the others."
     return rp.heading("Scale") + rp.paragraph(words, "quiet") + rp.table(("loss", *results.domains), rows)
+
+
+def _mean_curve(curves: list[list[float]]) -> np.ndarray:
+    """(epochs,) the mean over seeds; one that stopped early stays as it was."""
+    longest = max(map(len, curves))
+    return np.mean([np.pad(curve, (0, longest - len(curve)), mode="edge") for curve in curves], axis=0)
 
 
 def _save(run: Run, name: str, figure: Any) -> Path:

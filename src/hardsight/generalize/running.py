@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from hardsight.domains.opening import Data, Features, domain_column, domain_names, labels_of, num_classes, open_domain
-from hardsight.errors import InputError, require_installed
+from hardsight.errors import require_installed
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run, check_run_directory
+from hardsight.generalize.opening import open_domains
 from hardsight.generalize.settings import GeneralizeSettings
 from hardsight.models.weights import check_weights
 from hardsight.options import takes
-from hardsight.threads import even_rows
 from hardsight.training.settings import ProgressCallback
 
 COMMAND = "hardsight generalize"
@@ -60,6 +58,7 @@ def run(
 
     Example:
         >>> import tempfile
+        >>> import numpy as np
         >>> from hardsight.domains.opening import Features
         >>> rng = np.random.default_rng(0)
         >>> labels = np.arange(90) % 3
@@ -75,17 +74,15 @@ def run(
     require_installed("torch", extra="torch", purpose="hardsight.generalize.run")
     check_weights(settings.weights)
     check_run_directory(output, COMMAND)
-    opened, _ = open_domain(data)
-    if settings.limit is not None:
-        opened = _limited(opened, domain_names(opened), settings.limit)
-    domains = _checked_domains(opened)
-    _check_model(opened, settings)
+    opened = open_domains(data, settings)
 
     from hardsight.generalize.work import Work  # torch, which takes seconds to load, is loaded from here on
 
-    work = Work.of(settings, opened, domains, say or _silent)
+    work = Work.of(settings, opened, say or _silent)
+    for note in opened.notes:
+        work.say(note)
     defaults = GeneralizeSettings().as_dict()
-    directory = Run(Path(output), COMMAND, work.arguments(), {"data": work.fingerprint()}, defaults=defaults)
+    directory = Run(Path(output), COMMAND, work.arguments(), work.fingerprints(), defaults=defaults)
     if directory.complete:
         work.say(f"{output} is complete already")
         return _read(Path(output))
@@ -101,41 +98,6 @@ def run(
         scales_used = {f"{loss} without {domain}": scale for (loss, domain), scale in results.scales.items()}
         directory.finish([*parts, *written], {"accuracy": counts, "selection": settings.selection, "scales": scales_used})
     return _read(Path(output))
-
-
-def _check_model(data: Data, settings: GeneralizeSettings) -> None:
-    if num_classes(data) < 2:
-        raise InputError(f"there must be at least two classes, the data has {num_classes(data)}.")
-    if isinstance(data, Features):
-        for_images = (settings.model, settings.head_hidden) != (None, None) or settings.preprocessing_given()
-        if for_images or settings.augment != "none":
-            raise InputError("model, size and augment are for images; features get a head of `hidden` units.")
-    elif settings.model is None:
-        raise InputError("images need a model: cnn10, timm:NAME, or a run that hardsight trained.")
-
-
-def _checked_domains(data: Data) -> list[str]:
-    names = domain_names(data)
-    if len(names) < 3:
-        held = ", ".join(names) or "none"
-        raise InputError(f"leaving a domain out takes three or more, so that two are left; the data's domain column has {held}.")
-    if any("/" in name or name in (".", "..") for name in names):
-        raise InputError("a domain's name becomes a folder: it must not hold a slash.")
-    column, labels = domain_column(data), labels_of(data)
-    assert column is not None
-    for name in names:
-        count = int(((column == name) & (labels >= 0)).sum())
-        if count < 2:  # one is held out, one is trained on
-            raise InputError(f"the domain {name} has {count or 'no'} labeled sample{'s' * (count == 0)}: two or more are needed.")
-    return names
-
-
-def _limited(data: Data, domains: list[str], limit: int) -> Data:
-    """At most so many samples of each domain, spread over it."""
-    column = domain_column(data)
-    rows = [np.flatnonzero(column == name) for name in domains]
-    picked = [some if len(some) <= limit else some[even_rows(len(some), limit)] for some in rows]
-    return data.take(np.concatenate(picked))
 
 
 def _read(directory: Path) -> Generalized:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from hardsight.domains.settings import DomainOptions, check_different
@@ -13,18 +14,40 @@ from hardsight.options import option
 from hardsight.training.settings import read_numbers, read_options
 
 Selection = Literal["validation", "last", "oracle"]
-DRM = "drm"
+DRM, DRM_TTA = "drm", "drm-tta"  # a head per domain; and one that goes on learning from arriving samples
+EPOCHS = 10  # passes over the training domains, where they make enough steps
 
 
-def parts_of(name: str) -> tuple[str, bool]:
-    """The loss of a name, and whether it has a head per domain: `drm` and `drm+softmax`, `drm+avh`, ..."""
-    if name == DRM:
-        return "softmax", True
-    return (name.removeprefix(f"{DRM}+"), True) if name.startswith(f"{DRM}+") else (name, False)
+@dataclass(frozen=True)
+class LossParts:
+    """What a name asks for.
+
+    Attributes:
+        loss: a key of `hardsight.training.objective.LOSSES`, as the user wrote it.
+        per_domain: whether each training domain has a head of its own (DRM).
+        adapts: whether these learn from the samples of the unseen domain as they arrive (test-time adaptation).
+    """
+
+    loss: str
+    per_domain: bool = False
+    adapts: bool = False
+
+
+def parts_of(name: str) -> LossParts:
+    """`drm` and `drm-tta` are with softmax; `drm+avh`, `drm-tta+avh`, ... with another loss; any other name is a loss.
+
+    Example:
+        >>> parts_of("drm-tta+avh"), parts_of("avh")
+        (LossParts(loss='avh', per_domain=True, adapts=True), LossParts(loss='avh', per_domain=False, adapts=False))
+    """
+    method, plus, loss = name.partition("+")
+    if method not in (DRM, DRM_TTA):
+        return LossParts(name)
+    return LossParts(loss if plus else "softmax", True, method == DRM_TTA)
 
 
 def _losses(value: Any) -> tuple[str, ...]:
-    """Names with commas or in a sequence; `loss_names` of running.py checks them."""
+    """Names with commas or in a sequence; work.py checks them."""
     return tuple(str(name).strip().lower() for name in (value.split(",") if isinstance(value, str) else value))
 
 
@@ -51,7 +74,8 @@ class GeneralizeSettings(DomainOptions):
 
     losses: tuple[str, ...] = option(
         "softmax",
-        "Comma-separated losses to compare: softmax, avh, cosface, lgm, ...; drm or drm+LOSS for one head per domain.",
+        "Comma-separated losses to compare: softmax, avh, cosface, lgm, ...; drm or drm+LOSS for one head per domain; drm-tta or "
+        "drm-tta+LOSS for heads that go on learning from arriving samples.",
         flag=("--losses", "--loss"),
         read=_losses,
     )
@@ -67,7 +91,30 @@ class GeneralizeSettings(DomainOptions):
         "the unseen domain (oracle).",
     )
     held_out: float = option(0.2, "Share of each training domain that is held out for validation.", above=0, below=1)
-    epochs: int = option(10, "Passes over the training domains.", least=1)
+    lists: Path | None = option(
+        None,
+        "Folder of official lists that say which samples to train on, hold out and test on: DOMAIN_train_kfold.txt, "
+        "DOMAIN_crossval_kfold.txt, DOMAIN_test_kfold.txt.",
+        read=Path,
+        decides=False,
+    )
+    keep_models: bool = option(
+        True, "Keep the model of each loss, unseen domain and seed.", flag="--keep-models/--no-keep-models"
+    )
+    drm_gamma: float = option(
+        1.0, "Power of the entropy by which DRM's heads vote: 0 for equal votes; below 0 the surest head decides alone."
+    )
+    tta_confidence: float = option(
+        0.9, "Probability from which drm-tta learns from an arriving sample's own prediction.", least=0, most=1
+    )
+    tta_rate: float = option(1.0, "Learning-rate multiplier of drm-tta's heads on arriving samples.", above=0)
+    tta_steps: int = option(1, "Steps of drm-tta on each batch of arriving samples.", least=1)
+    tta_batch_size: int = option(32, "Samples that arrive together in drm-tta.", least=1)
+    epochs: int | None = option(
+        None,
+        "Passes over the training domains. Default: 10, more for small domains (held-out samples say how many).",
+        least=1,
+    )
     batch_size: int = DomainOptions.redefine("batch_size", 128, help="Samples per step.", least=2)
     standardize: bool = option(
         True, "Standardize features by the mean and deviation of the training domains.", flag="--standardize/--no-standardize"

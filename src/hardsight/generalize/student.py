@@ -8,10 +8,13 @@ and on a new domain the heads of the domains vote, each the more the surer it is
 
     p = sum_i v_i p_i,    v_i proportional to H(p_i)^(-gamma)
 
-The head of all domains shapes the features and has no vote, as in the authors' code.
+The head of all domains shapes the features and has no vote, as in the authors' code. arriving.py has what follows: heads
+that learn from the new domain.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -32,12 +35,14 @@ class Student(CutNetwork):
         source, sample: see `CutNetwork`.
         loss: which one.
         num_domains: as many heads beside the common one; 0 for none.
+        gamma: how much more a sure head's vote counts; see `voted`.
     """
 
     heads = ("common", "own")
 
-    def __init__(self, source: Trainable, sample: Tensor, loss: LossChoice, num_domains: int = 0) -> None:
+    def __init__(self, source: Trainable, sample: Tensor, loss: LossChoice, num_domains: int = 0, gamma: float = GAMMA) -> None:
         super().__init__(source, sample)
+        self.gamma = gamma
         self.common = loss.objective(self.num_features)
         self.own = nn.ModuleList(loss.objective(self.num_features) for _ in range(num_domains))
 
@@ -59,15 +64,22 @@ class Student(CutNetwork):
         features = self.features(inputs)
         if not len(self.own):
             return torch.softmax(self.common.classes.logits(features), 1)
-        return voted(torch.stack([torch.softmax(head.classes.logits(features), 1) for head in self._own()]))
+        return voted(torch.softmax(head_logits(self.own, features), 2), self.gamma)
 
     def set_epoch(self, epoch: float) -> None:
         """Tell the epoch, from 0 on, to losses that warm up."""
-        for objective in (self.common, *self._own()):
+        for objective in (self.common, *objectives(self.own)):
             objective.set_epoch(epoch)
 
-    def _own(self) -> list[Objective]:
-        return [head for head in self.own if isinstance(head, Objective)]
+
+def objectives(heads: nn.ModuleList) -> Iterator[Objective]:
+    """The heads of the domains, as what they are."""
+    return (head for head in heads if isinstance(head, Objective))
+
+
+def head_logits(heads: nn.ModuleList, features: Tensor) -> Tensor:
+    """(b, d) features -> (heads, b, c) logits of every head."""
+    return torch.stack([head.classes.logits(features) for head in objectives(heads)])
 
 
 def voted(probabilities: Tensor, gamma: float = GAMMA) -> Tensor:
@@ -76,6 +88,5 @@ def voted(probabilities: Tensor, gamma: float = GAMMA) -> Tensor:
     if gamma < 0:
         surest = entropy.argmin(0)  # (b,)
         return probabilities[surest, torch.arange(probabilities.shape[1], device=probabilities.device)]
-    votes = entropy.clamp(min=SMALLEST) ** -gamma
-    votes = votes / votes.sum(0)
+    votes = torch.softmax(-gamma * entropy.clamp(min=SMALLEST).log(), 0)  # entropy^-gamma over its sum, for any gamma
     return (votes[:, :, None] * probabilities).sum(0)

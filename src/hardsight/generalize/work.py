@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,21 +11,25 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from hardsight.domains.opening import Data, Features, domain_column, num_classes
+from hardsight.domains.opening import Features, labels_of, num_classes
 from hardsight.domains.scaling import standards
+from hardsight.domains.source_training import TrainingLength, not_learned, training_length
 from hardsight.errors import InputError
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
 from hardsight.generalize import tables
-from hardsight.generalize.loop import START, Fold, FoldTraining, chosen_epoch, folded
-from hardsight.generalize.settings import DRM, GeneralizeSettings, Selection, parts_of
+from hardsight.generalize.folds import Division, Fold
+from hardsight.generalize.keeping import Prepared, keep_student
+from hardsight.generalize.loop import START, FoldTraining, History, chosen_epoch
+from hardsight.generalize.opening import OpenedDomains
+from hardsight.generalize.settings import DRM, DRM_TTA, EPOCHS, GeneralizeSettings, Selection, parts_of
 from hardsight.generalize.student import Student
 from hardsight.models.network import torch_device
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.screen import percent
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import Checkpoints
-from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
+from hardsight.training.inputs import ArrayInputs, ImageInputs, sized
 from hardsight.training.network import FOUND_BY, first_sample, open_network
 from hardsight.training.objective import LOSSES, loss_name, options_of, with_defaults
 from hardsight.training.optimization import MixedPrecision, drawn_seed
@@ -34,12 +39,13 @@ from hardsight.training.trainee import LossChoice
 
 @dataclass(frozen=True)
 class _Task:
-    """One training: where it is written, its loss, the scale of that if one was chosen, and its seed."""
+    """One training: where it is written, its loss, the scale of that if one was chosen, its seed; whether its model is kept."""
 
     folder: Path
     loss: str
     scale: float | None
     seed: int
+    kept: bool = False
 
 
 @dataclass
@@ -47,92 +53,133 @@ class Work:
     """The data and the settings of a comparison, and the trainings it is made of."""
 
     settings: GeneralizeSettings
-    data: Data
-    domains: list[str]
+    opened: OpenedDomains
     device: torch.device
     say: Callable[[str], None]
 
     def __post_init__(self) -> None:
-        column = domain_column(self.data)
-        assert column is not None
-        self.number = np.array([self.domains.index(str(name)) for name in column])  # (n,) domain of each sample
+        self.data, self.domains = self.opened.data, self.opened.domains
+        self.number = np.array([self.domains.index(str(name)) for name in self.opened.column])  # (n,) domain of each sample
+        self.division = Division(self.number, labels_of(self.data), self.settings.held_out, self.opened.lists)
         self.c = num_classes(self.data)
         self.images: ImageInputs | None = None
         if not isinstance(self.data, Features):
-            preprocessing = sized(self._network(0).preprocessing, self.data, self.settings.preprocessing())
+            network = self._network(0)
+            for note in network.notes:
+                self.say(note)
+            preprocessing = sized(network.preprocessing, self.data, self.settings.preprocessing())
             self.images = ImageInputs(self.data, preprocessing, workers=self.settings.workers or num_threads())
 
     @classmethod
-    def of(cls, settings: GeneralizeSettings, data: Data, domains: list[str], say: Callable[[str], None]) -> Self:
+    def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Callable[[str], None]) -> Self:
         """The losses as they are known inside, and the data as a network takes it."""
         device = torch_device(settings.device)
         MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
-        return cls(_checked_losses(settings), data, domains, device, say)
+        return cls(_checked_losses(settings), opened, device, say)
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""
-        return {**self.settings.as_dict(), "device": self.device.type, "domains": self.domains}
+        lengths = [self._length(left) for _, left in self._folds()]
+        lengths += [
+            self._length(rest) for _, left in self._folds() for _, rest in self._inner_folds(left) if self.settings.scales
+        ]
+        epochs = self.settings.epochs or (None if any(length.watched for length in lengths) else EPOCHS)
+        return {**self.settings.as_dict(), "epochs": epochs, "device": self.device.type, "domains": self.domains}
 
-    def fingerprint(self) -> dict[str, Any]:
-        """Of the data."""
-        if isinstance(self.data, Features):
-            return {**ArrayInputs(self.data.values, self.data.labels, self.data.ids).fingerprint(), "domains": self.domains}
-        return self.data.fingerprint()
+    def fingerprints(self) -> dict[str, Any]:
+        """Of everything that is read."""
+        lists = {} if self.opened.lists is None else {"lists": self.opened.lists.checksums}
+        if not isinstance(self.data, Features):
+            return {"data": self.data.fingerprint(), **lists}
+        arrays = ArrayInputs(self.data.values, self.data.labels, self.data.ids)
+        return {"data": {**arrays.fingerprint(), "domains": self.domains}, **lists}
 
     def all(self, folder: Path, progress: ProgressCallback | None) -> tables.Results:
         """Every unseen domain, loss and seed; what is complete already is read. Random numbers of others stay as they are."""
         with torch.random.fork_rng(devices=[]):
             return self._all(folder, progress)
 
+    def _folds(self) -> list[tuple[int, list[int]]]:
+        """Each domain in turn, and those left to train on."""
+        numbers = range(len(self.domains))
+        return [(unseen, [i for i in numbers if i != unseen]) for unseen in numbers]
+
+    def _inner_folds(self, left: list[int]) -> list[tuple[int, list[int]]]:
+        """The same among training domains, to choose a scale by."""
+        return [(inner, [i for i in left if i != inner]) for inner in left]
+
+    def _length(self, left: list[int]) -> TrainingLength:
+        """How long to train on some domains: as long as was asked for, or as their size says."""
+        if self.settings.epochs is not None:
+            return TrainingLength(self.settings.epochs)
+        return training_length(self.division.num_train(left), self.settings.batch_size, EPOCHS)
+
+    def _scale_epochs(self, loss: str, left: list[int]) -> int:
+        """Epochs that are spent on choosing a scale, at most."""
+        if not self._scaled(loss):
+            return 0
+        return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
+
     def _all(self, folder: Path, progress: ProgressCallback | None) -> tables.Results:
         s, scales, at = self.settings, {}, 0
-        histories: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-        tried = len(s.scales) * (len(self.domains) - 1)  # trainings to choose a scale by
-        trainings = sum(len(s.seeds) + tried * self._scaled(loss) for loss in s.losses)
-        total = len(self.domains) * trainings * s.epochs
+        histories: dict[tuple[str, str, int], History] = {}
+        total = sum(
+            self._scale_epochs(loss, left) + len(s.seeds) * self._length(left).epochs
+            for _, left in self._folds()
+            for loss in s.losses
+        )
 
         def report(words: str) -> Callable[[int], None]:
             return lambda epoch, at=at: None if progress is None else progress(at + epoch, total, words)  # type: ignore[misc]
 
-        for unseen, domain in enumerate(self.domains):
-            left = [i for i in range(len(self.domains)) if i != unseen]
-            inputs = self._inputs(left)
+        for unseen, left in self._folds():
+            domain, prepared = self.domains[unseen], self._prepared(left)
             for loss in s.losses:
                 home = folder / domain / loss
                 if self._scaled(loss):
                     words = f"{loss}  without {domain}  choosing its scale"
-                    scales[loss, domain] = self._scale(home, loss, left, inputs, report(words))
+                    scales[loss, domain] = self._scale(home, loss, left, prepared, report(words))
                     self.say(f"{loss} without {domain}: scale {scales[loss, domain]:g}")
-                    at += tried * s.epochs
+                    at += self._scale_epochs(loss, left)
                 for seed in s.seeds:
-                    fold = folded(inputs, self.number, unseen, left, s.held_out, seed)
-                    task = _Task(home / f"seed={seed}", loss, scales.get((loss, domain)), seed)
-                    history = self._history(task, fold, report(f"{loss}  without {domain}  seed {seed}"))
+                    fold = self.division.fold(prepared.inputs, unseen, left, seed)
+                    task = _Task(home / f"seed={seed}", loss, scales.get((loss, domain)), seed, s.keep_models)
+                    history = self._history(task, fold, prepared, report(f"{loss}  without {domain}  seed {seed}"))
                     histories[loss, domain, seed] = history
-                    reached = chosen_epoch(history, s.selection)
-                    self.say(f"{loss} without {domain}  seed {seed}  {percent(reached['test'])} % (epoch {reached['epoch']})")
-                    at += s.epochs
+                    self._say_reached(f"{loss} without {domain}  seed {seed}", history)
+                    at += self._length(left).epochs
         return tables.Results(histories, scales, list(s.losses), self.domains, list(s.seeds), s.selection)
 
-    def _history(self, task: _Task, fold: Fold, report: Callable[[int], None]) -> list[dict[str, Any]]:
+    def _say_reached(self, words: str, history: History) -> None:
+        reached = chosen_epoch(history, self.settings.selection)
+        self.say(f"{words}  {percent(reached['test'])} % (epoch {reached['epoch']})")
+        learned = reached["validation_class_accuracy"]  # NaN where nothing held out can be read
+        sentence = None if math.isnan(learned) else not_learned(learned, self.c, held_out=True)
+        if sentence is not None:
+            self.say(f"{words}: {sentence} Try other --epochs or --lr.")
+
+    def _history(self, task: _Task, fold: Fold, prepared: Prepared, report: Callable[[int], None]) -> History:
         """The epochs of one training; read, if it is complete."""
         path = task.folder / "epochs.json"
         if path.is_file():
             return read_json(path)
         checkpoints = Checkpoints(task.folder / "checkpoints")
-        training = FoldTraining(fold, self.settings, task.seed, self.device, checkpoints, report)
-        history = training.train(self._student(task, fold))
+        length, adapts = self._length(fold.training_domains.tolist()), parts_of(task.loss).adapts
+        training = FoldTraining(fold, self.settings, length, task.seed, self.device, checkpoints, report, adapts)
+        history, student = training.train(self._student(task, fold))
         task.folder.mkdir(parents=True, exist_ok=True)
+        if task.kept:
+            keep_student(task.folder, student, prepared, [self.domains[i] for i in fold.training_domains])
         write_json(path, history)
         checkpoints.remove()
         return history
 
     def _scaled(self, loss: str) -> bool:
         """Whether a scale is to be chosen for a loss."""
-        name, _ = parts_of(loss)
+        name = parts_of(loss).loss
         return bool(self.settings.scales) and "scale" in options_of(LOSSES[name][1]) and "scale" not in self._given(loss)
 
-    def _scale(self, folder: Path, loss: str, left: list[int], inputs: Inputs, report: Callable[[int], None]) -> float:
+    def _scale(self, folder: Path, loss: str, left: list[int], prepared: Prepared, report: Callable[[int], None]) -> float:
         """The scale that does best on each training domain when trained on the other ones."""
         s, path = self.settings, folder / "scale.json"
         if path.is_file():
@@ -142,12 +189,12 @@ class Work:
         seed, means, at = s.seeds[0], {}, 0
         for scale in s.scales:
             reached = []
-            for inner in left:
-                fold = folded(inputs, self.number, inner, [i for i in left if i != inner], s.held_out, seed)
+            for inner, rest in self._inner_folds(left):
+                fold = self.division.fold(prepared.inputs, inner, rest, seed)
                 task = _Task(folder / f"scale={scale:g}" / self.domains[inner], loss, scale, seed)
-                history = self._history(task, fold, lambda epoch, at=at: report(at + epoch))  # type: ignore[misc]
+                history = self._history(task, fold, prepared, lambda epoch, at=at: report(at + epoch))  # type: ignore[misc]
                 reached.append(chosen_epoch(history, rule)["test"])  # of a training domain
-                at += s.epochs
+                at += self._length(rest).epochs
             means[scale] = float(np.mean(reached))
         best = max(means, key=lambda scale: means[scale])
         folder.mkdir(parents=True, exist_ok=True)
@@ -156,27 +203,28 @@ class Work:
 
     def _student(self, task: _Task, fold: Fold) -> Student:
         """A fresh one, drawn from the seed."""
-        name, per_domain = parts_of(task.loss)
+        parts = parts_of(task.loss)
         options = {**self._given(task.loss), **({} if task.scale is None else {"scale": task.scale})}
         spread = np.linspace(0, len(fold.train) - 1, min(FOUND_BY, len(fold.train))).astype(int)
         sample = first_sample(fold.inputs, fold.train[spread])
         torch.manual_seed(drawn_seed(task.seed, START))
-        loss = LossChoice(name, options, self.c, len(fold.train))
-        return Student(self._network(int(sample[0].numel())), sample, loss, len(fold.training_domains) if per_domain else 0)
+        loss = LossChoice(parts.loss, options, self.c, len(fold.train))
+        heads = len(fold.training_domains) if parts.per_domain else 0
+        return Student(self._network(int(sample[0].numel())), sample, loss, heads, self.settings.drm_gamma)
 
     def _given(self, loss: str) -> dict[str, Any]:
         return dict(self.settings.loss_options.get(loss, {}))
 
-    def _inputs(self, left: list[int]) -> Inputs:
-        """All samples as the network takes them; of features, standardised by the training domains alone."""
+    def _prepared(self, left: list[int]) -> Prepared:
+        """All samples as the network takes them; features standardised by the training domains alone."""
+        names = list(self.data.class_names or map(str, range(self.c)))
         if self.images is not None:
-            return self.images
+            return Prepared(self.images, None, self.images.preprocessing, names)
         assert isinstance(self.data, Features)
-        values = self.data.values
-        if self.settings.standardize:
-            seen = values[np.isin(self.number, left)]
-            values = standards(seen, seen, "source")[0](values)
-        return ArrayInputs(values, self.data.labels, self.data.ids)
+        seen = self.data.values[np.isin(self.number, left)]
+        standard, _ = standards(seen, seen, "source" if self.settings.standardize else "none")
+        values = standard(self.data.values)
+        return Prepared(ArrayInputs(values, self.data.labels, self.data.ids), standard, None, names)
 
     def _network(self, num_inputs: int) -> Trainable:
         if isinstance(self.data, Features):
@@ -187,14 +235,20 @@ class Work:
 
 def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:
     """The same with the losses as they are known inside, and the options that each one takes."""
-    names = tuple(
-        name if name == DRM else f"{DRM}+{loss_name(parts_of(name)[0])}" if parts_of(name)[1] else loss_name(name)
-        for name in settings.losses
-    )
+    names = tuple(_usual_name(name) for name in settings.losses)
     unknown = [name for name in settings.loss_options if name not in names]
     if unknown:
         raise InputError(f"options are given for {unknown[0]}, which is not among the losses {', '.join(names)}.")
-    if settings.scales and not any("scale" in options_of(LOSSES[parts_of(name)[0]][1]) for name in names):
+    if settings.scales and not any("scale" in options_of(LOSSES[parts_of(name).loss][1]) for name in names):
         raise InputError(f"scales are given, but {', '.join(names)} has none to choose.")
-    options = {name: with_defaults(parts_of(name)[0], settings.loss_options.get(name, {}), settings.epochs) for name in names}
+    epochs = settings.epochs or EPOCHS
+    options = {name: with_defaults(parts_of(name).loss, settings.loss_options.get(name, {}), epochs) for name in names}
     return replace(settings, losses=names, loss_options=options, lr=settings.learning_rate)
+
+
+def _usual_name(name: str) -> str:
+    """A loss as it is known inside, with drm or drm-tta before it where there is a head per domain."""
+    method, plus, loss = name.partition("+")
+    if method not in (DRM, DRM_TTA):
+        return loss_name(name)
+    return f"{method}+{loss_name(loss)}" if plus else method

@@ -53,6 +53,7 @@ class Trainable:
         learned: whether its last layer has been trained before, and so is worth keeping.
         hidden: the hidden layer before its head, of a run that was trained with one.
         head_hidden: units of a hidden layer that is to be put before the head.
+        notes: sentences for the user.
     """
 
     module: nn.Module
@@ -62,6 +63,7 @@ class Trainable:
     learned: bool
     hidden: HiddenLayer | None = None
     head_hidden: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 def open_trainable(
@@ -78,7 +80,7 @@ def open_trainable(
     Args:
         spec: see the top of this file; or an nn.Module.
         options: further arguments of the function that makes it, such as {"num_features": 2}.
-        weights: a file to start from.
+        weights: a file to start from; where its last layer has another number of classes, all layers but that one do.
         pretrained: start from the weights that timm or torchvision releases, of torchvision also by name ("V1"); they may be
             downloaded.
         head_hidden: units of a hidden layer between the network and its new head.
@@ -93,8 +95,8 @@ def open_trainable(
     else:
         trainable = _named(os.fspath(spec), num_classes, options, pretrained)
     if weights is not None:
-        load_weights(trainable.module, weights)
-        trainable = replace(trainable, learned=True)
+        left_out = load_weights(trainable.module, weights, new_classes=True)
+        trainable = replace(trainable, learned=left_out is None, notes=() if left_out is None else (left_out,))
     if head_hidden is not None and trainable.hidden is not None:
         raise InputError(f"{spec} has a hidden layer before its head already: leave head_hidden out.")
     return replace(trainable, head_hidden=head_hidden)

@@ -29,10 +29,25 @@ WRAPPERS = ("module.", "_orig_mod.")  # what DataParallel and torch.compile put 
 NESTED = ("state_dict", "model_state_dict", "model", "net")  # where training scripts keep the weights in a checkpoint
 
 
-def load_weights(module: nn.Module, path: Path) -> None:
-    """Every weight of `module` from `path`: names and shapes must agree, or nothing is loaded."""
+def load_weights(module: nn.Module, path: Path, *, new_classes: bool = False) -> str | None:
+    """Every weight of `module` from `path`: names and shapes must agree, or nothing is loaded.
+
+    Args:
+        module: to be filled.
+        path: of the file.
+        new_classes: leave the last layer as it is where the file has another number of classes.
+
+    Returns:
+        A sentence about the layer that was left out, if one was.
+    """
     wanted = module.state_dict()
     weights = _without_wrappers(read_weights(path), wanted)
+    head = _head_of_other_classes(weights, wanted) if new_classes else None
+    left_out = None
+    if head is not None:
+        rows = len(weights[f"{head}.weight"])
+        left_out = f"{path.name} was trained on {rows} classes: all layers but the last one, {head}, start from it"
+        weights, wanted = ({k: x for k, x in some.items() if _layer(k) != head} for some in (weights, wanted))
     missing = [k for k in wanted if k not in weights and not k.endswith("num_batches_tracked")]  # a counter, not a weight
     unexpected = [k for k in weights if k not in wanted]
     if missing or unexpected:
@@ -49,6 +64,7 @@ def load_weights(module: nn.Module, path: Path) -> None:
             message += f" It was trained on {rows} classes: pass --num-classes {rows}."
         raise InputError(message)
     module.load_state_dict(weights, strict=False)
+    return left_out
 
 
 def check_weights(weights: str | os.PathLike[str] | None) -> None:
@@ -133,6 +149,20 @@ def _without_wrappers(weights: dict[str, Tensor], wanted: Iterable[str]) -> dict
         return name
 
     return {bare(name): x for name, x in weights.items()}
+
+
+def _head_of_other_classes(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> str | None:
+    """The one layer whose tensors differ from those wanted, if it is by their number of rows alone."""
+    other = [k for k in weights if k in wanted and weights[k].shape != wanted[k].shape]
+    layers = {_layer(k) for k in other}
+    if len(layers) != 1 or any(weights[k].shape[1:] != wanted[k].shape[1:] for k in other):
+        return None
+    head = layers.pop()
+    return head if f"{head}.weight" in other and weights[f"{head}.weight"].ndim >= 2 else None
+
+
+def _layer(name: str) -> str:
+    return name.rpartition(".")[0]
 
 
 def _count(names: list[Any], what: str) -> str:

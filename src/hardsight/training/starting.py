@@ -44,6 +44,8 @@ class Start:
         s = self.settings
         set_seed(s.seed)  # what the network starts from
         source = open_network(model, sets.num_classes, s)
+        for note in source.notes:
+            self.say(note)
         inputs, preprocessing = sets.prepared(source, s)
         teacher = open_teacher(s.teacher, s.loss, preprocessing, sets.class_names, str(self.device))
         Training(self.accelerator, self.device, s, source, sets, inputs, preprocessing, self.say, progress, teacher).run(

@@ -1,0 +1,96 @@
+"""DRM: how heads vote, and how they learn from an unseen domain while its samples arrive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from hardsight.domains.opening import Features  # noqa: E402
+from hardsight.generalize.arriving import ArrivingHeads  # noqa: E402
+from hardsight.generalize.opening import OpenedDomains  # noqa: E402
+from hardsight.generalize.settings import GeneralizeSettings, LossParts, parts_of  # noqa: E402
+from hardsight.generalize.student import Student, voted  # noqa: E402
+from hardsight.generalize.work import Work, _Task  # noqa: E402
+from hardsight.models.trainable import open_trainable  # noqa: E402
+from hardsight.training.trainee import LossChoice  # noqa: E402
+
+
+def student(gamma: float = 1.0) -> Student:
+    torch.manual_seed(0)
+    network = open_trainable("feature_head", 3, options={"num_inputs": 5, "num_features": 4})
+    return Student(network, torch.randn(10, 5), LossChoice("softmax", {}, 3, 10), 2, gamma).eval()
+
+
+def test_names() -> None:
+    assert parts_of("drm") == LossParts("softmax", True) and parts_of("drm+avh") == LossParts("avh", True)
+    assert parts_of("drm-tta") == LossParts("softmax", True, True) and parts_of("avh") == LossParts("avh")
+
+
+def test_gamma_is_heard() -> None:
+    x = torch.randn(6, 5)
+    with torch.no_grad():
+        own = torch.stack([torch.softmax(head.classes.logits(student().features(x)), 1) for head in student().own])  # type: ignore[union-attr, operator]
+        for gamma in (-1.0, 0.0, 1.0, 50.0):
+            assert torch.allclose(student(gamma).probabilities(x), voted(own, gamma), atol=1e-6)
+    assert torch.allclose(student(0.0).probabilities(x), own.mean(0), atol=1e-6)
+    assert torch.allclose(voted(own, 1e7), voted(own, -1.0))  # a power that no float holds: the surest head alone
+
+
+def test_one_step_by_hand() -> None:
+    """The heads move by the gradient of cross-entropy on the samples that the vote is sure of, and by nothing else."""
+    taught, x = student(), 3 * torch.randn(8, 5)
+    settings = GeneralizeSettings(tta_confidence=0.4, tta_rate=10.0, lr=0.05)
+    arriving = ArrivingHeads(taught, settings)
+    with torch.no_grad():
+        features, before = taught.features(x), taught.probabilities(x)
+    sure = before.max(1).values >= 0.4
+    assert 0 < sure.sum() < 8
+    expected = []
+    for head in taught.own:
+        weight = head.classes.weight.detach().clone().requires_grad_()  # type: ignore[union-attr, operator]
+        bias = head.classes.bias.detach()  # type: ignore[union-attr, operator]
+        torch.nn.functional.cross_entropy((features @ weight.T + bias)[sure], before.argmax(1)[sure]).backward()
+        expected.append((weight - 0.5 * weight.grad).detach())  # type: ignore[operator]
+    assert torch.equal(arriving(x), before)  # predicted first
+    for head, weight in zip(arriving.heads, expected, strict=True):
+        assert torch.allclose(head.classes.weight, weight, atol=1e-6)  # type: ignore[union-attr, arg-type]
+    assert not torch.equal(arriving(x), before)  # it has learned
+    with torch.no_grad():
+        assert torch.equal(taught.probabilities(x), before)  # and the student has not changed
+
+
+def test_nothing_is_learned_from_what_no_head_is_sure_of() -> None:
+    arriving, x = ArrivingHeads(student(), GeneralizeSettings(tta_confidence=1.0)), torch.randn(8, 5)
+    assert torch.equal(arriving(x), arriving(x))
+
+
+def turned(n: int = 360) -> Features:
+    """Three domains, each turned further than the one before: in the last one, what is sure lies between what was learned and
+    what is not sure."""
+    rng = np.random.default_rng(0)
+    labels, domain = np.arange(n) % 3, np.arange(n) // (n // 3)
+    angle = 2 * np.pi * labels / 3 + np.array([0.0, 0.1, 0.95])[domain] + 0.3 * rng.normal(size=n)
+    values = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return Features(values.astype(np.float32), labels, [str(row) for row in range(n)], None, np.array(["a", "b", "c"])[domain])
+
+
+def history(loss: str, folder: Path, **options: Any) -> Any:
+    """One training on the first two domains, tested on the third."""
+    settings = GeneralizeSettings(epochs=5, hidden=32, batch_size=32, lr=0.05, device="cpu", **options)
+    work = Work.of(settings, OpenedDomains(turned(), ["a", "b", "c"]), print)
+    prepared = work._prepared([0, 1])
+    fold = work.division.fold(prepared.inputs, 2, [0, 1], seed=0)
+    return work._history(_Task(folder / loss, loss, None, 0), fold, prepared, lambda epoch: None)
+
+
+def test_adapting_to_arriving_samples_helps_where_a_domain_is_turned(tmp_path: Path) -> None:
+    drm = history("drm", tmp_path)
+    adapted = history("drm-tta", tmp_path, tta_confidence=0.7, tta_rate=10.0)
+    assert adapted[-1]["test"] > drm[-1]["test"] + 0.05
+    assert [entry["validation"] for entry in adapted] == [entry["validation"] for entry in drm]  # the same training
+    assert not list(tmp_path.rglob("*.safetensors"))  # this one is not to be kept

@@ -1,0 +1,158 @@
+"""Leave-one-domain-out keeps its models, follows official lists, and starts from weights of other classes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from safetensors.torch import save_file  # noqa: E402
+
+from hardsight.domains.opening import Features  # noqa: E402
+from hardsight.errors import FileError, InputError, RunError  # noqa: E402
+from hardsight.files.heads import load_head  # noqa: E402
+from hardsight.generalize import run  # noqa: E402
+from hardsight.generalize.folds import Division  # noqa: E402
+from hardsight.generalize.lists import read_official_lists  # noqa: E402
+from hardsight.generalize.loop import chosen_epoch  # noqa: E402
+from hardsight.models.opening import open_model  # noqa: E402
+from hardsight.models.trainable import open_trainable  # noqa: E402
+from hardsight.training.inputs import ArrayInputs  # noqa: E402
+
+DOMAINS, CLASSES = ("sun", "rain", "snow"), ("cat", "dog")
+QUICK: dict[str, Any] = {"epochs": 3, "hidden": 8, "batch_size": 16, "lr": 0.05}
+
+
+def features(each: int = 24, shift: float = 3.0) -> Features:
+    """Domains far from 0, so that standardising matters; ids as those of PACS."""
+    rng, n = np.random.default_rng(0), 3 * each
+    labels, domain = np.arange(n) % 2, np.arange(n) // each
+    values = 2 * np.eye(2, 4)[labels] + shift * rng.normal(size=(3, 4))[domain] + rng.normal(size=(n, 4))
+    ids = [f"PACS/{DOMAINS[i]}/{CLASSES[k]}/{row}.jpg" for row, (i, k) in enumerate(zip(domain, labels, strict=True))]
+    return Features(values.astype(np.float32), labels, ids, list(CLASSES), np.array(DOMAINS)[domain])
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kept") / "run"
+    run(features(), folder, losses="softmax,avh,drm", **QUICK)
+    return folder
+
+
+@pytest.mark.parametrize("loss", ["softmax", "avh"])
+def test_a_kept_model_is_that_of_the_epoch_that_counts(kept: Path, loss: str) -> None:
+    data = features()
+    for domain in DOMAINS:
+        folder = kept / domain / loss / "seed=0"
+        model, unseen = open_model(folder), data.domains == domain
+        _, logits = model(data.values[unseen])  # features as they are: not standardised
+        reached = chosen_epoch(json.loads((folder / "epochs.json").read_text()), "validation")["test"]
+        assert (logits.argmax(1) == data.labels[unseen]).mean() == pytest.approx(reached)
+        assert model.class_names == CLASSES and model.head.kind == {"softmax": "linear", "avh": "angular"}[loss]
+
+
+def test_drm_keeps_a_head_per_training_domain(kept: Path) -> None:
+    folder = kept / "rain" / "drm" / "seed=0"
+    heads = {path.stem: load_head(path)[0] for path in (folder / "heads").iterdir()}
+    assert set(heads) == {"sun", "snow"}
+    assert not np.array_equal(heads["sun"].weight, heads["snow"].weight)
+    _, logits = open_model(folder)(features().values[:5])
+    assert logits.shape == (5, 2)
+
+
+def write_lists(folder: Path, data: Features, parts: dict[str, slice], *, suffix: str = ".jpg", first: int = 1) -> None:
+    """Lists as PACS has them: paths below the folder of domains, labels counted from 1."""
+    folder.mkdir()
+    for domain in DOMAINS:
+        rows = np.flatnonzero(data.domains == domain)
+        for part, some in parts.items():
+            paths = [data.ids[row].removeprefix("PACS/").replace(".jpg", suffix) for row in rows[some]]
+            lines = [f"{path} {first + label}" for path, label in zip(paths, data.labels[rows[some]], strict=True)]
+            (folder / f"{domain}_{part}.txt").write_text("\n".join(lines) + "\n")
+
+
+PACS_LISTS = {"train_kfold": slice(0, 20), "crossval_kfold": slice(20, 23), "test_kfold": slice(0, 23)}
+
+
+@pytest.mark.parametrize(("suffix", "first"), [(".jpg", 1), (".png", 0)])
+def test_official_lists_say_what_is_trained_on_held_out_and_tested(tmp_path: Path, suffix: str, first: int) -> None:
+    data = features()
+    write_lists(tmp_path / "lists", data, PACS_LISTS, suffix=suffix, first=first)
+    lists = read_official_lists(tmp_path / "lists", data.ids, data.domains, data.labels)  # type: ignore[arg-type]
+    number = np.arange(72) // 24
+    fold = Division(number, data.labels, 0.5, lists).fold(ArrayInputs(data.values, data.labels, data.ids), 1, [0, 2], seed=0)
+    assert fold.train.tolist() == [*range(20), *range(48, 68)]
+    assert fold.held_out.tolist() == [*range(20, 23), *range(68, 71)] and fold.unseen.tolist() == [*range(24, 47)]
+    assert lists.notes == ()
+
+
+def test_what_lists_leave_open(tmp_path: Path) -> None:
+    """Without a list to hold out, a share of the training list is; without one to test on, all of the domain is."""
+    data = features()
+    write_lists(tmp_path / "lists", data, {"train": slice(0, 20)})
+    lists = read_official_lists(tmp_path / "lists", data.ids[:70], data.domains[:70], data.labels[:70])  # type: ignore[index]
+    assert lists.test.all() and not lists.held_out.any()
+    inputs = ArrayInputs(data.values[:70], data.labels[:70], data.ids[:70])
+    fold = Division(np.arange(70) // 24, data.labels[:70], 0.25, lists).fold(inputs, 2, [0, 1], seed=0)
+    assert len(fold.train) == 30 and len(fold.held_out) == 10 and len(fold.unseen) == 22
+    missing = read_official_lists(tmp_path / "lists", data.ids[:60], data.domains[:60], data.labels[:60])  # type: ignore[index]
+    (note,) = missing.notes
+    assert note.startswith("8 of the 60 lines in the lists name files that are not in the data; the first is snow/cat/60.jpg")
+
+
+def test_a_run_follows_its_lists(tmp_path: Path) -> None:
+    data = features()
+    write_lists(tmp_path / "lists", data, PACS_LISTS)
+    done = run(data, tmp_path / "run", lists=tmp_path / "lists", keep_models=False, **{**QUICK, "epochs": 1})
+    in_23rds = np.array([row["test"] for row in done.epochs.to_pylist()]) * 23
+    assert in_23rds == pytest.approx(np.round(in_23rds))  # 23 of the 24 samples of a domain are in its test list
+    (tmp_path / "lists" / "sun_train_kfold.txt").write_text("sun/cat/0.jpg 1\nsun/dog/1.jpg 2\n")
+    with pytest.raises(RunError, match="other inputs"):
+        run(data, tmp_path / "run", lists=tmp_path / "lists", keep_models=False, **{**QUICK, "epochs": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("sun_train_kfold.txt", None, "has no list sun_train_kfold.txt of the domain sun; it has rain_crossval_kfold.txt"),
+        (
+            "sun_train_kfold.txt",
+            "moon/cat/0.jpg 1\n",
+            "none of its files is in the data, whose ids look like 'PACS/sun/cat/0.jpg'",
+        ),
+        ("sun_train_kfold.txt", "rain/cat/24.jpg 1\n", "a list of the domain sun names samples of rain"),
+        ("sun_train_kfold.txt", "sun/cat/0.jpg 2\n", "the label 2 does not fit the data: elsewhere it means another class"),
+        ("sun_crossval_kfold.txt", "sun/cat/0.jpg 1\n", "1 samples are in lists to train on and to hold out at once"),
+        ("sun_train.txt", "sun/cat/0.jpg 1\n", "two lists for the same purpose: sun_train.txt and sun_train_kfold.txt"),
+    ],
+)
+def test_wrong_lists_are_refused(tmp_path: Path, name: str, text: str | None, message: str) -> None:
+    data = features()
+    write_lists(tmp_path / "lists", data, PACS_LISTS)
+    (tmp_path / "lists" / name).unlink() if text is None else (tmp_path / "lists" / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        run(data, tmp_path / "run", lists=tmp_path / "lists", **QUICK)
+    with pytest.raises(FileError, match="there is no folder"):
+        run(data, tmp_path / "run", lists=tmp_path / "nothing", **QUICK)
+
+
+@pytest.mark.parametrize("bias", [True, False], ids=["linear", "angular"])
+def test_cnn10_starts_from_1000_classes_but_for_its_head(tmp_path: Path, bias: bool) -> None:
+    options = {"size": 16}
+    before = open_trainable("cnn10", 1000, options=options).module.state_dict()
+    save_file({name: x for name, x in before.items() if bias or name != "head.bias"}, tmp_path / "imagenet.safetensors")
+    started = open_trainable("cnn10", 7, options=options, weights=tmp_path / "imagenet.safetensors")
+    after = started.module.state_dict()
+    assert all(torch.equal(before[name], x) for name, x in after.items() if not name.startswith("head."))
+    assert after["head.weight"].shape == (7, 512) and not started.learned
+    said = "imagenet.safetensors was trained on 1000 classes: all layers but the last one, head, start from it"
+    assert started.notes == (said,)
+    if not bias:
+        return
+    with pytest.raises(InputError, match=r"embedding.0.weight is \(512, 256\), not \(512, 1024\)"):
+        open_trainable("cnn10", 7, options={"size": 32}, weights=tmp_path / "imagenet.safetensors")
