@@ -86,7 +86,7 @@ def run(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     done = run((there, labels), (here, labels), folder, methods="source,cbst", rounds=2, hidden=8)
         >>> done.accuracy.column("method").to_pylist()
-        ['source', 'cbst']
+        ['source', 'logistic regression', 'cbst']
     """
     require_installed("torch", extra="torch", purpose="hardsight.adapt.run")
     check_weights(settings.weights)
