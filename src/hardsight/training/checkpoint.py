@@ -18,12 +18,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from hardsight.dynamics.gathering import rank
 from hardsight.errors import FileError, RunError
 from hardsight.files.checksums import sha256
 from hardsight.files.reading import read_json
 from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
-from hardsight.training.processes import decided_by_first, rank, wait
+from hardsight.training.processes import decided_by_first, wait
 
 KEPT = 2  # the last one, and the one before should the last be damaged
 SECONDS_BETWEEN = 5.0  # for trainings whose epochs take a moment: no checkpoint is written sooner after the one before

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,19 @@ def join(device: str) -> torch.device:
 @contextlib.contextmanager
 def one_writes() -> Iterator[bool]:
     """Whether this is the process whose files count; those of the others are thrown away. At the end all wait for it."""
-    with discarding() if rank() else contextlib.nullcontext():
-        yield rank() == 0
+    with contextlib.nullcontext() if is_first() else discarding():
+        yield is_first()
     wait()
+
+
+def is_first() -> bool:
+    """Whether this is the process that writes and speaks."""
+    return rank() == 0
+
+
+def by_first(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Sentences for the user, of the first process alone."""
+    return say if is_first() else lambda sentence: None
 
 
 def wait() -> None:
