@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from hardsight.dynamics.gathering import collected, num_processes, rank, row_counts
+from hardsight.errors import require_installed
 from hardsight.files.writing import discarding
 from hardsight.models.network import torch_device
 
@@ -32,6 +33,7 @@ def join(device: str) -> torch.device:
     chosen = torch_device(device)
     if not launched():
         return chosen
+    require_installed("accelerate", extra="torch", purpose="several processes")
     from accelerate import Accelerator
 
     return Accelerator(cpu=chosen.type == "cpu").device
