@@ -11,7 +11,7 @@ import hardsight
 from hardsight import RunError
 from hardsight.files.checksums import sha256
 from hardsight.files.run import Run
-from hardsight.files.writing import replacing, write_json
+from hardsight.files.writing import discarding, replacing, write_json
 
 ARGUMENTS = {"seed": 1, "scores": ("avh", "loss"), "path": None}
 INPUTS = {"data": "abc"}
@@ -90,3 +90,17 @@ def test_writing_is_all_or_nothing(tmp_path: Path) -> None:
         assert temporary.parent == path.parent
         raise KeyError
     assert json.loads(path.read_text()) == {"a": 1} and list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_process_beside_the_writer_writes_is_thrown_away(tmp_path: Path) -> None:
+    writer = begin(tmp_path / "run")
+    with writer.only_writer(), discarding():
+        beside = begin(tmp_path / "run")  # the same arguments
+        with beside.only_writer():  # no lock of its own
+            write_json(beside.directory / "part.json", [1])
+            with replacing(tmp_path / "table.csv") as temporary:
+                temporary.write_text("id")
+            beside.finish([], {})
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) in (["start.json"], [".lock", "start.json"])
+    write_json(writer.directory / "part.json", [1])
+    assert (writer.directory / "part.json").exists()

@@ -17,7 +17,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight import training  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+
+from hardsight import training, verify  # noqa: E402
 from hardsight.errors import RunError  # noqa: E402
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix thing")
@@ -75,6 +77,35 @@ for n in kills:
     if not died:
         break
 """
+
+
+# Self-training and leave-one-domain-out on a few points.
+BOTH = """
+import sys
+import numpy as np
+from hardsight import adapt, generalize
+from hardsight.domains.opening import Features
+
+def both(folder):
+    labels = np.arange(60) % 3
+    there = (np.eye(3)[labels] * 3 + np.random.default_rng(0).normal(size=(60, 3))).astype(np.float32)
+    options = {"hidden": 8, "batch_size": 15, "device": "cpu", "epochs": 2}
+    adapt.run((there, labels), (there * 1.5 + 1, labels), folder + "/adapt", methods="cbst", source_epochs=2, rounds=2, **options)
+    data = Features(there, labels, [str(row) for row in range(60)], None, np.array(["a", "b", "c"])[np.arange(60) // 20])
+    generalize.run(data, folder + "/generalize", losses="drm", **options)
+"""
+
+# The same by several processes, and then the command that follows.
+TOGETHER = (
+    BOTH
+    + """
+from hardsight.cli import main
+
+both("two")
+sys.argv = ["hardsight", *sys.argv[1:]]
+main()
+"""
+)
 
 
 @pytest.fixture
@@ -242,12 +273,30 @@ def same_within(one: Path, two: Path, tolerance: float) -> None:
 
 
 def test_two_processes_train_as_one(nets: Path, one_process: Path) -> None:
-    """A loss whose centres move by the whole batch; a batch of 15 is shared as 8 and 7."""
-    command = two_processes(nets, script(nets, nets / "run"))
+    """A loss whose centres move by the whole batch; a batch of 15 is shared as 8 and 7.
+
+    First they adapt and generalize, each with a share of every batch, and one of them writes.
+    """
+    (nets / "together.py").write_text(TOGETHER)
+    command = two_processes(nets, ["together.py", *script(nets, nets / "run")[2:]])
     done = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("epoch 3/3") == 1  # one of them speaks
     same_within(one_process, nets / "run", 1e-4)
+    namespace: dict[str, Any] = {}
+    exec(BOTH, namespace)
+    namespace["both"](str(nets / "one"))
+    for path in ("adapt/source-to-target/seed=0/source", "adapt/source-to-target/seed=0/cbst", "generalize/b/drm/seed=0"):
+        one, two = (contents(nets / name / path) for name in ("one", "two"))
+        assert one.keys() == two.keys() and one
+    states = [load_file(nets / name / "adapt/source-to-target/seed=0/source/state.safetensors") for name in ("one", "two")]
+    assert all(torch.allclose(states[0][key], states[1][key], atol=1e-5) for key in states[0])
+    for table in ("adapt/rounds", "generalize/epochs"):
+        one_table, two_table = (pq.read_table(nets / name / f"{table}.parquet").to_pydict() for name in ("one", "two"))
+        assert one_table.keys() == two_table.keys()
+        for name in ("accuracy", "validation", "test"):
+            assert one_table.get(name, []) == pytest.approx(two_table.get(name, []), abs=0.05)
+    assert not any(verify(nets / "two" / name).damaged for name in ("adapt", "generalize"))
 
 
 # The second of two processes kills itself in the middle of epoch 3, once.

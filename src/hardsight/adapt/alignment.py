@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SUBSPACE_SIZE = 100  # directions, where there are as many
+SUBSPACE_SIZE = 30  # directions, where there are as many
 
 
 @dataclass(frozen=True, eq=False)

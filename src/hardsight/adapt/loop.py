@@ -26,6 +26,7 @@ from hardsight.adapt.objective import self_training_loss
 from hardsight.adapt.selection import REGULARISED, PseudoLabels, select_pseudo_labels
 from hardsight.adapt.settings import AdaptSettings
 from hardsight.domains.source_training import TrainingLength, best_epoch, held_out_rows, is_over
+from hardsight.dynamics.gathering import num_processes
 from hardsight.files.reading import read_json
 from hardsight.files.writing import write_json
 from hardsight.head import Head
@@ -36,6 +37,7 @@ from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.inputs import Inputs, even_batches
 from hardsight.training.network import FORWARD, all_features, as_tensor, forward_pass
 from hardsight.training.optimization import Updater, drawn_seed, moving_average
+from hardsight.training.processes import gathered
 from hardsight.training.schedule import rate_factor
 
 SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # streams of random numbers that must not meet
@@ -141,8 +143,9 @@ class SelfTraining:
     report: Report
 
     def __post_init__(self) -> None:
-        self.source_batches = AugmentedInputs(self.source, self.settings.augment, self.seed)
-        self.target_batches = AugmentedInputs(self.target, self.settings.target_augment or self.settings.augment, self.seed)
+        self.source_batches = AugmentedInputs(self.source, self.settings.augment, self.seed, share=True)
+        target_augment = self.settings.target_augment or self.settings.augment
+        self.target_batches = AugmentedInputs(self.target, target_augment, self.seed, share=True)
 
     # ---- the source model ----
 
@@ -293,14 +296,14 @@ class SelfTraining:
             self.source_batches.batches(ours, epoch.number), self.target_batches.batches(theirs, epoch.number), strict=True
         )
         for source, target in pairs:
-            inputs = [batch.inputs for batch in (source, target) if len(batch.rows)]
-            if not inputs:
+            inputs = np.concatenate([source.inputs, target.inputs])  # (b, ...), of several processes this one's share
+            if not len(inputs) and num_processes() == 1:
                 continue
             known = np.eye(self.num_classes, dtype=np.float32)[self.source.labels[source.rows]]  # (b, c) one-hot
             soft = as_tensor(np.concatenate([known, labels[target.rows]]), self.device)
             is_target = torch.arange(len(soft), device=self.device) >= len(source.rows)
-            logits = learner(as_tensor(np.concatenate(inputs), self.device))
-            learning.updater.update(self_training_loss(logits, soft, is_target, epoch.mrkld, epoch.entropy))
+            logits, soft, on_target = gathered(learner(as_tensor(inputs, self.device)), soft, is_target.int())
+            learning.updater.update(self_training_loss(logits, soft, on_target > 0, epoch.mrkld, epoch.entropy))
             if learning.average is not None:
                 learning.average.update_parameters(learner)
 

@@ -100,24 +100,27 @@ def run(
 
     from hardsight.adapt.report import write_report
     from hardsight.adapt.work import Work  # torch, which takes seconds to load, is loaded from here on
+    from hardsight.training.processes import one_writes
 
-    say = say or (lambda sentence: None)
+    work = Work.of(settings, pairs, say or (lambda sentence: None))
     for sentence in _of_one_class(pairs):
-        say(sentence)
-    work = Work.of(settings, pairs, say)
+        work.say(sentence)
     # Earlier versions did not record `pretrained`; the fingerprint of the model's weights stands for it.
     defaults = {**AdaptSettings().as_dict(), "pretrained": settings.pretrained}
-    directory = Run(Path(output), COMMAND, work.arguments(), work.fingerprints(), defaults=defaults)
-    if directory.complete:
-        work.say(f"{output} is complete already")
-        return _read(Path(output))
-    with directory.only_writer():
-        results = work.all(directory, progress)
-        written = write_report(
-            directory, results, shown, lambda pair, method, seed: directory.directory / pair / f"seed={seed}" / method
-        )
-        parts = sorted(path for pair in pairs for path in (directory.directory / pair).rglob("*") if path.is_file())
-        directory.finish([*parts, *written], {"accuracy": _headline(results), "oracle": _headline(results, best=True)})
+    with one_writes() as writes:
+        directory = Run(Path(output), COMMAND, work.arguments(), work.fingerprints(), defaults=defaults)
+        if directory.complete:
+            work.say(f"{output} is complete already")
+            return _read(Path(output))
+        with directory.only_writer():
+            results = work.all(directory, progress if writes else None)
+            if writes:
+                home = directory.directory
+                written = write_report(
+                    directory, results, shown, lambda pair, method, seed: home / pair / f"seed={seed}" / method
+                )
+                parts = sorted(path for pair in pairs for path in (home / pair).rglob("*") if path.is_file())
+                directory.finish([*parts, *written], {"accuracy": _headline(results), "oracle": _headline(results, best=True)})
     return _read(Path(output))
 
 

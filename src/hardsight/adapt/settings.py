@@ -134,7 +134,7 @@ class AdaptSettings(DomainOptions):
         0.01, "Weight of CRST's regulariser. Public code applies its weight twice: its 0.1 is 0.01 here.", least=0
     )
     coral_reg: float = option(1.0, "Number added to the diagonal of CORAL's covariances.", above=0)
-    subspace_size: int = option(100, "Principal directions that subspace alignment keeps.", least=1)
+    subspace_size: int = option(30, "Principal directions that subspace alignment keeps.", least=1)
     entropy_weight: float = option(0.1, "Weight of the target's entropy in the loss of the method entropy.", above=0)
     target_augment: str | None = option(
         None, "Augmentations of target images, as --augment has them. Default: those of --augment.", read=read_augment

@@ -24,7 +24,7 @@ from hardsight.domains.opening import Data, Features, num_classes
 from hardsight.domains.scaling import Standard, standards
 from hardsight.domains.source_training import not_learned
 from hardsight.files.run import Run
-from hardsight.models.network import state_sha256, torch_device
+from hardsight.models.network import state_sha256
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.screen import percent
@@ -33,6 +33,7 @@ from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
 from hardsight.training.network import TrainedNetwork, first_sample, open_network
 from hardsight.training.optimization import MixedPrecision
+from hardsight.training.processes import by_first, join
 from hardsight.training.results import write_model
 from hardsight.training.settings import ProgressCallback
 
@@ -186,9 +187,9 @@ class Work:
     @classmethod
     def of(cls, settings: AdaptSettings, pairs: dict[str, tuple[Data, Data]], say: Callable[[str], None]) -> Self:
         """Pairs of domains, each made ready for a network."""
-        device = torch_device(settings.device)
+        device = join(settings.device)
         MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
-        return cls(settings, device, say, {name: _prepared(settings, *pair) for name, pair in pairs.items()})
+        return cls(settings, device, by_first(say), {name: _prepared(settings, *pair) for name, pair in pairs.items()})
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""

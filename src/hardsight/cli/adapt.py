@@ -43,8 +43,13 @@ def adapt(
 
     with progress_bar("reading") as progress:
         adapted = run(source, target, output, settings=settings, progress=progress, say=print_line)
-    _show(adapted)
-    print(f"report: {output / 'report.html'}")
+    from hardsight.training import processes
+
+    first = processes.is_first()
+    processes.part()
+    if first:
+        _show(adapted)
+        print(f"report: {output / 'report.html'}")
 
 
 def _show(adapted: Adapted) -> None:

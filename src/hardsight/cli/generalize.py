@@ -39,8 +39,13 @@ def generalize(
 
     with progress_bar("reading") as progress:
         generalized = run(domains, output, settings=settings, progress=progress, say=print_line)
-    _show(generalized, settings.selection)
-    print(f"report: {output / 'report.html'}")
+    from hardsight.training import processes
+
+    first = processes.is_first()
+    processes.part()
+    if first:
+        _show(generalized, settings.selection)
+        print(f"report: {output / 'report.html'}")
 
 
 def _show(generalized: Generalized, selection: str) -> None:

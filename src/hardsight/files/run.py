@@ -24,7 +24,7 @@ from hardsight.files.checksums import UNSEALED, sha256
 from hardsight.files.locking import lock_file
 from hardsight.files.places import Place, place_on_disk
 from hardsight.files.reading import read_json
-from hardsight.files.writing import sweep, why, write_json
+from hardsight.files.writing import discards, sweep, why, write_json
 from hardsight.version import VERSION
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pillow", "pyarrow", "torch", "onnxruntime")
@@ -84,8 +84,11 @@ class Run:
     def only_writer(self) -> Iterator[None]:
         """Hold the run's lock; what a killed process left half-written is removed first.
 
-        The system releases the lock when the process ends, however it ends.
+        The system releases the lock when the process ends, however it ends. A process that throws away what it writes needs none.
         """
+        if discards():
+            yield
+            return
         with contextlib.ExitStack() as stack:
             try:
                 ours = stack.enter_context(lock_file(self.directory / ".lock", wait=False))
@@ -115,6 +118,8 @@ class Run:
 
     def finish(self, parts: list[Path], counts: dict[str, Any], rows: dict[str, int] | None = None) -> None:
         """Write `run.json`: everything in start.json, each part and each further file with its checksum, and its own."""
+        if discards():
+            return
         listed = [{"name": self._name(part), "rows": (rows or {}).get(part.name), "sha256": sha256(part)} for part in parts]
         others = sorted({path for path in self.directory.rglob("*") if path.is_file() and self._stays(path)} - {*parts})
         manifest = {

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,25 @@ from hardsight.files.inputs import is_input, is_own
 from hardsight.files.locking import new_locked_file, remove_if_abandoned
 from hardsight.files.places import Place, Remote, place
 
+_discards = False  # set in a process that works beside the one whose files count
+
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]+\.tmp")  # .NAME.PID.HEX.tmp
+
+
+@contextlib.contextmanager
+def discarding() -> Iterator[None]:
+    """Inside, whatever is written is thrown away: for a process that works beside the one whose files count."""
+    global _discards
+    before, _discards = _discards, True
+    try:
+        yield
+    finally:
+        _discards = before
+
+
+def discards() -> bool:
+    """Whether this process throws away what it writes."""
+    return _discards
 
 
 @contextlib.contextmanager
@@ -33,6 +52,10 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None) -> Iterator
     `kind` is what is written, one of `formats.WORDS`, where the name's ending does not tell it.
     """
     path = place(path)
+    if _discards:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / path.name
+        return
     kind = kind or formats.kind_by_name(path)
     check_output(path, kind)
     if isinstance(path, Remote):

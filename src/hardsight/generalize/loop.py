@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hardsight.domains.source_training import TrainingLength, is_over
+from hardsight.dynamics.gathering import num_processes
 from hardsight.generalize.arriving import ArrivingHeads
 from hardsight.generalize.folds import Fold
 from hardsight.generalize.settings import GeneralizeSettings, Selection
@@ -98,7 +99,7 @@ class FoldTraining:
         both = nn.ModuleDict({"student": student, "chosen": chosen})  # what a checkpoint holds
         updater = Updater(student, self.settings)
         state = self.checkpoints.resume(both, updater.optimizer)
-        samples = AugmentedInputs(self.fold.inputs, self.settings.augment, self.seed)
+        samples = AugmentedInputs(self.fold.inputs, self.settings.augment, self.seed, share=True)
         while not self._over(state.history):
             self.report(state.epoch)
             state.epoch += 1
@@ -124,7 +125,7 @@ class FoldTraining:
         batches = even_batches(order, self.settings.batch_size)
         for number, batch in enumerate(samples.batches(batches, epoch), (epoch - 1) * len(batches)):
             updater.set_rate(rate_factor(self.settings, number, len(batches), self.length.epochs))
-            if len(batch.rows) >= 2:  # batch normalisation needs two
+            if len(batch.rows) >= 2 or num_processes() > 1:  # batch normalisation needs two
                 updater.update(student(as_tensor(batch.inputs, self.device), *self.fold.known(batch.rows, self.device)))
 
     def _measured(self, student: Student) -> dict[str, float]:
@@ -150,7 +151,7 @@ class FoldTraining:
             batches, predict = even_batches(order, self.settings.tta_batch_size), ArrivingHeads(student, self.settings)
         labels = [np.zeros(0, np.int64)]
         probabilities = [np.zeros((0, student.common.classes.num_classes), np.float32)]
-        for some, values in forward_pass(predict, self.fold.inputs, batches, self.device):
+        for some, values in forward_pass(predict, self.fold.inputs, batches, self.device, share=not arriving):
             labels.append(self.fold.inputs.labels[some])
             probabilities.append(values.float().cpu().numpy())
         return Predictions(np.concatenate(labels), np.concatenate(probabilities))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,6 +18,9 @@ from hardsight.generalize.settings import GeneralizeSettings
 from hardsight.models.weights import check_weights
 from hardsight.options import takes
 from hardsight.training.settings import ProgressCallback
+
+if TYPE_CHECKING:
+    from hardsight.generalize.tables import Results
 
 COMMAND = "hardsight generalize"
 
@@ -77,27 +80,34 @@ def run(
     opened = open_domains(data, settings)
 
     from hardsight.generalize.work import Work  # torch, which takes seconds to load, is loaded from here on
+    from hardsight.training.processes import one_writes
 
     work = Work.of(settings, opened, say or _silent)
     for note in opened.notes:
         work.say(note)
     defaults = GeneralizeSettings().as_dict()
-    directory = Run(Path(output), COMMAND, work.arguments(), work.fingerprints(), defaults=defaults)
-    if directory.complete:
-        work.say(f"{output} is complete already")
-        return _read(Path(output))
-    with directory.only_writer():
-        results = work.all(directory.directory, progress)
-
-        from hardsight.generalize.report import write_report
-        from hardsight.generalize.tables import AVERAGE
-
-        written = write_report(directory, results)
-        parts = sorted([*directory.directory.rglob("epochs.json"), *directory.directory.rglob("scale.json")])
-        counts = {loss: float(results.reached(loss, AVERAGE).mean()) for loss in results.losses}
-        scales_used = {f"{loss} without {domain}": scale for (loss, domain), scale in results.scales.items()}
-        directory.finish([*parts, *written], {"accuracy": counts, "selection": settings.selection, "scales": scales_used})
+    with one_writes() as writes:
+        directory = Run(Path(output), COMMAND, work.arguments(), work.fingerprints(), defaults=defaults)
+        if directory.complete:
+            work.say(f"{output} is complete already")
+            return _read(Path(output))
+        with directory.only_writer():
+            results = work.all(directory.directory, progress if writes else None)
+            if writes:
+                _finish(directory, results, settings.selection)
     return _read(Path(output))
+
+
+def _finish(directory: Run, results: Results, selection: str) -> None:
+    """The report, and what run.json says."""
+    from hardsight.generalize.report import write_report
+    from hardsight.generalize.tables import AVERAGE
+
+    written = write_report(directory, results)
+    parts = sorted([*directory.directory.rglob("epochs.json"), *directory.directory.rglob("scale.json")])
+    counts = {loss: float(results.reached(loss, AVERAGE).mean()) for loss in results.losses}
+    scales_used = {f"{loss} without {domain}": scale for (loss, domain), scale in results.scales.items()}
+    directory.finish([*parts, *written], {"accuracy": counts, "selection": selection, "scales": scales_used})
 
 
 def _read(directory: Path) -> Generalized:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from hardsight.models.trainable import Trainable
 from hardsight.training.network import CutNetwork
 from hardsight.training.objective import Objective
+from hardsight.training.processes import gathered
 from hardsight.training.trainee import LossChoice
 
 GAMMA = 1.0
@@ -47,8 +48,8 @@ class Student(CutNetwork):
         self.own = nn.ModuleList(loss.objective(self.num_features) for _ in range(num_domains))
 
     def forward(self, inputs: Tensor, labels: Tensor, rows: Tensor, domains: Tensor) -> Tensor:
-        """The loss of a batch; `domains` (b,) counts the training domains from 0."""
-        features = self.features(inputs)
+        """The loss of a batch, of all processes together; `domains` (b,) counts the training domains from 0."""
+        features, labels, rows, domains = gathered(self.features(inputs), labels, rows, domains)
         if not len(self.own):
             return self.common(features, labels, rows)
         losses = []

@@ -24,7 +24,6 @@ from hardsight.generalize.loop import START, FoldTraining, History, chosen_epoch
 from hardsight.generalize.opening import OpenedDomains
 from hardsight.generalize.settings import DRM, DRM_TTA, EPOCHS, GeneralizeSettings, Selection, parts_of
 from hardsight.generalize.student import Student
-from hardsight.models.network import torch_device
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.screen import percent
 from hardsight.threads import num_threads
@@ -33,6 +32,7 @@ from hardsight.training.inputs import ArrayInputs, ImageInputs, sized
 from hardsight.training.network import FOUND_BY, first_sample, open_network
 from hardsight.training.objective import LOSSES, loss_name, options_of, with_defaults
 from hardsight.training.optimization import MixedPrecision, drawn_seed
+from hardsight.training.processes import by_first, join
 from hardsight.training.settings import ProgressCallback
 from hardsight.training.trainee import LossChoice
 
@@ -73,9 +73,9 @@ class Work:
     @classmethod
     def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Callable[[str], None]) -> Self:
         """The losses as they are known inside, and the data as a network takes it."""
-        device = torch_device(settings.device)
+        device = join(settings.device)
         MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
-        return cls(_checked_losses(settings), opened, device, say)
+        return cls(_checked_losses(settings), opened, device, by_first(say))
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""

@@ -68,14 +68,20 @@ class AugmentedInputs:
         inputs: the set.
         augment: as `parse_augmentation` takes it.
         seed: of the augmentation.
+        share: of each batch asked for, give this process's share, where there are several.
     """
 
-    def __init__(self, inputs: Inputs, augment: str, seed: int) -> None:
+    def __init__(self, inputs: Inputs, augment: str, seed: int, share: bool = False) -> None:
+        self.share = share
         self.inputs, self.augmentation, self.seed = inputs, parse_augmentation(augment), seed
         self.keys = sample_keys(inputs.ids)
 
     def batches(self, rows: Sequence[np.ndarray], epoch: int) -> Iterator[Batch]:
         """The rows asked for, batch by batch, as they look in an epoch."""
+        if self.share:
+            from hardsight.training.processes import shares  # with torch, which options are checked without
+
+            rows = shares(rows)
         for batch in self._batches(rows, epoch):
             yield Batch(batch.rows, self.augmentation(batch.inputs, self.keys[batch.rows], self.seed, epoch))
 

@@ -18,11 +18,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from hardsight.dynamics.gathering import rank
 from hardsight.errors import FileError, RunError
 from hardsight.files.checksums import sha256
 from hardsight.files.reading import read_json
 from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
+from hardsight.training.processes import decided_by_first, wait
 
 KEPT = 2  # the last one, and the one before should the last be damaged
 SECONDS_BETWEEN = 5.0  # for trainings whose epochs take a moment: no checkpoint is written sooner after the one before
@@ -99,22 +101,24 @@ class Checkpoints:
 
     def resume(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingState:
         """The state of the newest checkpoint, to which network and optimizer are brought; a new one where there is none."""
-        epoch = 0 if self.folder is None else newest_checkpoint(self.folder)[0]
+        epoch = 0 if self.folder is None or rank() else newest_checkpoint(self.folder)[0]
+        epoch = decided_by_first(epoch, next(network.parameters()).device)
         if self.folder is None or not epoch:
             return TrainingState()
         return load_checkpoint(self.folder, epoch, network, optimizer)
 
     def save(self, state: TrainingState, network: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write a checkpoint, unless the last one was written a moment ago."""
-        if self.folder is None or time.monotonic() - self.saved_at < SECONDS_BETWEEN:
+        if self.folder is None or rank() or time.monotonic() - self.saved_at < SECONDS_BETWEEN:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         save_checkpoint(self.folder, state, network, optimizer)
         self.saved_at = time.monotonic()
 
     def remove(self) -> None:
-        """The training is complete and its result is written."""
-        if self.folder is not None:
+        """The training is complete and its result is written; where there are several processes, all wait for that."""
+        wait()
+        if self.folder is not None and not rank():
             shutil.rmtree(self.folder, ignore_errors=True)
 
 

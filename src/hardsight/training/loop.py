@@ -130,7 +130,7 @@ class Training:
             raise InputError(f"{len(train)} samples cannot be shared by {self.accelerator.num_processes} processes.")
         self.trainee.to(self.device)
         self.precision = MixedPrecision(s.precision, self.device)
-        self.updater = Updater(self.trainee, s, precision=self.precision)
+        self.updater = Updater(self.trainee, s, precision=self.precision, wrapped=True)
 
     def _resume(self, output: Path) -> None:
         """Continue from the newest checkpoint that is whole."""
@@ -181,7 +181,7 @@ class Training:
         set_seed(drawn_seed(s.seed, epoch, gathering.rank()))
         order = np.random.default_rng([s.seed, epoch]).permutation(len(train))
         steps = self._steps_per_epoch
-        mine = [np.array_split(rows, several)[gathering.rank()] for rows in even_batches(order, s.batch_size)]
+        mine = processes.shares(even_batches(order, s.batch_size))
         self.model.train()
         self.trainee.objective.set_epoch(epoch - 1)
         sums, objective_sum = dict.fromkeys(SUMS, 0.0), 0.0
@@ -259,7 +259,6 @@ class Training:
     def _evaluate(self, epoch: int, step: int | None = None) -> dict[str, Any]:
         """The metrics of the watched sets by the network as it is."""
         self.trainee.eval()
-        processes.same_buffers(self.trainee)
         head, several = self.trainee.objective.classes, gathering.num_processes()
         watched = {name: inputs for name, inputs in self.inputs.items() if name != "train"}
         total, seen, metrics = sum(map(len, watched.values())), 0, {}
@@ -283,7 +282,7 @@ class Training:
         """Add the hits of ten crops of each image."""
         assert isinstance(inputs, ImageInputs)
         s, head = self.settings, self.trainee.objective.classes
-        batches = self._shares(np.arange(len(inputs)), max(1, s.batch_size // (2 * VIEWS)))
+        batches = processes.shares(even_batches(np.arange(len(inputs)), max(1, s.batch_size // (2 * VIEWS))))
         logits_of = lambda images: head.logits(self._features_of(images))
         for rows, logits in ten_crop_logits(logits_of, inputs, batches, self.device):
             counts[f"accuracy{OF_CROPS}"] += hits(logits, inputs.labels[rows])
@@ -293,16 +292,12 @@ class Training:
     def _features(self, inputs: Inputs, rows: np.ndarray, share: bool = False) -> Iterator[tuple[np.ndarray, Tensor]]:
         """(b,) rows and their (b, d) features, batch by batch; of each batch this process's share alone, if asked."""
         size = self.settings.batch_size
-        batches = self._shares(rows, size) if share else even_batches(rows, size)
-        return forward_pass(self._features_of, inputs, batches, self.device)
+        batches = even_batches(rows, size)
+        return forward_pass(self._features_of, inputs, processes.shares(batches) if share else batches, self.device, share=False)
 
     def _features_of(self, images: Tensor) -> Tensor:
         with self.precision.autocast():
             return self.trainee.features(images).float()
-
-    def _shares(self, rows: np.ndarray, size: int) -> list[np.ndarray]:
-        """Rows in batches, and of each this process's share."""
-        return [np.array_split(some, gathering.num_processes())[gathering.rank()] for some in even_batches(rows, size)]
 
     def _write_dynamics(self, epoch: int, step: int | None = None) -> None:
         def gather(table: Any) -> Any:
@@ -340,7 +335,6 @@ class Training:
         if not self.settings.snapshot:
             return []
         self.trainee.eval()
-        processes.same_buffers(self.trainee)
         head = self.trainee.head
         parts = results.parts_of(self.inputs, head.num_features)
         left_out = [name for name in self.inputs if name not in {part[0] for part in parts}]

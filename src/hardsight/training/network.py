@@ -10,12 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hardsight.dynamics.gathering import num_processes
 from hardsight.errors import FileError
 from hardsight.head import Head
 from hardsight.models.feature_head import HiddenLayer
 from hardsight.models.head_layer import HeadLayer, shape_of
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, cut_off, open_trainable
+from hardsight.training import processes
 from hardsight.training.inputs import Inputs, even_batches
 from hardsight.training.settings import NetworkOptions
 
@@ -82,8 +84,10 @@ class CutNetwork(nn.Module):
         return name.split(".")[0] in self.heads or name.startswith(hidden)
 
     def train(self, mode: bool = True) -> Self:
-        """Training mode, in which frozen batch normalization stays as it is in use."""
+        """Training mode, in which frozen batch normalization stays as in use; or evaluation mode, alike in all processes."""
         super().train(mode)
+        if not mode:
+            processes.same_buffers(self)
         if self.freeze_statistics:
             for layer in self.modules():
                 if isinstance(layer, nn.modules.batchnorm._BatchNorm):
@@ -140,12 +144,24 @@ def as_tensor(values: np.ndarray, device: torch.device) -> Tensor:
 
 @torch.no_grad()
 def forward_pass(
-    function: Callable[[Tensor], Tensor], inputs: Inputs, rows: Sequence[np.ndarray], device: torch.device
+    function: Callable[[Tensor], Tensor], inputs: Inputs, rows: Sequence[np.ndarray], device: torch.device, share: bool = True
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
-    """(b,) rows of the samples that could be read and what a function of their inputs gives, batch by batch, no gradients."""
-    for batch in inputs.batches(rows):
-        if len(batch.rows):
-            yield batch.rows, function(as_tensor(batch.inputs, device))
+    """(b,) rows of the samples that could be read and what a function of their inputs gives, batch by batch, no gradients.
+
+    Args:
+        function: (b, ...) -> (b, d).
+        share: where there are several processes, each computes a part of each batch, and all get the whole; else each
+            computes all rows that it is given.
+    """
+    several = share and num_processes() > 1
+    for batch in inputs.batches(processes.shares(rows) if several else rows):
+        values = function(as_tensor(batch.inputs, device)) if len(batch.rows) else None
+        if several:
+            every, whole = processes.rows_of_all(batch.rows, values, device)
+            if len(every):
+                yield every, whole
+        elif values is not None:
+            yield batch.rows, values
 
 
 def all_features(network: CutNetwork, inputs: Inputs, device: torch.device) -> np.ndarray:

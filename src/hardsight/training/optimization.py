@@ -13,6 +13,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from hardsight.cores import warn_of_quota
 from hardsight.errors import InputError, TrainingError
+from hardsight.training import processes
 from hardsight.training.network import CutNetwork
 from hardsight.training.settings import LearningOptions
 
@@ -47,15 +48,20 @@ class Updater:
         settings: optimizer, learning rate, weight decay, clipping, and whether batch statistics are frozen.
         lr: a learning rate instead of the settings' own.
         precision: of the forward passes that losses come from, if their caller sees to it; else the network does.
+        wrapped: the network is in DistributedDataParallel, which averages the gradients of several processes; else this does.
     """
 
     def __init__(
-        self, network: CutNetwork, settings: LearningOptions, lr: float | None = None, precision: MixedPrecision | None = None
-    ) -> None:
+        self, network: CutNetwork, settings: LearningOptions, lr: float | None = None, precision: MixedPrecision | None = None,
+        wrapped: bool = False,
+    ) -> None:  # fmt: skip
         warn_of_quota(torch.get_num_threads())
         self.network, self.settings, self.lr = network, settings, settings.learning_rate if lr is None else lr
         self.optimizer = make_optimizer(network, settings, self.lr)
         network.freeze_statistics = settings.freeze_bn
+        self.wrapped = wrapped
+        if not wrapped:
+            processes.same_parameters(network)
         self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         if precision is None:
             precision = MixedPrecision(settings.precision, self.parameters[0].device)
@@ -74,6 +80,8 @@ class Updater:
         self.optimizer.zero_grad()
         scaled = loss if self.scaler is None else self.scaler.scale(loss)
         scaled.backward()
+        if not self.wrapped:
+            processes.average_gradients(self.parameters)
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
         if self.settings.clip is not None:

@@ -1,14 +1,66 @@
-"""What several processes of one training tell each other: features and sums. Alone, each returns what it got."""
+"""What several processes of one training tell each other: features, gradients and sums. Alone, each returns what it got.
+
+`hardsight train` wraps its network in DistributedDataParallel. In adapt and generalize, which train many networks one after
+the other, each process takes its share of every batch, `Updater` averages the gradients, `forward_pass` brings the results
+of all together, and one process writes.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from hardsight.dynamics.gathering import collected, num_processes, rank, row_counts
+from hardsight.errors import require_installed
+from hardsight.files.writing import discarding
+from hardsight.models.network import torch_device
+
+
+def launched() -> bool:
+    """Whether torchrun, accelerate launch or their like started several processes."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def join(device: str) -> torch.device:
+    """The device of this process, which has met the others, if a launcher started some."""
+    chosen = torch_device(device)
+    if not launched():
+        return chosen
+    require_installed("accelerate", extra="torch", purpose="several processes")
+    from accelerate import Accelerator
+
+    return Accelerator(cpu=chosen.type == "cpu").device
+
+
+@contextlib.contextmanager
+def one_writes() -> Iterator[bool]:
+    """Whether this is the process whose files count; those of the others are thrown away. At the end all wait for it."""
+    with contextlib.nullcontext() if is_first() else discarding():
+        yield is_first()
+    wait()
+
+
+def is_first() -> bool:
+    """Whether this is the process that writes and speaks."""
+    return rank() == 0
+
+
+def by_first(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Sentences for the user, of the first process alone."""
+    return say if is_first() else lambda sentence: None
+
+
+def wait() -> None:
+    """Until every process has come here."""
+    if num_processes() > 1:
+        dist.barrier()
 
 
 def part() -> None:
@@ -75,3 +127,39 @@ def decided_by_first(value: int, device: torch.device) -> int:
     decided = torch.tensor([value], device=device)
     dist.broadcast(decided, 0)
     return int(decided)
+
+
+def shares(batches: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Of each batch of rows, this process's share; all shares are of the same size, give or take one."""
+    return [np.array_split(rows, num_processes())[rank()] for rows in batches]
+
+
+def rows_of_all(rows: np.ndarray, values: Tensor | None, device: torch.device) -> tuple[np.ndarray, Tensor]:
+    """(b,) rows and (b, d) values of each process, one that has none excepted -> those of all, in the order of the processes."""
+    sizes = torch.tensor([len(rows), 0 if values is None else values.shape[1]], device=device)
+    each = [torch.zeros_like(sizes) for _ in range(num_processes())]
+    dist.all_gather(each, sizes)
+    counts, width = [int(size[0]) for size in each], max(int(size[1]) for size in each)
+    held = torch.zeros((0, width), device=device) if values is None else values.float()
+    numbers = torch.from_numpy(np.asarray(rows, np.int64)).to(device)
+    return torch.cat(collected(numbers, counts)).cpu().numpy(), torch.cat(collected(held, counts))
+
+
+def average_gradients(parameters: Sequence[nn.Parameter]) -> None:
+    """The mean over the processes, as DistributedDataParallel takes it, of the parameters that have a gradient."""
+    if num_processes() == 1:
+        return
+    held = [p for p in parameters if p.grad is not None]  # the same ones in every process, as all compute one loss
+    gradients = [p.grad for p in held if p.grad is not None]
+    together = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    dist.all_reduce(together)
+    parts = (together / num_processes()).split([gradient.numel() for gradient in gradients])
+    for p, gradient in zip(held, parts, strict=True):
+        p.grad = gradient.reshape(p.shape).to(p.dtype)
+
+
+def same_parameters(module: nn.Module) -> None:
+    """Parameters as the first process has them: what they start from."""
+    if num_processes() > 1:
+        for parameter in module.parameters():
+            dist.broadcast(parameter.data, 0)

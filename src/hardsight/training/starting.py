@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +11,7 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from hardsight.models.network import torch_device
+from hardsight.training import processes
 from hardsight.training.loop import Training
 from hardsight.training.network import open_network
 from hardsight.training.objective import loss_name, with_defaults
@@ -62,7 +62,7 @@ def _processes(settings: TrainSettings, output: Path) -> tuple[Accelerator, torc
     """
     chosen = torch_device(settings.device)
     MixedPrecision(settings.precision, chosen)  # refuses what does not work, before anything is written
-    launched = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    launched = processes.launched()
     accelerator = Accelerator(
         cpu=launched and chosen.type == "cpu",
         log_with=settings.tracker,
