@@ -19,12 +19,14 @@ from scipy.special import log_softmax
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from hardsight.adapt.choosing import BEST, CANDIDATES, best_round
 from hardsight.adapt.learner import Learner
 from hardsight.adapt.measures import class_accuracies, mean_accuracy, sample_columns, selection_statistics
 from hardsight.adapt.methods import Method
 from hardsight.adapt.objective import self_training_loss
 from hardsight.adapt.selection import REGULARISED, PseudoLabels, select_pseudo_labels
-from hardsight.adapt.settings import AdaptSettings
+from hardsight.adapt.settings import AUTO, AdaptSettings
+from hardsight.adapt.validation import SOURCE_LOOKED_AT, neighbours_before, validators
 from hardsight.domains.source_training import TrainingLength, best_epoch, held_out_rows, is_over
 from hardsight.dynamics.gathering import num_processes
 from hardsight.files.reading import read_json
@@ -33,7 +35,7 @@ from hardsight.head import Head
 from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.augmentation import AugmentedInputs
-from hardsight.training.checkpoint import Checkpoints, TrainingState
+from hardsight.training.checkpoint import Checkpoints, TrainingState, write_tensors
 from hardsight.training.inputs import Inputs, even_batches
 from hardsight.training.network import FORWARD, all_features, as_tensor, forward_pass
 from hardsight.training.optimization import Updater, drawn_seed, moving_average
@@ -141,6 +143,7 @@ class SelfTraining:
     make: Callable[[], Learner]
     device: torch.device
     report: Report
+    nearest: np.ndarray | None = None  # (n, k) neighbours of target samples; where not set, by the first model evaluated
 
     def __post_init__(self) -> None:
         self.source_batches = AugmentedInputs(self.source, self.settings.augment, self.seed, share=True)
@@ -169,7 +172,8 @@ class SelfTraining:
             _, accuracy = self._on_source(learning.learner, even_rows(len(self.source), TRIED))
         view = self.view(learning.learner)
         learned = {"epochs": epochs, "held_out": len(held_out), "accuracy": accuracy}
-        return Result(learning.learner, [{"round": 0, "portion": None, **self._evaluated(view), "source": learned}], view)
+        evaluated = self._evaluated(learning.learner, view)
+        return Result(learning.learner, [{"round": 0, "portion": None, **evaluated, "source": learned}], view)
 
     def _watched_epochs(
         self, folder: Path, method: Method, length: TrainingLength, held_out: np.ndarray
@@ -238,7 +242,9 @@ class SelfTraining:
                 self._train(learning, Epoch(rows, chosen, (ROUNDS, number, epoch), done + 1, **weights))
             view = self.view(learning.judge)  # evaluated now, and selected from in the next round
             learning.state.epoch = number
-            learning.state.history.append({"round": number, "portion": portion, **self._evaluated(view), **selected})
+            evaluated = self._evaluated(learning.judge, view)
+            learning.state.history.append({"round": number, "portion": portion, **evaluated, **selected})
+            self._keep_best(learning, folder, method)
             if number < s.rounds:
                 checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
         return Result(learning.judge, learning.state.history, view or self.view(learning.judge))
@@ -366,8 +372,21 @@ class SelfTraining:
             features[np.searchsorted(rows, some)] = values.float().cpu().numpy()
         return features
 
-    def _evaluated(self, view: TargetView) -> dict[str, Any]:
-        return self.accuracy_of(np.where(view.readable, view.logits.argmax(1), -1))
+    def _evaluated(self, learner: Learner, view: TargetView) -> dict[str, Any]:
+        """Accuracy, where labels are known, and what can be said without them."""
+        rows = even_rows(len(self.source), SOURCE_LOOKED_AT)
+        ours, labels = self.source_features(learner, rows), self.source.labels[rows]
+        if self.nearest is None:
+            self.nearest = neighbours_before(view.features)
+        looked_at = validators(view.logits, view.features, view.head, ours, labels, self.nearest)
+        return {**self.accuracy_of(np.where(view.readable, view.logits.argmax(1), -1)), "validators": looked_at}
+
+    def _keep_best(self, learning: Learning, folder: Path, method: Method) -> None:
+        """The model of the round that `auto` would stop this method at, as far as it has come."""
+        if AUTO in self.settings.methods and method.name in CANDIDATES:
+            if best_round(learning.state.history) == learning.state.epoch:
+                folder.mkdir(parents=True, exist_ok=True)
+                write_tensors(folder / BEST, learning.judge.state_dict())
 
     def accuracy_of(self, predicted: np.ndarray) -> dict[str, Any]:
         """Accuracy on the target, class by class, of (n,) predictions; nothing where its labels are not known."""

@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.adapt.choosing import CHOSEN_BY
 from hardsight.adapt.methods import Method
-from hardsight.adapt.settings import SOURCE_ONLY
+from hardsight.adapt.settings import AUTO, SOURCE_ONLY
 from hardsight.adapt.tables import ALL, Results, accuracy_table, difference_table, rounds_table, selection_table
+from hardsight.adapt.validation import VALIDATORS
 from hardsight.data import BrokenImage, ImageData
 from hardsight.domains import results_page as rp
 from hardsight.files.parquet import read_parquet
@@ -69,7 +71,7 @@ def _curves(run: Run, results: Results, pair: str) -> list[Path]:
         method: np.array([[entry["accuracy"] for entry in results.rounds[pair, method, seed]] for seed in results.seeds])
         for method in results.in_rounds
     }
-    once = [method for method in results.methods if method not in (SOURCE_ONLY, *results.in_rounds)]
+    once = [method for method in results.methods if method not in (SOURCE_ONLY, AUTO, *results.in_rounds)]
     levels = {method: float(np.mean(results.last(pair, method))) for method in once if results.last(pair, method)}
     return [_save(run, f"accuracy-{pair}.png", accuracy_per_round(curves, np.array(start), _arrow(pair), levels))]
 
@@ -147,7 +149,8 @@ def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: dict
         classes, selected = _per_class(results, tables["accuracy"], pair), _selected(tables["selection"], pair)
         curves = [path for path in figures[pair] if path.name.startswith("accuracy-")]
         drawn = rp.figures(curves) + rp.figures([path for path in figures[pair] if path not in curves], wide=True)
-        parts += [rp.folded(_arrow(pair), classes, selected, drawn)] if several else [classes, differences, selected, drawn]
+        shown = [selected, _validated(results, tables["rounds"], pair), drawn]
+        parts += [rp.folded(_arrow(pair), classes, *shown)] if several else [classes, differences, *shown]
     return rp.page(title, sentence, *parts, rp.settings(run.start["arguments"], run.start["versions"]))
 
 
@@ -230,6 +233,39 @@ def _selected(selection: pa.Table, pair: str) -> str:
     words = "Means over the samples that the first round selected, and over seeds. AVC is above 1/c for a sure sample, AVH below."
     header = ("method", "selected", "rightly (%)", "AVH", "AVC", "confidence", "norm", "not selected by cbst", "only by cbst")
     return rp.heading("What the first round selected") + rp.paragraph(words, "quiet") + rp.table(header, rows)
+
+
+def _validated(results: Results, rounds: pa.Table, pair: str) -> str:
+    """What can be said without labels: warnings, and every validator by round, as means over seeds."""
+    means: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in rounds.to_pylist():
+        if row["pair"] == pair and row[CHOSEN_BY] is not None and row["method"] != AUTO:
+            means.setdefault((row["method"], row["round"]), []).append(row)
+    if not means:
+        return ""
+    names = (*VALIDATORS, "avc_change")
+    lines = [[method, str(number), *(_mean_of(found, name) for name in names)] for (method, number), found in means.items()]
+    words = (
+        "High is good in each. neighbours: samples predicted like those that were near them before adapting; infomax: "
+        "sure predictions of different classes; snd: soft neighbourhood density; circular: "
+        "accuracy on the source of a classifier taught by the target's predictions; iwv and dev: accuracy on source samples, "
+        "weighted by how much they look like the target; mean_avc: AVC of what is selected. "
+        f"The warning and auto go by {CHOSEN_BY}."
+    )
+    table = rp.folded("Every round", rp.table(("method", "round", *names), lines, words=2))
+    warned = [rp.paragraph(f"Warning: {sentence}", "no") for sentence in results.warnings(pair)]
+    chosen = [
+        f"seed {seed}: {entry['method']}, round {entry['round']}"
+        for seed in results.seeds
+        for entry in results.rounds.get((pair, AUTO, seed), [])
+    ]
+    taken = [rp.paragraph(f"auto chose {'; '.join(chosen)}.")] if chosen else []
+    return "\n".join([rp.heading("Without labels"), rp.paragraph(words, "quiet"), *taken, *warned, table])
+
+
+def _mean_of(rows: list[dict[str, Any]], name: str) -> str:
+    known = [row[name] for row in rows if row[name] is not None]
+    return f"{np.mean(known):.4g}" if known else "–"
 
 
 def _arrow(pair: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.adapt.methods import Method
-from hardsight.adapt.settings import AdaptSettings
+from hardsight.adapt.settings import AUTO, AdaptSettings
 from hardsight.data import ImageData, open_data
 from hardsight.domains.opening import (
     Data,
@@ -86,7 +86,7 @@ def run(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     done = run((there, labels), (here, labels), folder, methods="source,cbst", rounds=2, hidden=8)
         >>> done.accuracy.column("method").to_pylist()
-        ['source', 'cbst']
+        ['source', 'logistic regression', 'cbst']
     """
     require_installed("torch", extra="torch", purpose="hardsight.adapt.run")
     check_weights(settings.weights)
@@ -194,7 +194,7 @@ def _check_model(data: Data, settings: AdaptSettings) -> None:
         return
     if settings.model is None:
         raise InputError("images need a model: lenet, mnist_cnn, timm:NAME, or a run that hardsight trained.")
-    aligning = [name for name in settings.methods if Method.read(name).alignment is not None]
+    aligning = [name for name in settings.methods if name != AUTO and Method.read(name).alignment is not None]
     if aligning:
         raise InputError(
             f"{aligning[0]} aligns features, and these are images: `hardsight extract` makes features of them, to adapt."

@@ -20,6 +20,7 @@ GroupBy = Literal["predicted", "label"]
 KcValue = Literal["conf", "prob"]
 KcPolicy = Literal["cb", "global", "ucb"]
 SOURCE_ONLY = "source"  # the method that does nothing
+AUTO = "auto"  # the method that chooses between others
 SOURCE_EPOCHS = 8  # passes over the source, where they make enough steps
 RECIPES: dict[str, dict[str, Any]] = {  # the defaults, by what is trained on
     "features": {"optimizer": "sgd", "lr": 0.03, "weight_decay": 0.05},
@@ -66,11 +67,11 @@ class Portions:
 
 
 def read_methods(value: Any) -> tuple[str, ...]:
-    """Methods by name, with `source` for none at all; a text has commas between them."""
+    """Methods by name, with `source` for none at all and `auto` for a choice; a text has commas between them."""
     from hardsight.adapt.methods import Method
 
     names = value.split(",") if isinstance(value, str) else list(value)
-    return tuple(Method.read(name).name for name in names)
+    return tuple(AUTO if str(name).strip().lower() == AUTO else Method.read(name).name for name in names)
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ class AdaptSettings(DomainOptions):
     methods: tuple[str, ...] = option(
         "cbst+avh",
         "Comma-separated methods to compare: cbst, crst, crst-mrkld, crst-lrent, cbst+avh, cbst+SCORE, avc, threshold, weighted, "
-        "depict; coral, subspace and entropy, alone or before one of these (coral+cbst); source is no adaptation.",
+        "depict; coral, subspace and entropy, alone or before one of these (coral+cbst); source is no adaptation, "
+        "auto chooses method and round without labels.",
         flag=("--methods", "--method"),
         read=read_methods,
     )

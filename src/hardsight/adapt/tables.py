@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hardsight.adapt.choosing import CANDIDATES, warning
+from hardsight.adapt.settings import AUTO, SOURCE_ONLY
+from hardsight.adapt.validation import VALIDATORS
 from hardsight.domains.comparison import paired_difference
 
 STATISTICS = (
@@ -53,8 +56,9 @@ class Results:
 
     @property
     def in_rounds(self) -> list[str]:
-        """The methods that go on in rounds: not the source model, nor what is trained once."""
-        return [method for method in self.methods if self.rounds[self.pairs[0], method, self.seeds[0]][-1]["round"] > 0]
+        """The methods that go on in rounds: not the source model, nor what is trained once, nor `auto`, which is one of them."""
+        first = {method: self.rounds[self.pairs[0], method, self.seeds[0]][-1] for method in self.methods if method != AUTO}
+        return [method for method, entry in first.items() if entry["round"] > 0]
 
     @property
     def selecting(self) -> list[str]:
@@ -67,8 +71,22 @@ class Results:
         return [] if None in accuracies else accuracies
 
     def best(self, pair: str, method: str) -> list[float]:
-        """The best round's, which only an oracle would have stopped at."""
-        return [max(entry["accuracy"] for entry in self.rounds[pair, method, seed]) for seed in self.seeds]
+        """The best round's, which only an oracle would have stopped at; for `auto`, of all that it chose from."""
+        methods = [name for name in self.methods if name in (SOURCE_ONLY, *CANDIDATES)] if method == AUTO else [method]
+        return [max(entry["accuracy"] for name in methods for entry in self.rounds[pair, name, seed]) for seed in self.seeds]
+
+    def start(self, pair: str, seed: int) -> dict[str, Any]:
+        """The source model's entry."""
+        return (self.rounds.get((pair, SOURCE_ONLY, seed)) or [{}])[-1]
+
+    def warnings(self, pair: str) -> list[str]:
+        """A sentence for each method and seed that seems to have made the source model worse, by what needs no labels."""
+        return [
+            f"{method}, seed {seed}: {sentence}."
+            for method in self.methods
+            for seed in self.seeds
+            if method != SOURCE_ONLY and (sentence := warning(self.start(pair, seed), self.rounds[pair, method, seed][-1]))
+        ]
 
 
 def accuracy_table(results: Results) -> pa.Table:
@@ -101,13 +119,18 @@ def selection_table(results: Results, round_number: int = 1) -> pa.Table:
 
 
 def rounds_table(results: Results) -> pa.Table:
-    """One row per pair, method, seed and round."""
+    """One row per pair, method, seed and round; that of `auto` says which method it took."""
     rows = []
     for (pair, method, seed), rounds in results.rounds.items():
+        before = results.start(pair, seed)
         for entry in rounds:
-            selection = entry.get("selection") or {}
+            selection, looked_at = entry.get("selection") or {}, entry.get("validators") or {}
             row = {"pair": pair, "method": method, "seed": seed, "round": entry["round"], "portion": entry["portion"]}
-            rows.append({**row, "accuracy": entry["accuracy"], **{name: selection.get(name) for name in STATISTICS}})
+            row |= {"accuracy": entry["accuracy"], **{name: looked_at.get(name) for name in VALIDATORS}}
+            row["avc_change"] = _change(before, entry) if method not in (SOURCE_ONLY, AUTO) else None
+            taken = {"chosen": entry.get("method")} if AUTO in results.methods else {}
+            rows.append({**row, **taken, **{name: selection.get(name) for name in STATISTICS}})
+            before = entry
     return pa.Table.from_pylist(rows)
 
 
@@ -129,6 +152,12 @@ def difference_table(results: Results) -> pa.Table:
             if len(means) > 1:
                 rows.append(_difference_row(ALL, method, against, [ours for ours, _ in means], [theirs for _, theirs in means]))
     return pa.Table.from_pylist(rows) if rows else pa.table({"pair": [], "method": []})
+
+
+def _change(before: dict[str, Any], after: dict[str, Any]) -> float | None:
+    """Of the mean AVC, from one round to the next."""
+    first, second = ((entry.get("validators") or {}).get("mean_avc") for entry in (before, after))
+    return None if first is None or second is None else second - first
 
 
 def _difference_row(pair: str, method: str, against: str, ours: list[float], theirs: list[float]) -> dict[str, Any]:

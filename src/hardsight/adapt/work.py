@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,11 +13,13 @@ from safetensors.torch import load_file
 
 from hardsight.adapt.alignment import Affine, coral, subspace
 from hardsight.adapt.baseline import BASELINE, ROWS, logistic_regression
+from hardsight.adapt.choosing import BEST, CANDIDATES, candidates, choose, warning
 from hardsight.adapt.learner import Learner
 from hardsight.adapt.loop import Report, Result, SelfTraining, TargetView, finish, finished
 from hardsight.adapt.methods import Method, models_for
-from hardsight.adapt.settings import SOURCE_ONLY, AdaptSettings
+from hardsight.adapt.settings import AUTO, SOURCE_ONLY, AdaptSettings
 from hardsight.adapt.tables import Results
+from hardsight.adapt.validation import neighbours_before
 from hardsight.data import ImageData
 from hardsight.domains.opening import Data, Features, num_classes
 from hardsight.domains.scaling import Standard, on_raw_features, standards
@@ -109,6 +110,7 @@ class Models:
     keep: bool
     views: dict[Method, TargetView] = field(default_factory=dict)  # of the models that were trained just now
     trainings: dict[str | None, SelfTraining] = field(default_factory=dict)  # by alignment
+    jobs: dict[str, Job] = field(default_factory=dict)  # by alignment
 
     def history(self, method: Method) -> History:
         """The rounds of a method; it is trained where it is not complete."""
@@ -130,10 +132,20 @@ class Models:
 
     def _trained(self, method: Method, place: Path) -> Result:
         training = self.training(method.alignment)
+        if training.nearest is None and (method != Method() or isinstance(self.job.target, ArrayInputs)):
+            training.nearest = self._neighbours()
         if method.is_source_model:
             return training.train_source(place, method)
         start = load_file(self.folder / method.before.name / "state.safetensors")
         return training.adapt(place, method, start, self.views.get(method.before))
+
+    def _neighbours(self) -> np.ndarray:
+        """Nearest target samples in the features as they are given; of images, in those of the source model."""
+        training, target = self.training(None), self.job.target
+        if training.nearest is None:
+            features = target.inputs if isinstance(target, ArrayInputs) else self._source_view().features
+            training.nearest = neighbours_before(features)
+        return training.nearest
 
     def training(self, alignment: str | None) -> SelfTraining:
         """The loop on features as they are, or aligned."""
@@ -145,12 +157,34 @@ class Models:
         return self.trainings[alignment]
 
     def _job(self, alignment: str | None) -> Job:
-        return self.job if alignment is None else self._aligned[alignment]
+        if alignment is None:
+            return self.job
+        if alignment not in self.jobs:
+            self.jobs[alignment] = self.job.aligned(alignment, self.settings)
+        return self.jobs[alignment]
 
-    @cached_property
-    def _aligned(self) -> dict[str, Job]:
-        names = {Method.read(name).alignment for name in self.settings.methods}
-        return {name: self.job.aligned(name, self.settings) for name in sorted(names - {None}, key=str) if name is not None}
+    def chosen(self, histories: dict[str, History]) -> History:
+        """The method and round that `auto` takes, as a history of one entry; its model is written like any other.
+
+        Args:
+            histories: of the source model and of every candidate.
+        """
+        place = self.folder / AUTO
+        history = finished(place)
+        if history is None:
+            choice = choose(histories)
+            training, job = self.training(choice.method.alignment), self._job(choice.method.alignment)
+            kept = [self.folder / choice.method.name / name for name in (BEST, "state.safetensors")]
+            learner = job.learner().to(self.device)
+            learner.load_state_dict(load_file(next(path for path in kept if path.is_file())))
+            if self.keep:
+                write_model(place, _network(learner, job))
+            training.write_predictions(training.view(learner), place)
+            history = [{**choice.entry, "method": choice.method.name}]
+            finish(place, history)
+        for name in CANDIDATES:
+            (self.folder / name / BEST).unlink(missing_ok=True)
+        return history
 
     def baseline(self) -> History:
         """Plain logistic regression as a method with a single entry, where labels of the target are known."""
@@ -171,10 +205,15 @@ class Models:
             return source.inputs, source.labels, target.inputs
         training = self.training(None)
         rows = even_rows(len(source), ROWS)
+        return training.source_features(self._source_learner(), rows), source.labels[rows], self._source_view().features
+
+    def _source_learner(self) -> Learner:
         learner = self.job.learner().to(self.device)
         learner.load_state_dict(load_file(self.folder / SOURCE_ONLY / "state.safetensors"))
-        view = self.views.get(Method()) or training.view(learner)
-        return training.source_features(learner, rows), source.labels[rows], view.features
+        return learner
+
+    def _source_view(self) -> TargetView:
+        return self.views.get(Method()) or self.training(None).view(self._source_learner())
 
 
 @dataclass
@@ -221,7 +260,7 @@ class Work:
                 report = _Progress(progress, start, total, f"{pair}  seed {seed}", lengths[pair])
                 self._fill(rounds, run.directory, pair, seed, report)
                 start += sum(lengths[pair].values())
-        order = [SOURCE_ONLY, BASELINE, *self.methods]
+        order = [SOURCE_ONLY, BASELINE, *self.methods, AUTO]
         by_method = sorted(rounds, key=lambda key: (list(self.jobs).index(key[0]), order.index(key[1]), key[2]))
         return Results({key: rounds[key] for key in by_method}, next(iter(self.jobs.values())).class_names)
 
@@ -237,7 +276,17 @@ class Work:
                 rounds[pair, BASELINE, seed] = self._baseline(rounds, models, pair)
             elif model.name in self.methods:
                 rounds[pair, model.name, seed] = history
-                self.say(_sentence(pair, model.name, seed, history[-1]))
+                self._say_how_it_went(rounds, pair, model.name, seed)
+        if AUTO in s.methods:
+            histories = {name: rounds[pair, name, seed] for name in (SOURCE_ONLY, *self.candidates)}
+            rounds[pair, AUTO, seed] = models.chosen(histories)
+            self._say_how_it_went(rounds, pair, AUTO, seed)
+
+    def _say_how_it_went(self, rounds: Rounds, pair: str, method: str, seed: int) -> None:
+        last = rounds[pair, method, seed][-1]
+        self.say(_sentence(pair, method, seed, last))
+        if sentence := warning(rounds[pair, SOURCE_ONLY, seed][-1], last):
+            self.say(f"warning: {pair}  seed {seed}  {method}: {sentence}")
 
     def _lengths(self, job: Job) -> dict[str, int]:
         """Epochs or rounds of each model of a pair, in the order of training."""
@@ -258,8 +307,15 @@ class Work:
 
     @property
     def methods(self) -> list[str]:
-        """The methods that adapt, without the source model itself."""
-        return [method for method in self.settings.methods if method != SOURCE_ONLY]
+        """The methods that adapt, without the source model itself; `auto` brings those that it chooses from."""
+        asked = [method for method in self.settings.methods if method not in (SOURCE_ONLY, AUTO)]
+        more = self.candidates if AUTO in self.settings.methods else ()
+        return list(dict.fromkeys([*asked, *more]))
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The methods that `auto` chooses from, for this kind of data."""
+        return candidates(images=not isinstance(next(iter(self.jobs.values())).source, ArrayInputs))
 
 
 @dataclass
@@ -318,4 +374,5 @@ def _network(learner: Learner, job: Job) -> TrainedNetwork:
 
 def _sentence(pair: str, method: str, seed: int, entry: dict[str, Any]) -> str:
     reached = "labels not known" if entry["accuracy"] is None else f"{percent(entry['accuracy'])} %"
-    return f"{pair}  seed {seed}  {method}  {reached}"
+    taken = f" ({entry['method']}, round {entry['round']})" if "method" in entry else ""
+    return f"{pair}  seed {seed}  {method}  {reached}{taken}"

@@ -1,0 +1,132 @@
+"""Print the tables of docs/results.md about choosing without labels, from finished runs of `hardsight adapt`:
+
+python docs/make_validation.py RUN [RUN ...]
+
+The methods of `auto` must be among those of the runs; whether `auto` itself is does not matter: its choice follows from
+the validators of every round, which are in rounds.parquet.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from scipy.stats import spearmanr
+
+from hardsight.adapt.choosing import CANDIDATES, choose, warning
+from hardsight.adapt.validation import VALIDATORS
+
+CHOSEN_ON = ("art_painting-to-cartoon", "cartoon-to-art_painting", "photo-to-art_painting", "mnist-to-usps")
+Entry = dict[str, Any]
+
+
+@dataclass
+class Trial:
+    """One pair of domains and one seed: the source model's entry, and those of each candidate's rounds."""
+
+    pair: str
+    source: Entry
+    histories: dict[str, list[Entry]]
+
+    @property
+    def rounds(self) -> list[Entry]:
+        """Everything there is to choose from."""
+        return [self.source, *(entry for history in self.histories.values() for entry in history)]
+
+    @property
+    def oracle(self) -> float:
+        """The best there is."""
+        return max(entry["accuracy"] for entry in self.rounds)
+
+    @property
+    def auto(self) -> float:
+        """What `auto` reaches."""
+        return float(choose({"source": [self.source], **self.histories}).entry["accuracy"])
+
+    def last(self, method: str) -> float:
+        """What a method reaches at its last round."""
+        return float(self.source["accuracy"] if method == "source" else self.histories[method][-1]["accuracy"])
+
+    def highest(self, validator: str) -> float:
+        """What the round with the highest value of a validator reaches, the last among equals."""
+        return float(max(self.rounds, key=lambda entry: (entry["validators"][validator], entry["round"]))["accuracy"])
+
+
+def trials(runs: Iterable[Path]) -> list[Trial]:
+    """Every pair and seed of some runs."""
+    found: dict[tuple[str, int], Trial] = {}
+    for run in runs:
+        for row in pq.read_table(run / "rounds.parquet").to_pylist():
+            entry = {**row, "validators": {name: row[name] for name in VALIDATORS}}
+            if row["method"] == "source":
+                found[row["pair"], row["seed"]] = Trial(row["pair"], entry, {method: [] for method in CANDIDATES})
+            elif row["method"] in CANDIDATES:
+                found[row["pair"], row["seed"]].histories[row["method"]].append(entry)
+    return list(found.values())
+
+
+def choices(some: Sequence[Trial]) -> str:
+    """One row per pair: the source model, the gain of each method's last round, of `auto` and of the oracle choice."""
+    pairs = list(dict.fromkeys(trial.pair for trial in some))
+
+    def row(name: str, members: Sequence[Trial]) -> list[str]:
+        gains = [_mean(members, lambda t, m=method: t.last(m) - t.last("source")) for method in CANDIDATES]
+        auto, oracle = (
+            _mean(members, lambda t: t.auto - t.last("source")),
+            _mean(members, lambda t: t.oracle - t.last("source")),
+        )
+        source = _mean(members, lambda t: t.last("source"))
+        return [name, f"{source:.1f}", *(f"{gain:+.1f}" for gain in (*gains, auto, oracle)), f"{oracle - auto:.1f}"]
+
+    rows = [row(pair, [trial for trial in some if trial.pair == pair]) for pair in pairs]
+    head = ["domains", "source", *CANDIDATES, "auto", "oracle", "regret of auto"]
+    return _table(head, [*rows, row("mean", some)])
+
+
+def by_validator(some: Sequence[Trial]) -> str:
+    """One row per validator: what choosing its highest round costs against the oracle, and the rank correlation."""
+
+    def rank(trial: Trial, name: str) -> float:
+        return float(spearmanr(*zip(*((e["validators"][name], e["accuracy"]) for e in trial.rounds), strict=True))[0])
+
+    rows = []
+    for name in VALIDATORS:
+        regret = [100 * (trial.oracle - trial.highest(name)) for trial in some]
+        below = max(100 * (trial.last("source") - trial.highest(name)) for trial in some)
+        ranks = np.nanmean([rank(trial, name) for trial in some])
+        rows.append([f"`{name}`", f"{np.mean(regret):.1f}", f"{max(below, 0.0):.1f}", f"{ranks:+.2f}"])
+    return _table(["validator", "mean regret", "most below source", "rank correlation"], rows)
+
+
+def warned(some: Sequence[Trial]) -> str:
+    """How many last rounds were worse than the source model, how many of them a warning was given for, and false alarms."""
+    ends = [
+        (history[-1]["accuracy"] < trial.source["accuracy"], warning(trial.source, history[-1]) is not None)
+        for trial in some
+        for history in trial.histories.values()
+    ]
+    harmful, harmless = [told for worse, told in ends if worse], [told for worse, told in ends if not worse]
+    return f"harmful: {sum(harmful)} of {len(harmful)} warned of; harmless: {sum(harmless)} of {len(harmless)} warned of"
+
+
+def _mean(some: Sequence[Trial], value: Callable[[Trial], float]) -> float:
+    return 100 * float(np.mean([value(trial) for trial in some]))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
+
+
+if __name__ == "__main__":
+    everything = trials(map(Path, sys.argv[1:]))
+    for title, members in (
+        ("chosen on", [trial for trial in everything if trial.pair in CHOSEN_ON]),
+        ("reported", [trial for trial in everything if trial.pair not in CHOSEN_ON]),
+    ):
+        if members:
+            print(f"{title}\n\n{choices(members)}\n\n{by_validator(members)}\n\n{warned(members)}\n")
