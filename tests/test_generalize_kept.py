@@ -156,3 +156,22 @@ def test_cnn10_starts_from_1000_classes_but_for_its_head(tmp_path: Path, bias: b
         return
     with pytest.raises(InputError, match=r"embedding.0.weight is \(512, 256\), not \(512, 1024\)"):
         open_trainable("cnn10", 7, options={"size": 32}, weights=tmp_path / "imagenet.safetensors")
+
+
+def test_train_and_adapt_say_that_the_head_is_new(tmp_path: Path) -> None:
+    from hardsight import training
+    from hardsight.adapt.settings import AdaptSettings
+    from hardsight.adapt.work import Work
+    from hardsight.data import open_data
+
+    said: list[str] = []
+    save_file(open_trainable("sphere_mlp", 5).module.state_dict(), tmp_path / "five.safetensors")
+    points, labels = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 2
+    options: dict[str, Any] = {"weights": tmp_path / "five.safetensors", "epochs": 1, "snapshot": False, "say": said.append}
+    training.run((points, labels), "sphere_mlp", tmp_path / "run", **options)
+    assert any(sentence.startswith("five.safetensors was trained on 5 classes: all layers but") for sentence in said)
+    save_file(open_trainable("DigitsCNN", 5).module.state_dict(), tmp_path / "digits.safetensors")
+    digits, said = open_data("digits:test", limit=20), []
+    settings = AdaptSettings(model="DigitsCNN", weights=tmp_path / "digits.safetensors", device="cpu")
+    Work.of(settings, {"first": (digits, digits), "second": (digits, digits)}, said.append)
+    assert said == ["digits.safetensors was trained on 5 classes: all layers but the last one, head, start from it"]

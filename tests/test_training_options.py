@@ -24,6 +24,7 @@ from hardsight.data import ImageData, open_data  # noqa: E402
 from hardsight.data.arrays import ImageArrays  # noqa: E402
 from hardsight.domains.opening import Features  # noqa: E402
 from hardsight.errors import HardsightError, InputError  # noqa: E402
+from hardsight.files.run import Run  # noqa: E402
 from hardsight.generalize.opening import OpenedDomains  # noqa: E402
 from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
 from hardsight.generalize.work import Work as GeneralizeWork  # noqa: E402
@@ -83,11 +84,14 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Updater, "update", updating)
     monkeypatch.setattr(Updater, "set_rate", lambda self, factor: factors.append(factor) or set_rate(self, factor))  # type: ignore[func-returns-value]
     options: dict[str, Any] = {"schedule": "step", "gamma": 0.5, "hidden": 4, "batch_size": 64, "precision": "bfloat16"}
-    adapt.run(points(), points(), tmp_path / "a", methods="cbst", source_epochs=3, rounds=2, epochs=2, step_size=2, **options)
+    lengths: dict[str, Any] = {"source_epochs": 3, "rounds": 2, "epochs": 2, "step_size": 2}
+    settings = AdaptSettings(methods=("cbst",), **lengths, **options).for_data("features", trained=False, smallest=48)
+    AdaptWork.of(settings, {"pair": (in_domains(), in_domains())}, print).all(Run(tmp_path / "run", "a test", {}, {}), None)
     assert factors == [1, 1, 0.5] + [1, 1, 0.5, 0.5] and types == {(torch.float32, torch.bfloat16)}
     factors.clear()
     types.clear()
-    generalize.run(in_domains(), tmp_path / "g", epochs=3, milestones=(1, 2), **options)
+    domains = OpenedDomains(in_domains(), ["a", "b", "c"])
+    GeneralizeWork.of(GeneralizeSettings(epochs=3, milestones=(1, 2), **options), domains, print).all(tmp_path / "folds", None)
     assert factors == [1, 0.5, 0.25] * 3  # one step an epoch, three domains left out in turn
     assert types == {(torch.float32, torch.bfloat16)}
 

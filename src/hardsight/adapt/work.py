@@ -22,7 +22,7 @@ from hardsight.adapt.tables import Results
 from hardsight.adapt.validation import neighbours_before
 from hardsight.data import ImageData
 from hardsight.domains.opening import Data, Features, num_classes
-from hardsight.domains.scaling import Standard, standards
+from hardsight.domains.scaling import Standard, on_raw_features, standards
 from hardsight.domains.source_training import not_learned
 from hardsight.files.run import Run
 from hardsight.models.network import state_sha256
@@ -49,6 +49,7 @@ class Job:
     Attributes:
         standard: what was done to the target's features first, to be folded into the model that is kept.
         alignment: what was done to them then.
+        notes: sentences for the user.
     """
 
     source: Inputs
@@ -60,6 +61,7 @@ class Job:
     standard: Standard | None
     preprocessing: Preprocessing | None
     alignment: Affine | None = None
+    notes: tuple[str, ...] = ()
 
     def learner(self) -> Learner:
         """A network with a new head."""
@@ -228,7 +230,10 @@ class Work:
         """Pairs of domains, each made ready for a network."""
         device = join(settings.device)
         MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
-        return cls(settings, device, by_first(say), {name: _prepared(settings, *pair) for name, pair in pairs.items()})
+        work = cls(settings, device, by_first(say), {name: _prepared(settings, *pair) for name, pair in pairs.items()})
+        for note in dict.fromkeys(note for job in work.jobs.values() for note in job.notes):
+            work.say(note)
+        return work
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""
@@ -353,24 +358,18 @@ def _prepared(s: AdaptSettings, source: Data, target: Data) -> Job:
     def trainable(num_inputs: int = 0) -> Trainable:
         return open_network(s.model, c, s)
 
-    preprocessing = sized(trainable().preprocessing, source, s.preprocessing())
+    opened = trainable()
+    preprocessing = sized(opened.preprocessing, source, s.preprocessing())
     workers = s.workers or num_threads()
     ours_, theirs_ = (ImageInputs(data, preprocessing, workers=workers) for data in (source, target))
-    return Job(ours_, theirs_, c, names, trainable, first_sample(ours_), None, preprocessing)
+    return Job(ours_, theirs_, c, names, trainable, first_sample(ours_), None, preprocessing, notes=opened.notes)
 
 
 def _network(learner: Learner, job: Job) -> TrainedNetwork:
     """The adapted network as any trained one: `hardsight extract FOLDER DATA` opens it. It takes features as they were."""
     network = learner.with_head(learner.head, job.preprocessing, job.class_names)
-    if job.standard is not None:
-        state = network.state
-        weight, bias = state["hidden.weight"].cpu().numpy(), state["hidden.bias"].cpu().numpy()
-        if job.alignment is not None:
-            weight, bias = job.alignment.folded(weight, bias)
-        weight, bias = job.standard.folded(weight, bias)
-        state |= {"hidden.weight": torch.from_numpy(weight), "hidden.bias": torch.from_numpy(bias)}
-        network.config["arguments"] = {**network.config["arguments"], "num_inputs": int(weight.shape[1])}
-    return network
+    maps = [how for how in (job.standard, job.alignment) if how is not None]  # in the order they were applied
+    return on_raw_features(network, *maps) if maps else network
 
 
 def _sentence(pair: str, method: str, seed: int, entry: dict[str, Any]) -> str:

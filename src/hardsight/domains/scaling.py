@@ -7,7 +7,7 @@ and deviation, each domain looks like the other, and no label is needed for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -48,11 +48,20 @@ def _standard(features: np.ndarray) -> Standard:
     return Standard(mean.astype(np.float32), deviation.astype(np.float32))
 
 
-def on_raw_features(network: TrainedNetwork, standard: Standard) -> TrainedNetwork:
-    """A `feature_head` trained on standardised features -> one that takes features as they were: its hidden layer changes."""
+class Linear(Protocol):
+    """An affine map of features that a linear layer after it can take over."""
+
+    def folded(self, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A linear layer on mapped features -> the same layer on features as they were."""
+
+
+def on_raw_features(network: TrainedNetwork, *maps: Linear) -> TrainedNetwork:
+    """A `feature_head` trained on features after these maps, the first one first -> one that takes features as they were."""
     import torch
 
-    state = network.state
-    weight, bias = standard.folded(state["hidden.weight"].cpu().numpy(), state["hidden.bias"].cpu().numpy())
-    state |= {"hidden.weight": torch.from_numpy(weight), "hidden.bias": torch.from_numpy(bias)}
+    weight, bias = network.state["hidden.weight"].cpu().numpy(), network.state["hidden.bias"].cpu().numpy()
+    for how in reversed(maps):
+        weight, bias = how.folded(weight, bias)
+    network.state |= {"hidden.weight": torch.from_numpy(weight), "hidden.bias": torch.from_numpy(bias)}
+    network.config["arguments"] = {**network.config["arguments"], "num_inputs": int(weight.shape[1])}
     return network

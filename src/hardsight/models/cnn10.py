@@ -35,7 +35,7 @@ class CNN10(nn.Module):
             layers.append(nn.MaxPool2d(2))
         self.trunk = nn.Sequential(*layers, nn.Flatten())
         side = size // 16
-        self.embedding = nn.Sequential(nn.Linear(256 * side * side, 512, bias=False), nn.BatchNorm1d(512), nn.ReLU())
+        self.embedding = nn.Sequential(nn.Linear(channels_in * side * side, 512, bias=False), nn.BatchNorm1d(512), nn.ReLU())
         self.head = nn.Linear(512, num_classes)
         for layer in self.modules():
             if isinstance(layer, nn.Conv2d):
