@@ -92,13 +92,15 @@ def by_validator(some: Sequence[Trial]) -> str:
     """One row per validator: what choosing its highest round costs against the oracle, and the rank correlation."""
 
     def rank(trial: Trial, name: str) -> float:
-        return float(spearmanr(*zip(*((e["validators"][name], e["accuracy"]) for e in trial.rounds), strict=True))[0])
+        values = [entry["validators"][name] for entry in trial.rounds]
+        accuracies = [entry["accuracy"] for entry in trial.rounds]
+        return float(spearmanr(values, accuracies)[0]) if len(set(values)) > 1 else 0.0  # a constant orders nothing
 
     rows = []
     for name in VALIDATORS:
         regret = [100 * (trial.oracle - trial.highest(name)) for trial in some]
         below = max(100 * (trial.last("source") - trial.highest(name)) for trial in some)
-        ranks = np.nanmean([rank(trial, name) for trial in some])
+        ranks = np.mean([rank(trial, name) for trial in some])
         rows.append([f"`{name}`", f"{np.mean(regret):.1f}", f"{max(below, 0.0):.1f}", f"{ranks:+.2f}"])
     return _table(["validator", "mean regret", "most below source", "rank correlation"], rows)
 
