@@ -75,7 +75,7 @@ def choices(some: Sequence[Trial]) -> str:
     pairs = list(dict.fromkeys(trial.pair for trial in some))
 
     def row(name: str, members: Sequence[Trial]) -> list[str]:
-        gains = [_mean(members, lambda t, m=method: t.last(m) - t.last("source")) for method in CANDIDATES]
+        gains = [100 * float(np.mean([t.last(method) - t.last("source") for t in members])) for method in CANDIDATES]
         auto, oracle = (
             _mean(members, lambda t: t.auto - t.last("source")),
             _mean(members, lambda t: t.oracle - t.last("source")),

@@ -207,17 +207,24 @@ def test_a_warning_says_what_fell() -> None:
     assert warning(source, better) is None and warning(source, {"round": 1}) is None and warning({}, worse) is None
 
 
-def test_auto_writes_the_model_of_the_round_it_chose(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def automatic(tmp_path_factory: pytest.TempPathFactory) -> Any:
     pytest.importorskip("torch")
     from hardsight.adapt import run
-    from hardsight.adapt.measures import class_accuracies, mean_accuracy
-    from hardsight.models.opening import open_model
     from test_adapt_run import QUICK, domains
 
     there, here, labels = domains()
-    done = run((there, labels), (here, labels), tmp_path / "run", methods="source,auto", **QUICK)
+    return run((there, labels), (here, labels), tmp_path_factory.mktemp("auto") / "run", methods="source,auto", **QUICK)
+
+
+def test_auto_writes_the_model_of_the_round_it_chose(automatic: Any) -> None:
+    from hardsight.adapt.measures import class_accuracies, mean_accuracy
+    from hardsight.models.opening import open_model
+    from test_adapt_run import domains
+
+    done, (_, here, labels) = automatic, domains()
     assert done.accuracy.column("method").to_pylist() == ["source", BASELINE, *CANDIDATES, "auto"]
-    folder = tmp_path / "run" / "source-to-target" / "seed=0"
+    folder = done.directory / "source-to-target" / "seed=0"
     (chosen,) = json.loads((folder / "auto" / "rounds.json").read_text("utf-8"))
     rounds = done.rounds.to_pylist()
     everything = [row for row in rounds if row["method"] not in ("auto", BASELINE)]
@@ -232,20 +239,17 @@ def test_auto_writes_the_model_of_the_round_it_chose(tmp_path: Path) -> None:
     assert (told["chosen"], told["round"]) == (chosen["method"], chosen["round"])
     row = next(row for row in done.accuracy.to_pylist() if row["method"] == "auto")
     assert row["oracle_accuracy"] == max(row["accuracy"] for row in everything)
-    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    page = (done.directory / "report.html").read_text("utf-8")
     assert f"auto chose seed 0: {chosen['method']}, round {chosen['round']}" in page
 
 
-def test_target_labels_do_not_choose(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+def test_target_labels_do_not_choose(automatic: Any, tmp_path: Path) -> None:
     from hardsight.adapt import run
     from test_adapt_run import QUICK, contents, domains
 
     there, here, labels = domains()
-    options = {**QUICK, "methods": "auto", "rounds": 2}
-    for name, known in (("known", labels), ("blind", np.full(len(here), -1))):
-        run((there, labels), (here, known), tmp_path / name, **options)
-    first, second = (tmp_path / name / "source-to-target" / "seed=0" / "auto" for name in ("known", "blind"))
+    run((there, labels), (here, np.full(len(here), -1)), tmp_path / "blind", methods="source,auto", **QUICK)
+    first, second = (place / "source-to-target" / "seed=0" / "auto" for place in (automatic.directory, tmp_path / "blind"))
     one, other = (json.loads((folder / "rounds.json").read_text("utf-8"))[0] for folder in (first, second))
     assert (one["method"], one["round"], one["validators"]) == (other["method"], other["round"], other["validators"])
     assert (first / "head.safetensors").read_bytes() == (second / "head.safetensors").read_bytes()

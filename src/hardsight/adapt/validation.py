@@ -176,7 +176,7 @@ def nearest_neighbours(features: Any, k: int = NEAREST) -> np.ndarray:
         (n, k) rows, in no order; -1 for a sample without neighbours.
     """
     x = to_numpy(as_matrix(features, "features")).astype(np.float32)
-    usable: np.ndarray = np.isfinite(x).all(axis=1)  # (n,)
+    usable = np.asarray(np.isfinite(x).all(1))  # (n,)
     x = np.where(usable[:, None], x, 0.0)
     unit = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     n, k = len(unit), min(k, int(usable.sum()) - 1)
