@@ -6,7 +6,7 @@
     error_count.py     how many labels are wrong, found from the data
     neighbourhood.py   near duplicates and outliers, from features alone
     verdicts.py        one verdict per sample, in plain words
-    out_of_sample.py   predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
+    folds.py           predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
     applying.py        a person's marks applied to the labels
     to_file.py         what `hardsight clean` does
 
@@ -22,14 +22,14 @@ _HOME = {
     "apply_review": "hardsight.act.applying",
     "clean": "hardsight.act.suspects",
     "clean_to_file": "hardsight.act.to_file",
-    "out_of_sample": "hardsight.act.out_of_sample",
+    "out_of_sample": "hardsight.act.folds",
 }
 
 __all__ = ["apply_review", "clean", "clean_to_file", "out_of_sample"]
 
 if TYPE_CHECKING:
     from hardsight.act.applying import apply_review
-    from hardsight.act.out_of_sample import out_of_sample
+    from hardsight.act.folds import out_of_sample
     from hardsight.act.suspects import clean
     from hardsight.act.to_file import clean_to_file
 

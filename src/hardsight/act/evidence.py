@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.out_of_sample import ProgressCallback, head_probs, predict_by_heads
+from hardsight.act.folds import ProgressCallback, head_probs, predict_by_heads
 from hardsight.act.settings import CleanSettings
 from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
 from hardsight.errors import InputError

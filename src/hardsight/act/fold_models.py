@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.act.out_of_sample import ProgressCallback, fold_rows, head_probs
+from hardsight.act.folds import ProgressCallback, fold_rows, head_probs
 from hardsight.checks import check_count, to_numpy
 from hardsight.data import ImageData
 from hardsight.errors import InputError
