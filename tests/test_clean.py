@@ -18,7 +18,7 @@ import hardsight
 from hardsight import Dynamics, InputError, Snapshot
 from hardsight.act.applying import apply_review
 from hardsight.act.error_count import count_by_two_components, count_from_shares
-from hardsight.act.neighbourhood import Neighbourhood, far_out
+from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out, mixed
 from hardsight.act.noise import confident_counts, noise_factors
 from hardsight.act.ranking import confidence, margin, posterior
 from hardsight.act.settings import CleanSettings
@@ -224,12 +224,8 @@ FACTS = Judged(
     right=None,
 )
 NEAR = Neighbourhood(
-    nearest=np.array([1, 0, 0, 0, 0, 0]),
-    nearest_distance=np.full(6, 0.01),
-    repeats=np.array([True, True, False, False, False, False]),
-    in_reference=False,
-    distance=np.array([9.0, 9.0, 9.0, 1.0, 1.0, np.nan]),
-    limit=5.0,
+    Nearby(np.zeros((6, 1), dtype=int), np.array([1.0, 1.0, 9.0, 1.1, 1.2, np.nan]), in_reference=False),
+    Repeats(np.array([1, 0, 0, 0, 0, 0]), np.full(6, 0.01), np.array([True, True, False, False, False, False])),
 )
 
 
@@ -285,6 +281,13 @@ def test_duplicates_and_outliers_of_features() -> None:
         assert rows[120]["explanation"].endswith(", which is labeled 0, not 1 and in split train, not test")
     assert rows[121]["verdict"] in ("outlier", "likely mislabeled")
     assert far_out(np.array([1.0, 2.0, 3.0, 4.0, np.nan])) == pytest.approx(3.25 + 3 * 1.5)
+
+
+def test_two_predictions_are_mixed_by_how_well_they_predict_the_labels() -> None:
+    labels = np.array([0, 1, 0, 1])
+    good, useless = np.full((4, 2), 0.1) + 0.8 * np.eye(2)[labels], np.full((4, 2), 0.5)
+    np.testing.assert_array_equal(mixed(good, useless, labels), good)
+    np.testing.assert_array_equal(mixed(useless, good, labels), good)
 
 
 def test_a_reference_shows_what_has_leaked() -> None:

@@ -2,7 +2,8 @@
 
     epochs          a run with dynamics: means over the epochs of a training, before wrong labels were memorised
     probs           probabilities that were given, taken for out-of-sample ones
-    out-of-sample   features without a head, or of samples that the head was trained on: heads fitted by folds
+    out-of-sample   features without a head, or of samples that the head was trained on: heads fitted by folds, mixed with what
+                    the labels of the neighbours say
     head            the snapshot's own head, on samples that it has not seen
 
 Probabilities are there in each case: they say which class it should be instead.
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.act.folds import ProgressCallback, head_probs, predict_by_heads
+from hardsight.act.neighbourhood import Nearby, mixed, neighbour_probs
 from hardsight.act.settings import CleanSettings
 from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
 from hardsight.errors import InputError
@@ -133,12 +135,16 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
     return np.asarray(softmax(widened(logits).astype(np.float64), axis=1))
 
 
-def best_evidence(samples: Samples, settings: CleanSettings, progress: ProgressCallback | None = None) -> Evidence:
-    """The best that there is, or what the ranking `settings.by` needs."""
+def best_evidence(
+    samples: Samples, settings: CleanSettings, nearby: Nearby | None = None, progress: ProgressCallback | None = None
+) -> Evidence:
+    """The best that there is, or what the ranking `settings.by` needs; `nearby` are neighbours, where they were searched."""
     asked_for_epochs = settings.by in BY_EPOCHS
     if asked_for_epochs and samples.run is None:
         raise InputError(f"--by {settings.by} needs training dynamics, and there are none: clean a run of hardsight train.")
     kind, probs = _probabilities(samples, settings, progress)
+    if kind == "out-of-sample" and nearby is not None and not nearby.in_reference:
+        probs = mixed(probs, neighbour_probs(nearby.rows, samples.labels, probs.shape[1]), samples.labels)
     _check_informative(probs, samples)
     if samples.run is not None and (asked_for_epochs or settings.by is None):
         columns = _epoch_columns(samples, settings.by)
@@ -149,7 +155,6 @@ def best_evidence(samples: Samples, settings: CleanSettings, progress: ProgressC
 
 def _probabilities(samples: Samples, settings: CleanSettings, progress: ProgressCallback | None) -> tuple[str, np.ndarray]:
     """Which probabilities there are, and they themselves."""
-    _check_classes(samples)
     if samples.probs is not None:
         return "probs", samples.probs
     assert samples.features is not None
@@ -202,7 +207,7 @@ def _warnings(samples: Samples, kind: str, probs: np.ndarray) -> tuple[str, ...]
     return (SUSPICIOUS,) if agrees and kind in ("probs", "head") and known.sum() >= 100 else ()
 
 
-def _check_classes(samples: Samples) -> None:
+def check_classes(samples: Samples) -> None:
     """Labels of two classes at least."""
     present = np.unique(samples.labels[samples.labels >= 0])
     where = f"{samples.name}: " if samples.name else ""

@@ -26,8 +26,8 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.act.error_count import ErrorCount, count_by_two_components, scores_and_count
-from hardsight.act.evidence import Evidence, Samples, best_evidence, samples_of
-from hardsight.act.neighbourhood import Neighbourhood, neighbourhood
+from hardsight.act.evidence import Evidence, Samples, best_evidence, check_classes, samples_of
+from hardsight.act.neighbourhood import Nearby, Neighbourhood, find_nearby, find_repeats
 from hardsight.act.noise import confident_counts, noise_factors
 from hardsight.act.ranking import BY_PROBS, by_epochs
 from hardsight.act.settings import CleanSettings
@@ -121,15 +121,20 @@ def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressC
     """The whole of `clean`, of samples that are open."""
     say = progress or (lambda done, total, words: None)
     samples = _of_split(samples, settings.split)
+    check_classes(samples)
     reference = _reference(samples, settings.reference) if settings.neighbours else None
-    say(0, STEPS, "judging labels")
-    evidence = best_evidence(samples, settings, lambda done, total: say(0, STEPS, f"fold {done} of {total}"))
-    say(1, STEPS, "counting errors")
-    scores, count = _scores(samples.labels, evidence, settings.seed)
-    say(2, STEPS, "searching neighbours")
-    near: Neighbourhood | None = None
+    others = None if reference is None else to_numpy(reference.in_memory().values)
+    nearby: Nearby | None = None
     if settings.neighbours and samples.features is not None:
-        near = neighbourhood(samples.features, None if reference is None else to_numpy(reference.in_memory().values))
+        say(0, STEPS, "searching neighbours")
+        nearby = find_nearby(samples.features, others)
+    say(1, STEPS, "judging labels")
+    evidence = best_evidence(samples, settings, nearby, lambda done, total: say(1, STEPS, f"fold {done} of {total}"))
+    scores, count = _scores(samples.labels, evidence, settings.seed)
+    near: Neighbourhood | None = None
+    if nearby is not None and samples.features is not None:
+        say(2, STEPS, "searching duplicates")
+        near = Neighbourhood(nearby, find_repeats(samples.features, others))
     say(3, STEPS, "giving verdicts")
     table = _table(samples, evidence, scores, count, near, reference)
     say(4, STEPS, "done")

@@ -75,7 +75,7 @@ def verdict_codes(facts: Judged, near: Neighbourhood | None) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         rules = {AMBIGUOUS: facts.known & facts.ambiguous, HARD: facts.known & facts.hard, MISLABELED: facts.issue}
     if near is not None:
-        rules |= {DUPLICATE: near.repeats, OUTLIER: near.far}
+        rules |= {DUPLICATE: near.repeats.repeated, OUTLIER: near.nearby.far}
     codes = np.full(len(facts.issue), -1)
     for code in reversed(range(len(VERDICTS))):
         if VERDICTS[code] in rules:
@@ -89,6 +89,7 @@ class Explainer:
     def __init__(self, samples: Samples, facts: Judged, near: Neighbourhood | None, reference_ids: list[str] | None) -> None:
         self.samples, self.facts, self.near = samples, facts, near
         self.reference_ids = reference_ids
+        self.usual = float("nan") if near is None else float(np.nanmedian(near.nearby.distance))
 
     def __call__(self, row: int, code: int) -> str:
         """Why a sample has its verdict."""
@@ -132,8 +133,8 @@ class Explainer:
 
     def _duplicate(self, row: int) -> str:
         assert self.near is not None
-        twin, distance = int(self.near.nearest[row]), float(self.near.nearest_distance[row])
-        if self.near.in_reference:
+        twin, distance = int(self.near.repeats.nearest[row]), float(self.near.repeats.distance[row])
+        if self.near.nearby.in_reference:
             which = "a sample" if self.reference_ids is None else self.reference_ids[twin]
             return f"nearly the same as {which} of the reference (distance {distance:.2g})"
         samples, words = self.samples, []
@@ -146,6 +147,6 @@ class Explainer:
 
     def _outlier(self, row: int) -> str:
         assert self.near is not None
-        distance = float(self.near.distance[row])
-        usual = float(np.nanmedian(self.near.distance))
+        distance = float(self.near.nearby.distance[row])
+        usual = self.usual
         return f"far from all others: {distance:.2g} to its tenth nearest, where {usual:.2g} is usual"
