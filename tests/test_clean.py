@@ -29,6 +29,7 @@ from hardsight.files.heads import save_head
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.head import Head
+from hardsight.scores.duplicates import near_duplicates
 
 Cli = Callable[..., Any]
 
@@ -281,6 +282,24 @@ def test_duplicates_and_outliers_of_features() -> None:
         assert rows[120]["explanation"].endswith(", which is labeled 0, not 1 and in split train, not test")
     assert rows[121]["verdict"] in ("outlier", "likely mislabeled")
     assert far_out(np.array([1.0, 2.0, 3.0, 4.0, np.nan])) == pytest.approx(3.25 + 3 * 1.5)
+
+
+def test_near_duplicates_alone_are_the_same_as_those_of_the_full_search() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(300, 200)).astype(np.float32)
+    features[100:110] = features[:10] * 3 + 0.01 * rng.normal(size=(10, 200))
+    features[200] = 0.0
+    full, quick = near_duplicates(features), near_duplicates(features, only_near=True)
+    assert quick.near.sum() == 20 and quick.threshold == full.threshold
+    np.testing.assert_array_equal(quick.near, full.near)
+    np.testing.assert_array_equal(quick.group, full.group)
+    np.testing.assert_array_equal(quick.nearest[quick.near], full.nearest[full.near])
+    np.testing.assert_array_equal(quick.distance[quick.near], full.distance[full.near])
+    assert (quick.nearest[~quick.near] == -1).all()
+    same = np.ones((20, 200))
+    np.testing.assert_array_equal(near_duplicates(same, only_near=True).group, near_duplicates(same).group)
+    apart = near_duplicates(features[:100], features[100:], only_near=True)
+    np.testing.assert_array_equal(np.flatnonzero(apart.near), np.arange(10))
 
 
 def test_two_predictions_are_mixed_by_how_well_they_predict_the_labels() -> None:

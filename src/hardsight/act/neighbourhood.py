@@ -64,7 +64,7 @@ def find_repeats(features: np.ndarray, reference: np.ndarray | None = None) -> R
     """Near duplicates of (n, d) features among themselves, or in an (m, d) reference."""
     from hardsight.scores.duplicates import near_duplicates
 
-    found = near_duplicates(features, reference)
+    found = near_duplicates(features, reference, only_near=True)
     repeated = found.near if reference is not None else found.near & ~_first_of_group(found.group)
     return Repeats(found.nearest, found.distance, np.asarray(repeated))
 
