@@ -47,6 +47,14 @@ def scores_and_count(
     probs: np.ndarray, labels: np.ndarray, ranking: OfProbs, factors: np.ndarray, seed: int = 0
 ) -> tuple[np.ndarray, ErrorCount]:
     """(n,) scores of the given labels by a ranking, and how many of them are wrong: from (n, c) and (n,)."""
+    scores, observed, made_up = score_all(probs, labels, ranking, factors)
+    return scores, count_from_shares(observed, made_up, seed)
+
+
+def score_all(
+    probs: np.ndarray, labels: np.ndarray, ranking: OfProbs, factors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(n,) scores of the given labels, and (bins,) numbers of given and of made-up wrong labels between rising scores."""
     n, c = probs.shape
     scores = np.empty(n)
     parts = list(enumerate(blocks(n, max(1, NUMBERS // c))))
@@ -72,7 +80,7 @@ def scores_and_count(
 
     share(every_other, parts)
     observed = np.bincount(np.searchsorted(edges, scores, side="right"), minlength=len(edges) + 1)
-    return scores, count_from_shares(observed, made_up.sum(axis=0), seed)
+    return scores, observed, made_up.sum(axis=0)
 
 
 def count_from_shares(observed: np.ndarray, made_up: np.ndarray, seed: int = 0) -> ErrorCount:
