@@ -65,7 +65,8 @@ def score_all(
         scores[rows] = of_all[np.arange(len(of_all)), labels[rows]]
 
     share(own, parts)
-    edges = np.unique(np.quantile(scores, 1 - np.geomspace(1 / n, 0.9, EDGES)))  # increasing
+    tails = np.quantile(scores, 1 - np.geomspace(1 / n, 0.9, EDGES))
+    edges = np.unique(np.append(tails, np.nextafter(scores.max(), np.inf)))  # increasing; no given label is above the last
     made_up = np.zeros((len(parts), len(edges) + 1))
 
     def every_other(part: tuple[int, slice]) -> None:
@@ -101,7 +102,7 @@ def _smallest_bound(observed: np.ndarray, made_up: np.ndarray) -> np.ndarray:
     bound = np.where(usable, above / np.maximum(wrong_above, LEAST), 1.0)
     error = np.sqrt(np.maximum(above * (1 - above), 1 / n) / n) / np.maximum(wrong_above, LEAST)
     best = np.where(usable, bound + error, np.inf).argmin(axis=1)
-    return np.minimum(bound[np.arange(len(bound)), best], 1.0)
+    return np.where(usable.any(axis=1), np.minimum(bound[np.arange(len(bound)), best], 1.0), 0.0)
 
 
 def count_by_two_components(scores: np.ndarray, seed: int = 0) -> ErrorCount:

@@ -142,23 +142,26 @@ def best_evidence(
     asked_for_epochs = settings.by in BY_EPOCHS
     if asked_for_epochs and samples.run is None:
         raise InputError(f"--by {settings.by} needs training dynamics, and there are none: clean a run of hardsight train.")
-    kind, probs = _probabilities(samples, settings, progress)
+    by_epochs = samples.run is not None and (asked_for_epochs or settings.by is None)
+    kind, probs = _probabilities(samples, settings, by_epochs, progress)
     if kind == "out-of-sample" and nearby is not None and not nearby.in_reference:
         probs = mixed(probs, neighbour_probs(nearby.rows, samples.labels, probs.shape[1]), samples.labels)
     _check_informative(probs, samples)
-    if samples.run is not None and (asked_for_epochs or settings.by is None):
+    if by_epochs:
         columns = _epoch_columns(samples, settings.by)
         if any(np.isfinite(column).any() for column in columns.values()):
             return Evidence("epochs", settings.by or "epochs", probs, columns)
     return Evidence(kind, settings.by or "posterior", probs, warnings=_warnings(samples, kind, probs))
 
 
-def _probabilities(samples: Samples, settings: CleanSettings, progress: ProgressCallback | None) -> tuple[str, np.ndarray]:
-    """Which probabilities there are, and they themselves."""
+def _probabilities(
+    samples: Samples, settings: CleanSettings, by_epochs: bool, progress: ProgressCallback | None
+) -> tuple[str, np.ndarray]:
+    """Which probabilities there are, and they themselves; where epochs judge, those of the head will do."""
     if samples.probs is not None:
         return "probs", samples.probs
     assert samples.features is not None
-    if samples.head is not None and (samples.run is not None or not _trained_on(samples)):
+    if samples.head is not None and (by_epochs or not _trained_on(samples)):
         return "head", _of_head(samples.head, samples.features)
     try:
         predicted = predict_by_heads(

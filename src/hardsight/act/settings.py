@@ -27,7 +27,7 @@ class CleanSettings(Options):
     )
     neighbours: bool = option(True, "Skip the search for near duplicates and outliers.", flag="--no-neighbours")
     folds: int = option(5, "Folds of the heads that are fitted where there are only features and labels.", least=2)
-    seed: int = option(0, "Random seed.", least=0)
+    seed: int = option(0, "Random seed.", least=0, below=2**32)
 
 
 @dataclass(frozen=True)

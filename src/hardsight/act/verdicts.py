@@ -89,7 +89,8 @@ class Explainer:
     def __init__(self, samples: Samples, facts: Judged, near: Neighbourhood | None, reference_ids: list[str] | None) -> None:
         self.samples, self.facts, self.near = samples, facts, near
         self.reference_ids = reference_ids
-        self.usual = float("nan") if near is None else float(np.nanmedian(near.nearby.distance))
+        known = np.empty(0) if near is None else near.nearby.distance[np.isfinite(near.nearby.distance)]
+        self.usual = float(np.median(known)) if len(known) else float("nan")  # distance to the tenth nearest
 
     def __call__(self, row: int, code: int) -> str:
         """Why a sample has its verdict."""
