@@ -115,8 +115,8 @@ class Work:
         return training_length(self.division.num_train(left), self.settings.batch_size, EPOCHS)
 
     def _scale_epochs(self, loss: str, left: list[int]) -> int:
-        """Epochs that are spent on choosing a scale, at most."""
-        if not self._scaled(loss):
+        """Epochs that are spent on choosing a scale, at most; of one scale there is nothing to choose."""
+        if not self._scaled(loss) or len(self.settings.scales) == 1:
             return 0
         return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
 
@@ -182,6 +182,8 @@ class Work:
     def _scale(self, folder: Path, loss: str, left: list[int], prepared: Prepared, report: Callable[[int], None]) -> float:
         """The scale that does best on each training domain when trained on the other ones."""
         s, path = self.settings, folder / "scale.json"
+        if len(s.scales) == 1:
+            return s.scales[0]
         if path.is_file():
             with reading(path):
                 return float(read_json(path)["scale"])
