@@ -101,7 +101,15 @@ def test_models_come_after_those_they_start_from() -> None:
 
 @pytest.mark.parametrize("name", ["corl", "coral+", "coral+subspace", "cbst+coral", "entropy+coral", ""])
 def test_other_names_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="method must be one of cbst, .*, coral, subspace, entropy or cbst\\+SCORE"):
+    with pytest.raises(
+        InputError, match="method must be one of cbst, .*, coral, subspace, entropy, source, auto or cbst\\+SCORE"
+    ):
+        Method.read(name)
+
+
+@pytest.mark.parametrize("name", ["coral+auto", "entropy+source"])
+def test_what_stands_alone_is_no_stage(name: str) -> None:
+    with pytest.raises(InputError, match="stands alone and is no stage of a method"):
         Method.read(name)
 
 

@@ -158,6 +158,7 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["both.npz:noon", "both.npz:day"], "no domain 'noon'; it has day, night"),
         (["both.npz:day", "missing.npz"], "missing.npz"),
         (["both.npz:day", "both.npz:night", "--method", "cbts"], "Did you mean cbst"),
+        (["both.npz:day", "both.npz:night", "--method", "atuo"], "source, auto or cbst+SCORE, got 'atuo'. Did you mean auto?"),
         (["both.npz:day", "both.npz:night", "--portion", "2"], "portion is written start:step:stop"),
         (["both.npz:day", "both.npz:night", "--portion", "0"], "portion 0 selects nothing in any round"),
         (["both.npz:day", "both.npz:night", "--flip-labels"], "flip_labels is for images"),

@@ -189,6 +189,13 @@ def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
     assert kept == {("softmax", "seed=0"), ("cosface", "seed=0")}  # none of those that chose a scale
 
 
+def test_of_one_scale_there_is_nothing_to_choose(tmp_path: Path) -> None:
+    settings = GeneralizeSettings(losses="cosface", scales=(7,), device="cpu")
+    work = Work.of(settings, OpenedDomains(features(), ["sun", "rain", "snow"]), print)
+    assert work._scale_epochs("cosface", [0, 2]) == 0
+    assert work._scale(tmp_path, "cosface", [0, 2], work._prepared([0, 2]), print) == 7 and not list(tmp_path.iterdir())
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, killed: Callable[..., list[int]]) -> None:
     told: list[tuple[int, int, str]] = []
