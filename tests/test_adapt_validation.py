@@ -135,15 +135,16 @@ def test_the_way_back_leads_to_the_source_labels_and_a_lost_class_is_missed() ->
     assert circular_validation(here, np.zeros(120, int), there, labels) == pytest.approx(1 / 3)
 
 
-def test_the_way_back_is_weighted_least_squares() -> None:
-    theirs, ours = rng.normal(size=(30, 4)), rng.normal(size=(20, 4))
+@pytest.mark.parametrize("d", [4, 50])  # fewer columns than samples, and more
+def test_the_way_back_is_weighted_least_squares(d: int) -> None:
+    theirs, ours = rng.normal(size=(30, d)), rng.normal(size=(20, d))
     predicted, labels = np.arange(30) % 5 % 3, np.arange(20) % 3
     x, back = ((z - z.mean(0)) / z.std(0) for z in (theirs, ours))
     x, back = (np.hstack([z, np.ones((len(z), 1))]) for z in (x, back))
     scale = np.sqrt([30 / 3 / (predicted == k).sum() for k in predicted])[:, None]
-    ridge = np.sqrt(0.1 * 30) * np.eye(5)
+    ridge = np.sqrt(0.1 * 30) * np.eye(d + 1)
     stacked = np.linalg.lstsq(
-        np.vstack([x * scale, ridge]), np.vstack([np.eye(3)[predicted] * scale, np.zeros((5, 3))]), rcond=None
+        np.vstack([x * scale, ridge]), np.vstack([np.eye(3)[predicted] * scale, np.zeros((d + 1, 3))]), rcond=None
     )[0]
     right = (back @ stacked).argmax(1) == labels
     expected = np.mean([right[labels == k].mean() for k in range(3)])
