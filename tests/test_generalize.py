@@ -267,16 +267,20 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
                     tmp_path / "data" / domain / name / f"{number}.png"
                 )
     save_file(open_trainable("DigitsCNN", 10).module.state_dict(), tmp_path / "digits.safetensors")
-    done = cli(
+    words = (
         "generalize", tmp_path / "data", "-o", tmp_path / "run", "--losses", "softmax,avh", "--model", "DigitsCNN", "--epochs", 4,
         "--batch-size", 8, "--lr", 0.05, "--loss-options", "avh:scale=8", "--weights", tmp_path / "digits.safetensors",
     )  # fmt: skip
+    done = cli(*words)
     assert done.code == 0, done.err
     assert "average (oracle)" in done.out and "dark" in done.out and "avh" in done.out
     assert (done.out + done.err).count("was trained on 10 classes: all layers but the last one, head, start from it") == 1
     kept = cli("extract", tmp_path / "run" / "dark" / "avh" / "seed=0", tmp_path / "data" / "dark", "-o", tmp_path / "snapshot")
     assert kept.code == 0, kept.err
     assert cli("score", tmp_path / "snapshot", "-o", tmp_path / "scores.csv").code == 0
+    save_file(open_trainable("DigitsCNN", 10).module.state_dict(), tmp_path / "digits.safetensors")  # other weights
+    again = cli(*words)
+    assert again.code == 2 and "holds a run with other inputs: model was" in again.err
 
 
 @pytest.mark.parametrize(

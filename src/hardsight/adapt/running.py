@@ -30,6 +30,7 @@ from hardsight.domains.running import refuse_early, write_run
 from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
+from hardsight.models.network_names import check_network_name
 from hardsight.options import takes
 from hardsight.training.settings import ProgressCallback
 
@@ -192,6 +193,7 @@ def _check_model(data: Data, settings: AdaptSettings) -> None:
         return
     if settings.model is None:
         raise InputError("images need a model: lenet, mnist_cnn, timm:NAME, or a run that hardsight trained.")
+    check_network_name(settings.model)
     aligning = [name for name in settings.methods if name != AUTO and Method.read(name).alignment is not None]
     if aligning:
         raise InputError(
