@@ -61,7 +61,7 @@ def run(
     Args:
         data: what `hardsight train` takes as DATA, an `ImageData`, or `(inputs, labels)` or `(inputs, labels, ids)` arrays
             that go into the network as they are.
-        model: a network by name (see `hardsight.models.trainable`), or an nn.Module.
+        model: a network by name (see `hardsight.models.network_names`), or an nn.Module.
         output: run directory; an interrupted run is resumed.
         settings: all options below as one object; options given beside it override its own.
         progress: called with steps done, steps in all, and the epoch's metrics so far.
