@@ -190,7 +190,7 @@ def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
 
 
 def test_of_one_scale_there_is_nothing_to_choose(tmp_path: Path) -> None:
-    settings = GeneralizeSettings(losses="cosface", scales=(7,), device="cpu")
+    settings = GeneralizeSettings(losses=("cosface",), scales=(7,), device="cpu")
     work = Work.of(settings, OpenedDomains(features(), ["sun", "rain", "snow"]), print)
     assert work._scale_epochs("cosface", [0, 2]) == 0
     assert work._scale(tmp_path, "cosface", [0, 2], work._prepared([0, 2]), print) == 7 and not list(tmp_path.iterdir())

@@ -323,8 +323,8 @@ def test_two_processes_train_as_one(nets: Path, one_process: Path) -> None:
         assert one.keys() == two.keys() and one
     states = [load_file(nets / name / "adapt/source-to-target/seed=0/source/state.safetensors") for name in ("one", "two")]
     assert all(torch.allclose(states[0][key], states[1][key], atol=1e-5) for key in states[0])
-    for command in ("adapt", "generalize"):
-        starts = [json.loads((nets / name / command / "start.json").read_text("utf-8")) for name in ("one", "two")]
+    for place in ("adapt", "generalize"):
+        starts = [json.loads((nets / name / place / "start.json").read_text("utf-8")) for name in ("one", "two")]
         assert [start["arguments"]["processes"] for start in starts] == [1, 2]
     for table in ("adapt/rounds", "generalize/epochs"):
         one_table, two_table = (pq.read_table(nets / name / f"{table}.parquet").to_pydict() for name in ("one", "two"))

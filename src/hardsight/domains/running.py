@@ -16,7 +16,9 @@ from hardsight.models.weights import check_weights
 class Comparison(Protocol):
     """What is compared, as a run directory needs to know it: the `Work` of adapt and of generalize."""
 
-    say: Callable[[str], None]
+    @property
+    def say(self) -> Callable[[str], None]:
+        """Takes sentences for the user."""
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on."""
