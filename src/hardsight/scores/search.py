@@ -42,6 +42,14 @@ class Candidates:
         self.parts.append((vectors, rows, half))
         self.size += len(vectors)
 
+    def joined(self) -> np.ndarray:
+        """All vectors as one (n, d) array, in the order they came; from then on they are kept as that."""
+        if len(self.parts) > 1:
+            vectors, rows, half = zip(*self.parts, strict=True)
+            offsets = None if half[0] is None else np.concatenate(half)
+            self.parts = [(np.concatenate(vectors), np.concatenate(rows), offsets)]
+        return self.parts[0][0] if self.parts else np.empty((0, 0), np.float32)
+
     def nearest(self, query: np.ndarray, k: int, own_row: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest of each of (q, d) queries, nearest first: (q, k) similarities and (q, k) rows, -1 where there are fewer.
 
