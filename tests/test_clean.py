@@ -69,12 +69,14 @@ def average_precision(wrong: np.ndarray, score: np.ndarray) -> float:
 def test_rankings_by_hand() -> None:
     probs = np.array([[0.5, 0.3, 0.2]])
     even = np.ones((3, 3))
-    np.testing.assert_allclose(np.exp(posterior(probs, even)), [[0.5 / 0.5, 0.7 / 0.3, 0.8 / 0.2]])
+    np.testing.assert_allclose(
+        np.exp(posterior(probs, even)), [[np.hypot(0.3, 0.2) / 0.5, np.hypot(0.5, 0.2) / 0.3, np.hypot(0.5, 0.3) / 0.2]]
+    )
     np.testing.assert_allclose(np.exp(confidence(probs, even)), [[2, 10 / 3, 5]])
     np.testing.assert_allclose(margin(probs, even), [[-0.2, 0.2, 0.3]])
     pairs = even.copy()
     pairs[0, 1] = 4.0  # class 0 is labeled 1 four times as often
-    assert np.exp(posterior(probs, pairs))[0, 1] == pytest.approx((4 * 0.5 + 0.2) / 0.3)
+    assert np.exp(posterior(probs, pairs))[0, 1] == pytest.approx(np.hypot(4 * 0.5, 0.2) / 0.3)
 
 
 def test_margins_are_those_of_the_score() -> None:
@@ -104,7 +106,7 @@ def test_confident_counts_are_those_of_cleanlab() -> None:
     )
 
 
-def test_where_noise_is_even_the_ranking_is_that_of_self_confidence() -> None:
+def test_of_two_classes_the_ranking_is_that_of_self_confidence() -> None:
     probs = np.random.default_rng(0).dirichlet(np.ones(2), 50)  # two classes have no structure
     labels = np.arange(50) % 2
     table = hardsight.clean(probs=probs, labels=labels)

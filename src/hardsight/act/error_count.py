@@ -20,12 +20,12 @@ from hardsight.act.ranking import OfProbs
 from hardsight.threads import blocks, share
 
 EDGES = 200  # scores at which the bound is looked at
-LEAST = 0.2  # share of made-up wrong labels that must be above such a score
+LEAST = 0.5  # share of made-up wrong labels that must be above such a score: fewer make it noisy
 REPLICATES = 200
 LEVEL = 0.95
 NUMBERS = 2**20  # probabilities looked at together
 BINS = 200  # of the histogram that two components are fitted to
-STEPS = 200
+STEPS = 100
 
 
 @dataclass(frozen=True)
