@@ -19,7 +19,7 @@ from hardsight.head import Head
 from hardsight.scores import SCORES
 
 RULES = ("classification", "segmentation")
-EVERY_METHOD = [*METHODS, *(f"cbst+{name}" for name, one in SCORES.items() if one.scope != "dynamics")]
+EVERY_METHOD = [*METHODS, *(f"cbst+{name}" for name, one in SCORES.items() if one.scope in ("row", "dataset"))]
 ALL_KEPT = ("weighted", "depict")  # whatever the portion, if it is not 0
 
 

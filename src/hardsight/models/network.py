@@ -89,7 +89,7 @@ class Network(Model):
 
     def _see(self, name: str, _: nn.Module, __: Any, output: Any) -> None:
         """Keep what a layer gives: (b, d) as it is, (b, C, H, W) averaged over places, (b, T, d) over tokens."""
-        x = first_tensor((output,) if isinstance(output, Tensor) else tuple(output), {})
+        x = first_tensor(output if isinstance(output, (tuple, list)) else (output,), {})
         if x is not None and x.ndim > 1:
             x = x.detach().float()
             self._watched[name] = x.mean(1) if x.ndim == 3 else x.flatten(2).mean(2) if x.ndim > 2 else x
