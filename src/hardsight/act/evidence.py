@@ -26,7 +26,7 @@ from hardsight.errors import InputError
 from hardsight.files.dynamics import Stories, recorded
 from hardsight.head import Head
 from hardsight.scores import SCORES
-from hardsight.scores.probabilities import probs_to_logits
+from hardsight.scores.probabilities import check_distributions
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks, share
 
@@ -125,7 +125,7 @@ def _checked_probs(probs: Any, num_samples: int, num_classes: int | None = None)
         raise InputError(f"there must be one row of probs per sample, got {len(values)} rows for {num_samples} samples.")
     if num_classes is not None and values.shape[1] != num_classes:
         raise InputError(f"probs must have one column per class, got {values.shape[1]} for {num_classes} classes.")
-    probs_to_logits(values)  # refuses what is no distribution
+    check_distributions(values)
     return values
 
 

@@ -5,6 +5,7 @@ less half its own squared length, so that both searches are the same one.
 
     Candidates      the k nearest of them, for some queries
     closest_pairs   the nearest other row of every row, and all pairs that are nearer than a bound
+    pairs_above     those pairs alone
 """
 
 from __future__ import annotations
@@ -167,6 +168,37 @@ def closest_pairs(x: Any, y: Any = None, bound: float = np.inf, sure: float = np
     corners = [(i, j) for i in range(0, len(x), SIDE) for j in range(i if symmetric else 0, len(y), SIDE)]
     share(work, corners, xp)
     return found
+
+
+def pairs_above(x: np.ndarray, y: np.ndarray | None, bound: float) -> np.ndarray | None:
+    """(p, 2) rows of x and y whose product is above a bound: (n, d), (m, d); without y, rows of x, the smaller first.
+
+    None if there is a crowd of them. Nothing else is looked for, which makes it twice as fast as `closest_pairs`.
+    """
+    symmetric, other = y is None, x if y is None else y
+    found: list[np.ndarray] = [np.empty((0, 2), np.int64)]
+    crowds: list[int] = []
+    memory = [np.empty(SIDE * SIDE, dtype=x.dtype) for _ in range(num_workers(np))]
+
+    def work(corner: tuple[int, int]) -> None:
+        i, j = corner
+        rows, columns = x[i : i + SIDE], other[j : j + SIDE]
+        buffer = memory.pop()  # popping is safe in threads
+        product = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
+        np.matmul(rows, columns.T, out=product)
+        if symmetric and i == j:
+            _blank_diagonal(product)
+        if not crowds and product.max() > bound:
+            at, column = np.divmod(np.flatnonzero(product > bound), len(columns))
+            close = np.stack([at + i, column + j], axis=1)
+            close = close[close[:, 0] < close[:, 1]] if symmetric else close
+            if len(close) > MANY * (len(rows) + len(columns)):
+                crowds.append(len(close))
+            found.append(close)
+        memory.append(buffer)
+
+    share(work, [(i, j) for i in range(0, len(x), SIDE) for j in range(i if symmetric else 0, len(other), SIDE)])
+    return None if crowds else np.concatenate(found)
 
 
 def _blank_diagonal(product: Any) -> None:
