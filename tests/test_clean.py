@@ -17,7 +17,7 @@ import pytest
 import hardsight
 from hardsight import Dynamics, InputError, Snapshot
 from hardsight.act.applying import apply_review
-from hardsight.act.error_count import count_by_two_components, count_from_shares
+from hardsight.act.error_count import count_from_shares, count_of_lost
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out, mixed
 from hardsight.act.noise import confident_counts, noise_factors
 from hardsight.act.ranking import confidence, margin, posterior
@@ -121,12 +121,10 @@ def test_the_count_where_right_and_wrong_labels_are_apart() -> None:
     assert count.errors == pytest.approx(100) and 75 < count.low < 100 < count.high < 125
 
 
-def test_two_components_of_known_size() -> None:
-    rng = np.random.default_rng(0)
-    scores = np.concatenate([rng.normal(-3, 1, 1600), rng.normal(2, 1, 400)])
-    count = count_by_two_components(scores)
-    assert count.errors == pytest.approx(400, rel=0.05) and count.low < 400 < count.high
-    assert count_by_two_components(np.zeros(5)).errors == 0
+def test_labels_that_lost_in_most_epochs_are_counted() -> None:
+    count = count_of_lost(np.array([0.0] * 40 + [0.5] * 10 + [1.0] * 350))
+    assert count.errors == 40 and 25 < count.low < 40 < count.high < 55
+    assert count_of_lost(np.ones(5)).errors == count_of_lost(np.ones(5)).high == 0
 
 
 def test_the_threshold_is_the_last_of_the_expected_errors() -> None:
