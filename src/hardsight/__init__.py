@@ -40,6 +40,7 @@ _HOME = {
     "correlate": "hardsight.agreement",
     "el2n": "hardsight.scores",
     "entropy": "hardsight.scores",
+    "export": "hardsight.exporting.run_export",
     "extract": "hardsight.extraction",
     "first_epoch_learned": "hardsight.scores",
     "forgetting_events": "hardsight.scores",
@@ -93,6 +94,7 @@ __all__ = [  # a plain list: type checkers read it
     "correlate",
     "el2n",
     "entropy",
+    "export",
     "extract",
     "first_epoch_learned",
     "forgetting_events",
@@ -119,6 +121,7 @@ if TYPE_CHECKING:
     from hardsight.agreement import Correlations, correlate
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
+    from hardsight.exporting.run_export import export
     from hardsight.extraction import extract
     from hardsight.files.verifying import verify
     from hardsight.geometry import angles
