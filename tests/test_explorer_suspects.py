@@ -1,0 +1,133 @@
+"""A run that `hardsight clean` has looked at opens with its suspects, ready for review."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from explorer_browser import Watched, expect, first_tile, ready, served, settled
+from explorer_runs import digits_run, write_suspects
+from hardsight.errors import FileError, InputError
+from hardsight.explorer.columns import words
+from hardsight.explorer.exporting import selection_table
+from hardsight.explorer.opening import Sheet, default_axes, open_sheet
+from hardsight.explorer.report import report
+from hardsight.explorer.review import Review
+from hardsight.explorer.starting import start
+from hardsight.explorer.suspects import add_suspects
+from hardsight.snapshot import Snapshot
+from hardsight.table import write_table
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = digits_run(tmp_path_factory.mktemp("suspects") / "run", n=120)
+    write_suspects(run)
+    return run
+
+
+def opened(path: Path) -> Sheet:
+    sheet = open_sheet(path)
+    add_suspects(sheet)
+    return sheet
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    return dict(json.loads(page.read_text("utf-8").split('id="data">', 1)[1].split("</script>", 1)[0]))
+
+
+def test_suspects_are_columns_joined_by_id(run: Path, tmp_path: Path) -> None:
+    table = pq.read_table(run / "suspects.parquet")
+    sheet = opened(run)
+    assert sheet.suspects is not None and sheet.suspects.counts == {"likely mislabeled": 6, "ambiguous": 3}
+    assert (sheet.by, default_axes(sheet)[2], sheet.notes) == ("error_score", "verdict", [])
+    assert words(sheet.columns["verdict"]).to_pylist() == table.column("verdict").to_pylist()
+    assert sheet.columns["error_score"].values.tolist() == pytest.approx(table.column("error_score").to_pylist())
+    for row in selection_table(sheet, sheet.labels().argsort()[:5], Review(None, sheet.class_names)).to_pylist():
+        assert row["suggested_label_name"] == f"digit {row['suggested_label']}"
+    Snapshot.load(run).save(tmp_path / "photo.npz")
+    write_table(table.take(pa.array(range(119, -1, -1))), tmp_path / "photo.suspects.parquet")  # in another order
+    beside = opened(tmp_path / "photo.npz")
+    assert beside.columns["error_score"].values.tolist() == sheet.columns["error_score"].values.tolist()
+    assert beside.suspects is not None and beside.suspects.explanations.equals(sheet.suspects.explanations)
+
+
+def test_a_run_without_suspects_is_as_before(run: Path, tmp_path: Path) -> None:
+    plain = digits_run(tmp_path / "plain", n=30)
+    sheet = opened(plain)
+    assert sheet.suspects is None and (sheet.by, default_axes(sheet)[2]) == ("avh", "correct")
+    about = data_of(report(plain))["about"]
+    assert about["suspects"] is None and about["report"]["suspects"] is None
+    started = start(run, plain, port=0)  # two runs are compared by their scores
+    started.socket.close()
+
+
+def test_suspects_that_do_not_fit_are_refused_in_one_line(run: Path, tmp_path: Path) -> None:
+    plain = digits_run(tmp_path / "plain", n=30)
+    table = pq.read_table(run / "suspects.parquet")
+    write_table(table.set_column(0, "id", pa.array([f"x{row}" for row in range(120)])), plain / "suspects.parquet")
+    with pytest.raises(InputError, match="no id of it is among the samples; run hardsight clean again"):
+        opened(plain)
+    write_table(table.drop_columns(["verdict"]), plain / "suspects.parquet")
+    with pytest.raises(FileError, match="not what hardsight clean writes: there is no column verdict"):
+        opened(plain)
+    other = table.slice(0, 20).set_column(1, "given_label", pa.array([9] * 20))
+    write_table(other, plain / "suspects.parquet")
+    notes = opened(plain).notes
+    assert "10 of 30 samples are not among the suspects" in notes[0] and "run hardsight clean again" in notes[1]
+
+
+def test_the_report_begins_with_the_suspects(run: Path) -> None:
+    data = data_of(report(run))
+    table = pq.read_table(run / "suspects.parquet").to_pandas()
+    worst = table.sort_values("error_score", ascending=False, kind="stable").index[:9].tolist()
+    first = data["about"]["report"]["suspects"]
+    assert first == {"sentence": "Of 120 samples: 6 likely mislabeled, 3 ambiguous.", "rows": worst}
+    assert data["explanations"][str(worst[0])] == "why likely mislabeled <b>" and len(data["explanations"]) == 9
+    assert all(str(row) in data["thumbs"] for row in worst)
+
+
+def test_review_by_verdict_with_one_key(watched: Watched, run: Path) -> None:
+    table = pq.read_table(run / "suspects.parquet").to_pandas().set_index("id")
+    worst = table.sort_values("error_score", ascending=False, kind="stable")
+    with served(run) as address:
+        page = watched.open(address)
+        first_tile(page, worst.index[0])
+        expect(page.get_by_role("tab", name="Suspects")).to_have_attribute("aria-selected", "true")
+        page.locator("#view-suspects .fact", has_text="ambiguous").click()
+        settled(page, "^3 of 120")
+        page.locator("#view-suspects .fact", has_text="likely mislabeled").click()
+        settled(page, "^6 of 120")
+        expect(page.locator("#view-suspects .fact[aria-pressed=true]")).to_have_text("likely mislabeled6")
+        first_tile(page, worst.index[0])
+        for key in "sy":
+            page.keyboard.press(key)
+        settled(page, "wrong label", "#grid .tile:nth-child(1) .badge")
+        expect(page.locator("#view-suspects")).to_contain_text("1 reviewed")
+        expect(page.locator("#grid .tile").nth(1)).to_be_focused()
+        page.keyboard.press("Enter")
+        detail = page.locator("#detail")
+        expect(detail.locator(".labels dd").last).to_have_text(f"digit {worst.suggested_label.iloc[1]} 90.0 %")
+        expect(detail.locator(".note")).to_have_text("likely mislabeled: why likely mislabeled <b>")
+        expect(detail.get_by_role("button", name="accept")).to_contain_text(f"digit {worst.suggested_label.iloc[1]}")
+        page.keyboard.press("y")
+        expect(detail.locator("#detail-title")).to_have_text(worst.index[2])  # on to the next
+        page.keyboard.press("Escape")
+        ready(page)
+        marks = {row["id"]: (row["mark"], row["suggestion"]) for row in pq.read_table(run / "review.parquet").to_pylist()}
+        assert marks == {id: ("wrong label", worst.suggested_label[id]) for id in worst.index[:2]}
+        page.locator("#view-suspects .fact", has_text="likely mislabeled").click()  # once more: all again
+        settled(page, "^120 samples$")
+        watched.leave()
+    page.goto(report(run).as_uri())
+    ready(page)
+    expect(page.locator("#about-body > :first-child h3")).to_have_text("Suspects")
+    expect(page.locator("#suspects .tile")).to_have_count(9)
+    expect(page.locator("#suspects img").first).to_have_js_property("naturalWidth", 8)
+    page.locator("#suspects .tile").first.click()
+    expect(page.locator("#detail .note")).to_have_text("likely mislabeled: why likely mislabeled <b>")
