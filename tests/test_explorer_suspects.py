@@ -23,6 +23,8 @@ from hardsight.explorer.suspects import add_suspects
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 
+EXPECTED = "About 7 labels are expected to be wrong (95 % interval 4 to 11)."
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -79,7 +81,7 @@ def test_suspects_that_do_not_fit_are_refused_in_one_line(run: Path, tmp_path: P
     other = table.slice(0, 20).set_column(1, "given_label", pa.array([9] * 20))
     write_table(other, plain / "suspects.parquet")
     notes = opened(plain).notes
-    assert "10 of 30 samples are not among the suspects" in notes[0] and "run hardsight clean again" in notes[1]
+    assert "10 of 30 samples were not looked at by hardsight clean." in notes[0] and "run hardsight clean again" in notes[1]
 
 
 def test_the_report_begins_with_the_suspects(run: Path) -> None:
@@ -87,7 +89,10 @@ def test_the_report_begins_with_the_suspects(run: Path) -> None:
     table = pq.read_table(run / "suspects.parquet").to_pandas()
     worst = table.sort_values("error_score", ascending=False, kind="stable").index[:9].tolist()
     first = data["about"]["report"]["suspects"]
-    assert first == {"sentence": "Of 120 samples: 6 likely mislabeled, 3 ambiguous.", "rows": worst}
+    expected = (
+        "About 7 labels are expected to be wrong (95 % interval 4 to 11). Of 120 samples: 6 likely mislabeled, 3 ambiguous."
+    )
+    assert first == {"sentence": expected, "rows": worst}
     assert data["explanations"][str(worst[0])] == "why likely mislabeled <b>" and len(data["explanations"]) == 9
     assert all(str(row) in data["thumbs"] for row in worst)
 
@@ -108,7 +113,9 @@ def test_review_by_verdict_with_one_key(watched: Watched, run: Path) -> None:
         for key in "sy":
             page.keyboard.press(key)
         settled(page, "wrong label", "#grid .tile:nth-child(1) .badge")
-        expect(page.locator("#view-suspects")).to_contain_text("1 reviewed")
+        expect(page.locator("#view-suspects")).to_contain_text(
+            f"{EXPECTED} 6 samples with a verdict in the selection. 1 reviewed"
+        )
         expect(page.locator("#grid .tile").nth(1)).to_be_focused()
         page.keyboard.press("Enter")
         detail = page.locator("#detail")

@@ -154,7 +154,7 @@ def _suspects(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dic
     verdict = sheet.columns["verdict"]
     rows = [position[row] for row in hardest if verdict.values[row] < len(VERDICTS)]
     found = f"Of {len(sheet):,} samples: {', '.join(counts)}." if counts else "hardsight clean found nothing to look at."
-    return {"sentence": found, "rows": rows[:SUSPECTS]}
+    return {"sentence": f"{sheet.suspects.expectation()} {found}".strip(), "rows": rows[:SUSPECTS]}
 
 
 def _explanations(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dict[int, str]:

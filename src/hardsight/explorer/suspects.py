@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hardsight.errors import InputError
 from hardsight.explorer.columns import codes, integers, numbers, plain, replaced
 from hardsight.explorer.opening import Sheet
-from hardsight.files.suspects import VERDICTS, read_suspects, suspects_file
+from hardsight.files.suspects import VERDICTS, expected_errors, read_suspects, suspects_file
 
 ABOUT = {  # column -> its hard end, and what it is
     "error_score": ("high", "How likely the given class is wrong: higher is more likely."),
@@ -27,10 +27,18 @@ class Suspects:
 
     counts: dict[str, int]  # verdict -> samples
     explanations: Any  # (n,) strings, null for none
+    expected: tuple[float, float, float] | None = None  # wrong labels, and the ends of the interval
 
     def described(self) -> dict[str, Any]:
         """For JSON."""
-        return {"counts": [[verdict, count] for verdict, count in self.counts.items()]}
+        return {"counts": [[verdict, count] for verdict, count in self.counts.items()], "expected": self.expectation()}
+
+    def expectation(self) -> str:
+        """How many labels are expected to be wrong, in words; empty where that is not known."""
+        if self.expected is None:
+            return ""
+        errors, low, high = self.expected
+        return f"About {errors:,.0f} labels are expected to be wrong (95 % interval {low:,.0f} to {high:,.0f})."
 
 
 def add_suspects(sheet: Sheet, split: str | None = None) -> None:
@@ -60,14 +68,15 @@ def add_suspects(sheet: Sheet, split: str | None = None) -> None:
     sheet.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is above the threshold for errors."))
     counts = np.bincount(integers(verdicts) + 1, minlength=len(VERDICTS) + 1)[1:]
     explanations = table.column("explanation").combine_chunks()
-    sheet.suspects = Suspects({name: int(count) for name, count in zip(VERDICTS, counts, strict=True) if count}, explanations)
+    found = {name: int(count) for name, count in zip(VERDICTS, counts, strict=True) if count}
+    sheet.suspects = Suspects(found, explanations, expected_errors(table))
     _note(sheet, rows, integers(table.column("given_label")))
 
 
 def _note(sheet: Sheet, rows: Any, given: np.ndarray) -> None:
     """What a person should know: samples that were not looked at, and labels that have changed since."""
     if rows.null_count:
-        sheet.notes.append(f"{rows.null_count} of {len(sheet)} samples are not among the suspects: they are newer.")
+        sheet.notes.append(f"{rows.null_count} of {len(sheet)} samples were not looked at by hardsight clean.")
     changed = int(((given >= 0) & (given != sheet.labels())).sum()) if "label" in sheet.columns else 0
     if changed:
         sheet.notes.append(f"{changed} labels are not those that the suspects were found with; run hardsight clean again.")

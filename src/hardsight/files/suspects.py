@@ -5,6 +5,8 @@ Those of a run are in its `suspects.parquet`; those of a file are beside it: `ph
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +15,9 @@ from hardsight.errors import FileError
 from hardsight.files.inputs import note_input
 from hardsight.files.parquet import read_parquet
 
-VERDICTS = ("likely mislabeled", "ambiguous", "hard but right", "outlier", "near duplicate")
+MISLABELED, AMBIGUOUS, HARD = "likely mislabeled", "ambiguous", "hard but right"
+OUTLIER, DUPLICATE = "outlier", "near duplicate"
+VERDICTS = (MISLABELED, AMBIGUOUS, HARD, OUTLIER, DUPLICATE)
 SUSPECTS = pa.schema(
     [
         ("given_label", pa.int64()),
@@ -50,7 +54,18 @@ def read_suspects(path: Path) -> pa.Table | None:
     missing = [name for name in ("id", *SUSPECTS.names) if name not in table.column_names]
     if missing:
         raise FileError(f"{file}: not what hardsight clean writes: there is no column {missing[0]}. Remove or rename it.")
+    schema = pa.schema([("id", pa.string()), *SUSPECTS], table.schema.metadata)
     try:
-        return table.select(["id", *SUSPECTS.names]).cast(pa.schema([("id", pa.string()), *SUSPECTS])).combine_chunks()
+        return table.select(schema.names).cast(schema).combine_chunks()
     except pa.ArrowException as error:
         raise FileError(f"{file}: not what hardsight clean writes: {error}. Remove or rename it.") from error
+
+
+def expected_errors(suspects: pa.Table) -> tuple[float, float, float] | None:
+    """How many labels are expected to be wrong, and the ends of its interval; None where the file does not say."""
+    try:
+        notes = json.loads((suspects.schema.metadata or {})[b"hardsight"])
+        errors, low, high = (float(notes[f"expected_errors{end}"]) for end in ("", "_low", "_high"))
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return (errors, low, high) if math.isfinite(errors + low + high) else None

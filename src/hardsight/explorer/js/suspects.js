@@ -66,7 +66,8 @@ export class Suspects {
       pair.marked += isMarked;
     }
     const reviewed = review.readOnly ? "" : ` ${count(marked)} reviewed.`;
-    this.words.textContent = `${count(suspects)} samples with a verdict in the selection.${reviewed} Click a verdict or a pair to see only those.`;
+    const here = `${count(suspects)} samples with a verdict in the selection.${reviewed}`;
+    this.words.textContent = `${about.suspects.expected} ${here} Click a verdict or a pair to see only those.`.trim();
     const named = (pair) => ({
       ...pair,
       given: about.classes[Math.floor(pair.key / c)],
