@@ -133,9 +133,7 @@ def test_labels_made_wrong_are_found(demo: tuple[Path, float]) -> None:
     wrong, flagged = samples.label != samples.true_label, suspects.is_label_issue[samples.index]
     assert found.flagged == flagged.sum() and found.right == (wrong & flagged).sum()
     assert found.precision > 0.85 and found.recall > 0.85
-    said = re.search(
-        r"60 of 600 labels made wrong: hardsight clean flags (\d+), (\d+) of them rightly", README.read_text("utf-8")
-    )
+    said = re.search(r"60 of 600 labels made wrong: hardsight clean flags (\d+), ", README.read_text("utf-8"))
     assert said is not None and abs(int(said[1]) - found.flagged) <= 6  # other machines round otherwise
 
 

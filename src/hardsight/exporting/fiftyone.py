@@ -34,7 +34,9 @@ def write(material: Material) -> None:
             labels[f"{at:06d}"] = None if label < 0 else _target(label, sample)
             data[f"{at:06d}"] = str(file.resolve())
     write_json(material.folder / "labels.json", {"classes": material.class_names, "labels": labels})
-    if not places.written:
+    if places.written:
+        (material.folder / "data.json").unlink(missing_ok=True)  # of an earlier export
+    else:
         write_json(material.folder / "data.json", data)
 
 

@@ -41,9 +41,11 @@ def write(material: Material) -> None:
     table = material.table.select(names).combine_chunks()
     schema = _schema(table.schema, material.class_names)
     splits = _splits(table)
-    for split in sorted(set(splits)):
-        rows = np.flatnonzero(splits == split)
-        _write_split(material, table, schema, rows, material.folder / "data" / f"{split}-00000-of-00001.parquet")
+    files = {material.folder / "data" / f"{split}-00000-of-00001.parquet": split for split in sorted(set(splits))}
+    for file in {*(material.folder / "data").glob("*-00000-of-00001.parquet")} - files.keys():
+        file.unlink()  # a split of an earlier export
+    for file, split in files.items():
+        _write_split(material, table, schema, np.flatnonzero(splits == split), file)
 
 
 def _splits(table: pa.Table) -> np.ndarray:

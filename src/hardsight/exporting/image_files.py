@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from hardsight.data.decoding import FORMATS
 from hardsight.errors import FileError, InputError
 from hardsight.exporting.material import Material
 from hardsight.files.writing import why
+
+WRITTEN = re.compile(r"[0-9]{6,}\.png")  # names of images that we write
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ def place_images(material: Material, folder: str = "images") -> ImagePlaces:
     """Where every sample's image is; `folder`, below the export, gets those that are no files yet."""
     check_images(material)
     own = _own_files(material)
+    _clear(material.folder / folder)
     places = ImagePlaces(_common_root(material, own), own, False) if own is not None else _written(material, folder)
     missing = sum(file is None for file in places.files)
     if missing == len(places.files):
@@ -75,6 +79,18 @@ def _common_root(material: Material, files: list[Path | None]) -> Path:
         if all(file.is_relative_to(root) for file in there):
             return root
     return Path(os.path.commonpath(roots))
+
+
+def _clear(folder: Path) -> None:
+    """Remove the images of an earlier export: tools open whatever is in the folder."""
+    try:
+        for file in folder.glob("*.png") if folder.is_dir() else ():
+            if WRITTEN.fullmatch(file.name):
+                file.unlink()
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+    except OSError as error:
+        raise FileError(f"{folder} could not be written: {why(error)}") from error
 
 
 def _written(material: Material, name: str) -> ImagePlaces:
