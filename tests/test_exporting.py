@@ -204,3 +204,13 @@ def test_nobody_elses_folder_is_written_over(run: Path, tmp_path: Path, cli: Cal
         export(run, "coco", tmp_path / "out")
     assert cli("export", run, "--to", "labelstudio", "-o", tmp_path / "out", "--limit", 2).code == 0  # the same again
     assert len(list((tmp_path / "out" / "images").iterdir())) == 2
+
+
+def test_the_images_that_are_exported_are_not_in_the_way(files: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    export(files, "coco", folder, images=str(files.parent / "photos"))
+    (folder / "photos" / "some").mkdir(parents=True)
+    (folder / "photos" / "some" / "a 0.png").write_bytes((files.parent / "photos" / "some" / "a 0.png").read_bytes())
+    for images in (folder / "photos", folder):
+        with pytest.raises(InputError, match="holds the images that are exported; give another -o"):
+            export(files, "coco", folder, images=str(images))

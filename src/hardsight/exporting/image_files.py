@@ -41,12 +41,21 @@ def check_images(material: Material) -> None:
     """There is a place to look for pictures."""
     if not material.pictures.any:
         raise InputError(f"{material.sheet.path} does not say where its images are; give --images.")
+    _refuse_inside(material, [Path(root) for root in material.pictures.roots])
+
+
+def _refuse_inside(material: Material, paths: list[Path]) -> None:
+    """What is read does not lie where images are written and removed."""
+    folder = material.folder.resolve()
+    if any(path.is_relative_to(folder) for path in paths):
+        raise InputError(f"{material.folder} holds the images that are exported; give another -o.")
 
 
 def place_images(material: Material, folder: str = "images") -> ImagePlaces:
     """Where every sample's image is; `folder`, below the export, gets those that are no files yet."""
     check_images(material)
     own = _own_files(material)
+    _refuse_inside(material, [file for file in own or [] if file is not None])
     _clear(material.folder / folder)
     places = ImagePlaces(_common_root(material, own), own, False) if own is not None else _written(material, folder)
     missing = sum(file is None for file in places.files)
