@@ -18,7 +18,8 @@ from hardsight.explorer.exporting import selection_table
 from hardsight.explorer.opening import Sheet, default_axes, open_sheet
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
-from hardsight.explorer.starting import start
+from hardsight.explorer.settings import ExploreSettings
+from hardsight.explorer.starting import _open_page
 from hardsight.explorer.suspects import add_suspects
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
@@ -31,6 +32,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = digits_run(tmp_path_factory.mktemp("suspects") / "run", n=120)
     write_suspects(run)
     return run
+
+
+@pytest.fixture(scope="module")
+def written(run: Path) -> Path:
+    return report(run)
 
 
 def opened(path: Path) -> Sheet:
@@ -63,10 +69,10 @@ def test_a_run_without_suspects_is_as_before(run: Path, tmp_path: Path) -> None:
     plain = digits_run(tmp_path / "plain", n=30)
     sheet = opened(plain)
     assert sheet.suspects is None and (sheet.by, default_axes(sheet)[2]) == ("avh", "correct")
-    about = data_of(report(plain))["about"]
-    assert about["suspects"] is None and about["report"]["suspects"] is None
-    started = start(run, plain, port=0)  # two runs are compared by their scores
-    started.socket.close()
+    page, _ = _open_page(plain, None, ExploreSettings(), None)
+    assert page.about()["suspects"] is None and page.about()["by"] == "avh"
+    both, _ = _open_page(run, plain, ExploreSettings(), None)
+    assert both.about()["suspects"] is None and both.about()["by"] == "avh"  # two runs are compared by their scores
 
 
 def test_suspects_that_do_not_fit_are_refused_in_one_line(run: Path, tmp_path: Path) -> None:
@@ -84,8 +90,8 @@ def test_suspects_that_do_not_fit_are_refused_in_one_line(run: Path, tmp_path: P
     assert "10 of 30 samples were not looked at by hardsight clean." in notes[0] and "run hardsight clean again" in notes[1]
 
 
-def test_the_report_begins_with_the_suspects(run: Path) -> None:
-    data = data_of(report(run))
+def test_the_report_begins_with_the_suspects(run: Path, written: Path) -> None:
+    data = data_of(written)
     table = pq.read_table(run / "suspects.parquet").to_pandas()
     worst = table.sort_values("error_score", ascending=False, kind="stable").index[:9].tolist()
     first = data["about"]["report"]["suspects"]
@@ -97,7 +103,7 @@ def test_the_report_begins_with_the_suspects(run: Path) -> None:
     assert all(str(row) in data["thumbs"] for row in worst)
 
 
-def test_review_by_verdict_with_one_key(watched: Watched, run: Path) -> None:
+def test_review_by_verdict_with_one_key(watched: Watched, run: Path, written: Path) -> None:
     table = pq.read_table(run / "suspects.parquet").to_pandas().set_index("id")
     worst = table.sort_values("error_score", ascending=False, kind="stable")
     with served(run) as address:
@@ -131,7 +137,7 @@ def test_review_by_verdict_with_one_key(watched: Watched, run: Path) -> None:
         page.locator("#view-suspects .fact", has_text="likely mislabeled").click()  # once more: all again
         settled(page, "^120 samples$")
         watched.leave()
-    page.goto(report(run).as_uri())
+    page.goto(written.as_uri())
     ready(page)
     expect(page.locator("#about-body > :first-child h3")).to_have_text("Suspects")
     expect(page.locator("#suspects .tile")).to_have_count(9)
