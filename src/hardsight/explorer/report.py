@@ -28,7 +28,6 @@ from hardsight.explorer.server import Page
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.suspects import add_suspects
 from hardsight.files.inputs import command, note_input
-from hardsight.files.suspects import VERDICTS
 from hardsight.files.writing import check_output, replacing
 from hardsight.options import takes
 from hardsight.threads import even_rows
@@ -152,7 +151,7 @@ def _suspects(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dic
         return None
     counts = [f"{count:,} {verdict}" for verdict, count in sheet.suspects.counts.items()]
     verdict = sheet.columns["verdict"]
-    rows = [position[row] for row in hardest if verdict.values[row] < len(VERDICTS)]
+    rows = [position[row] for row in hardest if verdict.values[row] < len(verdict.names or ())]
     found = f"Of {len(sheet):,} samples: {', '.join(counts)}." if counts else "hardsight clean found nothing to look at."
     return {"sentence": f"{sheet.suspects.expectation()} {found}".strip(), "rows": rows[:SUSPECTS]}
 

@@ -59,18 +59,23 @@ def add_suspects(sheet: Sheet, split: str | None = None) -> None:
     for name, (hard, about) in ABOUT.items():
         values, there = plain(table.column(name))
         sheet.add(replaced(numbers(name, np.where(there, values, np.nan)), hard=hard, about=about))
-    verdicts = pc.index_in(table.column("verdict"), value_set=pa.array(VERDICTS))
-    sheet.add(codes("verdict", integers(verdicts), list(VERDICTS), "What hardsight clean says of the sample."))
+    counts = _counts(table)
+    names = list(counts) or list(VERDICTS)  # a legend of what there is
+    verdicts = integers(pc.index_in(table.column("verdict"), value_set=pa.array(names)))
+    sheet.add(codes("verdict", verdicts, names, "What hardsight clean says of the sample."))
     suggested = integers(table.column("suggested_label"))
     suggested = np.where(suggested < len(sheet.class_names), suggested, -1)
     sheet.add(codes("suggested_label", suggested, sheet.class_names, "The class that hardsight clean suggests."))
     issue = integers(table.column("is_label_issue"))
     sheet.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is above the threshold for errors."))
-    counts = np.bincount(integers(verdicts) + 1, minlength=len(VERDICTS) + 1)[1:]
-    explanations = table.column("explanation").combine_chunks()
-    found = {name: int(count) for name, count in zip(VERDICTS, counts, strict=True) if count}
-    sheet.suspects = Suspects(found, explanations, expected_errors(table))
+    sheet.suspects = Suspects(counts, table.column("explanation").combine_chunks(), expected_errors(table))
     _note(sheet, rows, integers(table.column("given_label")))
+
+
+def _counts(suspects: pa.Table) -> dict[str, int]:
+    """Samples of every verdict that there is."""
+    held = {entry["values"]: entry["counts"] for entry in pc.value_counts(suspects.column("verdict")).to_pylist()}
+    return {verdict: held[verdict] for verdict in VERDICTS if verdict in held}
 
 
 def _note(sheet: Sheet, rows: Any, given: np.ndarray) -> None:

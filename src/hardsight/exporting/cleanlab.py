@@ -77,12 +77,18 @@ def _headless(snapshot: Snapshot) -> bool:
 def _of_batch(snapshot: Snapshot, batch: Batch) -> np.ndarray:
     """(b, c): given, or the softmax of logits."""
     values = np.asarray(to_numpy(batch.values), dtype=np.float64)
-    there = np.isfinite(values).all(axis=1) & (True if batch.missing is None else ~batch.missing)
+    there = _there(values, batch.missing)
     if snapshot.source.evidence == "probs":
         return np.where(there[:, None], values, np.nan)
     if snapshot.head is not None:
         return _by_head(snapshot.head, values, there)
     return np.where(there[:, None], softmax(np.where(there[:, None], values, 0), axis=1), np.nan)
+
+
+def _there(values: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
+    """(b,) which rows hold numbers."""
+    finite: np.ndarray = np.isfinite(values).all(axis=1)
+    return finite if missing is None else finite & ~missing
 
 
 def _by_head(head: Head, features: np.ndarray, there: np.ndarray) -> np.ndarray:
@@ -98,7 +104,7 @@ def _out_of_sample(snapshot: Snapshot) -> list[np.ndarray]:
     """(n, c): each sample by a head that was fitted without it."""
     whole = snapshot.in_memory()
     features = np.asarray(to_numpy(whole.values), dtype=np.float64)
-    there = np.isfinite(features).all(axis=1) & (True if whole.missing is None else ~whole.missing)
+    there = _there(features, whole.missing)
     probs = np.full((len(features), int(whole.labels.max(initial=0)) + 1), np.nan)
     for rows, head in out_of_sample_heads(features, whole.labels):
         probs[rows] = _by_head(head, features[rows], there[rows])

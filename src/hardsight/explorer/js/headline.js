@@ -1,6 +1,6 @@
 // The report's first part: the suspects, what was run, the headline numbers, the figures, how to reproduce it.
 
-import { el, harmless, name, percent } from "./words.js";
+import { el, harmless, name } from "./words.js";
 
 export function drawHeadline(headline, page) {
   document.body.classList.add("report");
@@ -32,6 +32,8 @@ export function drawHeadline(headline, page) {
       .catch((error) => page.say(error.message, true));
 }
 
+const whole = (share) => (Number.isFinite(share) ? `${Math.round(100 * share)} %` : "–");
+
 // The suspects with their pictures, most likely wrong first; a click opens one.
 async function suspects({ sentence, rows }, page) {
   const { columns, about, source } = page;
@@ -51,7 +53,7 @@ async function suspects({ sentence, rows }, page) {
         { class: "caption" },
         given === null ? el("span", { class: "quiet" }, "no label") : name(given, 18),
         suggested === null ? null : el("span", { class: "wrong" }, "→ ", name(about.classes[suggested], 18)),
-        suggested === null ? null : el("span", { class: "value" }, percent(columns.get("suggested_probability")?.[row])),
+        suggested === null ? null : el("span", { class: "value" }, whole(columns.get("suggested_probability")?.[row])),
       ),
       el("span", { class: "caption quiet" }, verdict),
     );
