@@ -43,6 +43,7 @@ _HOME = {
     "el2n": "hardsight.scores",
     "energy": "hardsight.scores",
     "entropy": "hardsight.scores",
+    "export": "hardsight.exporting.run_export",
     "extract": "hardsight.extraction",
     "first_epoch_learned": "hardsight.scores",
     "forgetting_events": "hardsight.scores",
@@ -109,6 +110,7 @@ __all__ = [  # a plain list: type checkers read it
     "el2n",
     "energy",
     "entropy",
+    "export",
     "extract",
     "first_epoch_learned",
     "forgetting_events",
@@ -145,6 +147,7 @@ if TYPE_CHECKING:
     from hardsight.agreement import Correlations, correlate
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
+    from hardsight.exporting.run_export import export
     from hardsight.extraction import extract
     from hardsight.files.verifying import verify
     from hardsight.geometry import angles
