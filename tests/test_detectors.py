@@ -38,9 +38,9 @@ def test_which_there_are() -> None:
 
 
 def test_mahalanobis_by_hand() -> None:
-    """Two classes on a line at -2 and 2, spread 1 within: variance 1 within, 5 in all, mean 0."""
-    reference, labels = np.array([[-3.0], [-1.0], [1.0], [3.0]]), [0, 0, 1, 1]
-    values = hardsight.mahalanobis_relative(np.array([[2.0], [0.0], [7.0]]), reference, labels)
+    """Two classes on a line at -2 and 2, spread 1 within: variance 1 within, 5 in all, mean 0; moved by 9."""
+    reference, labels = 9 + np.array([[-3.0], [-1.0], [1.0], [3.0]]), [0, 0, 1, 1]
+    values = hardsight.mahalanobis_relative(9 + np.array([[2.0], [0.0], [7.0]]), reference, labels)
     assert values == pytest.approx([0 - 4 / 5, 4 - 0, 25 - 49 / 5])
 
 
@@ -62,8 +62,8 @@ def test_vim_by_hand() -> None:
 
 
 def test_mean_shift_by_hand() -> None:
-    """k = 1: everyone jumps to the nearest other, three times; on a line at 0, 1 and 10, all end at 1."""
-    assert hardsight.mean_shift(np.array([[0.0], [1.0], [10.0]]), k=1) == pytest.approx([1, 0, 9], abs=1e-12)
+    """k = 1: everyone jumps to the nearest other, three times; on a line at 1, 2 and 11, all end at 2."""
+    assert hardsight.mean_shift(np.array([[1.0], [2.0], [11.0]]), k=1) == pytest.approx([1, 0, 9], abs=1e-12)
     assert hardsight.mean_shift(np.ones((5, 2))).tolist() == [0] * 5
     assert np.isnan(hardsight.mean_shift(np.ones((1, 2)))).all()
 

@@ -342,8 +342,9 @@ class _Asked:
         if score.scope == "dataset":  # it looks at all samples, whichever are asked for
             takes = inspect.signature(score.function).parameters
             more = {"head": head} if "head" in takes else {}
-            given = lambda labels: {"labels": labels, **more} if "labels" in takes else more
-            return lambda labels, rows=slice(None): sign * score.function(features, **given(labels))[rows]
+            if "labels" not in takes:
+                return lambda labels, rows=slice(None): sign * score.function(features, **more)[rows]
+            return lambda labels, rows=slice(None): sign * score.function(features, labels=labels, **more)[rows]
         return lambda labels, rows=slice(None): sign * score.function(take(features, rows), head, labels[rows])
 
     def _with_head(self, name: str) -> tuple[Any, Head]:

@@ -32,7 +32,7 @@ class Spread:
     """Sums of (b, d) rows and of their products, gathered batch by batch around a first guess of the centre."""
 
     def __init__(self) -> None:
-        self.centre: np.ndarray | None = None  # (d,) so that far-off features keep their digits
+        self.centre: Any = None  # (d,) so that far-off features keep their digits
         self.count = 0
 
     def see(self, x: Any, known: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

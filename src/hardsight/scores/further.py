@@ -5,6 +5,7 @@ Everything here is computed in float64: a power of 1/10 makes much of a small pr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -32,10 +33,8 @@ def further_terms(
         elif term == TOP:
             result[term] = _by_tables(features, labels, columns["code"], head, lambda x, own: generalized_entropy(head.logits(x)))
         else:
-            k = int(term.removeprefix(f"{NEAREST}:"))
-            result[term] = _by_tables(
-                features, labels, columns["code"], head, lambda x, own, k=k: _nearest_sum(head.angles(x), own, k)
-            )
+            nearest = functools.partial(_nearest_angles, head, int(term.removeprefix(f"{NEAREST}:")))
+            result[term] = _by_tables(features, labels, columns["code"], head, nearest)
     return result
 
 
@@ -65,8 +64,9 @@ def generalized_entropy(logits: Any) -> Any:
     return (rest / total[:, 0] / total[:, 0]) ** GAMMA + spread.sum(1)
 
 
-def _nearest_sum(theta: Any, own: Any, k: int) -> Any:
-    """(b,) sum of the k smallest of (b, c) angles but the own one; of all others, where there are fewer."""
+def _nearest_angles(head: Head, k: int, x: Any, own: Any) -> Any:
+    """(b,) sum of the angles to the k nearest classes but the own one; to all others, where there are fewer."""
+    theta = head.angles(x)  # (b, c)
     xp, k = namespace(theta), min(k, theta.shape[1] - 1)
     theta[xp.arange(len(theta), device=theta.device), own] = float("inf")
     return -_largest(-theta, k).sum(1) if k else xp.zeros_like(theta[:, 0])

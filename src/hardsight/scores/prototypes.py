@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.checks import to_numpy
-from hardsight.geometry import exact_angles, safe_row_norms
+from hardsight.geometry import SAME_DIRECTION, safe_row_norms
 from hardsight.scores.registry import FittedTo, Inputs, dataset_score
 from hardsight.scores.sweep import Sweep
 
@@ -39,9 +39,11 @@ class Centroids:
         scored = scored[length[rows.labels[scored]] > 0]
         for part in np.array_split(scored, max(1, len(scored) // ROWS)):
             own = rows.labels[part]
-            u = to_numpy(x[part]).astype(np.float64) / rows.norm[part, None]  # (b, d)
+            x64 = to_numpy(x[part]).astype(np.float64)
+            u = x64 / safe_row_norms(x64, np)[:, None]  # (b, d)
             w = self.totals[own] / length[own, None]
-            result[part] = exact_angles(np.vecdot(u, w), u, w, *2 * [np.arange(len(part))])
+            angle = 2 * np.arctan2(np.linalg.norm(u - w, axis=1), np.linalg.norm(u + w, axis=1))  # exact near 0, too (Kahan)
+            result[part] = np.where(angle < SAME_DIRECTION, 0.0, angle)
         return result
 
 

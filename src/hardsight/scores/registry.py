@@ -99,7 +99,7 @@ class Scores(dict[str, Score]):
         return score.at(int(carried[2]))
 
     def __contains__(self, name: object) -> bool:
-        return self.get(name) is not None  # type: ignore[call-overload]
+        return self.get(name) is not None
 
     def get(self, name: Any, default: Any = None) -> Any:
         """The score of a name, with or without a number; the default where there is none."""
@@ -171,7 +171,8 @@ def row_score_at(
         def at(k: int) -> Score:
             own = functools.partial(of, k=check_count(k, "k", least=1))
             about = _with_k(formula, k)
-            ask = _function_with(function, k)
+            ask: Any = function
+            ask = _function_with(ask, k)
             return Score(f"{name}:{k}", hard, "row", True, range, about, source, ask, terms=frozenset(terms(k)), of=own)
 
         @functools.wraps(of)
@@ -265,16 +266,20 @@ def reference_score(
     return register
 
 
+def _fit_with(fit: Callable[..., Fitted], k: int, head: Head | None) -> Fitted:
+    return fit(head, k)
+
+
 def _fitted_score(score: Score, ask: Any, fit: Callable[..., Fitted], k: int | None) -> Callable[..., np.ndarray]:
     """Put a score that is fitted into the registry, with what it takes of a sweep and its other k."""
     score.function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
-    first = fit if k is None else lambda head: fit(head, k)
+    first: Callable[[Head | None], Fitted] = fit if k is None else functools.partial(_fit_with, fit, k)
 
     def at(k: int) -> Score:
         ask_with = _function_with(score.function, check_count(k, "k", least=1))
         return replace(
             SCORES[score.name], name=f"{score.name}:{k}", formula=_with_k(score.formula, k), function=ask_with,
-            fit=lambda head: fit(head, k), at=None,
+            fit=functools.partial(_fit_with, fit, k), at=None,
         )  # fmt: skip
 
     SCORES[score.name] = replace(score, terms=first(None).terms, fit=first, at=None if k is None else at)

@@ -45,6 +45,6 @@ class Depths:
 def _features(name: str, files: list[Place], rows: range) -> np.ndarray:
     source = SampleFiles(files)
     if len(source) < rows.stop:
-        raise FileError(f"{files[0].parent}: the layer {name} has {len(source)} rows, and {rows.stop} are needed.")
+        raise FileError(f"{files[0]}: the layer {name} has {len(source)} rows, and {rows.stop} are needed.")
     parts = [to_numpy(batch.values) for batch in source.read(rows.start, rows.stop, max(1, len(rows)), None)]
     return np.concatenate(parts) if parts else np.zeros((0, source.width), np.float32)
