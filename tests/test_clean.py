@@ -194,22 +194,15 @@ def test_out_of_sample_predictions_do_not_know_the_label() -> None:
 
 def test_whole_networks_by_folds(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    features, labels = blobs(n=60, c=2, d=3)
-    options: dict[str, Any] = {
-        "model": "sphere_mlp",
-        "output": tmp_path / "out",
-        "folds": 2,
-        "epochs": 2,
-        "lr": 0.1,
-        "device": "cpu",
-    }
+    features, labels = blobs(n=24, c=2, d=3)
+    options: dict[str, Any] = {"model": "sphere_mlp", "output": tmp_path / "out", "folds": 2, "epochs": 1, "device": "cpu"}
     done: list[tuple[int, int]] = []
     probs = hardsight.out_of_sample(features, labels, progress=lambda *at: done.append(at), **options)
-    assert probs.shape == (60, 2) and np.isfinite(probs).all() and done == [(1, 2), (2, 2)]
+    assert probs.shape == (24, 2) and np.isfinite(probs).all() and done == [(1, 2), (2, 2)]
     stamp = (tmp_path / "out" / "fold-0" / "run.json").stat().st_mtime_ns
     np.testing.assert_array_equal(hardsight.out_of_sample(features, labels, **options), probs)
     assert (tmp_path / "out" / "fold-0" / "run.json").stat().st_mtime_ns == stamp  # not trained again
-    assert len(hardsight.clean(tmp_path / "out" / "out-of-sample.npz")) == 60
+    assert len(hardsight.clean(tmp_path / "out" / "out-of-sample.npz")) == 24
     with pytest.raises(InputError, match="give model= and output="):
         hardsight.out_of_sample(features, labels, epochs=3)
 
