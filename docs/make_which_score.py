@@ -1,6 +1,6 @@
 """Write docs/which-score.md from the measured table beside it: python docs/make_which_score.py > docs/which-score.md
 
-The table, docs/which-score.json, is made of what `hardsight bench hardness --json FILE` wrote, of one or several runs:
+The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `hardsight bench clean` write with --json:
 
 python docs/make_which_score.py FILE [FILE ...]
 """
@@ -8,6 +8,7 @@ python docs/make_which_score.py FILE [FILE ...]
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -85,6 +86,16 @@ hardsight bench hardness --data DIR --seeds 5 --json bench.json
 ```
 """
 
+OF_RUN, OF_PROBS = "hardsight clean, of the run", "hardsight clean, of the same probabilities"
+CLEAN = """\
+## `hardsight clean` beside cleanlab
+
+Average precision of the default ranking of `hardsight.clean`, from a run with its dynamics and from out-of-sample probabilities
+alone, and of the best of four rankings of cleanlab from the same probabilities. It is at least cleanlab's best in {of_run} of
+{total} settings from the run, and in {of_probs} of {total} from the probabilities. Beside it, how many labels are wrong and how many
+it expects.
+"""
+
 
 class Line(NamedTuple):
     """A score on a job: means over sets, kinds and rates."""
@@ -113,7 +124,12 @@ def page() -> str:
     rates = sorted({rate for kinds in measured["results"].values() for by_rate in kinds.values() for rate in by_rate}, key=float)
     averaged = AVERAGED.format(rates=", ".join(f"{100 * float(rate):g} %" for rate in rates), alike=ALIKE)
     parts = [HEAD, "## In short\n", overview(ranked), averaged, "## Where AVH is not the one\n", *about_avh(ranked)]
-    parts += [evidence(), *(section(job, lines) for job, lines in ranked.items()), how(measured)]
+    parts += [
+        evidence(),
+        *(section(job, lines) for job, lines in ranked.items()),
+        *beside_cleanlab(measured["clean"]),
+        how(measured),
+    ]
     return "\n".join(parts)
 
 
@@ -203,6 +219,53 @@ def best_of_peers(lines: Sequence[Line]) -> list[Line]:
     return [line for line in bests if line is not None]
 
 
+def beside_cleanlab(lines: list[dict[str, Any]]) -> list[str]:
+    """What `hardsight bench clean` measured: precision, error counts, time."""
+    if not lines:
+        return []
+    cases: dict[str, dict[str, dict[str, Any]]] = {}
+    for line in lines:
+        cases.setdefault(line["case"], {})[line["what"]] = line
+    precise = {case: found for case, found in cases.items() if OF_RUN in found}
+    rows = [[case, *_precision_cells(found)] for case, found in precise.items()]
+    parts = []
+    if rows:
+        verdicts = [sum(bool(found[name]["within"]) for found in precise.values()) for name in (OF_RUN, OF_PROBS)]
+        parts.append(CLEAN.format(total=len(rows), of_run=verdicts[0], of_probs=verdicts[1]))
+        head = [
+            "labels",
+            "`clean` of the run",
+            "`clean` of probabilities",
+            "cleanlab",
+            "wrong",
+            "expected, of the run",
+            "of probabilities",
+        ]
+        parts.append(table(head, rows))
+    timed = [line for case, found in cases.items() if case not in precise for line in found.values()]
+    if timed:
+        cells = [[line["case"], line["what"], f"{line['value'] / 1000:.1f} s", *_ratio_cells(line)] for line in timed]
+        parts.append(table(["on", "what", "time", "ratio", "limit"], cells))
+    return parts
+
+
+def _precision_cells(found: dict[str, dict[str, Any]]) -> list[str]:
+    """Precisions, the true number of errors, and what was expected."""
+    theirs = {name: line["value"] for name, line in found.items() if name.startswith("cleanlab")}
+    best = max(theirs, key=lambda name: theirs[name]) if theirs else None
+    counts = [found[f"{name}: expected errors"] for name in (OF_RUN, OF_PROBS)]
+    return [
+        *(f"{found[name]['value']:.3f}" for name in (OF_RUN, OF_PROBS)),
+        "–" if best is None else f"{theirs[best]:.3f} ({best.removeprefix('cleanlab ')})",
+        re.sub(r"\D", "", counts[0]["unit"]),
+        *(f"{count['value']:.0f}" for count in counts),
+    ]
+
+
+def _ratio_cells(line: dict[str, Any]) -> list[str]:
+    return ["–" if line[name] is None else f"{line[name]:.3g}" for name in ("ratio", "limit")]
+
+
 def how(measured: dict[str, Any]) -> str:
     """Sets, networks, seeds, and what was not measured."""
     sets = [
@@ -229,7 +292,9 @@ def taken_over(files: Iterable[Path]) -> dict[str, Any]:
     from hardsight.bench.peers import LIBRARIES
     from hardsight.scores import SCORES
 
-    runs = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    read = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    runs = [run for run in read if "results" in run]
+    clean = [line for run in read for line in run.get("measurements", ())]
     results: dict[str, Any] = {}
     sets: dict[str, Any] = {}
     for run in runs:
@@ -247,8 +312,13 @@ def taken_over(files: Iterable[Path]) -> dict[str, Any]:
         "sets": sets,
         "not_installed": [name for name in LIBRARIES if name not in installed],
         "not_run": [name for name in SCORES if name not in measured],
+        "clean": [{**line, **{name: _short(line[name]) for name in ("value", "ratio")}} for line in clean],
         "results": results,
     }
+
+
+def _short(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.5g}")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,12 @@ def run(output: Path, *, settings: HardnessSettings, progress: Progress | None =
 
 def _within(progress: Progress | None, number: int, total: int, case: str) -> Progress:
     """The progress of one case as that of all: the bar counts cases, its words are those of the training."""
-    return lambda done, steps, words: None if progress is None else progress(number, total, f"{case}: {words}")
+
+    def tell(done: int, steps: int, words: str) -> None:
+        if progress is not None:
+            progress(number, total, f"{case}: {words}")
+
+    return tell
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ RECIPES = {
     "digits": Recipe(None, ("", ""), "DigitsCNN", (0.0, 1.0), 10, 4, 32, 2e-3),
     "mnist": Recipe("mnist.npz", ("train_images", "train_labels"), "lenet", (0.1307, 0.3081), 8, 2, 64, 1e-3),
     "cifar10": Recipe(
-        "cifar10_train.npz", ("images", "labels"), "hardsight.bench.small_cnn:small_cnn", (0.5, 0.25), 10, 2, 128, 1e-3
+        "cifar10_train.npz", ("images", "labels"), "hardsight.bench.small_cnn:small_cnn", (0.5, 0.25), 8, 2, 128, 1e-3
     ),
 }
 
