@@ -1,6 +1,6 @@
 """Write docs/which-score.md from the measured table beside it: python docs/make_which_score.py > docs/which-score.md
 
-The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `hardsight bench clean` write with --json:
+The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` write with --json:
 
 python docs/make_which_score.py FILE [FILE ...]
 """
@@ -92,8 +92,8 @@ CLEAN = """\
 
 Average precision of the default ranking of `hardsight.clean`, from a run with its dynamics and from out-of-sample probabilities
 alone, and of the best of four rankings of cleanlab from the same probabilities. It is at least cleanlab's best in {of_run} of
-{total} settings from the run, and in {of_probs} of {total} from the probabilities. Beside it, how many labels are wrong and how many
-it expects.
+{total} settings from the run, and in {of_probs} of {total} from the probabilities. Beside it, how many labels are wrong and how
+many it expects.
 """
 
 
