@@ -6,7 +6,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 import properties  # noqa: F401  (registers the profiles)
+import undrawn as figures
 from hardsight.cli import main
 from skips import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401  (hooks)
 
@@ -24,7 +25,7 @@ settings.load_profile("test")  # pytest --hypothesis-profile=nightly overrides i
 LONGEST = """
     extract_real extract_resume demo docs training_resume cli_correlate explorer_more bad_output cluster explorer_review
     explorer_page models_onnx dynamics_curves adapt_run generalize training explorer_adapt models_opening stats_coefficients
-    extract
+    extract adapt_report
 """.split()
 
 
@@ -78,6 +79,35 @@ def fresh_python() -> Callable[..., Finished]:
         return Finished(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+    """`killed(Loop, "step", at=(3, 8))`: from now on the third and the eighth call are interrupted, as Ctrl-C would do it.
+
+    Returns a list that grows by each call, interrupted or not.
+    """
+
+    def patch(owner: Any, name: str, at: Collection[int]) -> list[int]:
+        real, calls = getattr(owner, name), list[int]()
+
+        def counted(*args: Any, **options: Any) -> Any:
+            calls.append(len(calls) + 1)
+            if calls[-1] in at:
+                raise KeyboardInterrupt
+            return real(*args, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+        return calls
+
+    return patch
+
+
+@pytest.fixture
+def undrawn() -> Iterator[None]:
+    """No figure is drawn in this test; see undrawn.py."""
+    with figures.undrawn():
+        yield
 
 
 @pytest.fixture(scope="module")

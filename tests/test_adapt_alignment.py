@@ -15,6 +15,7 @@ from hardsight.adapt.alignment import coral, subspace
 from hardsight.adapt.measures import class_accuracies, mean_accuracy
 from hardsight.adapt.methods import Method, models_for
 from hardsight.errors import InputError
+from undrawn import undrawn
 
 
 def clouds(d: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +101,15 @@ def test_models_come_after_those_they_start_from() -> None:
 
 @pytest.mark.parametrize("name", ["corl", "coral+", "coral+subspace", "cbst+coral", "entropy+coral", ""])
 def test_other_names_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="method must be one of cbst, .*, coral, subspace, entropy or cbst\\+SCORE"):
+    with pytest.raises(
+        InputError, match="method must be one of cbst, .*, coral, subspace, entropy, source, auto or cbst\\+SCORE"
+    ):
+        Method.read(name)
+
+
+@pytest.mark.parametrize("name", ["coral+auto", "entropy+source"])
+def test_what_stands_alone_is_no_stage(name: str) -> None:
+    with pytest.raises(InputError, match="stands alone and is no stage of a method"):
         Method.read(name)
 
 
@@ -120,10 +129,11 @@ def aligned(tmp_path_factory: pytest.TempPathFactory) -> Any:
     there, here = (centres[labels] + rng.normal(size=(150, 8)) for _ in range(2))
     target = (here @ stretch).astype(np.float32)
     methods = "source,coral,subspace+cbst,coral+cbst,entropy,weighted,depict"
-    done = run(
-        (there.astype(np.float32), labels), (target, labels), tmp_path_factory.mktemp("aligned") / "run", methods=methods,
-        rounds=2, epochs=1, source_epochs=6, hidden=16, batch_size=32, lr=0.05, subspace_size=4,
-    )  # fmt: skip
+    with undrawn():
+        done = run(
+            (there.astype(np.float32), labels), (target, labels), tmp_path_factory.mktemp("aligned") / "run", methods=methods,
+            rounds=2, epochs=1, source_epochs=6, hidden=16, batch_size=32, lr=0.05, subspace_size=4,
+        )  # fmt: skip
     return done, target, labels
 
 
@@ -153,6 +163,7 @@ def test_the_model_that_is_kept_takes_features_as_they_were(aligned: Any, method
     assert mean_accuracy(class_accuracies(labels, logits.argmax(1), 3)) == pytest.approx(last["accuracy"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_stages_before_are_trained_once(aligned: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from hardsight.adapt import loop, run
 

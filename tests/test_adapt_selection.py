@@ -460,7 +460,7 @@ def test_a_single_sample(method: str) -> None:
         assert select_pseudo_labels(logits, features, head, 1.0, method, rule="segmentation").why.tolist() == ["not finite"]
         return
     kept = {
-        (rule, portion): bool(select_pseudo_labels(logits, features, head, portion, method, rule=rule).kept[0])  # type: ignore[arg-type]
+        (rule, portion): bool(select_pseudo_labels(logits, features, head, portion, method, rule=rule).kept[0])
         for rule in RULES
         for portion in (0.5, 1.0)
     }
@@ -507,7 +507,7 @@ def test_a_class_never_predicted_has_no_threshold_that_a_score_could_exceed() ->
     logits[:, 2] = logits.min() - 5
     for method, empty in (("cbst+avh", np.inf), ("cbst+norm", np.inf), ("cbst+loss", -np.inf)):
         for rule in RULES:
-            chosen = select_pseudo_labels(logits, features, head, portion=0.9, method=method, rule=rule)  # type: ignore[arg-type]
+            chosen = select_pseudo_labels(logits, features, head, portion=0.9, method=method, rule=rule)
             assert chosen.thresholds[2] == empty and chosen.counts[2] == 0 and chosen.counts.sum() > 100
 
 
@@ -532,13 +532,14 @@ def test_a_fixed_threshold_asks_for_no_portion(rule: Any) -> None:
         ({"method": "cbst+ahv"}, "Did you mean cbst\\+avh"),
         ({"method": "cbst", "portion": 1.5}, "portion must be a number from 0 to 1, got 1.5"),
         ({"method": "cbst", "portion": float("nan")}, "portion must be"),
-        ({"method": "crst", "alpha": 0}, "alpha must be a positive number"),
+        ({"method": "cbst", "portions": 0.5}, "there is no option 'portions'"),
+        ({"method": "crst", "alpha": 0}, "alpha must be a number above 0, got 0"),
         ({"method": "cbst", "rule": "median"}, "rule must be one of"),
         ({"method": "cbst", "kc_value": "max"}, "kc_value must be one of conf, prob, got 'max'"),
         ({"method": "cbst", "kc_policy": "rcb"}, "kc_policy must be one of cb, global, ucb, got 'rcb'"),
         ({"method": "coral"}, "method must be one of"),
         ({"method": "cbst", "threshold": 0.9}, "threshold goes with the method threshold"),
-        ({"method": "threshold", "threshold": 9}, "threshold must be a number from 0 to 1"),
+        ({"method": "threshold", "threshold": 9}, "threshold must be a number of 0 or more and of at most 1, got 9"),
         ({"method": "cbst+avh", "features": None}, "looks at features"),
         ({"method": "cbst", "logits": None, "features": None}, "need logits, or features and a head"),
         ({"method": "cbst+avh", "features": np.ones((7, 6))}, "one row of features per row of logits"),

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from adapt_runs import QUICK, contents, domains
 from hardsight import InputError
 from hardsight.adapt import (
     circular_validation,
@@ -28,6 +29,7 @@ from hardsight.adapt.baseline import BASELINE
 from hardsight.adapt.choosing import CANDIDATES, CHOSEN_BY, LEAST_GAIN, best_round, choose, warning
 from hardsight.adapt.validation import VALIDATORS, validators
 from hardsight.head import Head
+from undrawn import undrawn
 
 rng = np.random.default_rng(0)
 LOGITS = rng.normal(size=(40, 3)) * 3
@@ -133,15 +135,16 @@ def test_the_way_back_leads_to_the_source_labels_and_a_lost_class_is_missed() ->
     assert circular_validation(here, np.zeros(120, int), there, labels) == pytest.approx(1 / 3)
 
 
-def test_the_way_back_is_weighted_least_squares() -> None:
-    theirs, ours = rng.normal(size=(30, 4)), rng.normal(size=(20, 4))
+@pytest.mark.parametrize("d", [4, 50])  # fewer columns than samples, and more
+def test_the_way_back_is_weighted_least_squares(d: int) -> None:
+    theirs, ours = rng.normal(size=(30, d)), rng.normal(size=(20, d))
     predicted, labels = np.arange(30) % 5 % 3, np.arange(20) % 3
     x, back = ((z - z.mean(0)) / z.std(0) for z in (theirs, ours))
     x, back = (np.hstack([z, np.ones((len(z), 1))]) for z in (x, back))
     scale = np.sqrt([30 / 3 / (predicted == k).sum() for k in predicted])[:, None]
-    ridge = np.sqrt(0.1 * 30) * np.eye(5)
+    ridge = np.sqrt(0.1 * 30) * np.eye(d + 1)
     stacked = np.linalg.lstsq(
-        np.vstack([x * scale, ridge]), np.vstack([np.eye(3)[predicted] * scale, np.zeros((5, 3))]), rcond=None
+        np.vstack([x * scale, ridge]), np.vstack([np.eye(3)[predicted] * scale, np.zeros((d + 1, 3))]), rcond=None
     )[0]
     right = (back @ stacked).argmax(1) == labels
     expected = np.mean([right[labels == k].mean() for k in range(3)])
@@ -211,16 +214,15 @@ def test_a_warning_says_what_fell() -> None:
 def automatic(tmp_path_factory: pytest.TempPathFactory) -> Any:
     pytest.importorskip("torch")
     from hardsight.adapt import run
-    from test_adapt_run import QUICK, domains
 
     there, here, labels = domains()
-    return run((there, labels), (here, labels), tmp_path_factory.mktemp("auto") / "run", methods="source,auto", **QUICK)
+    with undrawn():
+        return run((there, labels), (here, labels), tmp_path_factory.mktemp("auto") / "run", methods="source,auto", **QUICK)
 
 
 def test_auto_writes_the_model_of_the_round_it_chose(automatic: Any) -> None:
     from hardsight.adapt.measures import class_accuracies, mean_accuracy
     from hardsight.models.opening import open_model
-    from test_adapt_run import domains
 
     done, (_, here, labels) = automatic, domains()
     assert done.accuracy.column("method").to_pylist() == ["source", BASELINE, *CANDIDATES, "auto"]
@@ -243,9 +245,9 @@ def test_auto_writes_the_model_of_the_round_it_chose(automatic: Any) -> None:
     assert f"auto chose seed 0: {chosen['method']}, round {chosen['round']}" in page
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_target_labels_do_not_choose(automatic: Any, tmp_path: Path) -> None:
     from hardsight.adapt import run
-    from test_adapt_run import QUICK, contents, domains
 
     there, here, labels = domains()
     run((there, labels), (here, np.full(len(here), -1)), tmp_path / "blind", methods="source,auto", **QUICK)
@@ -254,29 +256,3 @@ def test_target_labels_do_not_choose(automatic: Any, tmp_path: Path) -> None:
     assert (one["method"], one["round"], one["validators"]) == (other["method"], other["round"], other["validators"])
     assert (first / "head.safetensors").read_bytes() == (second / "head.safetensors").read_bytes()
     assert contents(first).keys() == contents(second).keys()
-
-
-def test_a_killed_auto_is_resumed_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    from hardsight.adapt import loop, run
-    from hardsight.training import checkpoint
-    from test_adapt_run import QUICK, contents, domains
-
-    there, here, labels = domains()
-    options = {**QUICK, "methods": "auto", "rounds": 2, "source_epochs": 1}
-    whole = run((there, labels), (here, labels), tmp_path / "whole", **options)
-    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    real, views = loop.SelfTraining._train, [0]
-
-    def killed(self: Any, *args: Any) -> None:
-        views[0] += 1
-        if views[0] in (3, 5):  # in a candidate's second round, and in the next candidate
-            raise KeyboardInterrupt
-        real(self, *args)
-
-    monkeypatch.setattr(loop.SelfTraining, "_train", killed)
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            run((there, labels), (here, labels), tmp_path / "killed", **options)
-    done = run((there, labels), (here, labels), tmp_path / "killed", **options)
-    assert contents(done.directory) == contents(whole.directory)

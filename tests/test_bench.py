@@ -66,6 +66,25 @@ def test_ratios_are_to_the_baseline_of_the_same_round(monkeypatch: pytest.Monkey
     assert [(line.value, line.ratio, line.within) for line in lines] == [(2000.0, 1.0, None), (3000.0, 1.5, True)]
 
 
+@pytest.mark.parametrize(("limit", "rounds", "within"), [(2.0, 9, True), (1.55, 26, True), (1.1, 9, False)])
+def test_rounds_are_added_while_a_limit_is_too_near_to_tell(
+    monkeypatch: pytest.MonkeyPatch, limit: float, rounds: int, within: bool
+) -> None:
+    clock, turns = [0.0], [0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+    def baseline() -> None:
+        clock[0] += 1.0
+
+    def ours() -> None:  # 1.4, 1.5, 1.6 in turn
+        clock[0] += (1.5, 1.4, 1.6)[turns[0] % 3]
+        turns[0] += 1
+
+    _, line = compared("case", {"baseline": baseline, "ours": ours}, 9, "baseline", {"ours": limit})
+    assert (turns[0], line.within) == (rounds, within) and line.ratio == pytest.approx(1.5)
+
+
 def add(a: Any, b: Any) -> Any:
     return a + b
 

@@ -19,6 +19,7 @@ from hardsight.errors import FileError  # noqa: E402
 from hardsight.explorer.columns import signed  # noqa: E402
 from hardsight.explorer.opening import open_sheet  # noqa: E402
 from hardsight.table import write_table  # noqa: E402
+from undrawn import undrawn  # noqa: E402
 
 NAMES = ["cat", "dog", "owl"]
 METHODS = ("cbst", "cbst+avh", "crst")
@@ -37,7 +38,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids = np.array([f"{('photo', 'sketch')[domain]}/{row}.png" for row, domain in enumerate(domains)])
     np.savez(folder / "two.npz", features=features.astype(np.float32), labels=labels, domains=domains, ids=ids, **told)  # type: ignore[arg-type]
     options: dict[str, Any] = {"rounds": ROUNDS, "epochs": 1, "source_epochs": 3, "hidden": 12, "batch_size": 32, "lr": 0.05}
-    adapt.run(folder / "two.npz", output=folder / "run", methods=("source", *METHODS), seeds=2, **options)
+    with undrawn():
+        adapt.run(folder / "two.npz", output=folder / "run", methods=("source", *METHODS), seeds=2, **options)
     return folder / "run"
 
 

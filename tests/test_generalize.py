@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import save_file  # noqa: E402
 
+from adapt_runs import contents  # noqa: E402
 from hardsight.domains.opening import Features  # noqa: E402
 from hardsight.errors import RunError  # noqa: E402
 from hardsight.generalize import loop, run  # noqa: E402
@@ -177,6 +177,7 @@ def test_domains_that_are_not_learned_are_said(tmp_path: Path) -> None:
     assert said[1].startswith("softmax without rain  seed 0: the source has not been learned: ")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
     done = run(features(), tmp_path / "run", losses="softmax,cosface", scales=[0.01, 8], **QUICK)
     scales = {row["domain"]: row["scale"] for row in done.epochs.to_pylist() if row["loss"] == "cosface"}
@@ -188,29 +189,30 @@ def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
     assert kept == {("softmax", "seed=0"), ("cosface", "seed=0")}  # none of those that chose a scale
 
 
-def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_one_scale_there_is_nothing_to_choose(tmp_path: Path) -> None:
+    settings = GeneralizeSettings(losses=("cosface",), scales=(7,), device="cpu")
+    work = Work.of(settings, OpenedDomains(features(), ["sun", "rain", "snow"]), print)
+    assert work._scale_epochs("cosface", [0, 2]) == 0
+    assert work._scale(tmp_path, "cosface", [0, 2], work._prepared([0, 2]), print) == 7 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, killed: Callable[..., list[int]]) -> None:
     told: list[tuple[int, int, str]] = []
-    options = {**QUICK, "losses": "cosface", "scales": [4, 8]}
+    options = {**QUICK, "epochs": 2, "losses": "cosface", "scales": [4, 8]}
     whole = run(features(), tmp_path / "whole", **options, progress=lambda *words: told.append(words))
-    assert {total for _, total, _ in told} == {3 * (2 * 2 + 1) * 3}  # domains x (scales x training domains + a seed) x epochs
-    assert [done for done, _, _ in told] == list(range(3 * 5 * 3)) and "choosing its scale" in told[0][2]
+    assert {total for _, total, _ in told} == {3 * (2 * 2 + 1) * 2}  # domains x (scales x training domains + a seed) x epochs
+    assert [done for done, _, _ in told] == list(range(3 * 5 * 2)) and "choosing its scale" in told[0][2]
     assert "Scale" in (tmp_path / "whole" / "report.html").read_text("utf-8")
-    real, calls = loop.FoldTraining.predictions, [0]
-
-    def killed(*args: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == 16:  # in the third of the trainings that try scales
-            raise KeyboardInterrupt
-        return real(*args)
-
-    monkeypatch.setattr(loop.FoldTraining, "predictions", killed)
+    calls = killed(loop.FoldTraining, "predictions", at=(11,))  # in the third of the trainings that try scales
     with pytest.raises(KeyboardInterrupt):
         run(features(), tmp_path / "killed", **options)
     again = run(features(), tmp_path / "killed", **options)
-    assert calls[0] == 2 * 3 * 5 * 3 + 4  # two a training's epoch; of the killed training, two epochs and a half are lost
+    assert len(calls) == 2 * 3 * 5 * 2 + 3  # two a training's epoch; of the killed training, an epoch and a half are lost
     assert again.epochs.equals(whole.epochs)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_rule_is_stated_in_the_report(compared: Any, tmp_path: Path) -> None:
     page = (compared.directory / "report.html").read_text("utf-8")
     assert "best on held-out samples of the training domains" in page and "average (oracle)" in page
@@ -223,6 +225,7 @@ def test_the_rule_is_stated_in_the_report(compared: Any, tmp_path: Path) -> None
     assert "no honest result" in (done.directory / "report.html").read_text("utf-8")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_domain_needs_a_sample_to_train_on_and_one_to_hold_out(tmp_path: Path) -> None:
     from hardsight.errors import InputError
 
@@ -232,37 +235,24 @@ def test_a_domain_needs_a_sample_to_train_on_and_one_to_hold_out(tmp_path: Path)
     assert len(done.accuracy) == 2
 
 
-def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_goes_on_to_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: Callable[..., list[int]]
+) -> None:
     options = {**QUICK, "losses": "softmax,lgm"}
     run(features(), tmp_path / "whole", **options)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    real, calls = loop.FoldTraining.predictions, [0]
-
-    def killed(*args: Any) -> Any:
-        calls[0] += 1
-        if calls[0] in (5, 20):  # in the third epoch of the first training; in the middle of another
-            raise KeyboardInterrupt
-        return real(*args)
-
-    monkeypatch.setattr(loop.FoldTraining, "predictions", killed)
+    calls = killed(loop.FoldTraining, "predictions", at=(5, 20))  # in the first training's third epoch; in another one
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             run(features(), tmp_path / "killed", **options)
     run(features(), tmp_path / "killed", **options)
-    assert calls[0] == 2 * 3 * 2 * 3 + 2  # epochs that were complete are not trained again
-
-    def contents(folder: Path) -> dict[str, str]:
-        return {
-            path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.name not in ("run.json", "start.json", ".lock")
-        }
-
+    assert len(calls) == 2 * 3 * 2 * 3 + 2  # epochs that were complete are not trained again
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
     with pytest.raises(RunError, match="epochs was 3 and is 4"):
         run(features(), tmp_path / "whole", **{**options, "epochs": 4})
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> None:
     from PIL import Image
 
@@ -277,16 +267,20 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
                     tmp_path / "data" / domain / name / f"{number}.png"
                 )
     save_file(open_trainable("DigitsCNN", 10).module.state_dict(), tmp_path / "digits.safetensors")
-    done = cli(
+    words = (
         "generalize", tmp_path / "data", "-o", tmp_path / "run", "--losses", "softmax,avh", "--model", "DigitsCNN", "--epochs", 4,
         "--batch-size", 8, "--lr", 0.05, "--loss-options", "avh:scale=8", "--weights", tmp_path / "digits.safetensors",
     )  # fmt: skip
+    done = cli(*words)
     assert done.code == 0, done.err
     assert "average (oracle)" in done.out and "dark" in done.out and "avh" in done.out
     assert (done.out + done.err).count("was trained on 10 classes: all layers but the last one, head, start from it") == 1
     kept = cli("extract", tmp_path / "run" / "dark" / "avh" / "seed=0", tmp_path / "data" / "dark", "-o", tmp_path / "snapshot")
     assert kept.code == 0, kept.err
     assert cli("score", tmp_path / "snapshot", "-o", tmp_path / "scores.csv").code == 0
+    save_file(open_trainable("DigitsCNN", 10).module.state_dict(), tmp_path / "digits.safetensors")  # other weights
+    again = cli(*words)
+    assert again.code == 2 and "holds a run with other inputs: model was" in again.err
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from hardsight.generalize.loop import chosen_epoch  # noqa: E402
 from hardsight.models.opening import open_model  # noqa: E402
 from hardsight.models.trainable import open_trainable  # noqa: E402
 from hardsight.training.inputs import ArrayInputs  # noqa: E402
+from undrawn import undrawn  # noqa: E402
 
 DOMAINS, CLASSES = ("sun", "rain", "snow"), ("cat", "dog")
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": 8, "batch_size": 16, "lr": 0.05}
@@ -40,7 +41,8 @@ def features(each: int = 24, shift: float = 3.0) -> Features:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kept") / "run"
-    run(features(), folder, losses="softmax,avh,drm", **QUICK)
+    with undrawn():
+        run(features(), folder, losses="softmax,avh,drm", **QUICK)
     return folder
 
 
@@ -105,6 +107,7 @@ def test_what_lists_leave_open(tmp_path: Path) -> None:
     assert note.startswith("8 of the 60 lines in the lists name files that are not in the data; the first is snow/cat/60.jpg")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_follows_its_lists(tmp_path: Path) -> None:
     data = features()
     write_lists(tmp_path / "lists", data, PACS_LISTS)

@@ -80,6 +80,7 @@ def age(run: Path, arguments: dict[str, Any], *, complete: bool = True) -> None:
         (run / "run.json").unlink()
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [(run_train, TRAIN), (run_adapt, ADAPT), (run_generalize, GENERALIZE)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,8 @@ from doc_blocks import ROOT
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
-pytest.importorskip("matplotlib")
 
-from matplotlib.figure import Figure  # noqa: E402
-
-from hardsight.models import cnn10  # noqa: E402
+from hardsight.models import cifar_resnet, cnn10  # noqa: E402
 
 PAGE = (ROOT / "docs" / "protocols.md").read_text("utf-8")
 SMALLER: dict[str, dict[str, str | None]] = {
@@ -92,6 +90,7 @@ def pacs() -> None:
             Path(f"PACS/splits/{domain}_{part}_kfold.txt").write_text("\n".join(lines[some]) + "\n")
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("title", "stand_in", "result"),
     [
@@ -115,7 +114,7 @@ def test_protocol(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cnn10, "GROUPS", ((7, 4, 1), (3, 4, 3), (3, 8, 3), (3, 8, 3)))
-    monkeypatch.setattr(Figure, "savefig", lambda self, path, **_: Path(path).write_bytes(b""))  # drawn in other tests
+    monkeypatch.setattr(cifar_resnet, "cifar_resnet20", partial(cifar_resnet.CifarResNet, 1))  # 8 layers
     stand_in()
     for words in commands(title):
         done = cli(*words)

@@ -29,6 +29,10 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "train, weights": (["train", "photos", "--model", "timm:resnet18", "--weights", "no.pt"], "there is no weights file no.pt"),
     "train, data": (["train", "nothing", "--model", "lenet"], "got 'nothing': there is none"),
     "train, no file of a table": (["train", "moved.csv", "--model", "lenet"], "none of the 1 files named exists below"),
+    "train, loss": (["train", "photos", "--model", "lenet", "--loss", "sofmax"], "Did you mean softmax?"),
+    "train, model": (["train", "photos", "--model", "lenett"], "lenett is not a network to train"),
+    "train, no teacher": (["train", "photos", "--model", "lenet", "--loss", "dual_head"], "needs a teacher"),
+    "train, teacher": (["train", "photos", "--model", "lenet", "--loss", "dual_head", "--teacher", "nobody"], "nobody"),
     "train, watched data": (["train", "photos", "--model", "lenet", "--watch", "test=nothing"], "got 'nothing': there is none"),
     "adapt, weights": (["adapt", "photos", "photos", "--model", "lenet", "--weights", "no.pt"], "there is no weights file no.pt"),
     "adapt, data": (["adapt", "features.npz:a", "nothing"], "got 'nothing': there is none"),
@@ -38,8 +42,11 @@ REFUSED: dict[str, tuple[list[str], str]] = {
         "photos: no image has the id of a target sample; its ids look like 'cat/0.png', the samples' like '20'",
     ),
     "adapt, model": (["adapt", "photos", "photos"], "images need a model"),
+    "adapt, unknown model": (["adapt", "photos", "photos", "--model", "lenett"], "lenett is not a network to train"),
     "generalize, weights": (["generalize", "photos", "--model", "lenet", "--weights", "no.pt"], "there is no weights file no.pt"),
     "generalize, data": (["generalize", "nothing"], "got 'nothing': there is none"),
+    "generalize, loss": (["generalize", "features.npz", "--losses", "softmax,drm+ahv"], "Did you mean avh?"),
+    "generalize, model": (["generalize", "domains", "--model", "cnn11"], "cnn11 is not a network to train"),
     "generalize, domains": (["generalize", "photos", "--model", "lenet"], "takes three or more"),
     "generalize, one domain": (["generalize", "one.npz"], "the data's domain column has a."),
     "generalize, a domain of one class": (["generalize", "one_class.npz"], "the domain c has samples of one class only, 1:"),
@@ -81,6 +88,10 @@ print("said:" + json.dumps(said))
 def here(tmp_path: Path) -> Path:
     for row in range(4):
         path = tmp_path / "photos" / ("cat", "dog")[row % 2] / f"{row}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (row, 0, 0)).save(path)
+    for row in range(12):
+        path = tmp_path / "domains" / "abc"[row % 3] / ("cat", "dog")[row % 2] / f"{row}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (8, 8), (row, 0, 0)).save(path)
     rng = np.random.default_rng(0)

@@ -284,6 +284,7 @@ def test_a_library_model_with_two_layers_is_read_back(tmp_path: Path) -> None:
     assert features.shape == (3, 32) and logits.shape == (3, 2) and features.min() >= 0
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_hidden_layer_in_adapt(tmp_path: Path) -> None:
     options: dict[str, Any] = {"rounds": 1, "epochs": 1, "source_epochs": 1, "limit": 40, "head_hidden": 16}
     done = adapt.run("digits:train", "digits:test", tmp_path / "run", methods="cbst", model="DigitsCNN", **options)

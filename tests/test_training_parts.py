@@ -30,7 +30,8 @@ from hardsight.training.augmentation import (  # noqa: E402
 )
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint  # noqa: E402
 from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only, numbers  # noqa: E402
-from hardsight.training.objective import LOSSES, Objective, loss_name, options_of, with_defaults  # noqa: E402
+from hardsight.training.loss_names import LOSS_NAMES, loss_name  # noqa: E402
+from hardsight.training.objective import LOSSES, Objective, options_of, with_defaults  # noqa: E402
 from hardsight.training.schedule import rate_factor  # noqa: E402
 from hardsight.training.settings import LearningOptions, read_options  # noqa: E402
 
@@ -184,6 +185,7 @@ def test_an_unknown_option_names_the_known_ones() -> None:
 
 
 def test_losses_are_found_by_what_people_type() -> None:
+    assert tuple(LOSSES) == LOSS_NAMES
     assert loss_name("L-Softmax") == "l_softmax"
     with pytest.raises(InputError, match="Did you mean arcface"):
         loss_name("arcfaces")

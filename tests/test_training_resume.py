@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -38,19 +39,33 @@ def without_batch_norm(num_classes=10):
     return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 8), nn.Tanh(), nn.Linear(8, num_classes))
 """
 
-# Trains in a process of its own that is killed at the n-th renaming of a file. The parent imports torch once and never
-# computes; each training is a child made by fork, which is what makes a loop over all n affordable.
+# Runs in processes of their own that are killed at the n-th renaming of a file. The parent imports torch once and never
+# computes; each run is a child made by fork, which is what makes a loop over all n affordable.
 KILLED = """
-import os, signal, sys
+import logging, os, signal, sys
 os.environ["OMP_NUM_THREADS"] = "1"
-import sklearn.datasets, torch._dynamo  # what each child would load again
-from hardsight import training
-import hardsight.training.running
+from pathlib import Path
+import numpy as np
+import matplotlib.figure, sklearn.datasets, sklearn.linear_model, torch._dynamo  # what each child would load again
+import hardsight.adapt.report, hardsight.adapt.work, hardsight.training.starting
+from hardsight import adapt, training
+from hardsight.training import checkpoint
 
-folder, kills = sys.argv[1], [int(n) for n in sys.argv[2].split(",")]
-replace = os.replace
+logging.getLogger("matplotlib").setLevel("ERROR")  # it says when it looks for fonts for the first time
+folder, replace = Path(sys.argv[1]), os.replace
 
-def train(output, kill_at):
+def train(output):
+    training.run("digits", "nets:with_everything", output, loss="center", epochs=3, limit=40, batch_size=16, size=8,
+                 augment="crop=1", schedule="cosine", warmup=1, every=2, lr=0.05, clip=1.0)
+
+def self_train(output):
+    checkpoint.SECONDS_BETWEEN = 0.0
+    labels = np.arange(60) % 3
+    there = (np.eye(3)[labels] * 3 + np.random.default_rng(0).normal(size=(60, 3))).astype(np.float32)
+    adapt.run((there, labels), (there * 1.5 + 1, labels), output, methods="source,cbst+avh", rounds=2, epochs=1,
+              source_epochs=3, hidden=8, batch_size=15, device="cpu")
+
+def in_a_child(run, output, kill_at=0):
     child = os.fork()
     if child:
         return os.waitpid(child, 0)[1]
@@ -63,19 +78,23 @@ def train(output, kill_at):
         replace(source, target)
     os.replace = dying_replace
     try:
-        training.run("digits", "nets:with_everything", output, loss="center", epochs=3, limit=40, batch_size=16, size=8,
-                     augment="crop=1", schedule="cosine", warmup=1, every=2, lr=0.05, clip=1.0)
+        run(output)
         os._exit(0)
     except BaseException as error:
         print(type(error).__name__, error, file=sys.stderr)
         os._exit(1)
 
-print(train(f"{folder}/whole", 0), flush=True)
-for n in kills:
-    died = train(f"{folder}/killed-{n}", n)
-    print(n, died, train(f"{folder}/killed-{n}", 0) if died else "", flush=True)
-    if not died:
-        break
+for job in sys.argv[2:]:
+    name, _, kills = job.partition(":")
+    run = globals()[name]
+    print(name, "whole", in_a_child(run, folder / name / "whole"), flush=True)
+    for n in kills.split(","):
+        output = folder / name / n
+        died = in_a_child(run, output, int(n))
+        inside = int(any(output.rglob("checkpoints")))
+        print(name, n, died, inside, in_a_child(run, output) if died else "", flush=True)
+        if not died:
+            break
 """
 
 
@@ -120,35 +139,48 @@ def contents(run: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in sorted(files.items()) if name not in (".lock", "start.json", "run.json")}
 
 
-def killed_and_resumed(folder: Path, kills: list[int]) -> list[str]:
-    command = [sys.executable, "-W", "ignore", "-c", KILLED, str(folder), ",".join(map(str, kills))]
+def killed_and_resumed(folder: Path, jobs: dict[str, list[int]]) -> list[list[str]]:
+    """What KILLED prints, word by word."""
+    words = [f"{name}:{','.join(map(str, kills))}" for name, kills in jobs.items()]
+    for name in jobs:
+        (folder / name).mkdir()
+    command = [sys.executable, "-W", "ignore", "-c", KILLED, str(folder), *words]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, cwd=folder, env=environment)
     assert done.returncode == 0 and not done.stderr, done.stderr
-    return done.stdout.splitlines()
+    return [line.split() for line in done.stdout.splitlines()]
 
 
-def check_kills(folder: Path, kills: list[int]) -> None:
-    whole, *killed = killed_and_resumed(folder, kills)
-    assert whole == "0"
-    expected = contents(folder / "whole")
-    assert "model/model.safetensors" in expected and "dynamics/step=000002.parquet" in expected
-    for line in killed:
-        n, died, *again = line.split()
-        if not again:  # there is no n-th file: nobody died
-            assert int(died) == 0 and int(n) > 20
-            return
-        assert int(died) == signal.SIGKILL and again == ["0"], line
-        assert contents(folder / f"killed-{n}") == expected, f"killed at file {n}"
+HELD = {
+    "train": {"model/model.safetensors", "dynamics/step=000002.parquet"},
+    "self_train": {"source-to-target/seed=0/cbst+avh/round=02.parquet", "figures/accuracy-source-to-target.png"},
+}
+
+
+def check_kills(folder: Path, **jobs: list[int]) -> set[tuple[str, int]]:
+    """Each kill costs nothing but time. Returns the kills that fell into a training."""
+    inside, expected = set(), dict[str, dict[str, bytes]]()
+    for name, n, died, *rest in killed_and_resumed(folder, jobs):
+        if n == "whole":
+            expected[name] = contents(folder / name / "whole")
+            assert died == "0" and HELD[name] <= expected[name].keys()
+        elif died == "0":  # there is no n-th file: nobody died
+            assert int(n) > 20
+        else:
+            assert int(died) == signal.SIGKILL and rest[1:] == ["0"], (name, n, died, rest)
+            assert contents(folder / name / n) == expected[name], f"{name} killed at file {n}"
+            inside |= {(name, int(n))} if rest[0] == "1" else set()
+    assert expected.keys() == jobs.keys()
+    return inside
 
 
 def test_killed_at_some_files(nets: Path) -> None:
-    check_kills(nets, [4, 13])
+    assert check_kills(nets, train=[4, 13], self_train=[12]) >= {("train", 13), ("self_train", 12)}
 
 
 @pytest.mark.slow
 def test_killed_at_every_file(nets: Path) -> None:
-    check_kills(nets, list(range(1, 60)))
+    check_kills(nets, train=list(range(1, 60)), self_train=list(range(1, 60)))
 
 
 def script(folder: Path, output: Path, **options: Any) -> list[str]:
@@ -291,6 +323,9 @@ def test_two_processes_train_as_one(nets: Path, one_process: Path) -> None:
         assert one.keys() == two.keys() and one
     states = [load_file(nets / name / "adapt/source-to-target/seed=0/source/state.safetensors") for name in ("one", "two")]
     assert all(torch.allclose(states[0][key], states[1][key], atol=1e-5) for key in states[0])
+    for place in ("adapt", "generalize"):
+        starts = [json.loads((nets / name / place / "start.json").read_text("utf-8")) for name in ("one", "two")]
+        assert [start["arguments"]["processes"] for start in starts] == [1, 2]
     for table in ("adapt/rounds", "generalize/epochs"):
         one_table, two_table = (pq.read_table(nets / name / f"{table}.parquet").to_pydict() for name in ("one", "two"))
         assert one_table.keys() == two_table.keys()

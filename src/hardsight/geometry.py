@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_same_space, check_weight, namespace, widened
+from hardsight.checks import as_matrix, check_same_space, check_weight, namespace, to_numpy, widened
 
 # Past these cosines the angle's relative error would exceed 2e-6 in float32: d(angle) = d(cos) / sin(angle).
 NEAR_ZERO_ANGLE = 0.95
@@ -106,43 +106,58 @@ def cosines_to_angles(
         cosine[near] = measured if xp is np else xp.as_tensor(measured, dtype=cosine.dtype, device=cosine.device)
 
 
-def sum_angles(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, scratch: tuple[Any, Any]) -> np.ndarray:
+def sum_angles(cosine: Any, x: Any, w: Any, scratch: tuple[Any, Any]) -> np.ndarray:
     """(b,) sums of the angles of a (b, c) tile of float32 cosines, which is overwritten.
 
     The sum of c angles is c pi/2 minus the sum of the arcsines, and for cosines below one half an arcsine is a short
     odd polynomial: one product over the row adds them up, twice as fast as arccos and a sum. The larger cosines are
     taken out and added exactly, if they are few.
     """
+    xp, (b, c) = namespace(cosine), cosine.shape
     square, q = scratch
-    np.multiply(cosine, cosine, out=square)
+    xp.multiply(cosine, cosine, out=square)
     extra: Any = 0.0
     if square.max() > _ARCSIN_LIMIT**2:
-        large = np.nonzero(square > _ARCSIN_LIMIT**2)
-        if len(large[0]) > 0.02 * cosine.size:
+        large = xp.where(square > _ARCSIN_LIMIT**2)
+        if len(large[0]) > 0.02 * b * c:
             cosines_to_angles(cosine, x, w, scratch=(square, q))
-            return cosine.sum(1)
+            return to_numpy(cosine.sum(1))
         over = angles_at(cosine, x, w, large) - np.pi / 2  # over the pi/2 that a zero stands for
-        extra = np.bincount(large[0], over, minlength=len(cosine))
+        extra = np.bincount(to_numpy(large[0]), over, minlength=b)
         cosine[large] = square[large] = 0.0
-    np.multiply(square, np.float32(_ARCSIN_POLYNOMIAL[-1]), out=q)
-    for coefficient in _ARCSIN_POLYNOMIAL[-2:0:-1]:
-        np.add(q, np.float32(coefficient), out=q)
+    _arcsine_over_sine(square, q)
+    arcsines = np.vecdot(cosine, q) if xp is np else to_numpy(q.mul_(cosine).sum(1))  # (b,)
+    return c * np.pi / 2 - arcsines.astype(np.float64) + extra
+
+
+def _arcsine_over_sine(square: Any, q: Any) -> None:
+    """q(x^2) = asin(x) / x into q, by Horner's rule."""
+    *rest, last = _ARCSIN_POLYNOMIAL
+    if not isinstance(square, np.ndarray):
+        import torch
+
+        torch.add(square.new_tensor(rest.pop()), square, alpha=last, out=q)
+        for coefficient in reversed(rest):
+            torch.addcmul(square.new_tensor(coefficient), q, square, out=q)  # a sum and a product in one pass
+        return
+    np.multiply(square, np.float32(last), out=q)
+    np.add(q, np.float32(rest.pop()), out=q)
+    for coefficient in reversed(rest):
         np.multiply(q, square, out=q)
-    np.add(q, np.float32(_ARCSIN_POLYNOMIAL[0]), out=q)
-    arcsines = np.vecdot(cosine, q).astype(np.float64)  # (b,)
-    return cosine.shape[1] * np.pi / 2 - arcsines + extra
+        np.add(q, np.float32(coefficient), out=q)
 
 
-def angles_at(cosine: np.ndarray, x: np.ndarray, w: np.ndarray, at: tuple[Any, ...]) -> np.ndarray:
+def angles_at(cosine: Any, x: Any, w: Any, at: tuple[Any, ...]) -> np.ndarray:
     """The angles at some entries of a (b, t) tile of cosines, rows and columns `at`, in float64."""
-    return exact_angles(cosine[at].astype(np.float64), x, w, *at)
-
-
-def exact_angles(cosine: np.ndarray, x: Any, w: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """(p,) angles between x[rows] and w[columns] from their (p,) cosines; those near the poles from the vectors."""
-    theta = np.arccos(np.clip(cosine, -1.0, 1.0))
-    near = np.flatnonzero((cosine > NEAR_ZERO_ANGLE) | (cosine < NEAR_PI))
-    theta[near] = _measured_angles(x, w, rows[near], columns[near])
+    rows, columns = at
+    cosines = cosine[at]  # (p,)
+    if isinstance(cosine, np.ndarray):
+        theta = np.arccos(np.clip(cosines.astype(np.float64), -1.0, 1.0))
+    else:
+        theta, cosines = to_numpy(cosines.double().clip_(-1.0, 1.0).arccos_()), to_numpy(cosines)
+    near = np.flatnonzero((cosines > NEAR_ZERO_ANGLE) | (cosines < NEAR_PI))
+    if len(near):
+        theta[near] = _measured_angles(x, w, rows[near], columns[near])
     return theta
 
 

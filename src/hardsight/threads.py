@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -48,14 +49,25 @@ def share(work: Callable[[Block], None], blocks: Iterable[Block], xp: ModuleType
         for block in blocks:
             work(block)
         return
-    todo = list(blocks)
-    if len(todo) == 1 or num_threads() == 1:
-        with _one_core_products():
-            for block in todo:
-                work(block)
-        return
-    with thread_pool() as pool:
-        list(pool.map(work, todo))
+    todo = deque(blocks)
+    helpers = min(num_threads(), len(todo)) - 1  # this thread works as well: one that waits would wake up late
+
+    def work_through() -> None:
+        while todo:
+            try:
+                block = todo.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            work(block)
+
+    with _one_core_products(), ThreadPoolExecutor(max(1, helpers)) as pool:
+        shared = [pool.submit(work_through) for _ in range(helpers)]
+        try:
+            work_through()
+            for future in shared:
+                future.result()
+        finally:
+            todo.clear()  # after an error nothing more is begun
 
 
 @contextmanager

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from hardsight.adapt.selection import check_method
-from hardsight.adapt.settings import SOURCE_ONLY
+from hardsight.adapt.settings import AUTO, SOURCE_ONLY
+from hardsight.errors import InputError
 
 ALIGNMENTS = ("coral", "subspace")
 ENTROPY = "entropy"
@@ -36,7 +37,7 @@ class Method:
 
     @classmethod
     def read(cls, name: str) -> Method:
-        """From its name, or an InputError.
+        """From its name, or an InputError; `auto` is none, but a choice between several (see choosing.py).
 
         Example:
             >>> Method.read("coral+cbst+avh")
@@ -47,7 +48,9 @@ class Method:
             return cls()
         alignment, rest = _first_stage(rest, ALIGNMENTS)
         entropy, rest = _first_stage(rest, (ENTROPY,))
-        rule = None if rest is None else check_method(rest, also=(*ALIGNMENTS, ENTROPY))
+        if rest in (SOURCE_ONLY, AUTO):
+            raise InputError(f"{rest} stands alone and is no stage of a method, got {name!r}.")
+        rule = None if rest is None else check_method(rest, also=(*ALIGNMENTS, ENTROPY, SOURCE_ONLY, AUTO))
         return cls(alignment, entropy is not None, rule)
 
     @property

@@ -26,10 +26,11 @@ from hardsight.domains.opening import (
     only,
     open_domain,
 )
-from hardsight.errors import InputError, require_installed
+from hardsight.domains.running import refuse_early, write_run
+from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet
-from hardsight.files.run import Run, check_run_directory
-from hardsight.models.weights import check_weights
+from hardsight.files.run import Run
+from hardsight.models.network_names import check_network_name
 from hardsight.options import takes
 from hardsight.training.settings import ProgressCallback
 
@@ -88,9 +89,7 @@ def run(
         >>> done.accuracy.column("method").to_pylist()
         ['source', 'logistic regression', 'cbst']
     """
-    require_installed("torch", extra="torch", purpose="hardsight.adapt.run")
-    check_weights(settings.weights)
-    check_run_directory(output, COMMAND)
+    refuse_early(settings, output, COMMAND)
     pairs = _pairs(source, target, settings.limit)
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
     kind = "features" if isinstance(first, Features) else "images"
@@ -98,30 +97,30 @@ def run(
     _check_model(first, settings)
     shown = _pictures(pairs, settings.images)
 
-    from hardsight.adapt.report import write_report
     from hardsight.adapt.work import Work  # torch, which takes seconds to load, is loaded from here on
-    from hardsight.training.processes import one_writes
 
     work = Work.of(settings, pairs, say or (lambda sentence: None))
     for sentence in _of_one_class(pairs):
         work.say(sentence)
+
+    def compare(directory: Run, writes: bool) -> None:
+        results = work.all(directory, progress if writes else None)
+        if writes:
+            _finish(directory, results, shown)
+
     # Earlier versions did not record `pretrained`; the fingerprint of the model's weights stands for it.
-    defaults = {**AdaptSettings().as_dict(), "pretrained": settings.pretrained}
-    with one_writes() as writes:
-        directory = Run(Path(output), COMMAND, work.arguments(), work.fingerprints(), defaults=defaults)
-        if directory.complete:
-            work.say(f"{output} is complete already")
-            return _read(Path(output))
-        with directory.only_writer():
-            results = work.all(directory, progress if writes else None)
-            if writes:
-                home = directory.directory
-                written = write_report(
-                    directory, results, shown, lambda pair, method, seed: home / pair / f"seed={seed}" / method
-                )
-                parts = sorted(path for pair in pairs for path in (home / pair).rglob("*") if path.is_file())
-                directory.finish([*parts, *written], {"accuracy": _headline(results), "oracle": _headline(results, best=True)})
+    write_run(output, COMMAND, work, {**AdaptSettings().as_dict(), "pretrained": settings.pretrained}, compare)
     return _read(Path(output))
+
+
+def _finish(directory: Run, results: Results, shown: dict[str, ImageData]) -> None:
+    """The report, and what run.json says."""
+    from hardsight.adapt.report import write_report
+
+    home = directory.directory
+    written = write_report(directory, results, shown, lambda pair, method, seed: home / pair / f"seed={seed}" / method)
+    parts = sorted(path for pair in results.pairs for path in (home / pair).rglob("*") if path.is_file())
+    directory.finish([*parts, *written], {"accuracy": _headline(results), "oracle": _headline(results, best=True)})
 
 
 def _is_trained(model: Any) -> bool:
@@ -194,6 +193,7 @@ def _check_model(data: Data, settings: AdaptSettings) -> None:
         return
     if settings.model is None:
         raise InputError("images need a model: lenet, mnist_cnn, timm:NAME, or a run that hardsight trained.")
+    check_network_name(settings.model)
     aligning = [name for name in settings.methods if name != AUTO and Method.read(name).alignment is not None]
     if aligning:
         raise InputError(

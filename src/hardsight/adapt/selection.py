@@ -25,16 +25,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from hardsight.adapt.settings import GroupBy, KcPolicy, KcValue, Rule
-from hardsight.adapt.thresholds import Ranking, check_portion, class_thresholds, kept_per_class
+from hardsight.adapt.settings import GroupBy, SelectionOptions
+from hardsight.adapt.thresholds import Ranking, class_thresholds, kept_per_class
 from hardsight.checks import as_matrix, check_same_space, to_numpy
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
+from hardsight.options import takes
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
 from hardsight.threads import blocks, share, take
@@ -42,7 +43,6 @@ from hardsight.threads import blocks, share, take
 METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold", "weighted", "depict")  # and cbst+NAME
 SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions, by LRENT
 REGULARISED = ("crst", "crst-mrkld")  # whose training has the MRKLD term
-ALPHA = 0.25  # of LRENT, as published
 
 WHY = (
     "kept",
@@ -86,6 +86,7 @@ class PseudoLabels:
         return np.bincount(self.proposed[self.kept], minlength=len(self.thresholds))
 
 
+@takes(SelectionOptions)
 def select_pseudo_labels(
     logits: Any = None,
     features: Any = None,
@@ -93,12 +94,7 @@ def select_pseudo_labels(
     portion: float = 0.2,
     method: str = "cbst+avh",
     *,
-    rule: Rule = "classification",
-    alpha: float = ALPHA,
-    threshold: float | None = None,
-    group_by: GroupBy = "predicted",
-    kc_value: KcValue = "conf",
-    kc_policy: KcPolicy = "cb",
+    settings: SelectionOptions,
 ) -> PseudoLabels:
     """Choose pseudo-labels for unlabeled samples.
 
@@ -115,14 +111,7 @@ def select_pseudo_labels(
         head: a `Head` or a (c, d) weight, for the same.
         portion: 0 to 1, of the samples predicted as each class.
         method: see the top of this file.
-        rule: see `class_thresholds`.
-        alpha: of LRENT; towards 0 it becomes CBST.
-        threshold: for the method `threshold` alone: a fixed probability, whatever the portion above 0; where it is not
-            given, that of all samples at the portion.
-        group_by: whose scores beta_k is ranked among: samples predicted as k (as in the paper), or labeled k.
-        kc_value: what lambda_k is ranked among: confidences of the samples predicted as k (`conf`), or p_k of all (`prob`).
-        kc_policy: what p is divided by: lambda_k (`cb`), one lambda for all classes (`global`, of beta too), or the lambda of
-            the predicted class (`ucb`).
+        settings: all options below as one object; options given beside it override its own.
 
     Example:
         >>> logits = np.log([[0.8, 0.2], [0.7, 0.3], [0.6, 0.4], [0.45, 0.55], [0.3, 0.7]])
@@ -130,28 +119,22 @@ def select_pseudo_labels(
         >>> chosen.thresholds.round(2), chosen.labels
         (array([0.7, 0.7]), array([ 0, -1, -1, -1, -1]))
     """
-    name = check_method(method)
-    ranking = Ranking(portion, rule, kc_value, kc_policy)
-    if group_by not in get_args(GroupBy):
-        raise InputError(f"group_by must be one of {', '.join(get_args(GroupBy))}, got {group_by!r}.")
-    if not (isinstance(alpha, (int, float)) and 0 < alpha < np.inf):
-        raise InputError(f"alpha must be a positive number, got {alpha!r}; towards 0 LRENT becomes CBST.")
-    if threshold is not None and name != "threshold":
+    name, s = check_method(method), settings
+    if s.threshold is not None and name != "threshold":
         raise InputError(f"threshold goes with the method threshold, not with {name}.")
-    asked = _Asked(logits, features, head, ranking)
+    asked = _Asked(logits, features, head, Ranking(portion, s.rule, s.kc_value, s.kc_policy))
     if name == "avc":
-        evidence = asked.log_avc()
-        return asked.choose(evidence)
+        return asked.choose(asked.log_avc())
     evidence = asked.log_probs()
     if name == "threshold":
-        return asked.above_one_threshold(evidence, threshold)
+        return asked.above_one_threshold(evidence, s.threshold)
     if name in SOFT:
-        return asked.soften(evidence, alpha)
+        return asked.soften(evidence, s.alpha)
     if name in ("weighted", "depict"):
         return asked.weigh(evidence) if name == "weighted" else asked.balance(evidence)
     chosen = asked.choose(evidence)
     score = "avc_label" if name == "cbst+avh" else name.partition("+")[2]
-    return asked.rerank(chosen, score, group_by) if score else chosen
+    return asked.rerank(chosen, score, s.group_by) if score else chosen
 
 
 def check_method(method: str, also: Sequence[str] = ()) -> str:
@@ -324,7 +307,6 @@ class _Asked:
         if fixed is None:
             limit = class_thresholds(evidence.max(1), together, self.portion, self.rule, num_classes=1, empty=0.0)[0]
         else:
-            check_portion(fixed, "threshold")
             self.ranked = False
             with np.errstate(divide="ignore"):
                 limit = np.log(fixed)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hardsight.domains.settings import DomainOptions, Standardize, check_different
 from hardsight.errors import InputError
-from hardsight.options import option
+from hardsight.options import Options, option
 from hardsight.training.settings import Optimizer, read_augment
 
 if TYPE_CHECKING:
@@ -75,7 +75,40 @@ def read_methods(value: Any) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class AdaptSettings(DomainOptions):
+class RankingOptions(Options):
+    """How the thresholds of self-training are ranked."""
+
+    rule: Rule = option("classification", "Ranking rule of a class's threshold: classification or segmentation.")
+    group_by: GroupBy = option(
+        "predicted", "Samples that a score's threshold is ranked among: those predicted as the class, or labeled as it (label)."
+    )
+    kc_value: KcValue = option(
+        "conf",
+        "Values that a class's threshold is ranked among: confidences of samples predicted as it (conf), or its probabilities "
+        "over all samples (prob).",
+    )
+    kc_policy: KcPolicy = option(
+        "cb",
+        "Threshold that probabilities are divided by: each class's own (cb), one for all (global), or the predicted "
+        "class's (ucb).",
+    )
+
+
+@dataclass(frozen=True)
+class SelectionOptions(RankingOptions):
+    """The options of `hardsight.adapt.select_pseudo_labels`."""
+
+    alpha: float = option(0.25, "Temperature of LRENT's soft labels; towards 0 it becomes CBST.", above=0)
+    threshold: float | None = option(
+        None,
+        "Fixed probability for the method threshold, whatever the portion above 0. Default: that of all samples at the portion.",
+        least=0,
+        most=1,
+    )
+
+
+@dataclass(frozen=True)
+class AdaptSettings(RankingOptions, DomainOptions):
     """The options of `hardsight.adapt.run` and `hardsight adapt`."""
 
     methods: tuple[str, ...] = option(
@@ -116,20 +149,6 @@ class AdaptSettings(DomainOptions):
     flip_labels: bool = option(False, "Label by the mean of the probabilities of an image and of its mirror image.")
     ema: float = option(
         0.0, "Decay of a moving average of the model, which then selects and is evaluated; 0 for none.", least=0, below=1
-    )
-    rule: Rule = option("classification", "Ranking rule of a class's threshold: classification or segmentation.")
-    group_by: GroupBy = option(
-        "predicted", "Samples that a score's threshold is ranked among: those predicted as the class, or labeled as it (label)."
-    )
-    kc_value: KcValue = option(
-        "conf",
-        "Values that a class's threshold is ranked among: confidences of samples predicted as it (conf), or its probabilities "
-        "over all samples (prob).",
-    )
-    kc_policy: KcPolicy = option(
-        "cb",
-        "Threshold that probabilities are divided by: each class's own (cb), one for all (global), or the predicted "
-        "class's (ucb).",
     )
     lrent: float = option(0.25, "Temperature of CRST's soft labels.", above=0)
     mrkld: float = option(

@@ -34,7 +34,8 @@ NEAREST = 10  # neighbours of a sample
 TEMPERATURE = 0.05  # of SND, as published
 AVC_PORTION = 0.2  # the same in every round, so that rounds can be compared
 RIDGE = 0.1  # of circular validation, beside standardised features
-LOOKED_AT = 5000  # target samples at most, at even distances, that a round is validated by: SND is n x n
+LOOKED_AT = 2000  # target samples at most, at even distances, that a round is validated by: SND is n x n
+NEIGHBOURS_AMONG = 5000  # the same for `neighbours`: they are looked for once, not in every round
 SOURCE_LOOKED_AT = 2000  # the same of the source, which has to pass through the network
 _ENTRIES = 2**22  # numbers of an (n, n) matrix that are there at a time
 
@@ -196,9 +197,9 @@ def nearest_neighbours(features: Any, k: int = NEAREST) -> np.ndarray:
 
 
 def neighbours_before(features: np.ndarray) -> np.ndarray:
-    """(n, d) features of the target before any adaptation -> (n, k) neighbours among LOOKED_AT samples; -1 elsewhere."""
+    """(n, d) features of the target before any adaptation -> (n, k) neighbours among NEIGHBOURS_AMONG samples; -1 elsewhere."""
     rows = np.flatnonzero(np.isfinite(features).all(1))
-    rows = rows[even_rows(len(rows), LOOKED_AT)]
+    rows = rows[even_rows(len(rows), NEIGHBOURS_AMONG)]
     among = nearest_neighbours(features[rows]) if len(rows) else np.zeros((0, 0), np.int64)  # (r, k)
     nearest = np.full((len(features), among.shape[1]), -1)
     nearest[rows] = rows[among]
@@ -262,9 +263,8 @@ def circular_validation(features: Any, predicted: Any, source_features: Any, sou
     labels = check_labels(np.asarray(source_labels), len(ours), None)
     present, codes, counts = np.unique(predicted, return_inverse=True, return_counts=True)  # classes that are predicted at all
     x, back = (np.hstack([_standardised(z), np.ones((len(z), 1))]) for z in (theirs, ours))  # (n, d + 1) and (m, d + 1)
-    weighted = x.T * (len(x) / (len(present) * counts))[codes]  # (d + 1, n) = X' D
-    gram = weighted @ x + RIDGE * len(x) * np.eye(x.shape[1])
-    weight = np.linalg.solve(gram, weighted @ np.eye(len(present))[codes])  # (d + 1, predicted classes)
+    balanced = (len(x) / (len(present) * counts))[codes]  # (n,) the diagonal of D
+    weight = _ridge(x, np.eye(len(present))[codes], balanced, RIDGE)  # (d + 1, predicted classes)
     right = present[(back @ weight).argmax(1)] == labels
     return float(np.mean([right[labels == k].mean() for k in np.unique(labels)]))
 
@@ -339,6 +339,20 @@ def _rows(x: Any, name: str) -> np.ndarray:
     if len(rows) == 0 or not np.isfinite(rows).all():
         raise InputError(f"{name} must be finite numbers of at least one sample, got shape {rows.shape}.")
     return rows
+
+
+def _ridge(x: np.ndarray, y: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
+    """Weighted least squares: (X' D X + ridge n I)^-1 X' D Y, by the smaller of its two equal forms.
+
+    With Z = D^(1/2) X, that is (Z' Z + ridge n I)^-1 Z' D^(1/2) Y = Z' (Z Z' + ridge n I)^-1 D^(1/2) Y: a system of as many
+    equations as there are columns, or as there are rows.
+    """
+    root = np.sqrt(weights)[:, None]  # (n, 1)
+    z, target = root * x, root * y  # (n, d), (n, c)
+    few_rows = len(z) < z.shape[1]
+    gram = z @ z.T if few_rows else z.T @ z
+    gram[np.diag_indices_from(gram)] += ridge * len(z)
+    return z.T @ np.linalg.solve(gram, target) if few_rows else np.linalg.solve(gram, z.T @ target)
 
 
 def _entropy(p: np.ndarray) -> float:

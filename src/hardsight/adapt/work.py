@@ -25,14 +25,13 @@ from hardsight.domains.opening import Data, Features, num_classes
 from hardsight.domains.scaling import Standard, on_raw_features, standards
 from hardsight.domains.source_training import not_learned
 from hardsight.files.run import Run
-from hardsight.models.network import state_sha256
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.screen import percent
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
-from hardsight.training.network import TrainedNetwork, first_sample, open_network
+from hardsight.training.network import TrainedNetwork, first_sample, open_network, start_fingerprint
 from hardsight.training.optimization import MixedPrecision
 from hardsight.training.processes import by_first, join
 from hardsight.training.results import write_model
@@ -68,10 +67,8 @@ class Job:
         return Learner(self.network(int(self.sample[0].numel())), self.sample, self.num_classes)
 
     def model_fingerprint(self) -> str:
-        """Of the weights that a learner starts from, drawn from seed 0 where they are random."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            return state_sha256(self.network(int(self.sample[0].numel())).module)
+        """Of the weights that a learner starts from."""
+        return start_fingerprint(lambda: self.network(int(self.sample[0].numel())))
 
     def aligned(self, how: str, settings: AdaptSettings) -> Job:
         """The same with features aligned by CORAL or by their subspaces."""

@@ -18,7 +18,8 @@ from hardsight.version import VERSION
 Result = TypeVar("Result")
 
 REST = 0.25  # seconds before each turn: the threads of a product keep their cores spinning for over a tenth of a second
-TURN = 0.1  # seconds that short work may fill with repeats: the first after a rest finds cold caches and sleeping threads
+TURN = 0.3  # seconds that short work may fill with repeats: the first after a rest finds cold caches and sleeping threads
+LONGEST = 4  # times the rounds asked for, where the limit is too near to tell on which side a ratio is
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,33 @@ def compared(
     """One measurement per piece of work, the baseline's own ratio being 1.
 
     All take turns in each round, and a ratio is the median of the rounds' own: a machine whose speed changes from one
-    minute to the next changes both sides alike.
+    minute to the next changes both sides alike. Rounds are added while a limit lies within the 95 % interval of a
+    median, on whichever side: the same product may take 24 ms or 36 ms a minute later where a machine is shared.
     """
     from hardsight.screen import progress_bar
 
     times: dict[str, list[float]] = {name: [] for name in work}
+    most = LONGEST * rounds
     with progress_bar(case) as progress:
-        for turn, (name, function) in enumerate(rounds * list(work.items())):
-            progress(turn, rounds * len(work), f"{case}: {name}")
-            times[name].append(_one_turn(function))
+        for done in range(most):
+            if done >= rounds and not _undecided(times, baseline, limits):
+                break
+            for turn, (name, function) in enumerate(work.items()):
+                progress(done * len(work) + turn, max(rounds, done + 1) * len(work), f"{case}: {name}")
+                times[name].append(_one_turn(function))
     return ratios_to(baseline, case, times, limits)
+
+
+def _undecided(times: dict[str, list[float]], baseline: str, limits: dict[str, float]) -> bool:
+    """Whether a limit lies within the interval of the median of its ratios."""
+    return any(low <= limits[name] <= high for name in limits for low, high in [_median_interval(times[name], times[baseline])])
+
+
+def _median_interval(times: list[float], baseline: list[float]) -> tuple[float, float]:
+    """95 % interval of the median ratio from the order of the rounds' own (sign test); the whole range of a few rounds."""
+    ratios = sorted(_ratios(times, baseline))
+    outside = max(0, int(len(ratios) / 2 - 0.98 * len(ratios) ** 0.5))
+    return ratios[outside], ratios[-1 - outside]
 
 
 def ratios_to(baseline: str, case: str, times: dict[str, list[float]], limits: dict[str, float]) -> list[Measurement]:
@@ -79,7 +97,11 @@ def _one_turn(function: Callable[[], object]) -> float:
 
 
 def _median_ratio(times: list[float], baseline: list[float]) -> float:
-    return statistics.median(time / base for time, base in zip(times, baseline, strict=True))
+    return statistics.median(_ratios(times, baseline))
+
+
+def _ratios(times: list[float], baseline: list[float]) -> list[float]:
+    return [time / base for time, base in zip(times, baseline, strict=True)]
 
 
 def extra_memory(function: Callable[[], object]) -> float | None:

@@ -77,7 +77,11 @@ def command_of(benchmark: Benchmark) -> Callable[..., None]:
         (
             "rounds",
             int,
-            typer.Option(benchmark.rounds, min=1, help="Number of interleaved rounds; the median of their ratios is reported."),
+            typer.Option(
+                benchmark.rounds,
+                min=1,
+                help="Number of interleaved rounds, whose median ratio is reported; up to four times as many near a limit.",
+            ),
         ),
         ("json", Path, typer.Option(None, "--json", help="Also write the table as JSON.")),
     ]

@@ -2,6 +2,7 @@
 
 settings.py         options that both have: seeds, the network, how it learns
 opening.py          features and images with a domain
+running.py          what is refused early, and the run directory
 scaling.py          features of each domain brought to a common scale
 source_training.py  how long to train on labeled samples, and whether they were learned
 comparison.py       paired differences with intervals

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hardsight.errors import require_installed
+from hardsight.domains.running import refuse_early, write_run
 from hardsight.files.parquet import read_parquet
-from hardsight.files.run import Run, check_run_directory
+from hardsight.files.run import Run
 from hardsight.generalize.opening import open_domains
 from hardsight.generalize.settings import GeneralizeSettings
-from hardsight.models.weights import check_weights
 from hardsight.options import takes
 from hardsight.training.settings import ProgressCallback
 
@@ -74,27 +73,21 @@ def run(
         >>> done.accuracy.column("loss").to_pylist()
         ['softmax', 'avh']
     """
-    require_installed("torch", extra="torch", purpose="hardsight.generalize.run")
-    check_weights(settings.weights)
-    check_run_directory(output, COMMAND)
+    refuse_early(settings, output, COMMAND)
     opened = open_domains(data, settings)
 
     from hardsight.generalize.work import Work  # torch, which takes seconds to load, is loaded from here on
-    from hardsight.training.processes import one_writes
 
-    work = Work.of(settings, opened, say or _silent)
+    work = Work.of(settings, opened, say or (lambda sentence: None))
     for note in opened.notes:
         work.say(note)
-    defaults = GeneralizeSettings().as_dict()
-    with one_writes() as writes:
-        directory = Run(Path(output), COMMAND, work.arguments(), work.fingerprints(), defaults=defaults)
-        if directory.complete:
-            work.say(f"{output} is complete already")
-            return _read(Path(output))
-        with directory.only_writer():
-            results = work.all(directory.directory, progress if writes else None)
-            if writes:
-                _finish(directory, results, settings.selection)
+
+    def compare(directory: Run, writes: bool) -> None:
+        results = work.all(directory.directory, progress if writes else None)
+        if writes:
+            _finish(directory, results, settings.selection)
+
+    write_run(output, COMMAND, work, GeneralizeSettings().as_dict(), compare)
     return _read(Path(output))
 
 
@@ -114,7 +107,3 @@ def _read(directory: Path) -> Generalized:
     return Generalized(
         directory, *(read_parquet(directory / f"{name}.parquet") for name in ("accuracy", "differences", "epochs"))
     )
-
-
-def _silent(sentence: str) -> None:
-    pass

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from hardsight.domains.settings import DomainOptions, check_different
 from hardsight.errors import InputError
 from hardsight.options import option
+from hardsight.training.loss_names import loss_name
 from hardsight.training.settings import read_numbers, read_options
 
 Selection = Literal["validation", "last", "oracle"]
@@ -23,7 +24,7 @@ class LossParts:
     """What a name asks for.
 
     Attributes:
-        loss: a key of `hardsight.training.objective.LOSSES`, as the user wrote it.
+        loss: one of `hardsight.training.loss_names`.
         per_domain: whether each training domain has a head of its own (DRM).
         adapts: whether these learn from the samples of the unseen domain as they arrive (test-time adaptation).
     """
@@ -47,8 +48,16 @@ def parts_of(name: str) -> LossParts:
 
 
 def _losses(value: Any) -> tuple[str, ...]:
-    """Names with commas or in a sequence; work.py checks them."""
-    return tuple(str(name).strip().lower() for name in (value.split(",") if isinstance(value, str) else value))
+    """Names with commas or in a sequence, as they are known inside."""
+    return tuple(_usual_name(str(name).strip().lower()) for name in (value.split(",") if isinstance(value, str) else value))
+
+
+def _usual_name(name: str) -> str:
+    """A loss as it is known inside, with drm or drm-tta before it where there is a head per domain."""
+    method, plus, loss = name.partition("+")
+    if method not in (DRM, DRM_TTA):
+        return loss_name(name)
+    return f"{method}+{loss_name(loss)}" if plus else method
 
 
 def _loss_options(value: Any) -> dict[str, dict[str, Any]]:

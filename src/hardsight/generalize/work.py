@@ -22,15 +22,15 @@ from hardsight.generalize.folds import Division, Fold
 from hardsight.generalize.keeping import Prepared, keep_student
 from hardsight.generalize.loop import START, FoldTraining, History, chosen_epoch
 from hardsight.generalize.opening import OpenedDomains
-from hardsight.generalize.settings import DRM, DRM_TTA, EPOCHS, GeneralizeSettings, Selection, parts_of
+from hardsight.generalize.settings import EPOCHS, GeneralizeSettings, Selection, parts_of
 from hardsight.generalize.student import Student
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.screen import percent
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import ArrayInputs, ImageInputs, sized
-from hardsight.training.network import FOUND_BY, first_sample, open_network
-from hardsight.training.objective import LOSSES, loss_name, options_of, with_defaults
+from hardsight.training.network import FOUND_BY, first_sample, open_network, start_fingerprint
+from hardsight.training.objective import LOSSES, options_of, with_defaults
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, join
 from hardsight.training.settings import ProgressCallback
@@ -65,6 +65,7 @@ class Work:
         self.images: ImageInputs | None = None
         if not isinstance(self.data, Features):
             network = self._network(0)
+            self.starts_from_weights = network.learned or self.settings.weights is not None
             for note in network.notes:
                 self.say(note)
             preprocessing = sized(network.preprocessing, self.data, self.settings.preprocessing())
@@ -72,7 +73,7 @@ class Work:
 
     @classmethod
     def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Callable[[str], None]) -> Self:
-        """The losses as they are known inside, and the data as a network takes it."""
+        """The losses with their options, and the data as a network takes it."""
         device = join(settings.device)
         MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
         return cls(_checked_losses(settings), opened, device, by_first(say))
@@ -90,7 +91,8 @@ class Work:
         """Of everything that is read."""
         lists = {} if self.opened.lists is None else {"lists": self.opened.lists.checksums}
         if not isinstance(self.data, Features):
-            return {"data": self.data.fingerprint(), **lists}
+            model = {"model": start_fingerprint(lambda: self._network(0))} if self.starts_from_weights else {}
+            return {"data": self.data.fingerprint(), **model, **lists}
         arrays = ArrayInputs(self.data.values, self.data.labels, self.data.ids)
         return {"data": {**arrays.fingerprint(), "domains": self.domains}, **lists}
 
@@ -115,8 +117,8 @@ class Work:
         return training_length(self.division.num_train(left), self.settings.batch_size, EPOCHS)
 
     def _scale_epochs(self, loss: str, left: list[int]) -> int:
-        """Epochs that are spent on choosing a scale, at most."""
-        if not self._scaled(loss):
+        """Epochs that are spent on choosing a scale, at most; of one scale there is nothing to choose."""
+        if not self._scaled(loss) or len(self.settings.scales) == 1:
             return 0
         return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
 
@@ -182,6 +184,8 @@ class Work:
     def _scale(self, folder: Path, loss: str, left: list[int], prepared: Prepared, report: Callable[[int], None]) -> float:
         """The scale that does best on each training domain when trained on the other ones."""
         s, path = self.settings, folder / "scale.json"
+        if len(s.scales) == 1:
+            return s.scales[0]
         if path.is_file():
             with reading(path):
                 return float(read_json(path)["scale"])
@@ -234,8 +238,8 @@ class Work:
 
 
 def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:
-    """The same with the losses as they are known inside, and the options that each one takes."""
-    names = tuple(_usual_name(name) for name in settings.losses)
+    """The same with the options that each loss takes."""
+    names = settings.losses
     unknown = [name for name in settings.loss_options if name not in names]
     if unknown:
         raise InputError(f"options are given for {unknown[0]}, which is not among the losses {', '.join(names)}.")
@@ -243,12 +247,4 @@ def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:
         raise InputError(f"scales are given, but {', '.join(names)} has none to choose.")
     epochs = settings.epochs or EPOCHS
     options = {name: with_defaults(parts_of(name).loss, settings.loss_options.get(name, {}), epochs) for name in names}
-    return replace(settings, losses=names, loss_options=options, lr=settings.learning_rate)
-
-
-def _usual_name(name: str) -> str:
-    """A loss as it is known inside, with drm or drm-tta before it where there is a head per domain."""
-    method, plus, loss = name.partition("+")
-    if method not in (DRM, DRM_TTA):
-        return loss_name(name)
-    return f"{method}+{loss_name(loss)}" if plus else method
+    return replace(settings, loss_options=options, lr=settings.learning_rate)

@@ -13,7 +13,7 @@
     timm_models.py, torchvision_models.py, transformers_models.py, trained.py    where networks come from
     weights.py              a file of weights into a network, executing nothing
     head_layer.py           a head of any kind as a network's last layer
-    trainable.py            any of these with its last layer cut off, to be trained
+    trainable.py            any of these with its last layer cut off, to be trained; network_names.py: what they may be called
 
     mnist_cnn.py, cnn10.py, cifar_*.py, sphere_mlp.py    the networks of the papers; digits.py that of the demo
 

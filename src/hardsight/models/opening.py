@@ -60,8 +60,7 @@ def open_model(
     if not isinstance(spec, (str, os.PathLike)):
         return _open_object(spec, type(spec).__name__, weights_file, options)
     text = os.fspath(spec)
-    if not text:
-        raise InputError("the model's name is empty: give timm:NAME, module:function, a trained directory or a file.")
+    check_model_name(text)
     prefix, _, name = text.partition(":")
     if prefix in LIBRARIES and name:
         return _open_library(prefix, name, weights_file, options)
@@ -70,9 +69,21 @@ def open_model(
         return _open_file(path, weights_file, options)
     if path.is_dir():
         return _open_directory(path, weights_file, options)
-    if prefix and name and not path.exists():
-        return _open_object(call_factory(prefix, name, num_classes), text, weights_file, options, made_here=True)
-    raise InputError(_unknown(path))
+    return _open_object(call_factory(prefix, name, num_classes), text, weights_file, options, made_here=True)
+
+
+def check_model_name(spec: Any) -> None:
+    """Refuse a text that names no model, without torch; an object is looked at when it is opened."""
+    if not isinstance(spec, (str, os.PathLike)):
+        return
+    text = os.fspath(spec)
+    if not text:
+        raise InputError("the model's name is empty: give timm:NAME, module:function, a trained directory or a file.")
+    path, (prefix, _, name) = Path(text), text.partition(":")
+    if (prefix in LIBRARIES and name) or path.suffix in (".onnx", ".skops") or path.is_dir():
+        return
+    if not (prefix and name) or path.exists():
+        raise InputError(_unknown(path))
 
 
 def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions) -> Model:

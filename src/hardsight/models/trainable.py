@@ -1,17 +1,10 @@
-"""A network to be trained: any MODEL made of torch, with the layer that a new head takes the place of.
-
-mnist_cnn, cifar_resnet20, ...    hardsight's own networks by their bare name
-timm:NAME, torchvision:NAME       from scratch, or from the library's released weights
-package.module:make               your own function
-run/                              a directory that hardsight trained, as a starting point
-"""
+"""A network to be trained: any MODEL made of torch (network_names.py), with the layer that a new head takes the place of."""
 
 from __future__ import annotations
 
 import copy
 import os
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +15,10 @@ from hardsight.errors import FileError, InputError
 from hardsight.models.feature_head import HiddenLayer
 from hardsight.models.finding import LastLayer, find_last_layer
 from hardsight.models.network import declared_preprocessing, unwrapped
+from hardsight.models.network_names import LIBRARIES, OWN_NETWORKS, check_network_name
 from hardsight.models.opening import call_factory
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import load_weights, tensors_only
-
-OWN = {  # module of this package: the networks it lists in NETWORKS
-    "lenet": ("lenet",),
-    "mnist_cnn": ("mnist_cnn",),
-    "cnn10": ("cnn10",),
-    "sphere_mlp": ("sphere_mlp",),
-    "feature_head": ("feature_head",),
-    "digits": ("DigitsCNN",),
-    "cifar_alexnet": ("cifar_alexnet",),
-    "cifar_vgg": ("cifar_vgg11", "cifar_vgg13", "cifar_vgg16", "cifar_vgg19", "lgm_vgg13"),
-    "cifar_densenet": ("cifar_densenet40", "cifar_densenet_bc100"),
-    "cifar_resnet": ("cifar_resnet20", "cifar_resnet32", "cifar_resnet44", "cifar_resnet56", "cifar_resnet110"),
-}
-OWN_NETWORKS = {name: f"hardsight.models.{module}:{name}" for module, names in OWN.items() for name in names}
-LIBRARIES = {"timm": "timm_models:timm_network", "torchvision": "torchvision_models:torchvision_network"}
 
 
 @dataclass(frozen=True)
@@ -78,7 +57,7 @@ def open_trainable(
     """Build the network that a MODEL names, for this number of classes.
 
     Args:
-        spec: see the top of this file; or an nn.Module.
+        spec: see network_names.py; or an nn.Module.
         options: further arguments of the function that makes it, such as {"num_features": 2}.
         weights: a file to start from; where its last layer has another number of classes, all layers but that one do.
         pretrained: start from the weights that timm or torchvision releases, of torchvision also by name ("V1"); they may be
@@ -103,6 +82,7 @@ def open_trainable(
 
 
 def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: bool | str) -> Trainable:
+    check_network_name(text)
     prefix, _, name = text.partition(":")
     if prefix in LIBRARIES and name:
         return _from_library(prefix, name, options, pretrained)
@@ -113,8 +93,6 @@ def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: boo
         return _from_run(Path(text))
     spec = OWN_NETWORKS.get(text, text)
     module_name, _, function = spec.partition(":")
-    if not function or prefix == "hf":
-        raise InputError(_unknown(text))
     module = call_factory(module_name, function, num_classes, **options)
     if not isinstance(module, nn.Module):
         raise InputError(f"only a torch module can be trained, and {text} is {type(module).__name__}.")
@@ -205,13 +183,3 @@ def _name_of(module: nn.Module) -> str:
 def _refuse_options(options: dict[str, Any], pretrained: bool | str, what: str) -> None:
     if options or pretrained:
         raise InputError(f"{'pretrained' if pretrained else next(iter(options))} does not apply to {what}.")
-
-
-def _unknown(text: str) -> str:
-    if Path(text).suffix in (".onnx", ".skops"):
-        return f"{text} can be scored but not trained: give the network in torch."
-    if text.startswith("hf:"):
-        return f"{text}: train it with transformers' own Trainer and the callback of hardsight.training."
-    close = get_close_matches(text, OWN_NETWORKS, n=3, cutoff=0.5)
-    own = f"Near that name: {', '.join(close)}." if close else f"hardsight's own are {', '.join(OWN_NETWORKS)}."
-    return f"{text} is not a network to train; others are timm:NAME, torchvision:NAME, module:function or a trained run. {own}"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.checks import is_tensor, namespace, to_numpy
-from hardsight.geometry import row_norms
+from hardsight.geometry import NEAR_PI, NEAR_ZERO_ANGLE, row_norms
 from hardsight.scores.terms import ANGLES, EVERYTHING, MOMENT, NEAREST, NOBIAS, NONFINITE_LOGIT, SOFTMAX, SQUARES, STATUSES
 from hardsight.threads import like
 
@@ -92,19 +92,21 @@ class Running:
             numbers["nearest_angle"][...] = xp.minimum(numbers["nearest_angle"], xp.amin(theta, axis=1))
             theta[mine] = kept
 
-    def absorb_cosines(self, cosine: np.ndarray, first: int, angles: AnglesAt) -> None:
+    def absorb_cosines(self, cosine: Any, first: int, angles: AnglesAt) -> None:
         """A (b, t) tile of cosines into the own and the nearest angle: the smallest angle has the largest cosine."""
-        numbers = self.numbers
-        mine = self.own_entries(first, cosine.shape[1], np)
-        numbers["own_angle"][mine[0]] = angles(mine)
+        xp, numbers = namespace(cosine), self.numbers
+        mine = self.own_entries(first, cosine.shape[1], xp)
+        numbers["own_angle"][mine[0]] = xp.asarray(angles(mine), dtype=cosine.dtype)
         if "nearest_angle" in numbers:
             kept = cosine[mine]
-            cosine[mine] = -np.inf
-            nearest = np.arange(len(cosine)), _argmax(cosine)
-            others = cosine[nearest] > -np.inf  # a tile may hold the given class alone
+            cosine[mine] = float("-inf")
+            largest = xp.amax(cosine, axis=1)  # (b,), -inf where a tile holds the given class alone
+            smallest = xp.where(largest >= -1, xp.arccos(xp.clip(largest, -1.0, 1.0)), float("inf"))
+            close = xp.where((largest > NEAR_ZERO_ANGLE) | ((largest < NEAR_PI) & (largest >= -1)))[0]
+            if len(close):  # as `angles` has them, from the vectors
+                smallest[close] = xp.asarray(angles((close, _argmax(cosine[close]))), dtype=cosine.dtype)
             cosine[mine] = kept
-            found = np.where(others, angles(nearest), np.inf)
-            numbers["nearest_angle"][...] = np.minimum(numbers["nearest_angle"], found)
+            numbers["nearest_angle"][...] = xp.minimum(numbers["nearest_angle"], smallest)
 
     def absorb_logits(self, logits: Any, first: int, exps: Any, angles: AnglesAt | None = None, unbias: Any = None) -> None:
         """A (b, t) tile of logits into the running softmax over the other classes; `logits` and `exps` are overwritten."""
@@ -112,14 +114,18 @@ class Running:
         mine = self.own_entries(first, logits.shape[1], xp)
         numbers["own_logit"][mine[0]] = logits[mine]
         logits[mine] = float("-inf")
-        largest = xp.amax(logits, axis=1)  # (b,)
         before = numbers["other_logit"]
-        better = xp.where(largest > before)[0]
+        if first == 0:  # all rows are better than none: one pass finds the column and the value
+            better, column = xp.arange(len(logits), device=logits.device), _argmax(logits)
+            largest = logits[better, column]  # (b,)
+        else:
+            largest = xp.amax(logits, axis=1)
+            better = xp.where(largest > before)[0]
+            column = _argmax(logits[better])
         if len(better):
-            column = _argmax(logits if len(better) == len(logits) else logits[better])
             numbers["other_index"][better] = column + first
             if angles is not None:
-                numbers["other_angle"][better] = angles((better, column))
+                numbers["other_angle"][better] = xp.asarray(angles((better, column)), dtype=logits.dtype)
         top = xp.maximum(before, largest)
         if "other_sum" in numbers:
             self._absorb_softmax(logits, top, mine, exps, unbias)

@@ -20,7 +20,7 @@ import numpy as np
 
 from hardsight.checks import namespace, to_numpy
 from hardsight.errors import InputError
-from hardsight.geometry import angles_at, cosines_to_angles, exact_angles, row_norms, safe_row_norms, sum_angles
+from hardsight.geometry import angles_at, cosines_to_angles, row_norms, safe_row_norms, sum_angles
 from hardsight.head import Head
 from hardsight.scores.running import AnglesAt, Running, empty_columns
 from hardsight.scores.terms import ANGLES, EVERYTHING, NEAREST, NOBIAS, NONFINITE, NONFINITE_LOGIT, SOFTMAX, STATUSES, ZERO
@@ -226,8 +226,9 @@ class _Pass:
         self.slice_rows = min(self.block_rows, max(1, SLICE[xp.__name__] // self.width))
         self.angular = bool(terms & {ANGLES, NEAREST}) or head.kind in ("cosine", "angular")
         self.only_angles = terms <= {ANGLES, NEAREST}
-        # Sums of angles have a shorter way where NumPy's arccos is slow, unless logits are made of the angles.
-        self.by_cosines = self.dtype is np.float32 and head.kind == "linear" and bool(terms & {ANGLES, NEAREST})
+        # On a CPU arccos is slow and sums of angles have a shorter way, unless logits are made of the angles.
+        short = self.dtype is xp.float32 and str(x.device) == "cpu" and head.kind == "linear"
+        self.by_cosines = short and bool(terms & {ANGLES, NEAREST})
         self.only_sums = terms == {ANGLES} and self.by_cosines and self.width == c
         with np.errstate(divide="ignore"):
             self.inverse_w = 1 / safe_row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the centre
@@ -276,8 +277,6 @@ class _Pass:
                 blocks(len(rest), self.block_rows),
                 self.xp,
             )
-        if self.only_sums:
-            self._own_angles()
         return self.columns
 
     def _tiles(self) -> Iterator[_Tile]:
@@ -301,25 +300,20 @@ class _Pass:
             self._absorb(x, at, memory)
         self.memory.append(memory)
 
-    def _sum(self, x: np.ndarray, at: Any, memory: tuple[Any, ...]) -> None:
-        """Only the sum of the angles and the own angle, of a NumPy block."""
+    def _sum(self, x: Any, at: Any, memory: tuple[Any, ...]) -> None:
+        """Only the sum of the angles and the own angle of a block."""
         columns, tile = self.columns, next(iter(self.tiles or self._tiles()))
-        inverse_x = np.divide(1, columns["norm"][at], dtype=np.float32, casting="same_kind")[:, None]
+        inverse_x = self._cast(like(1 / columns["norm"][at], x))[:, None]
         total = np.empty(len(x))
         product = self._product(x, tile.matrix, memory[0])
-        np.multiply(product, inverse_x, out=product)
-        columns["own_angle"][at] = product[np.arange(len(x)), self.own[at]]  # still a cosine: `_own_angles` is next
+        self.xp.multiply(product, inverse_x, out=product)
+        own = like(np.arange(len(x)), x), like(self.own[at], x)
+        columns["own_angle"][at] = angles_at(product, x, tile.head.weight, own)
         for rows in blocks(len(x), self.slice_rows):
             cosine = product[rows]
-            scratch = tuple(buffer[: cosine.size].reshape(cosine.shape) for buffer in memory[1:3])
-            total[rows] = sum_angles(cosine, x[rows], tile.head.weight, scratch)
+            square, q = (buffer[: len(cosine) * self.width].reshape(cosine.shape) for buffer in memory[1:3])
+            total[rows] = sum_angles(cosine, x[rows], tile.head.weight, (square, q))
         columns["angle_sum"][at] = total
-
-    def _own_angles(self) -> None:
-        """Own cosines to angles, of all rows at once: small calls in threads wait for each other."""
-        cosine = self.columns["own_angle"]
-        done = np.flatnonzero(~np.isnan(cosine))
-        cosine[done] = exact_angles(cosine[done], self.features, self.head.weight, done, self.own[done])
 
     def _absorb(self, x: Any, at: Any, memory: tuple[Any, ...]) -> None:
         """All that is needed of a block, one tile after another."""
@@ -376,7 +370,7 @@ class _Pass:
             logits = _logit_tile(tile.head, product, theta, rows)
             running.absorb_logits(logits, tile.first, exps, angles, tile.unbias)
         if self.by_cosines:
-            running.numbers["angle_sum"] += sum_angles(theta, *vectors, (exps, spare))
+            running.numbers["angle_sum"] += like(sum_angles(theta, *vectors, (exps, spare)), theta)
 
 
 def _ordinary(norm: np.ndarray) -> np.ndarray:

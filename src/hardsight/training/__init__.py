@@ -7,7 +7,7 @@
     network.py         a network cut before its last layer, and forward passes through it
     optimization.py    optimizer, clipping, precision, moving average; schedule.py: the learning rate at each step
     evaluation.py      top-k and ten-crop accuracy of held-out sets
-    trainee.py         that network with a loss; objective.py has the losses by name; teacher.py, for distillation
+    trainee.py         that network with a loss; objective.py: the losses, loss_names.py: their names; teacher.py
     checkpoint.py      the state of a training, in safetensors and JSON
     processes.py       what several processes exchange
     results.py         what is left in the run at the end: model, head, snapshot, figures

@@ -15,6 +15,7 @@ from hardsight.errors import FileError
 from hardsight.head import Head
 from hardsight.models.feature_head import HiddenLayer
 from hardsight.models.head_layer import HeadLayer, shape_of
+from hardsight.models.network import state_sha256
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, cut_off, open_trainable
 from hardsight.training import processes
@@ -126,6 +127,13 @@ def open_network(model: Any, num_classes: int, settings: NetworkOptions) -> Trai
     return open_trainable(
         model, num_classes, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained, head_hidden=s.head_hidden
     )
+
+
+def start_fingerprint(make: Callable[[], Trainable]) -> str:
+    """Of the weights that a network starts from, drawn from seed 0 where they are random."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return state_sha256(make().module)
 
 
 def first_sample(inputs: Inputs, rows: np.ndarray | None = None) -> Tensor:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from torch import Tensor, nn
@@ -130,16 +129,6 @@ def _extra(kind: type[nn.Module], num_samples: int, options: dict[str, Any]) -> 
     if kind is losses.ALDRLoss:
         return kind(num_samples, **options)
     return kind(**options, reduction="none") if kind is losses.SmoothAdversarialCompSumLoss else kind(**options)
-
-
-def loss_name(text: str) -> str:
-    """A name of LOSSES from what a user typed."""
-    name = text.strip().lower().replace("-", "_")
-    if name not in LOSSES:
-        close = get_close_matches(name, LOSSES, n=1)
-        near = f" Did you mean {close[0]}?" if close else ""
-        raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {text!r}.{near}")
-    return name
 
 
 def with_defaults(name: str, options: Mapping[str, Any], epochs: int) -> dict[str, Any]:

@@ -19,10 +19,13 @@ from hardsight.errors import InputError, MissingExtra, require_installed
 from hardsight.files.heads import load_head
 from hardsight.files.run import check_run_directory, read_manifest
 from hardsight.head import Head
+from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights
 from hardsight.options import takes
+from hardsight.training.loss_names import loss_name
 from hardsight.training.sets import Said, open_sets
 from hardsight.training.settings import ProgressCallback, TrainSettings
+from hardsight.training.teacher import check_teacher_name
 
 COMMAND = "hardsight train"
 TRACKERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",), "mlflow": ("mlflow",)}
@@ -58,7 +61,7 @@ def run(
     Args:
         data: what `hardsight train` takes as DATA, an `ImageData`, or `(inputs, labels)` or `(inputs, labels, ids)` arrays
             that go into the network as they are.
-        model: a network by name (see `hardsight.models.trainable`), or an nn.Module.
+        model: a network by name (see `hardsight.models.network_names`), or an nn.Module.
         output: run directory; an interrupted run is resumed.
         settings: all options below as one object; options given beside it override its own.
         progress: called with steps done, steps in all, and the epoch's metrics so far.
@@ -78,6 +81,8 @@ def run(
         require_installed(library, extra="torch", purpose="hardsight.training.run")
     _check_tracker(settings.tracker)
     check_weights(settings.weights)
+    check_network_name(model)
+    check_teacher_name(settings.teacher, loss_name(settings.loss))
     check_run_directory(output, COMMAND)
     notes: list[str] = []
     sets = open_sets(data, settings, notes.append)

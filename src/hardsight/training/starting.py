@@ -13,8 +13,9 @@ from accelerate.utils import set_seed
 from hardsight.models.network import torch_device
 from hardsight.training import processes
 from hardsight.training.loop import Training
+from hardsight.training.loss_names import loss_name
 from hardsight.training.network import open_network
-from hardsight.training.objective import loss_name, with_defaults
+from hardsight.training.objective import with_defaults
 from hardsight.training.optimization import MixedPrecision
 from hardsight.training.sets import Said, Sets
 from hardsight.training.settings import ProgressCallback, TrainSettings

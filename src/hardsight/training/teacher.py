@@ -10,8 +10,16 @@ import numpy as np
 
 from hardsight.errors import InputError
 from hardsight.models.model import Model
-from hardsight.models.opening import open_model
+from hardsight.models.opening import check_model_name, open_model
 from hardsight.models.preprocessing import Preprocessing
+
+
+def check_teacher_name(spec: Any, loss: str) -> None:
+    """Refuse a teacher without a loss for it, a loss without its teacher, and a text that names no model; without torch."""
+    if (spec is None) != (loss != "dual_head"):
+        raise InputError("the loss dual_head needs a teacher: name a run or a model." if spec is None else
+                         f"a teacher goes with the loss dual_head, not with {loss}.")  # fmt: skip
+    check_model_name(spec)
 
 
 def open_teacher(
@@ -24,9 +32,7 @@ def open_teacher(
         preprocessing: how the student's images are prepared; None for arrays.
         class_names: of the training data, where they have names.
     """
-    if (spec is None) != (loss != "dual_head"):
-        raise InputError("the loss dual_head needs a teacher: name a run or a model." if spec is None else
-                         f"a teacher goes with the loss dual_head, not with {loss}.")  # fmt: skip
+    check_teacher_name(spec, loss)
     if spec is None:
         return None
     teacher = open_model(os.fspath(spec) if isinstance(spec, os.PathLike) else spec, device=device)

@@ -1,0 +1,54 @@
+"""What a network to be trained may be called; nothing here loads torch, so that a wrong name is refused at once.
+
+mnist_cnn, cifar_resnet20, ...    hardsight's own networks by their bare name
+timm:NAME, torchvision:NAME       from scratch, or from the library's released weights
+package.module:make               your own function
+run/                              a directory that hardsight trained, as a starting point
+"""
+
+from __future__ import annotations
+
+import os
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from hardsight.errors import InputError
+
+OWN = {  # module of this package: the networks it lists in NETWORKS
+    "lenet": ("lenet",),
+    "mnist_cnn": ("mnist_cnn",),
+    "cnn10": ("cnn10",),
+    "sphere_mlp": ("sphere_mlp",),
+    "feature_head": ("feature_head",),
+    "digits": ("DigitsCNN",),
+    "cifar_alexnet": ("cifar_alexnet",),
+    "cifar_vgg": ("cifar_vgg11", "cifar_vgg13", "cifar_vgg16", "cifar_vgg19", "lgm_vgg13"),
+    "cifar_densenet": ("cifar_densenet40", "cifar_densenet_bc100"),
+    "cifar_resnet": ("cifar_resnet20", "cifar_resnet32", "cifar_resnet44", "cifar_resnet56", "cifar_resnet110"),
+}
+OWN_NETWORKS = {name: f"hardsight.models.{module}:{name}" for module, names in OWN.items() for name in names}
+LIBRARIES = {"timm": "timm_models:timm_network", "torchvision": "torchvision_models:torchvision_network"}
+
+
+def check_network_name(model: Any) -> None:
+    """Refuse a text that names no network; an object is looked at when it is opened."""
+    if not isinstance(model, (str, os.PathLike)):
+        return
+    text = os.fspath(model)
+    prefix, _, name = text.partition(":")
+    if (prefix in LIBRARIES and name) or Path(text).is_dir():
+        return
+    _, _, function = OWN_NETWORKS.get(text, text).partition(":")
+    if not function or prefix == "hf":
+        raise InputError(_unknown(text))
+
+
+def _unknown(text: str) -> str:
+    if Path(text).suffix in (".onnx", ".skops"):
+        return f"{text} can be scored but not trained: give the network in torch."
+    if text.startswith("hf:"):
+        return f"{text}: train it with transformers' own Trainer and the callback of hardsight.training."
+    close = get_close_matches(text, OWN_NETWORKS, n=3, cutoff=0.5)
+    own = f"Near that name: {', '.join(close)}." if close else f"hardsight's own are {', '.join(OWN_NETWORKS)}."
+    return f"{text} is not a network to train; others are timm:NAME, torchvision:NAME, module:function or a trained run. {own}"

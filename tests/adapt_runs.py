@@ -1,0 +1,33 @@
+"""Two small domains of features, and self-training on them in a moment: shared by the tests of `hardsight.adapt`."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+METHODS = ("source", "cbst", "crst", "cbst+avh")
+SHOWN = ("source", "logistic regression", *METHODS[1:])  # in every table
+QUICK: dict[str, Any] = {"rounds": 3, "epochs": 1, "source_epochs": 4, "hidden": 16, "batch_size": 32, "lr": 0.05}
+
+
+def domains(shift: float = 1.2, n: int = 120, d: int = 8, c: int = 3) -> tuple[Any, Any, np.ndarray]:
+    """Two clouds of features with the same classes; the second is stretched and turned a little."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(n) % c
+    centres = rng.normal(size=(c, d)) * 1.5
+    there = centres[labels] + rng.normal(size=(n, d))
+    turn = np.eye(d) + 0.25 * rng.normal(size=(d, d))
+    here = (centres[labels] + rng.normal(size=(n, d))) @ turn * 2 + shift
+    return there.astype(np.float32), here.astype(np.float32), labels
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Every file but those that hold times."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("run.json", "start.json", ".lock")
+    }

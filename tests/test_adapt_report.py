@@ -1,0 +1,223 @@
+"""What a run of self-training holds: tables, predictions, the page for people, and a model that takes features as they were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from adapt_runs import METHODS, QUICK, SHOWN, domains  # noqa: E402
+from hardsight.adapt import run, select_pseudo_labels  # noqa: E402
+from hardsight.adapt.measures import class_accuracies, mean_accuracy  # noqa: E402
+from hardsight.adapt.tables import Results  # noqa: E402
+from hardsight.data import BrokenImage  # noqa: E402
+from hardsight.domains.scaling import standards  # noqa: E402
+from hardsight.errors import RunError  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    there, here, labels = domains()
+    folder = tmp_path_factory.mktemp("adapt") / "run"
+    return run((there, labels), (here, labels), folder, methods=METHODS, seeds=2, **QUICK), (there, here, labels)
+
+
+def test_a_run_holds_all_tables_and_figures(compared: Any) -> None:
+    done, _ = compared
+    assert done.accuracy.column("method").to_pylist() == list(SHOWN)
+    assert {"class 0", "class 0 std", "accuracy", "accuracy std", "oracle_accuracy"} <= set(done.accuracy.column_names)
+    assert len(done.rounds) == 2 * (2 + 3 * 3)
+    assert done.selection.column("method").to_pylist() == ["cbst", "crst", "cbst+avh"]
+    told = done.selection.to_pylist()[0]
+    assert 0 < told["true_positive_rate"] <= 1 and told["avc"] > 1 / 3 > told["avh"]  # sure samples: AVC above, AVH below 1/c
+    pairs = [(row["method"], row["against"]) for row in done.differences.to_pylist()]
+    assert pairs == [(one, other) for i, one in enumerate(SHOWN) for other in SHOWN[:i]]
+    for name in ("report.html", "figures/accuracy-source-to-target.png", "run.json", "accuracy.parquet"):
+        assert (done.directory / name).is_file(), name
+    page = (done.directory / "report.html").read_text("utf-8")
+    assert "data:image/png;base64" in page and "cbst+avh" in page
+
+
+def test_the_headline_is_the_last_round_and_the_best_is_the_oracle(compared: Any) -> None:
+    done, _ = compared
+    rounds = [row for row in done.rounds.to_pylist() if row["method"] == "cbst"]
+    last = [row["accuracy"] for row in rounds if row["round"] == 3]
+    best = [max(row["accuracy"] for row in rounds if row["seed"] == seed) for seed in (0, 1)]
+    row = next(row for row in done.accuracy.to_pylist() if row["method"] == "cbst")
+    assert row["accuracy"] == pytest.approx(np.mean(last)) and row["accuracy std"] == pytest.approx(np.std(last, ddof=1))
+    assert row["oracle_accuracy"] == pytest.approx(np.mean(best))
+    counts = json.loads((done.directory / "run.json").read_text("utf-8"))["counts"]
+    assert counts["accuracy"]["source-to-target"]["cbst"] == pytest.approx(np.mean(last))
+
+
+def test_pseudo_labels_of_a_round_are_those_of_the_rule(compared: Any) -> None:
+    """Recomputed from the saved source model: the first round's table is what select_pseudo_labels says."""
+    from safetensors.torch import load_file
+
+    done, (there, here, labels) = compared
+    folder = done.directory / "source-to-target" / "seed=1"
+    state = load_file(folder / "source" / "state.safetensors")
+    ours, theirs = standards(there, here, "domain")
+    x = torch.from_numpy(theirs(here))
+    features = torch.relu(x @ state["network.hidden.weight"].T + state["network.hidden.bias"]).numpy()
+    weight, bias = state["last.weight"].numpy(), state["last.bias"].numpy()
+    for method in ("cbst", "cbst+avh"):
+        chosen = select_pseudo_labels(features @ weight.T + bias, features, weight, 0.2, method)
+        table = pq.read_table(folder / method / "round=01.parquet")
+        assert table.column("kept").to_pylist() == chosen.kept.tolist()
+        assert table.column("pseudo_label").to_pylist() == [k if k >= 0 else None for k in chosen.labels.tolist()]
+        assert table.column("why").to_pylist() == chosen.why.tolist()
+
+
+def test_disagreement_with_softmax_is_counted(compared: Any) -> None:
+    done, _ = compared
+    for method in ("crst", "cbst+avh"):
+        tables = [
+            pq.read_table(done.directory / "source-to-target" / f"seed={seed}" / method / "round=01.parquet").to_pandas()
+            for seed in (0, 1)
+        ]
+        row = next(row for row in done.selection.to_pylist() if row["method"] == method)
+        assert row["not_selected_by_cbst"] == np.mean([(table.kept & ~table.kept_by_cbst).sum() for table in tables])
+        assert row["only_selected_by_cbst"] == np.mean([(~table.kept & table.kept_by_cbst).sum() for table in tables])
+        kept = [table[table.kept] for table in tables]
+        for name in ("avh", "avc", "confidence", "norm"):  # Table 4
+            assert row[name] == pytest.approx(np.mean([table[name].mean() for table in kept]), rel=1e-5)
+        assert row["true_positive_rate"] == pytest.approx(np.mean([(one.pseudo_label == one.label).mean() for one in kept]))
+
+
+def test_predictions_lie_beside_the_rounds(compared: Any) -> None:
+    done, _ = compared
+    pair = done.directory / "source-to-target"
+    for method in METHODS:
+        table = pq.read_table(pair / "seed=1" / method / "predictions.parquet").to_pandas()
+        last = json.loads((pair / "seed=1" / method / "rounds.json").read_text("utf-8"))[-1]
+        hits = (table.predicted == table.label).groupby(table.label).mean()
+        assert hits.tolist() == pytest.approx(last["class_accuracy"]) and table.confidence.between(1 / 3, 1).all()
+
+
+def test_the_report_reads_like_the_papers_tables(compared: Any) -> None:
+    done, _ = compared
+    page = (done.directory / "report.html").read_text("utf-8")
+    row = next(row for row in done.accuracy.to_pylist() if row["method"] == "cbst+avh")
+    assert f"{100 * row['accuracy']:.2f} ± {100 * row['accuracy std']:.2f}" in page
+    assert f"{100 * row['class 2']:.2f} ± {100 * row['class 2 std']:.2f}" in page
+    difference = next(row for row in done.differences.to_pylist() if (row["method"], row["against"]) == ("cbst+avh", "source"))
+    assert f"{100 * difference['difference']:+.2f} [{100 * difference['low']:+.2f}, {100 * difference['high']:+.2f}]" in page
+    for words in ("best round (oracle)", "The last round is the result", "rightly (%)", "cbst+avh − cbst", "How it was made"):
+        assert words in page, words
+    assert page.count("data:image/png") == 1 and "http://" not in page and "https://" not in page and "<script" not in page
+
+
+def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> None:
+    from types import SimpleNamespace
+
+    from hardsight.adapt.report import write_report
+
+    names = [f"US${k}<b>" for k in range(30)]
+
+    def entry(number: int, accuracy: float) -> dict[str, Any]:
+        return {"round": number, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * 30}
+
+    results = Results({("a$-to-b$", "source", 0): [entry(0, 0.5)]}, names)
+    start = {"arguments": {"rounds": 1}, "versions": {"hardsight": "0"}}
+    place = SimpleNamespace(directory=tmp_path, start=start, folder=lambda name: tmp_path)
+    (tmp_path / "a$-to-b$").mkdir()
+    write_report(place, results, {}, lambda *_: tmp_path)  # type: ignore[arg-type]
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert page.count("US$29&lt;b&gt;") == 1 and "<details><summary>Accuracy by class" in page and "50.00" in page
+    from hardsight.plots.adaptation import accuracy_per_round, thumbnails
+
+    accuracy_per_round({"cbst": np.array([[0.5, 0.6]])}, np.array([0.4]), "a$x_ to $b").savefig(tmp_path / "one.png")
+    thumbnails({"$": [(np.zeros((4, 4), np.uint8), "is $5_ for $")]}, "$", ["$"]).savefig(tmp_path / "two.png")
+
+
+def test_pictures_with_right_and_wrong_labels_are_apart() -> None:
+    from hardsight.adapt.report import _pictures
+
+    class Pictures:
+        ids = [str(row) for row in range(40)]
+
+        def image(self, row: int) -> Any:
+            if row == 0:
+                raise BrokenImage("truncated", "0")
+            return np.full((2, 2), row, np.uint8)
+
+    def selected(labels: list[int | None]) -> pa.Table:
+        n = len(labels)
+        columns = {"label": pa.array(labels, pa.int64()), "pseudo_label": [1] * n, "confidence": [0.5] * n, "avc": [0.2] * n}
+        return pa.table({"id": Pictures.ids[:n], **columns})
+
+    groups = _pictures(selected([1, 0] * 20), Pictures(), ["cat", "dog"])  # type: ignore[arg-type]
+    assert {words: len(shown) for words, shown in groups.items()} == {
+        "right pseudo-label: 12 of 20": 12, "wrong pseudo-label: 6 of 20": 6
+    }  # fmt: skip
+    assert [int(image[0, 0]) for image, _ in groups["wrong pseudo-label: 6 of 20"]] == [1, 3, 5, 7, 9, 11]
+    assert all(caption.startswith("is dog\ntaken for dog") for _, caption in groups["right pseudo-label: 12 of 20"])
+    assert [len(shown) for shown in _pictures(selected([None] * 30), Pictures(), ["cat", "dog"]).values()] == [18]  # type: ignore[arg-type]
+    assert list(_pictures(selected([1] * 9), Pictures(), ["cat", "dog"])) == ["right pseudo-label: 8 of 9"]  # type: ignore[arg-type]
+
+
+def test_parts_of_a_run_are_listed_once_with_their_checksums(compared: Any) -> None:
+    done, _ = compared
+    parts = json.loads((done.directory / "run.json").read_text("utf-8"))["parts"]
+    names = [part["name"] for part in parts]
+    assert len(set(names)) == len(names)
+    on_disk = {p.relative_to(done.directory).as_posix() for p in done.directory.rglob("*") if p.is_file()}
+    assert set(names) == on_disk - {"start.json", "run.json", ".lock"}
+
+
+def test_standardising_each_domain_undoes_a_shift_and_the_model_takes_raw_features(compared: Any, tmp_path: Path) -> None:
+    from hardsight.models.opening import open_model
+
+    done, (_, here, labels) = compared
+    row = next(row for row in done.accuracy.to_pylist() if row["method"] == "cbst+avh")
+    assert row["accuracy"] > 0.8
+    folder = done.directory / "source-to-target" / "seed=0" / "cbst+avh"
+    model = open_model(folder)
+    model.check(here[:16])
+    _, logits = model(here)
+    last = json.loads((folder / "rounds.json").read_text("utf-8"))[-1]
+    assert mean_accuracy(class_accuracies(labels, logits.argmax(1), 3)) == pytest.approx(last["accuracy"])
+
+
+def test_a_complete_run_is_read_and_another_one_refused(compared: Any) -> None:
+    done, (there, here, labels) = compared
+    said: list[str] = []
+    again = run((there, labels), (here, labels), done.directory, methods=METHODS, seeds=2, say=said.append, **QUICK)
+    assert again.accuracy.equals(done.accuracy) and "complete already" in said[0]
+    with pytest.raises(RunError, match="rounds was 3 and is 4"):
+        run((there, labels), (here, labels), done.directory, methods=METHODS, seeds=2, **{**QUICK, "rounds": 4})
+    with pytest.raises(RunError, match="other inputs"):
+        run((there, labels), (here + 1, labels), done.directory, methods=METHODS, seeds=2, **QUICK)
+
+
+def test_target_labels_change_nothing_but_the_report(compared: Any, tmp_path: Path) -> None:
+    done, (there, here, labels) = compared
+    blind = run((there, labels), (here, np.full(len(here), -1)), tmp_path / "blind", methods=METHODS, seeds=2, **QUICK)
+    for method in METHODS[1:]:
+        path = Path("source-to-target") / "seed=0" / method
+        one, other = (pq.read_table(run_.directory / path / "round=03.parquet") for run_ in (done, blind))
+        assert one.column("pseudo_label").equals(other.column("pseudo_label"))
+        assert (done.directory / path / "head.safetensors").read_bytes() == (
+            blind.directory / path / "head.safetensors"
+        ).read_bytes()
+    assert len(blind.accuracy) == 0
+    assert json.loads((blind.directory / "run.json").read_text("utf-8"))["counts"]["accuracy"] == {"source-to-target": {}}
+
+
+def test_logistic_regression_is_scikit_learns(compared: Any) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    done, (there, here, labels) = compared
+    ours, theirs = standards(there, here, "domain")
+    predicted = LogisticRegression(max_iter=1000).fit(ours(there), labels).predict(theirs(here))
+    rows = [row for row in done.accuracy.to_pylist() if row["method"] == "logistic regression"]
+    assert rows[0]["accuracy"] == pytest.approx(mean_accuracy(class_accuracies(labels, predicted, 3)), abs=0.01)
+    assert rows[0]["accuracy std"] == 0

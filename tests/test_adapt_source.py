@@ -1,0 +1,83 @@
+"""How long `adapt` trains on its source: a small one is gone through more often, and one that was not learned is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from adapt_runs import QUICK, domains  # noqa: E402
+from hardsight.adapt import loop, run  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+def few_digits(count: int, level: float) -> tuple[Any, Any]:
+    """Some digits with labels, and 900 others at less contrast, as images."""
+    from dataclasses import replace
+    from functools import partial
+
+    from hardsight.data.arrays import ImageArrays
+    from hardsight.data.degradation import Degradation, degrade
+    from hardsight.data.digits import read_digits
+
+    data = read_digits()
+    order = np.random.default_rng(0).permutation(len(data))
+    source, target = (replace(data.take(np.sort(rows)), columns={}) for rows in (order[:count], order[count : count + 900]))
+    how = Degradation("contrast", level)
+    pixels = np.stack([np.asarray(degrade(target.image(row), how, id)) for row, id in enumerate(target.ids)])
+    faint = ImageArrays([partial(np.asarray, pixels)], [len(pixels)], [])
+    return source, replace(target, kind="npy", images=faint)
+
+
+@pytest.mark.slow
+def test_a_small_source_of_images_is_learned(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"model": "DigitsCNN", "methods": "source", "device": "cpu", "workers": 1}
+    done = run(*few_digits(150, 0.6), tmp_path / "run", **options)
+    assert done.accuracy.to_pylist()[0]["accuracy"] >= 0.78  # 8 steps give 43 %
+
+
+def test_a_small_source_is_learned(tmp_path: Path) -> None:
+    source, target = (
+        (np.stack([np.asarray(data.image(row)).ravel() for row in range(len(data))]), data.labels)
+        for data in few_digits(150, 0.3)
+    )
+    done = run(source, target, tmp_path / "run", methods="source", hidden=64)
+    assert done.accuracy.to_pylist()[0]["accuracy"] >= 0.84  # 8 steps give 51 %
+    folder = tmp_path / "run" / "source-to-target" / "seed=0" / "source"
+    learned = json.loads((folder / "rounds.json").read_text("utf-8"))[0]["source"]
+    assert 8 < learned["epochs"] <= 200 and learned["held_out"] == pytest.approx(30, abs=3) and learned["accuracy"] > 0.7
+    assert not (folder / "checkpoints").exists()
+
+
+def test_passes_asked_for_are_made_and_a_large_source_has_the_usual_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, here, labels = domains()
+    passes: list[int] = []
+
+    def counted(self: Any, learning: Any, number: int, epochs: int, among: Any = None) -> None:
+        passes.append(number)
+        assert among is None
+
+    monkeypatch.setattr(loop.SelfTraining, "_source_epoch", counted)
+    given: dict[str, Any] = {**QUICK, "methods": "source"}
+    run((there, labels), (here, labels), tmp_path / "asked", **{**given, "source_epochs": 3, "batch_size": 256})
+    assert passes == [1, 2, 3]
+    passes.clear()
+    run((there, labels), (here, labels), tmp_path / "usual", **{**given, "source_epochs": None, "batch_size": 16})  # 64 steps
+    assert passes == list(range(1, 9))
+    start = json.loads((tmp_path / "usual" / "start.json").read_text("utf-8"))
+    assert start["arguments"]["source_epochs"] == 8  # as runs of earlier versions have it
+
+
+def test_a_source_that_was_not_learned_is_named(tmp_path: Path) -> None:
+    there, here, labels = domains()
+    said: list[str] = []
+    options: dict[str, Any] = {**QUICK, "methods": "source", "source_epochs": 1, "lr": 1e-9}
+    run((there, labels), (here, labels), tmp_path / "run", say=said.append, **options)
+    assert len(said) == 1 and said[0].startswith("source-to-target  seed 0: the source has not been learned: ")
+    assert said[0].endswith("of its own samples are right, guessing gives 33 %. Try other --source-epochs or --source-lr.")

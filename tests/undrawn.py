@@ -1,0 +1,23 @@
+"""Figures that are composed but not drawn: drawing takes most of the time of a short run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Inside, a figure is saved as an empty file. For tests that look at something else; others draw the same figures."""
+    figure = pytest.importorskip("matplotlib.figure").Figure
+
+    def save(self: Any, path: Any, **_: Any) -> None:
+        Path(path).write_bytes(b"")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figure, "savefig", save)
+        yield
