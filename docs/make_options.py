@@ -13,6 +13,7 @@ SETTINGS = {  # command: the class that defines its options
     "adapt": "hardsight.adapt.settings:AdaptSettings",
     "generalize": "hardsight.generalize.settings:GeneralizeSettings",
     "correlate": "hardsight.agreement.settings:StudySettings",
+    "clean": "hardsight.act.settings:CleanFileSettings",
 }
 
 HEAD = """\

@@ -19,7 +19,7 @@ ROOMS = (
     "plots", "data", "models",
     "extraction", "scoring", "dynamics", "training",
     "domains", "adapt", "generalize",
-    "agreement", "explorer",
+    "agreement", "act", "explorer",
     "demo", "bench", "cli", "__main__",
 )  # fmt: skip
 

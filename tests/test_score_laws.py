@@ -353,8 +353,8 @@ def test_knn_agreement_with_many_ties_against_a_plain_loop(monkeypatch: pytest.M
     assert hardsight.knn_agreement(features, labels, k=k) == pytest.approx(expected, abs=1e-12)
     for queries, first, candidates in ((64, 16, 64), (7, 1, 3), (1000, 150, 150), (1, 149, 1)):
         monkeypatch.setattr("hardsight.scores.neighbours.QUERIES", queries)
-        monkeypatch.setattr("hardsight.scores.neighbours.FIRST", first)
-        monkeypatch.setattr("hardsight.scores.neighbours.CANDIDATES", candidates)
+        monkeypatch.setattr("hardsight.scores.search.FIRST", first)
+        monkeypatch.setattr("hardsight.scores.search.CANDIDATES", candidates)
         assert hardsight.knn_agreement(features, labels, k=k) == pytest.approx(expected, abs=1e-12)
 
 
@@ -370,8 +370,8 @@ def test_knn_agreement_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     features, _, labels = random_input(300, 6, 3, 8)
     whole = hardsight.knn_agreement(features, labels)
     monkeypatch.setattr("hardsight.scores.neighbours.QUERIES", 17)
-    monkeypatch.setattr("hardsight.scores.neighbours.FIRST", 5)
-    monkeypatch.setattr("hardsight.scores.neighbours.CANDIDATES", 13)
+    monkeypatch.setattr("hardsight.scores.search.FIRST", 5)
+    monkeypatch.setattr("hardsight.scores.search.CANDIDATES", 13)
     np.testing.assert_array_equal(hardsight.knn_agreement(features, labels), whole)
 
 

@@ -35,6 +35,7 @@ _HOME = {
     "cartography_confidence": "hardsight.scores",
     "cartography_correctness": "hardsight.scores",
     "cartography_variability": "hardsight.scores",
+    "clean": "hardsight.act",
     "confidence": "hardsight.scores",
     "confidence_nobias": "hardsight.scores",
     "correlate": "hardsight.agreement",
@@ -55,6 +56,7 @@ _HOME = {
     "nearest_angle": "hardsight.scores",
     "norm": "hardsight.scores",
     "norm_in_class": "hardsight.scores",
+    "out_of_sample": "hardsight.act",
     "own_angle": "hardsight.scores",
     "predicted_confidence": "hardsight.scores",
     "probability_margin": "hardsight.scores",
@@ -88,6 +90,7 @@ __all__ = [  # a plain list: type checkers read it
     "cartography_confidence",
     "cartography_correctness",
     "cartography_variability",
+    "clean",
     "confidence",
     "confidence_nobias",
     "correlate",
@@ -108,6 +111,7 @@ __all__ = [  # a plain list: type checkers read it
     "nearest_angle",
     "norm",
     "norm_in_class",
+    "out_of_sample",
     "own_angle",
     "predicted_confidence",
     "probability_margin",
@@ -116,6 +120,7 @@ __all__ = [  # a plain list: type checkers read it
 ]
 
 if TYPE_CHECKING:
+    from hardsight.act import clean, out_of_sample
     from hardsight.agreement import Correlations, correlate
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError

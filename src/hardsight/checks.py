@@ -71,6 +71,13 @@ def check_some_columns(x: Any, name: str) -> None:
         raise InputError(f"{name} must have at least one column, one per {each}, got shape {tuple(x.shape)}.")
 
 
+def given_probs(probs: Any, pred_probs: Any) -> Any:
+    """`probs`, which other tools call `pred_probs`: by either name, not by both."""
+    if probs is not None and pred_probs is not None:
+        raise InputError("probs and pred_probs are two names of the same: give one of them.")
+    return pred_probs if probs is None else probs
+
+
 def check_count(value: Any, name: str, least: int = 0) -> int:
     """A whole number, not below `least`, as an int. True is not taken for 1, nor 2.0 or "2" for 2."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):

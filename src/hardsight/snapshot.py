@@ -21,6 +21,7 @@ from hardsight.checks import (
     check_labels,
     check_same_space,
     check_some_columns,
+    given_probs,
     is_list_column,
     is_text,
     list_matrix,
@@ -142,7 +143,7 @@ class Snapshot:
         head: a `Head`, or the (c, d) weight of a linear one (with `bias` beside it).
         labels: (n,) given class; -1 or null for unlabeled.
         ids: (n,) unique strings or integers; when not given, the index of a pandas frame, or row numbers.
-        logits, probs: (n, c), when there are no features.
+        logits, probs: (n, c), when there are no features; `pred_probs` is another name of `probs`.
         class_names: (c,) names for people.
         columns: further (n,) columns by name, such as split or path.
 
@@ -166,10 +167,12 @@ class Snapshot:
         bias: Any = None,
         logits: Any = None,
         probs: Any = None,
+        pred_probs: Any = None,
         ids: Any = None,
         class_names: list[str] | None = None,
         columns: dict[str, Any] | None = None,
     ) -> None:
+        probs = given_probs(probs, pred_probs)
         arrays = {name: x for name, x in zip(EVIDENCE, (features, logits, probs), strict=True) if x is not None}
         if len(arrays) != 1:
             raise InputError(f"a snapshot holds one of features, logits or probs, got {' and '.join(arrays) or 'none'}.")

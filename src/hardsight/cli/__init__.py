@@ -124,6 +124,7 @@ def _end(message: str, code: int) -> NoReturn:
 from hardsight.cli import (  # noqa: E402, F401
     adapt,
     bench,
+    clean,
     correlate,
     demo,
     dynamics,

@@ -45,7 +45,8 @@ SETTLED = 2 * 10**9  # nanoseconds: a file that is younger could change again wi
 LEVELS = 6  # directories between a file and its run.json
 MARKS_BESIDE = ".review.parquet"  # a person's marks on photo.npz are in photo.review.parquet
 MARKED = (".npz", ".npy", ".parquet", ".pq", ".csv", ".tsv", ".json")
-WRITTEN_LATER = ("scores.parquet", "report.html", "samples.html")  # and figures/: commands write them into a complete run
+# Commands write these, and figures/, into a complete run.
+WRITTEN_LATER = ("scores.parquet", "suspects.parquet", "labels.parquet", "report.html", "samples.html")
 
 ProgressCallback = Callable[[int], None]  # bytes read
 

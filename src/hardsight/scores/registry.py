@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_labels, check_same_space, check_some_columns, widened
+from hardsight.checks import as_matrix, check_labels, check_same_space, check_some_columns, given_probs, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.pandas_index import align
@@ -28,7 +28,7 @@ class RowScore(Protocol):
 
     def __call__(
         self, features: Any = None, head: Any = None, labels: Any = None, *,
-        bias: Any = None, logits: Any = None, probs: Any = None,
+        bias: Any = None, logits: Any = None, probs: Any = None, pred_probs: Any = None,
     ) -> np.ndarray: ...  # fmt: skip
 
 
@@ -90,9 +90,11 @@ def row_score(
 
         @functools.wraps(of)
         def function(
-            features: Any = None, head: Any = None, labels: Any = None, *, bias: Any = None, logits: Any = None, probs: Any = None
-        ) -> np.ndarray:
-            return values(SCORES[name], swept(Inputs(features, head, labels, bias, logits, probs), frozenset(terms), name))
+            features: Any = None, head: Any = None, labels: Any = None, *,
+            bias: Any = None, logits: Any = None, probs: Any = None, pred_probs: Any = None,
+        ) -> np.ndarray:  # fmt: skip
+            inputs = Inputs(features, head, labels, bias, logits, given_probs(probs, pred_probs))
+            return values(SCORES[name], swept(inputs, frozenset(terms), name))
 
         del function.__wrapped__  # help() should show the signature of the function, not of the formula
         function.__annotations__ = {}

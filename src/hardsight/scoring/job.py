@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.checks import check_count, to_numpy, widened
+from hardsight.checks import check_count, given_probs, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.files.dynamics import Stories, recorded
 from hardsight.files.samples import Batch
@@ -49,6 +49,7 @@ def score(
     bias: Any = None,
     logits: Any = None,
     probs: Any = None,
+    pred_probs: Any = None,
     ids: Any = None,
     scores: str | Sequence[str] | None = None,
     limit: int | None = None,
@@ -64,7 +65,8 @@ def score(
         head: a `Head`, an `nn.Linear`, or the (c, d) weight of a linear head. Without one, it is fitted by cross-validation.
         labels: (n,) given class; -1 or null for unlabeled.
         bias: (c,) beside a weight array.
-        logits, probs: (n, c) instead of features; they give the scores of the confidence family.
+        logits, probs: (n, c) instead of features; they give the scores of the confidence family. `pred_probs` is another
+            name of `probs`.
         ids: (n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.
         scores: names from `SCORES`, "all", or None for every row score that the input allows.
         limit: score only the first rows.
@@ -80,6 +82,7 @@ def score(
         >>> table.select(["id", "predicted", "avh"]).to_pylist()
         [{'id': 0, 'predicted': 0, 'avh': 0.0}, {'id': 1, 'predicted': 0, 'avh': 0.5}]
     """
+    probs = given_probs(probs, pred_probs)
     if isinstance(features, (Snapshot, str, os.PathLike)):
         beside = {"bias": bias, "logits": logits, "probs": probs, "ids": ids}
         beside |= {"head": head, "labels": labels} if isinstance(features, Snapshot) else {}

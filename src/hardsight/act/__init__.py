@@ -1,0 +1,40 @@
+"""Acting on what is known of every sample: which labels are wrong, what to look at, and the labels after a review.
+
+    suspects.py        `clean`: the table of suspects; settings.py has its options
+    evidence.py        what there is to go by: epochs of a training, out-of-sample probabilities, a head
+    ranking.py         how likely each label is wrong; noise.py: which class is labeled as which other
+    error_count.py     how many labels are wrong, found from the data
+    neighbourhood.py   near duplicates and outliers, from features alone
+    verdicts.py        one verdict per sample, in plain words
+    folds.py           predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
+    applying.py        a person's marks applied to the labels
+    to_file.py         what `hardsight clean` does
+
+Names load when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "apply_review": "hardsight.act.applying",
+    "clean": "hardsight.act.suspects",
+    "clean_to_file": "hardsight.act.to_file",
+    "out_of_sample": "hardsight.act.folds",
+}
+
+__all__ = ["apply_review", "clean", "clean_to_file", "out_of_sample"]
+
+if TYPE_CHECKING:
+    from hardsight.act.applying import apply_review
+    from hardsight.act.folds import out_of_sample
+    from hardsight.act.suspects import clean
+    from hardsight.act.to_file import clean_to_file
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hardsight.act' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

@@ -1,0 +1,231 @@
+"""What there is to judge labels by, best first.
+
+    epochs          a run with dynamics: means over the epochs of a training, before wrong labels were memorised
+    probs           probabilities that were given, taken for out-of-sample ones
+    out-of-sample   features without a head, or of samples that the head was trained on: heads fitted by folds, mixed with what
+                    the labels of the neighbours say
+    head            the snapshot's own head, on samples that it has not seen
+
+Probabilities are there in each case: they say which class it should be instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.act.folds import ProgressCallback, head_probs, predict_by_heads
+from hardsight.act.neighbourhood import Nearby, mixed, neighbour_probs
+from hardsight.act.settings import CleanSettings
+from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
+from hardsight.errors import InputError
+from hardsight.files.dynamics import Stories, recorded
+from hardsight.head import Head
+from hardsight.scores import SCORES
+from hardsight.scores.probabilities import probs_to_logits
+from hardsight.snapshot import Snapshot
+from hardsight.threads import blocks, share
+
+EPOCH_SCORES = ("aum", "cartography_confidence", "cartography_correctness", "aldr_lambda")
+BY_EPOCHS = ("epochs", "aum", "cartography_confidence", "aldr_lambda")
+NUMBERS = 2**22  # features whose logits are computed together
+MEMORISED = (
+    "these samples were trained on, and only the final model is known: labels that it has memorised look right to it. "
+    "Clean a run with dynamics (hardsight train), or give out-of-sample probabilities (hardsight.out_of_sample)."
+)
+SUSPICIOUS = (
+    "the model agrees with every label. If it was trained on these samples, it may have memorised the wrong ones: "
+    "give out-of-sample probabilities (hardsight.out_of_sample)."
+)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """n samples as they were given."""
+
+    ids: pa.Array
+    labels: np.ndarray  # (n,) int64, -1 unlabeled
+    features: np.ndarray | None  # (n, d)
+    probs: np.ndarray | None  # (n, c), given or of given logits
+    head: Head | None
+    class_names: list[str] | None = None
+    splits: list[str | None] | None = None
+    run: Path | None = None  # that has the dynamics of the samples
+    name: str | None = None
+
+    def take(self, rows: np.ndarray) -> Samples:
+        """Some of them."""
+        return Samples(
+            self.ids.take(pa.array(rows)),
+            self.labels[rows],
+            None if self.features is None else self.features[rows],
+            None if self.probs is None else self.probs[rows],
+            self.head,
+            self.class_names,
+            None if self.splits is None else [self.splits[row] for row in rows],
+            self.run,
+            self.name,
+        )
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What labels are judged by: probabilities of every class, and epoch means where there are any."""
+
+    kind: str  # epochs, probs, out-of-sample or head
+    by: str  # the ranking
+    probs: np.ndarray  # (n, c), NaN in rows that could not be scored
+    epochs: dict[str, np.ndarray] = field(default_factory=dict)  # (n,) dynamics scores by name
+    warnings: tuple[str, ...] = ()
+
+
+def samples_of(snapshot: Snapshot, probs: Any = None, limit: int | None = None) -> Samples:
+    """What a snapshot holds, with (n, c) probabilities beside its features if there are any."""
+    n = len(snapshot) if limit is None else min(len(snapshot), limit)
+    rows, source = snapshot.in_memory(0, n), snapshot.source
+    where = f"{snapshot.name}: " if snapshot.name else ""
+    if not source.labeled or (rows.labels < 0).all():
+        raise InputError(f"{where}labels are compared with a model, and there are none: give labels.")
+    values = to_numpy(rows.values)
+    if rows.missing is not None and rows.missing.any():
+        values = np.where(rows.missing[:, None], np.nan, values)
+    if source.evidence == "features":
+        given = None if probs is None else _checked_probs(as_matrix(probs, "probs"), len(snapshot), snapshot.num_classes)[:n]
+    elif probs is not None:
+        raise InputError(f"{where}there are {source.evidence} already: probs go beside features.")
+    else:
+        given = _checked_probs(values, n) if source.evidence == "probs" else _softmax(values)
+    if given is not None:
+        check_labels(rows.labels, n, given.shape[1])
+    splits = snapshot.columns(["split"]).column("split").to_pylist()[:n] if "split" in snapshot.column_names else None
+    path = (snapshot.loaded_from or {}).get("path")
+    has_dynamics = isinstance(path, Path) and any((path / "dynamics").glob("epoch=*.parquet"))
+    return Samples(
+        pa.array(rows.ids, type=source.id_type),
+        rows.labels,
+        values if source.evidence == "features" else None,
+        given,
+        snapshot.head,
+        snapshot.class_names,
+        splits if splits is not None and any(splits) else None,
+        path if has_dynamics else None,
+        snapshot.name,
+    )
+
+
+def _checked_probs(probs: Any, num_samples: int, num_classes: int | None = None) -> np.ndarray:
+    """(n, c) probabilities, one row per sample; rows that are not finite stay so."""
+    values = to_numpy(probs)
+    check_some_columns(values, "probs")
+    if len(values) != num_samples:
+        raise InputError(f"there must be one row of probs per sample, got {len(values)} rows for {num_samples} samples.")
+    if num_classes is not None and values.shape[1] != num_classes:
+        raise InputError(f"probs must have one column per class, got {values.shape[1]} for {num_classes} classes.")
+    probs_to_logits(values)  # refuses what is no distribution
+    return values
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    from scipy.special import softmax
+
+    return np.asarray(softmax(widened(logits).astype(np.float64), axis=1))
+
+
+def best_evidence(
+    samples: Samples, settings: CleanSettings, nearby: Nearby | None = None, progress: ProgressCallback | None = None
+) -> Evidence:
+    """The best that there is, or what the ranking `settings.by` needs; `nearby` are neighbours, where they were searched."""
+    asked_for_epochs = settings.by in BY_EPOCHS
+    if asked_for_epochs and samples.run is None:
+        raise InputError(f"--by {settings.by} needs training dynamics, and there are none: clean a run of hardsight train.")
+    by_epochs = samples.run is not None and (asked_for_epochs or settings.by is None)
+    kind, probs = _probabilities(samples, settings, by_epochs, progress)
+    if kind == "out-of-sample" and nearby is not None and not nearby.in_reference:
+        probs = mixed(probs, neighbour_probs(nearby.rows, samples.labels, probs.shape[1]), samples.labels)
+    _check_informative(probs, samples)
+    if by_epochs:
+        columns = _epoch_columns(samples, settings.by)
+        if any(np.isfinite(column).any() for column in columns.values()):
+            return Evidence("epochs", settings.by or "epochs", probs, columns)
+    return Evidence(kind, settings.by or "posterior", probs, warnings=_warnings(samples, kind, probs))
+
+
+def _probabilities(
+    samples: Samples, settings: CleanSettings, by_epochs: bool, progress: ProgressCallback | None
+) -> tuple[str, np.ndarray]:
+    """Which probabilities there are, and they themselves; where epochs judge, those of the head will do."""
+    if samples.probs is not None:
+        return "probs", samples.probs
+    assert samples.features is not None
+    if samples.head is not None and (by_epochs or not _trained_on(samples)):
+        return "head", _of_head(samples.head, samples.features)
+    try:
+        predicted = predict_by_heads(
+            samples.features, samples.labels, folds=settings.folds, seed=settings.seed, progress=progress
+        )
+    except InputError as error:
+        raise InputError(f"{samples.name}: {error}" if samples.name else str(error)) from error
+    if samples.head is not None and predicted.shape[1] < samples.head.num_classes:  # classes of the head without a label
+        more = np.zeros((len(predicted), samples.head.num_classes - predicted.shape[1]))
+        predicted = np.concatenate([predicted, more], axis=1)
+    return "out-of-sample", predicted
+
+
+def _of_head(head: Head, features: np.ndarray) -> np.ndarray:
+    """(n, c) probabilities by a head, NaN where a row is not finite."""
+    result = np.full((len(features), head.num_classes), np.nan)
+
+    def work(rows: slice) -> None:
+        good = rows.start + np.flatnonzero(np.isfinite(features[rows]).all(axis=1))
+        with np.errstate(invalid="ignore"):
+            result[good] = head_probs(head, features[good])
+
+    share(work, blocks(len(features), max(1, NUMBERS // max(features.shape[1], head.num_classes))))
+    return result
+
+
+def _epoch_columns(samples: Samples, by: str | None) -> dict[str, np.ndarray]:
+    """(n,) dynamics scores of the samples, by name."""
+    assert samples.run is not None
+    wanted = [name for name in EPOCH_SCORES if name != "aldr_lambda" or recorded(samples.run, SCORES[name])]
+    if by == "aldr_lambda" and "aldr_lambda" not in wanted:
+        raise InputError(f"{samples.run}: aldr_lambda is not in its dynamics; it is recorded where the loss has it: --loss aldr.")
+    stories = Stories(samples.run, [SCORES[name] for name in wanted])
+    return {name: stories.of(SCORES[name], samples.ids) for name in wanted}
+
+
+def _trained_on(samples: Samples) -> bool:
+    return samples.splits is not None and "train" in samples.splits
+
+
+def _warnings(samples: Samples, kind: str, probs: np.ndarray) -> tuple[str, ...]:
+    if samples.features is not None and samples.head is not None and samples.probs is None and _trained_on(samples):
+        return (MEMORISED,)
+    known = (samples.labels >= 0) & np.isfinite(probs).all(axis=1)
+    agrees = bool((probs[known].argmax(axis=1) == samples.labels[known]).all())
+    return (SUSPICIOUS,) if agrees and kind in ("probs", "head") and known.sum() >= 100 else ()
+
+
+def check_classes(samples: Samples) -> None:
+    """Labels of two classes at least."""
+    present = np.unique(samples.labels[samples.labels >= 0])
+    where = f"{samples.name}: " if samples.name else ""
+    if len(present) < 2:
+        raise InputError(f"{where}wrong labels are found among two classes or more, but every label is class {present[0]}.")
+
+
+def _check_informative(probs: np.ndarray, samples: Samples) -> None:
+    """Probabilities that differ from sample to sample."""
+    finite = probs[np.isfinite(probs).all(axis=1)]
+    where = f"{samples.name}: " if samples.name else ""
+    if len(finite) == 0:
+        raise InputError(f"{where}no sample can be scored: every row holds a value that is not finite.")
+    if len(finite) > 1 and np.ptp(finite, axis=0).max() < 1e-9:
+        raise InputError(
+            f"{where}all rows of probabilities are equal, so they say nothing of single samples: "
+            "give those of a trained model, or other features."
+        )

@@ -1,0 +1,130 @@
+"""Out-of-sample predictions: what a model says of a sample that it has not learned from.
+
+A model that was trained on a wrong label may have memorised it, and then sees nothing wrong. So the samples are cut into folds,
+a model is trained without each, and predicts it. `out_of_sample` fits heads to features, which takes seconds; given a network,
+it trains whole ones (fold_models.py).
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from hardsight.checks import as_matrix, check_count, check_labels, check_some_columns, to_numpy
+from hardsight.errors import InputError
+from hardsight.head import Head
+from hardsight.pandas_index import align
+
+ProgressCallback = Callable[[int, int], None]  # folds done, folds in all
+WORK = 3e11  # multiplications of one fit, about: 50,000 x 512 with 100 classes then takes seconds a fold
+MOST_STEPS = 300
+
+
+def out_of_sample(
+    features: Any, labels: Any = None, *, folds: int = 5, seed: int = 0, model: Any = None,
+    output: str | os.PathLike[str] | None = None, progress: Any = None, **training: Any,
+) -> np.ndarray:  # fmt: skip
+    """(n, c) probabilities of each sample by models that were not trained on it.
+
+    Args:
+        features: (n, d) features; or with `model`, what `hardsight.training.run` takes as data: (n, ...) inputs, or images.
+        labels: (n,) given class; -1 for unlabeled, which a head fitted to all others predicts.
+        folds: parts the samples are cut into, each with its share of every class; fewer where a class has fewer samples.
+        seed: random seed of the folds.
+        model: train this network for every fold instead of fitting a head: a name or an nn.Module.
+        output: with `model`, the directory to train in, one run per fold; an interrupted training is resumed.
+        progress: called with the folds done and the folds in all.
+        **training: with `model`, options of `hardsight.training.run`, such as epochs.
+
+    Example:
+        >>> features = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+        >>> out_of_sample(features, [0, 0, 0, 1, 1, 1], folds=3).argmax(axis=1)
+        array([0, 0, 0, 1, 1, 1])
+    """
+    if model is not None or output is not None or training:
+        from hardsight.act.fold_models import predict_by_folds
+
+        return predict_by_folds(features, labels, model, output, folds=folds, seed=seed, progress=progress, training=training)
+    matrix = as_matrix(features, "features")
+    check_some_columns(matrix, "features")
+    if labels is None:
+        raise InputError("out-of-sample predictions need labels to learn from: give labels=.")
+    known = check_labels(align(labels, "labels", features, "features"), len(matrix), None)
+    return predict_by_heads(to_numpy(matrix), known, folds=check_count(folds, "folds", 2), seed=seed, progress=progress)
+
+
+def predict_by_heads(
+    features: np.ndarray, labels: np.ndarray, *, folds: int = 5, seed: int = 0, progress: ProgressCallback | None = None
+) -> np.ndarray:
+    """The same of checked arrays, by logistic regression on standardised features. Rows that are not finite get NaN."""
+    usable = np.isfinite(features).all(axis=1)
+    known = np.flatnonzero((labels >= 0) & usable)
+    c = int(labels.max(initial=-1)) + 1
+    result = np.full((len(labels), c), np.nan)
+    parts = list(fold_rows(labels[known], c, folds, seed))
+    rest = np.flatnonzero((labels < 0) & usable)
+    for number, (train, test) in enumerate(parts):
+        head = fit_head(features[known[train]], labels[known[train]], c)
+        result[known[test]] = head_probs(head, features[known[test]])
+        if progress is not None:
+            progress(number + 1, len(parts))
+    if len(rest):
+        result[rest] = head_probs(fit_head(features[known], labels[known], c), features[rest])
+    return result
+
+
+def fold_rows(labels: np.ndarray, num_classes: int, folds: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows to train on and rows to predict, once per fold: every class has its share in each."""
+    from sklearn.model_selection import StratifiedKFold
+
+    counts = np.bincount(labels, minlength=num_classes)
+    present = np.flatnonzero(counts)
+    if len(present) < 2:
+        what = f"all {len(labels)} labels are class {present[0]}" if len(present) else "there are no labels"
+        raise InputError(f"a model needs samples of two classes to tell them apart, but {what}.")
+    if counts[present].min() < 2:
+        scarce = present[counts[present].argmin()]
+        raise InputError(
+            f"every class needs two samples, one to learn from and one to predict, but class {scarce} has one. "
+            "Drop or merge such classes."
+        )
+    splits = StratifiedKFold(min(folds, int(counts[present].min())), shuffle=True, random_state=seed)
+    return splits.split(labels, labels)
+
+
+def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Head:
+    """Logistic regression as a linear head: (n, d), (n,) -> (c, d). A class without samples gets no probability.
+
+    Steps are limited so that large data takes seconds: the ranking of its predictions settles long before it converges.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    x = features.astype(np.float32)
+    mean, deviation = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)  # (d,)
+    deviation = np.where(deviation > 1e-6 * np.abs(mean), deviation, np.inf)  # a constant dimension gets no weight
+    if not np.isfinite(mean).all():
+        raise InputError("to fit a head, features must be below 1e38: divide them by a number.")
+    present, own = np.unique(labels, return_inverse=True)
+    steps = int(np.clip(WORK / (4.0 * x.size * len(present)), 30, MOST_STEPS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = LogisticRegression(max_iter=steps).fit(((x - mean) / deviation).astype(np.float32), own)
+    coefficients, intercept = fitted.coef_.astype(np.float64), fitted.intercept_.astype(np.float64)
+    if len(coefficients) == 1:  # two classes have one row: split it so that softmax gives the same probabilities
+        coefficients, intercept = np.concatenate([-coefficients, coefficients]) / 2, np.concatenate([-intercept, intercept]) / 2
+    weight, bias = np.zeros((num_classes, x.shape[1])), np.full(num_classes, -1e4)
+    weight[present] = coefficients / deviation
+    bias[present] = intercept - weight[present] @ mean
+    return Head("linear", weight, bias)
+
+
+def head_probs(head: Head, features: np.ndarray) -> np.ndarray:
+    """(n, c) softmax of the head's logits, in float64."""
+    from scipy.special import softmax
+
+    return np.asarray(softmax(to_numpy(head.logits(features)).astype(np.float64), axis=1))

@@ -1,0 +1,154 @@
+"""Near duplicates and outliers, from features alone; and what the neighbours' labels say.
+
+    near duplicate   the nearest other sample is at most 0.13 times as far as is usual (`scores.duplicates`)
+    outlier          the tenth nearest of up to 5,000 samples is further away than the third quartile plus three times the
+                     distance between the quartiles (Tukey's "far out")
+
+Distances are between unit vectors. Every pair is compared for duplicates. How far a sample is from the others is seen as well
+from an even subsample of them (Sugiyama & Borgwardt, NeurIPS 2013), at a tenth of the time; the same search says which labels
+the ten have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hardsight.threads import blocks, even_rows, share
+
+K, SAMPLE = 10, 5000
+FAR_OUT = 3.0  # quartile distances beyond the third quartile
+QUERIES = 512
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """The ten nearest of a subsample, for n samples."""
+
+    rows: np.ndarray  # (n, k) which they are, nearest first; -1 for none
+    distance: np.ndarray  # (n,) to the last of them, NaN unknown
+    in_reference: bool  # whether they are rows of the reference
+
+    @property
+    def limit(self) -> float:
+        """The distance beyond which a sample is an outlier."""
+        return far_out(self.distance)
+
+    @property
+    def far(self) -> np.ndarray:
+        """(n,) whether a sample is an outlier."""
+        with np.errstate(invalid="ignore"):
+            return self.distance > self.limit
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Near duplicates among n samples, or of samples of a reference."""
+
+    nearest: np.ndarray  # (n,) row of the nearest other sample, or of the reference; -1 unknown
+    distance: np.ndarray  # (n,)
+    repeated: np.ndarray  # (n,) bool: a near duplicate of a sample before it, or of one in the reference
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """What n samples are near to, and how far from the others they are."""
+
+    nearby: Nearby
+    repeats: Repeats
+
+
+def find_repeats(features: np.ndarray, reference: np.ndarray | None = None) -> Repeats:
+    """Near duplicates of (n, d) features among themselves, or in an (m, d) reference."""
+    from hardsight.scores.duplicates import near_duplicates
+
+    found = near_duplicates(features, reference, only_near=True)
+    repeated = found.near if reference is not None else found.near & ~_first_of_group(found.group)
+    return Repeats(found.nearest, found.distance, np.asarray(repeated))
+
+
+def _first_of_group(group: np.ndarray) -> np.ndarray:
+    """(n,) whether a row is the first of its group; -1 is none.
+
+    Example:
+        >>> _first_of_group(np.array([-1, 0, 1, 0, 1]))
+        array([False,  True,  True, False, False])
+    """
+    first = np.zeros(len(group), dtype=bool)
+    numbers, at = np.unique(group, return_index=True)
+    first[at[numbers >= 0]] = True
+    return first
+
+
+def find_nearby(features: np.ndarray, reference: np.ndarray | None = None) -> Nearby:
+    """The ten nearest of up to 5,000 other samples, or of the reference: (n, d), (m, d)."""
+    from hardsight.scores.search import Candidates
+
+    rows, unit = _directions(features)
+    among_rows, among = (rows, unit) if reference is None else _directions(reference)
+    sample = even_rows(len(among), SAMPLE)
+    distance, nearest = np.full(len(features), np.nan), np.full((len(features), K), -1)
+    k = min(K, len(sample) - (reference is None))
+    if k < 1:
+        return Nearby(nearest, distance, reference is not None)
+    candidates = Candidates()
+    candidates.add(among[sample], among_rows[sample])
+
+    def work(part: slice) -> None:
+        similarity, found = candidates.nearest(unit[part], k, rows[part] if reference is None else None)
+        nearest[rows[part], :k] = found
+        distance[rows[part]] = np.sqrt(np.maximum(2 - 2 * similarity[:, -1].astype(np.float64), 0.0))
+
+    share(work, blocks(len(rows), QUERIES))
+    return Nearby(nearest, distance, reference is not None)
+
+
+def far_out(distance: np.ndarray) -> float:
+    """The distance beyond which a sample is an outlier."""
+    known = distance[np.isfinite(distance)]
+    if len(known) == 0:
+        return float("inf")
+    low, high = np.quantile(known, [0.25, 0.75])
+    return float(high + FAR_OUT * max(high - low, 1e-6))  # the same features over and over have no spread
+
+
+def neighbour_probs(nearest: np.ndarray, labels: np.ndarray, num_classes: int) -> np.ndarray:
+    """Shares of the classes among the labels of the neighbours, with the shares of all labels as one more: -> (n, c).
+
+    Example:
+        >>> nearest, labels = np.array([[1, 2], [0, -1], [0, 1]]), np.array([0, 0, 1])
+        >>> neighbour_probs(nearest, labels, 2).round(3)
+        array([[0.556, 0.444],
+               [0.833, 0.167],
+               [0.889, 0.111]])
+    """
+    known = labels >= 0
+    everyone = np.bincount(labels[known], minlength=num_classes) / max(1, known.sum())  # (c,)
+    votes = np.tile(everyone, (len(nearest), 1))  # (n, c)
+    of_neighbour = np.where(nearest >= 0, labels[nearest], -1)  # (n, k)
+    for column in of_neighbour.T:
+        has = np.flatnonzero(column >= 0)
+        votes[has, column[has]] += 1
+    return votes / votes.sum(axis=1, keepdims=True)
+
+
+def mixed(probs: np.ndarray, others: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The mixture of two (n, c) predictions that gives the (n,) labels the highest likelihood, by shares of a tenth."""
+    rows = np.flatnonzero((labels >= 0) & np.isfinite(probs).all(axis=1))
+    first, second = probs[rows, labels[rows]], others[rows, labels[rows]]
+    shares = np.linspace(0, 1, 11)
+    likelihood = [np.log(np.maximum(share * first + (1 - share) * second, 1e-12)).mean() for share in shares]
+    best = shares[int(np.argmax(likelihood))]
+    return best * probs + (1 - best) * others
+
+
+def _directions(features: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of (n, d) that have a direction, and their unit vectors in float32."""
+    from hardsight.geometry import safe_row_norms
+
+    with np.errstate(invalid="ignore", over="ignore"):
+        norm = safe_row_norms(np.asarray(features, dtype=np.float64), np)
+        rows = np.flatnonzero(np.isfinite(norm) & (norm > 0))
+        return rows, (features[rows] / norm[rows, None]).astype(np.float32)

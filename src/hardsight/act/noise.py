@@ -1,0 +1,67 @@
+"""Which class is labeled as which other: the structure of the noise, from out-of-sample probabilities.
+
+A confident disagreement is a sample labeled y to which the model gives another class k with a probability of at least k's
+usual one. Their counts (Northcutt et al., "Confident Learning", JAIR 2021) say which pairs of classes are mixed up. Single
+counts are small, so each is drawn towards what even noise would give, by as much as the counts themselves vary
+(empirical Bayes): even noise gives factors of 1, and pair flips give large factors for the pairs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hardsight.threads import blocks, share
+
+ROWS = 8192  # looked at together
+
+
+def confident_counts(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """How many samples labeled y are confidently of class k: (n, c), (n,) -> (c, c), row k, column y.
+
+    Example:
+        >>> probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.9, 0.1]])
+        >>> confident_counts(probs, np.array([0, 0, 1, 1]))  # the last is labeled 1, and confidently 0
+        array([[1, 1],
+               [0, 1]])
+    """
+    c = probs.shape[1]
+    usual = usual_probability(probs, labels)  # (c,)
+    best = np.full(len(labels), -1)
+
+    def work(rows: slice) -> None:
+        part = probs[rows]
+        confident = np.where(part >= usual, part, -1.0)  # (b, c)
+        best[rows] = np.where(confident.max(axis=1) >= 0, confident.argmax(axis=1), -1)
+
+    share(work, blocks(len(labels), ROWS))
+    known = best >= 0
+    return np.bincount(best[known] * c + labels[known], minlength=c * c).reshape(c, c)
+
+
+def usual_probability(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(c,) mean probability of each class over the samples labeled so; infinite for a class without any."""
+    c = probs.shape[1]
+    own = probs[np.arange(len(labels)), labels].astype(np.float64)  # (n,)
+    count = np.bincount(labels, minlength=c)
+    total = np.bincount(labels, weights=own, minlength=c)
+    return np.where(count > 0, total / np.maximum(count, 1), np.inf)
+
+
+def noise_factors(counts: np.ndarray) -> np.ndarray:
+    """How much more often class k is labeled y than under even noise: (c, c) counts -> (c, c) factors, 1 on the diagonal.
+
+    With o disagreements counted in a cell and e expected, the factor is (a + o) / (a + e): the mean of a gamma-distributed
+    factor given a Poisson count. 1/a is the variance of the factors beyond that of the counts.
+    """
+    c = len(counts)
+    off = ~np.eye(c, dtype=bool)
+    wrong = counts[off].sum()
+    if wrong == 0 or c < 3:
+        return np.ones((c, c))
+    size = counts.sum(axis=1, keepdims=True)  # (c, 1)
+    expected = np.where(off, size * (wrong / (c - 1) / size.sum()), 0.0)  # (c, c), sums to `wrong`
+    beyond = (((counts - expected) ** 2 - expected) * off).sum() / (expected**2).sum()  # variance of the factors
+    if beyond <= 0:
+        return np.ones((c, c))
+    a = 1 / beyond
+    return np.where(off, (a + counts) / (a + expected), 1.0)

@@ -1,0 +1,83 @@
+"""How likely a label is wrong: the formulas. Higher = more likely wrong.
+
+From the probabilities p of one sample, for every label y it could have:
+
+    posterior               log sum_{k != y} f_ky p_k - log p_y, f the noise factors (noise.py)
+    confidence              -log p_y
+    margin                  max_{k != y} p_k - p_y
+
+From the epochs of a training, for the label it has:
+
+    epochs                  mean of the normal scores of aum and cartography_confidence
+    aum                     -mean_e (z_y - max_{k != y} z_k)
+    cartography_confidence  -mean_e p_y
+    aldr_lambda             lambda of the last epoch
+
+`posterior` is the log-odds of "the label is wrong", where p_k is how likely the sample is of class k and f_ky how likely a
+sample of class k is labeled y. Under even noise it ranks as self-confidence does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+TINY = 1e-300  # what a probability of zero counts as in a logarithm
+
+OfProbs = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (b, c) probabilities, (c, c) factors -> (b, c), one per label
+
+
+def posterior(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Log-odds that each label is wrong: (b, c), (c, c) -> (b, c).
+
+    Example:
+        >>> even = np.ones((3, 3))
+        >>> posterior(np.array([[0.5, 0.25, 0.25], [0.1, 0.9, 0.0]]), even)[:, 0].round(3)
+        array([0.   , 2.197])
+    """
+    others = probs @ factors - probs * np.diag(factors)  # (b, c): sum_{k != y} p_k f_ky
+    return np.log(np.maximum(others, TINY)) - np.log(np.maximum(probs, TINY))
+
+
+def confidence(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """-log of the probability of each label."""
+    return -np.log(np.maximum(probs, TINY))
+
+
+def margin(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Largest probability of another class, minus that of the label.
+
+    Example:
+        >>> margin(np.array([[0.5, 0.3, 0.2]]), np.ones((3, 3))).round(3)
+        array([[-0.2,  0.2,  0.3]])
+    """
+    top = probs.max(axis=1, keepdims=True)
+    first = np.arange(probs.shape[1]) == probs.argmax(axis=1)[:, None]  # (b, c)
+    second = np.where(first, -np.inf, probs).max(axis=1, keepdims=True)
+    return np.where(first, second, top) - probs
+
+
+BY_PROBS: dict[str, OfProbs] = {"posterior": posterior, "confidence": confidence, "margin": margin}
+
+
+def normal_scores(values: np.ndarray) -> np.ndarray:
+    """Values replaced by the normal quantile of their rank; ties share the mean rank. (n,) -> (n,)
+
+    Example:
+        >>> normal_scores(np.array([10.0, 30.0, 20.0])).round(3)
+        array([-0.674,  0.674,  0.   ])
+    """
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    return np.asarray(ndtri(rankdata(values) / (len(values) + 1)))
+
+
+def by_epochs(columns: dict[str, np.ndarray], by: str) -> np.ndarray:
+    """The ranking `by` from (n,) dynamics scores by name."""
+    if by == "aldr_lambda":
+        return columns["aldr_lambda"]
+    if by != "epochs":
+        return -columns[by]
+    return (normal_scores(-columns["aum"]) + normal_scores(-columns["cartography_confidence"])) / 2

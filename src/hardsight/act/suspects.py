@@ -1,0 +1,258 @@
+"""`clean`: the table of suspects, one row per sample, in the order of the samples.
+
+    id
+    given_label             class index; null for unlabeled
+    suggested_label         the most likely class, if the label is likely wrong; else the given one
+    suggested_probability   of it
+    error_score             higher = more likely wrong (ranking.py); null where a sample could not be scored
+    verdict, explanation    verdicts.py; null for an ordinary sample
+    is_label_issue          whether the score is among the expected number of errors
+    label_quality           1 / (1 + e^(error_score - threshold)): below one half is a label issue
+    predicted_label         the most likely class
+
+The schema's metadata, under `hardsight`, says which evidence was used and how many errors are expected.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.act.error_count import ErrorCount, count_by_two_components, scores_and_count
+from hardsight.act.evidence import Evidence, Samples, best_evidence, check_classes, samples_of
+from hardsight.act.neighbourhood import Nearby, Neighbourhood, find_nearby, find_repeats
+from hardsight.act.noise import confident_counts, noise_factors
+from hardsight.act.ranking import BY_PROBS, by_epochs
+from hardsight.act.settings import CleanSettings
+from hardsight.act.verdicts import VERDICTS, Explainer, judged, verdict_codes
+from hardsight.checks import given_probs, to_numpy
+from hardsight.errors import InputError
+from hardsight.options import takes
+from hardsight.snapshot import Snapshot
+from hardsight.version import VERSION
+
+ProgressCallback = Callable[[int, int, str], None]  # steps done, steps in all, what is going on
+STEPS = 4
+
+COLUMNS = (
+    ("given_label", pa.int64()), ("suggested_label", pa.int64()), ("suggested_probability", pa.float64()),
+    ("error_score", pa.float64()), ("verdict", pa.string()), ("explanation", pa.string()), ("is_label_issue", pa.bool_()),
+    ("label_quality", pa.float64()), ("predicted_label", pa.int64()),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """The table, with what it was made from."""
+
+    table: pa.Table
+    evidence: Evidence
+    count: ErrorCount
+    samples: Samples
+
+
+@takes(CleanSettings)
+def clean(
+    source: Any = None, *, features: Any = None, labels: Any = None, probs: Any = None, pred_probs: Any = None,
+    logits: Any = None, head: Any = None, ids: Any = None, settings: CleanSettings, progress: ProgressCallback | None = None,
+) -> pa.Table:  # fmt: skip
+    """Find wrong labels, ambiguous and hard samples, outliers and near duplicates: one row per sample.
+
+    Args:
+        source: a run directory, a file (.npz, .npy, .parquet) or a `Snapshot`; or nothing, and arrays by keyword.
+        features: (n, d) inputs of the last linear layer.
+        labels: (n,) given class; -1 or null for unlabeled.
+        probs: (n, c) out-of-sample probabilities, alone or beside features; `pred_probs` is another name of them.
+        logits: (n, c) instead of probabilities.
+        head: a `Head`, or the (c, d) weight of a linear one. Without it, heads are fitted by folds.
+        ids: (n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the steps done, the steps in all, and what is going on.
+
+    Returns:
+        A `pyarrow.Table`: id, given_label, suggested_label, suggested_probability, error_score, verdict, explanation,
+        is_label_issue, label_quality and predicted_label. Warnings are raised as `UserWarning`.
+
+    Example:
+        >>> probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.98, 0.02]])
+        >>> table = clean(probs=probs, labels=[0, 0, 1, 1])
+        >>> int(np.argmax(table["error_score"])), table["predicted_label"].to_pylist()
+        (3, [0, 0, 1, 0])
+    """
+    import warnings
+
+    probs = given_probs(probs, pred_probs)
+    arrays = {"features": features, "labels": labels, "probs": probs, "logits": logits, "head": head, "ids": ids}
+    found = find_suspects(_opened(source, arrays), settings, progress)
+    for sentence in found.evidence.warnings:
+        warnings.warn(sentence, stacklevel=3)
+    return found.table
+
+
+def _opened(source: Any, arrays: dict[str, Any]) -> Samples:
+    """The samples of a snapshot, a path or arrays."""
+    given = {name: value for name, value in arrays.items() if value is not None}
+    if source is not None:
+        allowed = {"probs"} if isinstance(source, Snapshot) else {"probs", "head", "labels"}
+        extra = [name for name in given if name not in allowed]
+        if extra:
+            raise InputError(f"{extra[0]} goes with arrays; a snapshot holds its own.")
+        if not isinstance(source, (Snapshot, str, os.PathLike)):
+            raise InputError(f"clean takes a run, a file or a Snapshot, or arrays by keyword, got {type(source).__name__}.")
+        files = {name: given[name] for name in ("head", "labels") if name in given}
+        snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source, **files)
+        return samples_of(snapshot, given.get("probs"))
+    if "features" in given and "probs" in given:
+        from hardsight.pandas_index import align
+
+        beside = align(given.pop("probs"), "probs", given["features"], "features", given.get("ids"))
+        return samples_of(Snapshot(**given), beside)
+    return samples_of(Snapshot(**given))
+
+
+def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressCallback | None = None) -> Suspects:
+    """The whole of `clean`, of samples that are open."""
+    say = progress or (lambda done, total, words: None)
+    samples = _of_split(samples, settings.split)
+    check_classes(samples)
+    reference = _reference(samples, settings.reference) if settings.neighbours else None
+    others = None if reference is None else to_numpy(reference.in_memory().values)
+    nearby: Nearby | None = None
+    if settings.neighbours and samples.features is not None:
+        say(0, STEPS, "searching neighbours")
+        nearby = find_nearby(samples.features, others)
+    say(1, STEPS, "judging labels")
+    evidence = best_evidence(samples, settings, nearby, lambda done, total: say(1, STEPS, f"fold {done} of {total}"))
+    scores, count = _scores(samples.labels, evidence, settings.seed)
+    near: Neighbourhood | None = None
+    if nearby is not None and samples.features is not None:
+        say(2, STEPS, "searching duplicates")
+        near = Neighbourhood(nearby, find_repeats(samples.features, others))
+    say(3, STEPS, "giving verdicts")
+    table = _table(samples, evidence, scores, count, near, reference)
+    say(4, STEPS, "done")
+    return Suspects(table, evidence, count, samples)
+
+
+def _of_split(samples: Samples, split: str | None) -> Samples:
+    if split is None:
+        return samples
+    held = [] if samples.splits is None else samples.splits
+    rows = np.flatnonzero(np.array([name == split for name in held], dtype=bool))
+    if len(rows) == 0:
+        there = ", ".join(sorted({name for name in held if name is not None})) or "none"
+        raise InputError(f"{samples.name or 'the samples'}: there is no split {split!r}; there is {there}.")
+    return samples.take(rows)
+
+
+def _reference(samples: Samples, reference: Any) -> Snapshot | None:
+    """Another snapshot of the same model."""
+    if reference is None:
+        return None
+    if samples.features is None:
+        raise InputError("a reference is compared by features, and there are only probabilities here.")
+    other = reference
+    if not isinstance(reference, Snapshot):
+        other = Snapshot.load(reference) if isinstance(reference, (str, os.PathLike)) else Snapshot(reference)
+    name = other.name or "the reference"
+    if other.source.evidence != "features":
+        raise InputError(f"{name}: a reference needs features, and it holds {other.source.evidence}.")
+    if other.source.width != samples.features.shape[1]:
+        raise InputError(
+            f"{name} is of another model: its features have {other.source.width} dimensions, these {samples.features.shape[1]}."
+        )
+    if other.head is not None and samples.head is not None:
+        ours, theirs = to_numpy(samples.head.weight), to_numpy(other.head.weight)
+        if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-4, atol=1e-6):
+            raise InputError(f"{name} is of another model: its head is not the one of {samples.name or 'these samples'}.")
+    return other
+
+
+def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarray, ErrorCount]:
+    """(n,) error scores, NaN where there is none, and how many labels are wrong."""
+    scores = np.full(len(labels), np.nan)
+    known = (labels >= 0) & np.isfinite(evidence.probs).all(axis=1)
+    if evidence.kind == "epochs":
+        needed = ("aum", "cartography_confidence") if evidence.by == "epochs" else (evidence.by,)
+        known &= np.all([np.isfinite(evidence.epochs[name]) for name in needed], axis=0)
+        columns = {name: column[known] for name, column in evidence.epochs.items()}
+        scores[known] = by_epochs(columns, evidence.by)
+        return scores, count_by_two_components(-columns["aum"], seed)
+    own_labels, probs = labels[known], evidence.probs[known]
+    factors = noise_factors(confident_counts(probs, own_labels))
+    scores[known], count = scores_and_count(probs, own_labels, BY_PROBS[evidence.by], factors, seed)
+    return scores, count
+
+
+def _table(
+    samples: Samples, evidence: Evidence, scores: np.ndarray, count: ErrorCount, near: Neighbourhood | None,
+    reference: Snapshot | None,
+) -> pa.Table:  # fmt: skip
+    threshold = score_threshold(scores, count.errors)
+    facts = judged(evidence, samples.labels, scores >= threshold)
+    predicted = np.where(np.isfinite(evidence.probs), evidence.probs, -1.0).argmax(axis=1)
+    scored = np.isfinite(evidence.probs).all(axis=1)
+    # A model that has memorised a wrong label still predicts it: then the next class is what it should be.
+    suggested = np.where(facts.issue, facts.rival, np.where(samples.labels >= 0, samples.labels, predicted))
+    probability = evidence.probs[np.arange(len(suggested)), suggested]
+    codes = verdict_codes(facts, near)
+    names = None if reference is None else [str(id) for id in reference.columns(["id"]).column("id").to_pylist()]
+    explain = Explainer(samples, facts, near, names)
+    rows = np.flatnonzero(codes >= 0)
+    texts = np.full(len(codes), None, dtype=object)
+    texts[rows] = [explain(int(row), int(codes[row])) for row in rows]
+    verdict = np.array([*VERDICTS, None], dtype=object)[codes]  # -1 is the last
+    with np.errstate(over="ignore", invalid="ignore"):
+        quality = 1 / (1 + np.exp(scores - threshold))
+    hidden = functools.partial(pa.array, mask=~np.isfinite(scores))
+    arrays = [
+        samples.ids,
+        pa.array(samples.labels, mask=samples.labels < 0),
+        pa.array(suggested, mask=~scored),
+        pa.array(probability.astype(np.float64), mask=~scored),
+        hidden(scores),
+        pa.array(verdict, pa.string()),
+        pa.array(texts, pa.string()),
+        pa.array(facts.issue),
+        hidden(quality),
+        pa.array(predicted, mask=~scored),
+    ]
+    schema = pa.schema(
+        [("id", samples.ids.type), *COLUMNS], metadata={"hardsight": json.dumps(_notes(evidence, count, threshold))}
+    )
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def score_threshold(scores: np.ndarray, errors: float) -> float:
+    """The score of the last of so many expected errors; beyond all scores if none is expected.
+
+    Example:
+        >>> score_threshold(np.array([3.0, 1.0, 2.0, np.nan]), 2.2)
+        2.0
+    """
+    known = np.sort(scores[np.isfinite(scores)])
+    count = min(round(errors), len(known))
+    if count == 0:
+        return float(known[-1]) + 1.0 if len(known) else 0.0
+    return float(known[-count])
+
+
+def _notes(evidence: Evidence, count: ErrorCount, threshold: float) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "evidence": evidence.kind,
+        "by": evidence.by,
+        "expected_errors": count.errors,
+        "expected_errors_low": count.low,
+        "expected_errors_high": count.high,
+        "samples": count.num_samples,
+        "threshold": threshold,
+        "warnings": list(evidence.warnings),
+    }

@@ -1,0 +1,81 @@
+"""`clean_to_file`: what `hardsight clean` does: samples in files in, suspects in a file out; or a review in, labels out."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardsight.act.applying import Applied, apply_review
+from hardsight.act.evidence import samples_of
+from hardsight.act.settings import CleanFileSettings
+from hardsight.act.suspects import ProgressCallback, Suspects, find_suspects
+from hardsight.errors import InputError
+from hardsight.files.class_names import read_class_names
+from hardsight.files.inputs import command, note_input
+from hardsight.files.npy import open_npy
+from hardsight.files.places import Place, place
+from hardsight.files.writing import check_output
+from hardsight.options import takes
+from hardsight.snapshot import Snapshot
+from hardsight.table import check_format, write_table
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """Where the table is, if it was written, and what is in it."""
+
+    path: Place | None
+    suspects: Suspects | None  # None where a review was applied
+    applied: Applied | None
+
+
+@takes(CleanFileSettings)
+@command()
+def clean_to_file(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    settings: CleanFileSettings,
+    progress: ProgressCallback | None = None,
+) -> Cleaned:
+    """Find the suspects of a run or a file and write them; with `apply`, write the labels after a review instead.
+
+    Args:
+        source: a run directory, .npz, .npy or .parquet.
+        output: .parquet, .csv or .json. Default: suspects.parquet of a run, or labels.parquet after a review; of a file, none.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the steps done, the steps in all, and what is going on.
+    """
+    path = place(source)
+    note_input(path, settings.head, settings.labels, settings.probs, settings.class_names, settings.apply, settings.reference)
+    target = _target(path, None if output is None else place(output), settings)
+    snapshot = Snapshot.load(path, head=settings.head, labels=settings.labels)
+    if settings.apply is not None:
+        applied = apply_review(snapshot, settings.apply)
+        if target is not None:
+            write_table(applied.table, target)
+        return Cleaned(target, None, applied)
+    probs = np.asarray(open_npy(settings.probs)) if isinstance(settings.probs, (str, os.PathLike)) else settings.probs
+    samples = samples_of(snapshot, probs, settings.limit)
+    if settings.class_names is not None:
+        samples = dataclasses.replace(samples, class_names=read_class_names(settings.class_names, snapshot.num_classes))
+    suspects = find_suspects(samples, settings, progress)
+    if target is not None:
+        write_table(suspects.table, target)
+    return Cleaned(target, suspects, None)
+
+
+def _target(source: Place, output: Place | None, settings: CleanFileSettings) -> Place | None:
+    """Where to write, which is never over what is read."""
+    whole = settings.limit is None and settings.split is None
+    if output is None and source.is_dir() and (whole or settings.apply is not None):
+        output = source / ("suspects.parquet" if settings.apply is None else "labels.parquet")
+    if output is None and settings.apply is not None:
+        raise InputError("--apply writes the labels after the review: give -o labels.parquet.")
+    if output is not None:
+        check_format(output)
+        check_output(output)
+    return output

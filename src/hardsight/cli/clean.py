@@ -1,0 +1,94 @@
+"""`hardsight clean`: which labels are wrong, and what else to look at."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from hardsight.act.settings import CleanFileSettings
+from hardsight.cli import app
+from hardsight.cli.options import options_of
+
+if TYPE_CHECKING:
+    from hardsight.act.applying import Applied
+    from hardsight.act.suspects import Suspects
+
+
+@app.command()
+@options_of(CleanFileSettings)
+def clean(
+    settings: CleanFileSettings,
+    source: str = typer.Argument(
+        ..., metavar="RUN_OR_FILE", help="A run directory, or a file with labels and features, logits or probs: .npz, .parquet."
+    ),
+    output: str = typer.Option(
+        None,
+        "-o",
+        "--output",
+        help="File to write: .parquet, .csv or .json. Default for a run: its suspects.parquet; with --apply, its labels.parquet.",
+    ),
+) -> None:
+    """Find wrong labels, ambiguous and hard samples, outliers and near duplicates of RUN_OR_FILE.
+
+    \b
+    Example:
+        hardsight clean run
+        hardsight clean probs.npz -o suspects.parquet
+        hardsight clean run --apply run/review.parquet -o labels.parquet
+    """
+    from hardsight.act.to_file import clean_to_file
+    from hardsight.screen import printable, progress_bar
+
+    with progress_bar("cleaning") as progress:
+        cleaned = clean_to_file(source, output, settings=settings, progress=progress)
+    if cleaned.suspects is not None:
+        print_suspects(cleaned.suspects, settings.top)
+    if cleaned.applied is not None:
+        print_applied(cleaned.applied)
+    if cleaned.path is None:
+        print("nothing was written: give -o suspects.parquet")
+    else:
+        print(f"wrote {printable(str(cleaned.path))}")
+    if cleaned.suspects is not None:
+        print(f"next:  hardsight explore {printable(source)}")
+
+
+def print_suspects(suspects: Suspects, top: int) -> None:
+    """What `hardsight clean` says on the screen: the expected errors, the verdicts and the worst suspects."""
+    import pyarrow.compute as pc
+
+    from hardsight.act.verdicts import VERDICTS
+    from hardsight.screen import number, print_table
+
+    for sentence in suspects.evidence.warnings:
+        print(f"warning: {sentence}", file=sys.stderr)
+    table, count = suspects.table, suspects.count
+    print(f"n = {len(table)}   evidence: {suspects.evidence.kind}   ranked by {suspects.evidence.by}")
+    print(
+        f"expected label errors: {count.errors:.0f} ({100 * count.rate:.1f} %), 95 % interval {count.low:.0f} to {count.high:.0f}"
+    )
+    counted = {entry["values"]: entry["counts"] for entry in pc.value_counts(table.column("verdict")).to_pylist()}
+    print_table(("verdict", "samples"), [(verdict, str(counted.get(verdict, 0))) for verdict in VERDICTS])
+    issues = table.filter(table.column("is_label_issue"))
+    worst = issues.sort_by([("error_score", "descending")]).slice(0, top)
+    if len(worst):
+        names = suspects.samples.class_names
+        rows = [
+            (str(row["id"]), _name(row["given_label"], names), _name(row["suggested_label"], names), number(row["error_score"]))
+            for row in worst.to_pylist()
+        ]
+        print_table(("id", "label", "suggested", "error_score"), rows, title=f"worst {len(rows)}", words=3)
+
+
+def _name(label: int, names: list[str] | None) -> str:
+    return str(label) if names is None else names[label]
+
+
+def print_applied(applied: Applied) -> None:
+    """What `hardsight clean --apply` says on the screen."""
+    print(
+        f"{len(applied.table)} samples: {applied.changed} labels changed, {applied.dropped} samples dropped, "
+        f"{applied.unknown} left out whose label is wrong and the right one not known"
+    )

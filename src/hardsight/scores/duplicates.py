@@ -1,0 +1,223 @@
+"""Near duplicates: the nearest other row of every row, exactly, and the groups of rows that are nearly the same.
+
+Distances are between unit vectors, from 0 for the same direction over sqrt 2 for a right angle to 2 for opposite ones. The
+search multiplies float32 blocks; whatever could be near is then measured in float64 from the features themselves, so that
+a copy has distance 0 and not the rounding of a product.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hardsight.checks import as_matrix, check_some_columns, is_tensor, namespace, to_numpy
+from hardsight.errors import InputError
+from hardsight.geometry import SAME_DIRECTION, safe_row_norms
+from hardsight.scores.search import QUERIES, Candidates, closest_pairs
+from hardsight.threads import blocks, even_rows, share, take
+
+SLACK = 4e-6  # what the float32 product of two unit vectors may be off by
+FRACTION = 0.13  # of the usual distance to the nearest row: nearer is a near duplicate, as in cleanlab's Datalab
+SAMPLE = 1000  # rows that the usual distance is taken from
+PART = 2**20  # numbers measured at a time: 8 MB of float64
+SHORT = 64  # principal directions in which pairs are compared first
+
+
+class Duplicates(NamedTuple):
+    """What `near_duplicates` finds for each of n rows."""
+
+    nearest: np.ndarray  # (n,) nearest other row, or row of the reference; -1 where there is none
+    distance: np.ndarray  # (n,) to it, between unit vectors, in [0, 2]; NaN where there is none
+    near: np.ndarray  # (n,) whether that is at most the threshold
+    group: np.ndarray  # (n,) number of the group of near duplicates a row is in; -1 for none, and with a reference
+    threshold: float
+
+
+def near_duplicates(
+    features: Any, reference: Any = None, *, threshold: float | None = None, only_near: bool = False
+) -> Duplicates:
+    """For every row the nearest other row by direction, and which rows are nearly the same.
+
+    Every row is compared with every other, a block at a time: n x n products of length d, half of them made, and no array
+    of that size. Arrays are shared over the cores, tensors computed on their device.
+
+    Args:
+        features: (n, d) of any length; a row of zeros, or one that is not finite, has no neighbour and is none.
+        reference: (m, d) rows to look among instead: the training set, to find what has leaked from it.
+        threshold: distance between unit vectors up to which two rows are near duplicates. Default: 0.13 times the usual
+            distance to the nearest row, the median of up to 1,000 rows.
+        only_near: leave the nearest of rows without a near duplicate unknown. Pairs are then compared in a few dimensions first,
+            and in all of them only if that does not tell them apart: several times faster where d is large.
+
+    Returns:
+        `nearest`, `distance`, `near` and `group`, one entry per row, and the `threshold`. Rows are in one group if a
+        chain of near duplicates connects them; groups are numbered in the order of their first rows.
+
+    Example:
+        >>> found = near_duplicates([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]], threshold=0.1)
+        >>> found.nearest.tolist(), found.distance.round(4).tolist(), found.group.tolist()
+        ([2, 0, 0], [0.0, 1.4142, 0.0], [0, -1, 0])
+    """
+    x = _directions(features, "features")
+    y = x if reference is None else _beside(_directions(reference, "reference"), x)
+    threshold = FRACTION * _usual_distance(x, y) if threshold is None else _check_threshold(threshold)
+    product = 1 - threshold**2 / 2  # of two unit vectors at that distance
+    bound, sure = product - SLACK, product + SLACK
+    pairs, crowded = _pairs(x, y, (bound, sure if sure < 1 else bound), only_near)
+    distance = _distances(x, y, pairs)  # (p,)
+    links = np.concatenate([pairs[distance <= threshold], crowded[_distances(x, y, crowded) <= threshold]])
+    if only_near:
+        pairs, distance = pairs[distance <= threshold], distance[distance <= threshold]
+    if y is x:
+        pairs, distance = np.concatenate([pairs, pairs[:, ::-1]]), np.tile(distance, 2)
+    best = _first_of_each(pairs[:, 0], distance, pairs[:, 1])
+    rows = x.rows[pairs[best, 0]]
+    nearest, to_nearest = np.full(x.count, -1), np.full(x.count, np.nan)
+    nearest[rows], to_nearest[rows] = y.rows[pairs[best, 1]], distance[best]
+    with np.errstate(invalid="ignore"):
+        near = to_nearest <= threshold
+    group = _groups(x, links) if y is x else np.full(x.count, -1)
+    return Duplicates(nearest, to_nearest, near, group, float(threshold))
+
+
+@dataclass(frozen=True)
+class _Directions:
+    """Rows with a direction: which they are, and their unit vectors."""
+
+    values: Any  # (n, d) as they were given
+    rows: np.ndarray  # (m,) those that have one
+    unit: Any  # (m, d) float32, in the library of the values
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+
+def _pairs(x: _Directions, y: _Directions, bounds: tuple[float, float], only_near: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(p, 2) pairs: all near ones and, unless only those are asked for, the nearest of every row; and what connects crowds."""
+    none = np.empty((0, 2), np.int64)
+    if only_near and namespace(x.unit) is np and x.unit.shape[1] > 2 * SHORT and len(x.rows) and len(y.rows):
+        short = closest_pairs(*_shortened(x, y), *bounds)
+        if not short.links:  # a crowd in a few dimensions need not be one in all of them
+            return np.concatenate([none, *short.pairs]), none
+    found = closest_pairs(x.unit, None if y is x else y.unit, *bounds)
+    has = np.flatnonzero(found.nearest >= 0)
+    return np.concatenate([np.stack([has, found.nearest[has]], axis=1), *found.pairs]), np.concatenate([none, *found.links])
+
+
+def _shortened(x: _Directions, y: _Directions) -> tuple[np.ndarray, np.ndarray | None]:
+    """Unit vectors of 65 dimensions, no two of which are further apart than those of x and y they stand for.
+
+    They are the first principal directions, and the length of what is left: lengths differ by no more than vectors do.
+    """
+    sample = y.unit[even_rows(len(y.rows), SAMPLE)]
+    directions = np.linalg.eigh(sample.T @ sample)[1][:, -SHORT:]  # (d, 64): those of the largest eigenvalues
+
+    def short(unit: np.ndarray) -> np.ndarray:
+        inside = unit @ directions
+        rest = np.sqrt(np.maximum(1 - np.vecdot(inside, inside), 0.0))
+        return np.concatenate([inside, rest[:, None]], axis=1)
+
+    return short(x.unit), None if y is x else short(y.unit)
+
+
+def _directions(values: Any, name: str) -> _Directions:
+    values = as_matrix(values, name)
+    check_some_columns(values, name)
+    xp = namespace(values)
+    unit = xp.empty(values.shape, dtype=xp.float32, device=values.device)
+    usable = np.zeros(len(values), dtype=bool)
+
+    def work(part: slice) -> None:
+        with np.errstate(invalid="ignore", over="ignore"):
+            wide = values[part].astype(np.float64) if xp is np else values[part].double()
+            norm = safe_row_norms(wide, xp)  # (b,)
+            good = xp.isfinite(norm) & (norm > 0)
+            unit[part] = wide / xp.where(good, norm, xp.ones_like(norm))[:, None]
+        usable[part] = to_numpy(good)
+
+    share(work, blocks(len(values), max(1, PART // values.shape[1])), xp)
+    rows = np.flatnonzero(usable)
+    return _Directions(values, rows, unit if usable.all() else take(unit, rows))
+
+
+def _beside(reference: _Directions, x: _Directions) -> _Directions:
+    """The reference in the library and on the device of x, in the same space."""
+    if reference.values.shape[1] != x.values.shape[1]:
+        raise InputError(
+            "features and reference must have the same number of columns, "
+            f"got {tuple(x.values.shape)} and {tuple(reference.values.shape)}."
+        )
+    if is_tensor(x.unit):
+        return replace(reference, unit=namespace(x.unit).as_tensor(reference.unit, device=x.unit.device))
+    return replace(reference, unit=to_numpy(reference.unit))
+
+
+def _check_threshold(threshold: Any) -> float:
+    number = isinstance(threshold, numbers.Real) and not isinstance(threshold, bool)
+    if not number or not 0 <= threshold <= 2:
+        raise InputError(f"threshold must be a distance between unit vectors, 0 to 2, got {threshold!r}.")
+    return float(threshold)
+
+
+def _usual_distance(x: _Directions, y: _Directions) -> float:
+    """Median distance of a subsample of rows to their nearest; 0 where there are none."""
+    queries = even_rows(len(x.rows), SAMPLE)
+    candidates = Candidates()
+    candidates.add(to_numpy(y.unit), np.arange(len(y.rows)))
+    nearest = np.full(len(queries), -1)
+
+    def work(part: slice) -> None:
+        asked = queries[part]
+        _, row = candidates.nearest(to_numpy(take(x.unit, asked)), 1, asked if y is x else None)
+        nearest[part] = row[:, 0]
+
+    share(work, blocks(len(queries), QUERIES))
+    has = nearest >= 0
+    if not has.any():
+        return 0.0
+    return float(np.median(_distances(x, y, np.stack([queries[has], nearest[has]], axis=1))))
+
+
+def _distances(x: _Directions, y: _Directions, pairs: np.ndarray) -> np.ndarray:
+    """(p,) distances between the unit vectors of (p, 2) pairs of rows, in float64 from the features themselves."""
+    result = np.empty(len(pairs))
+
+    def work(part: slice) -> None:
+        u, v = (_unit64(side.values, side.rows[pairs[part, at]]) for at, side in enumerate((x, y)))  # (b, d) each
+        result[part] = np.linalg.norm(u - v, axis=1)
+
+    share(work, blocks(len(pairs), max(1, PART // x.values.shape[1])))
+    result[result < SAME_DIRECTION] = 0.0
+    return result
+
+
+def _unit64(values: Any, rows: np.ndarray) -> np.ndarray:
+    wide = to_numpy(take(values, rows)).astype(np.float64)
+    return wide / safe_row_norms(wide, np)[:, None]
+
+
+def _first_of_each(row: np.ndarray, distance: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Index of the nearest entry of each row that has any, the smallest `other` among equals."""
+    order = np.lexsort((other, distance, row))
+    first = np.append(True, row[order[1:]] != row[order[:-1]])[: len(order)]
+    return order[first]
+
+
+def _groups(x: _Directions, links: np.ndarray) -> np.ndarray:
+    """(n,) number of the group that (p, 2) links put a row in, -1 for none."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    group = np.full(x.count, -1)
+    if len(links) == 0:
+        return group
+    graph = coo_array((np.ones(len(links), np.int8), (links[:, 0], links[:, 1])), shape=(len(x.rows), len(x.rows)))
+    _, part = connected_components(graph.tocsr(), directed=False)
+    linked = np.unique(links)  # in order
+    _, first, number = np.unique(part[linked], return_index=True, return_inverse=True)
+    group[x.rows[linked]] = np.argsort(np.argsort(first))[number]
+    return group

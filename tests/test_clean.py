@@ -1,0 +1,511 @@
+"""`clean`: wrong labels, and what else to look at, by hand, by laws, against cleanlab, and from the command line."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hardsight
+from hardsight import Dynamics, InputError, Snapshot
+from hardsight.act.applying import apply_review
+from hardsight.act.error_count import count_by_two_components, count_from_shares
+from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out, mixed
+from hardsight.act.noise import confident_counts, noise_factors
+from hardsight.act.ranking import confidence, margin, posterior
+from hardsight.act.settings import CleanSettings
+from hardsight.act.suspects import COLUMNS, score_threshold
+from hardsight.act.verdicts import VERDICTS, Judged, verdict_codes
+from hardsight.explorer.review import Review
+from hardsight.files.heads import save_head
+from hardsight.files.run import Run
+from hardsight.files.samples import write_samples
+from hardsight.head import Head
+from hardsight.scores.duplicates import near_duplicates
+
+Cli = Callable[..., Any]
+
+
+def blobs(n: int = 400, c: int = 4, d: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Features of c classes around c axes, and the true labels."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % c
+    return (3 * np.eye(d)[labels] + rng.normal(size=(n, d))).astype(np.float32), labels
+
+
+def flipped(labels: np.ndarray, rate: float, *, pair: bool = False, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of which a share is wrong, and which."""
+    rng, c = np.random.default_rng(seed), int(labels.max()) + 1
+    wrong = np.zeros(len(labels), dtype=bool)
+    wrong[rng.choice(len(labels), round(rate * len(labels)), replace=False)] = True
+    step = 1 if pair else rng.integers(1, c, len(labels))
+    return np.where(wrong, (labels + step) % c, labels), wrong
+
+
+def column(table: pa.Table, name: str) -> np.ndarray:
+    return np.asarray(table.column(name).to_numpy(zero_copy_only=False))
+
+
+def notes(table: pa.Table) -> dict[str, Any]:
+    return dict(json.loads(table.schema.metadata[b"hardsight"]))
+
+
+def average_precision(wrong: np.ndarray, score: np.ndarray) -> float:
+    found = wrong[np.argsort(-score, kind="stable")]
+    return float((np.cumsum(found) / np.arange(1, len(found) + 1))[found].mean())
+
+
+# ---- formulas ----
+
+
+def test_rankings_by_hand() -> None:
+    probs = np.array([[0.5, 0.3, 0.2]])
+    even = np.ones((3, 3))
+    np.testing.assert_allclose(np.exp(posterior(probs, even)), [[0.5 / 0.5, 0.7 / 0.3, 0.8 / 0.2]])
+    np.testing.assert_allclose(np.exp(confidence(probs, even)), [[2, 10 / 3, 5]])
+    np.testing.assert_allclose(margin(probs, even), [[-0.2, 0.2, 0.3]])
+    pairs = even.copy()
+    pairs[0, 1] = 4.0  # class 0 is labeled 1 four times as often
+    assert np.exp(posterior(probs, pairs))[0, 1] == pytest.approx((4 * 0.5 + 0.2) / 0.3)
+
+
+def test_margins_are_those_of_the_score() -> None:
+    probs = np.random.default_rng(0).dirichlet(np.ones(4), 20)
+    labels = np.arange(20) % 4
+    own = margin(probs, np.ones((4, 4)))[np.arange(20), labels]
+    np.testing.assert_allclose(own, -hardsight.probability_margin(pred_probs=probs, labels=labels))
+
+
+def test_even_noise_has_factors_of_one_and_pairs_do_not() -> None:
+    even = np.full((4, 4), 5) + 85 * np.eye(4, dtype=int)
+    np.testing.assert_array_equal(noise_factors(even), np.ones((4, 4)))
+    pairs = 90 * np.eye(4, dtype=int) + 10 * np.roll(np.eye(4, dtype=int), 1, axis=1)
+    factors = noise_factors(pairs)
+    assert factors[0, 1] > 2.5 and factors[0, 2] < 0.2  # of at most three, and of none
+    np.testing.assert_array_equal(np.diag(factors), 1)
+
+
+def test_confident_counts_are_those_of_cleanlab() -> None:
+    count = pytest.importorskip("cleanlab.count")
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 300)
+    probs = rng.dirichlet(np.ones(4), 300) + 2 * np.eye(4)[(labels + (rng.random(300) < 0.2)) % 4]
+    probs /= probs.sum(axis=1, keepdims=True)
+    np.testing.assert_array_equal(
+        confident_counts(probs, labels).T, count.compute_confident_joint(labels, probs, calibrate=False)
+    )
+
+
+def test_where_noise_is_even_the_ranking_is_that_of_self_confidence() -> None:
+    probs = np.random.default_rng(0).dirichlet(np.ones(2), 50)  # two classes have no structure
+    labels = np.arange(50) % 2
+    table = hardsight.clean(probs=probs, labels=labels)
+    own = probs[np.arange(50), labels]
+    np.testing.assert_array_equal(np.argsort(-column(table, "error_score")), np.argsort(own))
+    np.testing.assert_allclose(column(table, "error_score"), np.log((1 - own) / own))
+
+
+def test_the_count_where_right_and_wrong_labels_are_apart() -> None:
+    """1,000 labels, 100 of them above every right one; nine in ten made-up errors are up there as well."""
+    count = count_from_shares(np.array([900, 90, 10]), np.array([0.0, 900.0, 100.0]))
+    assert count.errors == pytest.approx(100) and 75 < count.low < 100 < count.high < 125
+
+
+def test_two_components_of_known_size() -> None:
+    rng = np.random.default_rng(0)
+    scores = np.concatenate([rng.normal(-3, 1, 1600), rng.normal(2, 1, 400)])
+    count = count_by_two_components(scores)
+    assert count.errors == pytest.approx(400, rel=0.05) and count.low < 400 < count.high
+    assert count_by_two_components(np.zeros(5)).errors == 0
+
+
+def test_the_threshold_is_the_last_of_the_expected_errors() -> None:
+    scores = np.array([5.0, 1.0, np.nan, 3.0])
+    assert score_threshold(scores, 2.4) == 3.0 and score_threshold(scores, 9) == 1.0
+    assert not (scores >= score_threshold(scores, 0.2)).any()
+
+
+# ---- what it finds ----
+
+
+@pytest.mark.parametrize(("rate", "pair"), [(0.1, False), (0.3, False), (0.1, True)])
+def test_injected_errors_are_found_and_counted(rate: float, pair: bool) -> None:
+    features, right = blobs(n=1000)
+    labels, wrong = flipped(right, rate, pair=pair)
+    table = hardsight.clean(features=features, labels=labels, neighbours=False)
+    assert average_precision(wrong, column(table, "error_score")) > 0.9
+    assert notes(table)["expected_errors"] == pytest.approx(wrong.sum(), rel=0.2)
+    issue = column(table, "is_label_issue")
+    assert (column(table, "suggested_label") == right)[issue & wrong].mean() > 0.9
+    assert notes(table)["evidence"] == "out-of-sample"
+
+
+def test_the_structure_of_pair_flips_is_used() -> None:
+    features, right = blobs(n=1000)
+    labels, wrong = flipped(right, 0.1, pair=True)
+    probs = hardsight.out_of_sample(features, labels)
+    found = {by: column(hardsight.clean(probs=probs, labels=labels, by=by), "error_score") for by in ("posterior", "confidence")}
+    assert average_precision(wrong, found["posterior"]) > average_precision(wrong, found["confidence"])
+
+
+def test_no_errors_are_expected_where_every_label_is_surely_right() -> None:
+    labels = np.arange(60) % 3
+    probs = np.full((60, 3), 0.01) + 0.97 * np.eye(3)[labels]
+    table = hardsight.clean(probs=probs, labels=labels)
+    assert notes(table)["expected_errors"] < 1 and not column(table, "is_label_issue").any()
+    assert table.column("verdict").null_count == 60
+
+
+def test_rows_and_classes_may_come_in_any_order() -> None:
+    features, right = blobs(n=200)
+    labels, _ = flipped(right, 0.2)
+    probs = hardsight.out_of_sample(features, labels)
+    table = hardsight.clean(features=features, probs=probs, labels=labels)
+    order = np.random.default_rng(2).permutation(200)
+    moved = hardsight.clean(features=features[order], probs=probs[order], labels=labels[order])
+    classes = np.array([2, 0, 3, 1])
+    renamed = hardsight.clean(probs=probs[:, np.argsort(classes)], labels=classes[labels])
+    np.testing.assert_allclose(column(moved, "error_score"), column(table, "error_score")[order], rtol=1e-12)
+    np.testing.assert_array_equal(column(moved, "is_label_issue"), column(table, "is_label_issue")[order])
+    np.testing.assert_allclose(column(renamed, "error_score"), column(table, "error_score"), rtol=1e-12)
+    np.testing.assert_array_equal(column(renamed, "predicted_label"), classes[column(table, "predicted_label")])
+
+
+def test_out_of_sample_predictions_do_not_know_the_label() -> None:
+    """A sample whose label is turned around is predicted the same: what predicts it has not seen it."""
+    features, labels = blobs(n=80)
+    probs = hardsight.out_of_sample(features, labels, folds=4, seed=3)
+    assert probs.shape == (80, 4) and (probs.argmax(axis=1) == labels).mean() > 0.8
+    np.testing.assert_allclose(probs.sum(axis=1), 1)
+    unlabeled = labels.copy()
+    unlabeled[:8] = -1
+    assert np.isfinite(hardsight.out_of_sample(features, unlabeled)).all()
+    with pytest.raises(InputError, match="class 3 has one"):
+        hardsight.out_of_sample(features, np.where(np.arange(80) == 3, 3, labels % 3))
+
+
+def test_whole_networks_by_folds(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    features, labels = blobs(n=60, c=2, d=3)
+    options: dict[str, Any] = {
+        "model": "sphere_mlp",
+        "output": tmp_path / "out",
+        "folds": 2,
+        "epochs": 2,
+        "lr": 0.1,
+        "device": "cpu",
+    }
+    done: list[tuple[int, int]] = []
+    probs = hardsight.out_of_sample(features, labels, progress=lambda *at: done.append(at), **options)
+    assert probs.shape == (60, 2) and np.isfinite(probs).all() and done == [(1, 2), (2, 2)]
+    stamp = (tmp_path / "out" / "fold-0" / "run.json").stat().st_mtime_ns
+    np.testing.assert_array_equal(hardsight.out_of_sample(features, labels, **options), probs)
+    assert (tmp_path / "out" / "fold-0" / "run.json").stat().st_mtime_ns == stamp  # not trained again
+    assert len(hardsight.clean(tmp_path / "out" / "out-of-sample.npz")) == 60
+    with pytest.raises(InputError, match="give model= and output="):
+        hardsight.out_of_sample(features, labels, epochs=3)
+
+
+# ---- verdicts ----
+
+FACTS = Judged(
+    known=np.ones(6, dtype=bool),
+    issue=np.array([True, False, False, False, False, False]),
+    own=np.array([0.01, 0.98, 0.95, 0.45, 0.4, 0.9]),
+    rival=np.array([8, 0, 0, 1, 2, 3]),
+    rival_probability=np.array([0.97, 0.01, 0.01, 0.4, 0.1, 0.05]),
+    right=None,
+)
+NEAR = Neighbourhood(
+    Nearby(np.zeros((6, 1), dtype=int), np.array([1.0, 1.0, 9.0, 1.1, 1.2, np.nan]), in_reference=False),
+    Repeats(np.array([1, 0, 0, 0, 0, 0]), np.full(6, 0.01), np.array([True, True, False, False, False, False])),
+)
+
+
+def test_every_verdict_once_the_first_that_applies() -> None:
+    words = [*VERDICTS, None]
+    assert [words[code] for code in verdict_codes(FACTS, NEAR)] == [
+        "likely mislabeled", "near duplicate", "outlier", "ambiguous", "hard but right", None,
+    ]  # fmt: skip
+    assert [words[code] for code in verdict_codes(FACTS, None)][1:3] == [None, None]
+
+
+def test_back_and_forth_over_the_epochs_is_ambiguous() -> None:
+    facts = replace(FACTS, issue=np.zeros(6, dtype=bool), right=np.array([0.5, 1.0, 0.9, 0.75, 0.25, 0.1]))
+    words = [*VERDICTS, None]
+    assert [words[code] for code in verdict_codes(facts, None)] == [
+        "ambiguous", None, None, "hard but right", "hard but right", "hard but right",
+    ]  # fmt: skip
+
+
+def test_explanations_are_sentences_with_the_numbers() -> None:
+    probs = np.full((30, 10), 0.0)
+    labels = np.arange(30) % 10
+    probs[np.arange(30), labels] = 1.0
+    labels[8] = 3  # it is an 8
+    probs[8] = [0.002] * 8 + [0.974, 0.01]
+    probs[8, 3] = 0.01
+    probs[8] /= probs[8].sum()
+    probs[1] = 0.0
+    probs[1, [1, 7]] = 0.48, 0.52
+    table = hardsight.clean(probs=probs, labels=labels)
+    said = dict(zip(column(table, "id").tolist(), table.column("explanation").to_pylist(), strict=True))
+    if column(table, "is_label_issue")[8]:
+        assert said[8].startswith("labeled 3, but the model gives 8 with probability 0.9")
+        assert said[8].endswith("(own class 0.01)")
+    assert said[1] == "labeled 1, and 7 is about as likely (0.48 against 0.52)"
+    assert said[0] is None
+
+
+def test_duplicates_and_outliers_of_features() -> None:
+    features, labels = blobs(n=120)
+    features = np.concatenate([features, features[:1] * 2 + 1e-6, -5 * np.ones((1, 8), np.float32)])
+    labels = np.append(labels, [(labels[0] + 1) % 4, 0])
+    splits = ["train"] * 120 + ["test", "test"]
+    snapshot = Snapshot(features, labels=labels, columns={"split": splits}, ids=[f"s{row}" for row in range(122)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = hardsight.clean(snapshot).to_pylist()
+    near = rows[120]["verdict"] == "near duplicate"
+    assert near or rows[120]["verdict"] == "likely mislabeled"  # its label is wrong as well
+    assert rows[0]["verdict"] != "near duplicate"  # the first of them is kept
+    if near:
+        assert rows[120]["explanation"].startswith("nearly the same as s0 (distance ")
+        assert rows[120]["explanation"].endswith(", which is labeled 0, not 1 and in split train, not test")
+    assert rows[121]["verdict"] in ("outlier", "likely mislabeled")
+    assert far_out(np.array([1.0, 2.0, 3.0, 4.0, np.nan])) == pytest.approx(3.25 + 3 * 1.5)
+
+
+def test_near_duplicates_alone_are_the_same_as_those_of_the_full_search() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(300, 200)).astype(np.float32)
+    features[100:110] = features[:10] * 3 + 0.01 * rng.normal(size=(10, 200))
+    features[200] = 0.0
+    full, quick = near_duplicates(features), near_duplicates(features, only_near=True)
+    assert quick.near.sum() == 20 and quick.threshold == full.threshold
+    np.testing.assert_array_equal(quick.near, full.near)
+    np.testing.assert_array_equal(quick.group, full.group)
+    np.testing.assert_array_equal(quick.nearest[quick.near], full.nearest[full.near])
+    np.testing.assert_array_equal(quick.distance[quick.near], full.distance[full.near])
+    assert (quick.nearest[~quick.near] == -1).all()
+    same = np.ones((20, 200))
+    np.testing.assert_array_equal(near_duplicates(same, only_near=True).group, near_duplicates(same).group)
+    apart = near_duplicates(features[:100], features[100:], only_near=True)
+    np.testing.assert_array_equal(np.flatnonzero(apart.near), np.arange(10))
+
+
+def test_two_predictions_are_mixed_by_how_well_they_predict_the_labels() -> None:
+    labels = np.array([0, 1, 0, 1])
+    good, useless = np.full((4, 2), 0.1) + 0.8 * np.eye(2)[labels], np.full((4, 2), 0.5)
+    np.testing.assert_array_equal(mixed(good, useless, labels), good)
+    np.testing.assert_array_equal(mixed(useless, good, labels), good)
+
+
+def test_a_reference_shows_what_has_leaked() -> None:
+    features, labels = blobs(n=80)
+    other = Snapshot(np.concatenate([blobs(n=40, seed=5)[0], features[7:8]]), ids=[f"train-{row}" for row in range(41)])
+    table = hardsight.clean(features=features, labels=labels, reference=other)
+    assert column(table, "verdict").tolist().count("near duplicate") == 1
+    assert table.column("explanation")[7].as_py() == "nearly the same as train-40 of the reference (distance 0)"
+
+
+# ---- the table ----
+
+
+def test_the_schema_is_fixed() -> None:
+    features, labels = blobs(n=40)
+    labels[3], features[5] = -1, np.nan
+    table = hardsight.clean(features=features, labels=labels, ids=[f"id{row}" for row in range(40)])
+    assert table.schema.names == ["id", *(name for name, _ in COLUMNS)] == [
+        "id", "given_label", "suggested_label", "suggested_probability", "error_score", "verdict", "explanation",
+        "is_label_issue", "label_quality", "predicted_label",
+    ]  # fmt: skip
+    assert [str(kind) for kind in table.schema.types] == [
+        "string", "int64", "int64", "double", "double", "string", "string", "bool", "double", "int64",
+    ]  # fmt: skip
+    unlabeled, broken = table.slice(3, 1).to_pylist()[0], table.slice(5, 1).to_pylist()[0]
+    assert unlabeled["given_label"] is None and unlabeled["error_score"] is None and unlabeled["predicted_label"] == 3
+    assert broken["predicted_label"] is None and broken["given_label"] == 1 and broken["is_label_issue"] is False
+    quality, score = column(table, "label_quality"), column(table, "error_score")
+    known = np.isfinite(score)
+    assert ((quality[known] >= 0) & (quality[known] <= 1)).all()
+    np.testing.assert_array_equal(np.argsort(quality[known], kind="stable"), np.argsort(-score[known], kind="stable"))
+    assert {"evidence", "by", "expected_errors", "threshold"} <= set(notes(table))
+
+
+def test_pred_probs_is_another_name_of_probs() -> None:
+    probs, labels = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]), [0, 1, 0]
+    assert hardsight.clean(pred_probs=probs, labels=labels).equals(hardsight.clean(probs=probs, labels=labels))
+    assert hardsight.score(pred_probs=probs, labels=labels).equals(hardsight.score(probs=probs, labels=labels))
+    np.testing.assert_array_equal(hardsight.loss(pred_probs=probs, labels=labels), hardsight.loss(probs=probs, labels=labels))
+    assert Snapshot(pred_probs=probs).num_classes == 2
+    calls: list[Callable[..., Any]] = [hardsight.clean, hardsight.score, hardsight.loss, Snapshot]
+    for call in calls:
+        with pytest.raises(InputError, match="probs and pred_probs are two names of the same"):
+            call(probs=probs, pred_probs=probs, labels=labels)
+
+
+def test_a_final_model_that_was_trained_on_the_samples_is_warned_of() -> None:
+    features, labels = blobs(n=200)
+    seen = Snapshot(features, 4 * np.eye(8)[:4], labels, columns={"split": ["train"] * 200})
+    with pytest.warns(UserWarning, match="trained on, and only the final model is known"):
+        table = hardsight.clean(seen, neighbours=False)
+    assert notes(table)["evidence"] == "out-of-sample"
+    held_out = Snapshot(features, 4 * np.eye(8)[:4], labels, columns={"split": ["test"] * 200})
+    assert notes(hardsight.clean(held_out, neighbours=False))["evidence"] == "head"
+    sure = np.full((200, 4), 0.01) + 0.96 * np.eye(4)[labels]
+    with pytest.warns(UserWarning, match="the model agrees with every label"):
+        hardsight.clean(probs=sure, labels=labels)
+
+
+# ---- runs, files and the command line ----
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of 90 samples with the dynamics of five epochs; the first nine labels are wrong, and memorised at the end."""
+    features, right = blobs(n=90, c=3, d=3)
+    labels = np.where(np.arange(90) < 9, (right + 1) % 3, right)
+    ids = [f"s{row:02d}" for row in range(90)]
+    made = Run(tmp_path / "run", "hardsight train", {}, {})
+    part = made.folder("samples") / "part-00000.parquet"
+    with made.only_writer():
+        write_samples(part, features, {"id": ids, "label": labels, "split": ["train"] * 90})
+        save_head(made.directory / "head.safetensors", Head("linear", np.eye(3)), ["ant", "bee", "cat"])
+        with Dynamics(made.directory) as tracker:
+            for epoch in range(1, 6):
+                tracker.update(epoch, features, epoch / 3 * np.eye(3), labels, ids)
+        made.finish([part], {}, {part.name: 90})
+    return made.directory
+
+
+def test_a_run_with_dynamics_is_judged_by_its_epochs(run: Path, cli: Cli) -> None:
+    done = cli("clean", run)
+    assert done.code == 0, done.err
+    table = pq.read_table(run / "suspects.parquet")
+    assert notes(table)["evidence"] == "epochs" and "evidence: epochs   ranked by epochs" in done.out
+    assert average_precision(np.arange(90) < 9, column(table, "error_score")) > 0.9
+    assert "expected label errors: " in done.out and "likely mislabeled" in done.out
+    assert f"wrote {run}/suspects.parquet" in done.out and f"next:  hardsight explore {run}" in done.out
+    assert "suspects.parquet" in hardsight.verify(run).sound
+    assert cli("clean", run).code == 0  # it may be written again
+    by = hardsight.clean(run, by="aum")
+    np.testing.assert_allclose(column(by, "error_score"), -column(hardsight.score(run, scores="aum"), "aum"))
+    assert cli("clean", run, "--split", "test").err.endswith("there is no split 'test'; there is train.\n")
+    with pytest.raises(InputError, match="aldr_lambda is not in its dynamics"):
+        hardsight.clean(run, by="aldr_lambda")
+
+
+def test_a_review_is_applied(run: Path, cli: Cli, tmp_path: Path) -> None:
+    review = Review(run / "review.parquet", ["ant", "bee", "cat"])
+    for id, mark, suggestion in (
+        ("s00", "wrong label", 0),
+        ("s01", "drop", None),
+        ("s02", "wrong label", None),
+        ("s03", "fine", None),
+    ):
+        review.put("tab", id, mark, suggestion)
+    done = cli("clean", run, "--apply", run / "review.parquet", "-o", tmp_path / "labels.parquet")
+    assert done.code == 0 and "88 samples: 1 labels changed, 1 samples dropped, 1 left out" in done.out
+    table = pq.read_table(tmp_path / "labels.parquet")
+    assert table.column_names == ["id", "label", "given_label", "changed"] and len(table) == 88
+    rows = {row["id"]: row for row in table.to_pylist()}
+    assert rows["s00"] == {"id": "s00", "label": 0, "given_label": 1, "changed": True}
+    assert rows["s03"] == {"id": "s03", "label": 1, "given_label": 1, "changed": False}
+    assert "s01" not in rows and "s02" not in rows
+    given = Snapshot.load(run).columns(["id", "label"]).to_pylist()
+    assert all(rows[row["id"]]["label"] == row["label"] for row in given if row["id"] not in ("s00", "s01", "s02"))
+    assert cli("clean", run, "--apply", run / "review.parquet").code == 0 and (run / "labels.parquet").is_file()
+
+
+def test_ids_that_are_numbers_join_the_text_of_a_review(tmp_path: Path) -> None:
+    review = Review(tmp_path / "x.review.parquet", ["a", "b"])
+    review.put("tab", "2", "wrong label", 1)
+    applied = apply_review(Snapshot(np.eye(4), labels=[0, 1, 0, -1]), tmp_path / "x.review.parquet")
+    assert applied.table.to_pydict() == {
+        "id": [0, 1, 2, 3], "label": [0, 1, 1, None], "given_label": [0, 1, 0, None], "changed": [False, False, True, False],
+    }  # fmt: skip
+
+
+def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -> None:
+    features, right = blobs(n=200)
+    labels, _ = flipped(right, 0.1)
+    probs = hardsight.out_of_sample(features, labels)
+    np.savez(tmp_path / "probs.npz", probs=probs, labels=labels)
+    np.save(tmp_path / "features.npy", features)
+    np.save(tmp_path / "labels.npy", labels)
+    np.save(tmp_path / "probs.npy", probs)
+    done = cli("clean", tmp_path / "probs.npz", "-o", tmp_path / "suspects.csv", "--top", "3")
+    assert done.code == 0 and "worst 3" in done.out and (tmp_path / "suspects.csv").read_text().startswith('"id","given_label"')
+    both = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--pred-probs", tmp_path / "probs.npy")
+    assert both.code == 0 and "evidence: probs" in both.out and "nothing was written: give -o" in both.out
+    alone = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--no-neighbours", "--limit", "100")
+    assert alone.code == 0 and alone.out.startswith("n = 100   evidence: out-of-sample   ranked by posterior")
+
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
+    "no labels": ({"features": np.eye(6)}, [], "labels are compared with a model, and there are none"),
+    "all unlabeled": ({"probs": np.eye(3), "labels": [-1, -1, -1]}, [], "labels are compared with a model, and there are none"),
+    "one class": ({"probs": np.eye(3), "labels": [1, 1, 1]}, [], "every label is class 1"),
+    "equal": ({"probs": np.full((6, 2), 0.5), "labels": [0, 1] * 3}, [], "all rows of probabilities are equal"),
+    "equal features": ({"features": np.ones((6, 2)), "labels": [0, 1] * 3}, [], "all rows of probabilities are equal"),
+    "no distribution": ({"probs": np.ones((4, 2)), "labels": [0, 1] * 2}, [], "probs must be probabilities that sum to 1"),
+    "labels beyond": ({"probs": np.eye(3), "labels": [0, 1, 3]}, [], "labels must be 0 to 2"),
+    "no dynamics": ({"probs": np.eye(3), "labels": [0, 1, 2]}, ["--by", "aum"], "needs training dynamics, and there are none"),
+    "unknown ranking": ({"probs": np.eye(3), "labels": [0, 1, 2]}, ["--by", "aun"], "Did you mean aum?"),
+    "no split": ({"probs": np.eye(3), "labels": [0, 1, 2]}, ["--split", "test"], "there is no split 'test'"),
+    "marks of others": (
+        {"probs": np.eye(3), "labels": [0, 1, 2]},
+        ["--apply", "review.parquet", "-o", "labels.parquet"],
+        "review.parquet is of other samples: 1 of its 1 ids are not in x.npz, such as 'elsewhere'; its ids look like '0'.",
+    ),
+    "marks without output": ({"probs": np.eye(3), "labels": [0, 1, 2]}, ["--apply", "review.parquet"], "give -o labels.parquet"),
+    "reference of another size": (
+        {"features": np.random.default_rng(0).normal(size=(8, 3)), "labels": [0, 1] * 4},
+        ["--reference", "other.npz"],
+        "other.npz is of another model: its features have 5 dimensions, these 3.",
+    ),
+    "reference of another head": (
+        {"features": np.random.default_rng(0).normal(size=(8, 5)), "labels": [0, 1] * 4, "weight": np.eye(5)[:2]},
+        ["--reference", "other.npz"],
+        "other.npz is of another model: its head is not the one of x.npz.",
+    ),
+    "reference of probabilities": (
+        {"probs": np.eye(3), "labels": [0, 1, 2]}, ["--reference", "other.npz"], "a reference is compared by features"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_input_is_one_clear_line(case: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays, words, said = REFUSED[case]
+    monkeypatch.chdir(tmp_path)
+    np.savez("x.npz", **arrays)
+    np.savez("other.npz", features=np.random.default_rng(1).normal(size=(4, 5)), weight=2 * np.eye(5)[:2])
+    Review(Path("review.parquet"), ["a", "b", "c"]).put("tab", "elsewhere", "drop")
+    done = cli("clean", "x.npz", *words)
+    assert done.code == 2 and said in done.err and done.err.count("\n") == 1, done.err
+    assert not Path("suspects.parquet").exists() and not Path("labels.parquet").exists()
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    features, labels = blobs(n=40)
+    probs = np.full((40, 4), 0.25)
+    for message, ask in {
+        "one row of probs per sample, got 39 rows for 40": {"features": features, "probs": probs[:39], "labels": labels},
+        "got 3 for 4 classes": {"features": features, "head": np.eye(8)[:4], "probs": probs[:, :3] / 0.75, "labels": labels},
+        "features goes with arrays": {"source": Snapshot(probs=probs, labels=labels), "features": features},
+        "there are probs already": {"source": Snapshot(probs=probs, labels=labels), "probs": probs},
+        "a run, a file or a Snapshot, or arrays by keyword, got list": {"source": [1]},
+    }.items():
+        with pytest.raises(InputError, match=message):
+            hardsight.clean(**ask)  # type: ignore[arg-type]
+    assert CleanSettings().by is None
