@@ -1,6 +1,6 @@
 """Write docs/which-score.md from the measured table beside it: python docs/make_which_score.py > docs/which-score.md
 
-The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` write with --json:
+The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` write with --json, the most important first:
 
 python docs/make_which_score.py FILE [FILE ...]
 """
@@ -126,7 +126,7 @@ def page() -> str:
     parts = [HEAD, "## In short\n", overview(ranked), averaged, "## Where AVH is not the one\n", *about_avh(ranked)]
     parts += [
         evidence(),
-        *(section(job, lines) for job, lines in ranked.items()),
+        *(section(job, lines) + partly(measured["results"], job) for job, lines in ranked.items()),
         *beside_cleanlab(measured["clean"]),
         how(measured),
     ]
@@ -211,6 +211,24 @@ def section(job: Job, lines: list[Line]) -> str:
     title = f"## {job.name[0].upper()}{job.name[1:]}"
     intro = f"Injected: {job.about}. {len(lines)} scores were measured.\n"
     return f"{title}\n\n{intro}\n{table(['rank', 'score', 'average precision', 'AUROC', 'missed'], rows)}"
+
+
+def partly(results: dict[str, Any], job: Job) -> str:
+    """What was measured in some of a job's cases only: other libraries that train networks of their own, where there was time."""
+    cells = {
+        (name, kind, rate): cell
+        for name, kinds in results.items()
+        for kind in job.kinds
+        for rate, cell in kinds.get(kind, {}).items()
+    }
+    partial = {name for cell in cells.values() for name in cell if not all(name in other for other in cells.values())}
+    sentences = []
+    for (data, kind, rate), cell in cells.items():
+        found = sorted(((cell[name][1], name.partition(": ")[2]) for name in partial & set(cell)), reverse=True)
+        if found:
+            words = ", ".join(f"{name} {precision:.3f}" for precision, name in found)
+            sentences.append(f"Measured on {data}, {kind}, {100 * float(rate):g} % alone, average precision: {words}.")
+    return "".join(f"\n{sentence}\n" for sentence in sentences)
 
 
 def best_of_peers(lines: Sequence[Line]) -> list[Line]:
@@ -300,10 +318,10 @@ def taken_over(files: Iterable[Path]) -> dict[str, Any]:
     for run in runs:
         for name, about in run["sets"].items():
             rates = sorted({f"{row['rate']:g}" for row in run["results"] if row["data"] == name}, key=float)
-            sets[name] = {**about, "seeds": len(run["seeds"]), "rates": rates}
+            sets.setdefault(name, {**about, "seeds": len(run["seeds"]), "rates": rates})
         for row in run["results"]:
             cell = results.setdefault(row["data"], {}).setdefault(row["kind"], {}).setdefault(f"{row['rate']:g}", {})
-            cell[f"{row['evidence']}: {row['score']}"] = [round(row[name], 4) for name in NUMBERS]
+            cell.setdefault(f"{row['evidence']}: {row['score']}", [round(row[name], 4) for name in NUMBERS])
     installed = {name for run in runs for name in run["peers"]}
     measured = {
         name.partition(": ")[2] for kinds in results.values() for rates in kinds.values() for c in rates.values() for name in c

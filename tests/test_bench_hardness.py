@@ -121,7 +121,7 @@ def test_the_best_of_cleanlab_is_what_ours_is_compared_with() -> None:
     assert lines[clean.FROM_PROBS].ratio == pytest.approx(0.8 / 0.6) and lines[clean.FROM_PROBS].within is False
     assert lines["cleanlab a"].limit is None
     count = lines[f"{clean.FROM_RUN}: expected errors"]
-    assert (count.value, count.unit, count.ratio, count.within) == (90.0, "of 100 errors", pytest.approx(0.1), True)
+    assert (count.value, count.unit, count.within) == (90.0, "of 100 errors", True) and count.ratio == pytest.approx(0.1)
     assert lines[f"{clean.FROM_PROBS}: expected errors"].within is False
 
 
@@ -132,7 +132,8 @@ def test_the_best_of_cleanlab_is_what_ours_is_compared_with() -> None:
 def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], list[str]]:
     """Two kinds of hardness in 60 digits."""
     pytest.importorskip("torch")
-    output, said = tmp_path_factory.mktemp("bench"), []
+    output = tmp_path_factory.mktemp("bench")
+    said: list[str] = []
     summary = hardness.run(output, settings=SMALL, say=said.append)
     return output, summary, said
 

@@ -153,8 +153,8 @@ def measurements(case: str, results: list[dict[str, Any]]) -> list[Measurement]:
     theirs = max((value for name, value in mean.items() if name.startswith("cleanlab")), default=None)
     lines = []
     for name, value in mean.items():
-        ours = theirs is not None and name in (FROM_RUN, FROM_PROBS)
-        lines.append(Measurement(case, name, value, "AP", theirs / value if ours else None, AS_GOOD if ours else None))
+        ratio = theirs / value if theirs is not None and name in (FROM_RUN, FROM_PROBS) else None
+        lines.append(Measurement(case, name, value, "AP", ratio, None if ratio is None else AS_GOOD))
     errors = np.array([result["errors"] for result in results])
     for name in (FROM_RUN, FROM_PROBS):
         expected = np.array([result["expected"][name] for result in results])

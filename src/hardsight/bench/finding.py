@@ -31,11 +31,10 @@ def found(score: np.ndarray, hard: np.ndarray) -> Found:
         >>> found(np.array([3.0, 2.0, 1.0, 0.0]), np.array([True, False, True, False]))
         Found(auroc=0.75, average_precision=0.8333333333333333, missed=0.5)
     """
+    from scipy.stats import rankdata
     from sklearn.metrics import average_precision_score, roc_auc_score
 
-    last = np.nanmin(score, initial=0.0, where=np.isfinite(score)) - 1.0
-    score = np.where(np.isnan(score), last, score)
-    score = np.nan_to_num(score, posinf=np.finfo(np.float64).max, neginf=last)
+    score = rankdata(np.where(np.isnan(score), -np.inf, score), "min")  # only the order counts
     return Found(float(roc_auc_score(hard, score)), float(average_precision_score(hard, score)), missed(score, hard))
 
 

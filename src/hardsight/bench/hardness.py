@@ -11,9 +11,9 @@ is repeated goes on with the cases that are left, and measures those again whose
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -114,12 +114,12 @@ class Study:
     @cached_property
     def odd(self) -> Callable[[str, int], OddInputs]:
         """Held-out samples of a set, split by a seed."""
-        clean = lambda name, seed: self.place("runs", Case(name, "clean", 0.0, seed), "clean")
-        return cache(lambda name, seed: OddInputs(self.pictures(name), seed, clean(name, seed)))
+        clean = partial(place, self.output, "runs")
+        return cache(lambda name, seed: OddInputs(self.pictures(name), seed, clean(self.pictures(name), "clean", seed)))
 
-    def place(self, folder: str, case: Case, what: str | None = None) -> Path:
-        """Where a network or the result of a case is."""
-        return place(self.output, folder, self.pictures(case.data), what or f"{case.kind}-{case.rate:g}", case.seed)
+    def place(self, folder: str, case: Case) -> Path:
+        """Where the network or the result of a case is."""
+        return place(self.output, folder, self.pictures(case.data), f"{case.kind}-{case.rate:g}", case.seed)
 
     def measure(self, case: Case, progress: Progress) -> None:
         """Write the result of a case, unless it is there."""
@@ -173,7 +173,7 @@ class Study:
         return {"samples": len(pictures.labels), "network": pictures.recipe.network, "epochs": pictures.epochs}
 
 
-def means(results: list[Mapping[str, Any]]) -> Iterator[Row]:
+def means(results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
     """The mean of every score over the results of one set, kind and rate: one per seed."""
     by_score: dict[tuple[str, str], list[Mapping[str, float]]] = {}
     for result in results:

@@ -117,7 +117,7 @@ def cropped(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
     def inside(side: int) -> np.ndarray:
         size = round(WINDOW * side)
-        first = rng.integers(0, side - size + 1, n)[:, None]  # (n, 1)
+        first = rng.integers(0, side - size + 1, (n, 1))
         return (np.arange(side) >= first) & (np.arange(side) < first + size)  # (n, side)
 
     return images * (inside(h)[:, None, :, None] & inside(w)[:, None, None, :])

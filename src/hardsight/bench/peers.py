@@ -101,7 +101,7 @@ def area_under_margin(run: Path, num_samples: int) -> Scores:
         calculator = AUMCalculator(folder, compressed=True)
         for _, path in moments(run):
             table = read_moment(path, ["id", "logit_margin"], split="train")
-            margin = torch.from_numpy(number_column(table, "logit_margin"))
+            margin = torch.tensor(number_column(table, "logit_margin"))
             rows = rows_named(table.column("id").combine_chunks())
             assert rows is not None
             logits = torch.stack([margin, torch.zeros_like(margin)], 1)  # (b, 2): the margin of class 0 is what was recorded
@@ -114,10 +114,12 @@ def datagnosis(pictures: Pictures, labels: np.ndarray) -> tuple[Scores, list[str
     """The methods of datagnosis on all images with these labels, and a sentence for each that fails."""
     if "datagnosis" not in installed():
         return {}, []
+    from hardsight.errors import first_line
+    from hardsight.models.torchvision_models import import_torchvision
+
+    import_torchvision()  # which datagnosis imports, and a torch without CUDA takes some help for
     from datagnosis.plugins import Plugins
     from datagnosis.plugins.core.datahandler import DataHandler
-
-    from hardsight.errors import first_line
 
     scores: Scores = {}
     notes = []
