@@ -1,8 +1,10 @@
 """Write docs/which-score.md from the measured table beside it: python docs/make_which_score.py > docs/which-score.md
 
-The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` write with --json, the most important first:
+The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` write with --json:
 
 python docs/make_which_score.py FILE [FILE ...]
+
+Of a case that is in several files, the first counts; scores that only a later one has are added.
 """
 
 from __future__ import annotations
