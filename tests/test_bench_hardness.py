@@ -103,6 +103,17 @@ def test_findings_by_hand() -> None:
     assert astuple(found(np.array([5.0, 4.0, 3.0, 2.0, 1.0]), hard)) == pytest.approx((5 / 6, 5 / 6, 0.5))
 
 
+def test_findings_are_those_of_scikit_learn() -> None:
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    rng = np.random.default_rng(0)
+    hard, score = rng.random(200) < 0.2, rng.integers(0, 30, 200).astype(float)  # with ties
+    ours = found(score, hard)
+    assert (ours.auroc, ours.average_precision) == pytest.approx(
+        (roc_auc_score(hard, score), average_precision_score(hard, score))
+    )
+
+
 def test_equal_scores_are_in_no_order_and_missing_ones_come_last() -> None:
     hard = np.array([True, False, True, False])
     assert found(np.ones(4), hard) == Found(0.5, 0.5, 0.5)

@@ -25,23 +25,21 @@ class Found:
 def found(score: np.ndarray, hard: np.ndarray) -> Found:
     """How well a score that is high on hard samples finds them: (n,) numbers and (n,) bool.
 
-    Samples without a score come last. Equal scores are in no order: what a budget misses of them is an expectation.
+    Samples without a score come last. Equal scores are in no order: a pair of them is half won, and what a budget misses of
+    them is an expectation.
 
     Example:
         >>> found(np.array([3.0, 2.0, 1.0, 0.0]), np.array([True, False, True, False]))
         Found(auroc=0.75, average_precision=0.8333333333333333, missed=0.5)
     """
-    from scipy.stats import rankdata
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
-    score = rankdata(np.where(np.isnan(score), -np.inf, score), "min")  # only the order counts
-    return Found(float(roc_auc_score(hard, score)), float(average_precision_score(hard, score)), missed(score, hard))
-
-
-def missed(score: np.ndarray, hard: np.ndarray) -> float:
-    """Share of the m hard samples that are not among the m with the highest scores."""
-    m = int(hard.sum())
-    least = np.partition(score, -m)[-m]  # the lowest score that the budget reaches
-    above, tied = score > least, score == least
-    hits = hard[above].sum() + hard[tied].mean() * (m - above.sum())
-    return float(1 - hits / m)
+    _, level = np.unique(-np.where(np.isnan(score), -np.inf, score), return_inverse=True)  # (n,) 0 is the highest score
+    hits, size = np.bincount(level, weights=hard), np.bincount(level)  # (levels,)
+    easy, m = size - hits, int(hard.sum())
+    below = easy.sum() - np.cumsum(easy) + easy / 2  # easy samples that rank behind a level; of its own, half
+    precision = np.cumsum(hits) / np.cumsum(size)
+    left = np.clip(m - (np.cumsum(size) - size), 0, size)  # of a level, how many the budget still takes
+    return Found(
+        float((hits * below).sum() / (m * easy.sum())),
+        float((hits * precision).sum() / m),
+        float(1 - (hits / size * left).sum() / m),
+    )
