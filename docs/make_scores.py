@@ -13,10 +13,22 @@ from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, NONFINITE_PROBABILI
 TITLES = {
     "angular": "Angles",
     "confidence": "Confidence",
-    "likelihood": "Likelihood",
+    "depth": "Layers",
+    "detectors": "Atypical inputs",
     "dynamics": "Dynamics",
+    "ensembles": "Several models",
+    "gradients": "Gradients",
+    "likelihood": "Likelihood",
     "neighbours": "Neighbours",
+    "prototypes": "Prototypes",
     "within": "Scaled over the dataset",
+}
+
+INPUT = {  # what is sufficient for the scores of a scope
+    "dynamics": "a run with dynamics",
+    "models": "snapshots of several models",
+    "layers": "a run of `extract --layers`",
+    "checkpoints": "a run of `train --keep-epochs`, and its images",
 }
 
 STATUSES = {
@@ -48,7 +60,12 @@ uses the head; norms and neighbours, which do not, are taken from zero.
 - **hard end** says which end of the range is hard: `high` or `low`. `hardsight.hardest` and `--by` follow it.
 - **scope** says what one value depends on. A *row* score depends on one sample and the head. A *dataset* score depends on
   all samples: request it by name or with `all`; it costs a second pass and is not available for a single shard. A
-  *dynamics* score depends on the epochs of a training run and is requested the same way: [dynamics.md](dynamics.md).
+  *dynamics* score depends on the epochs of a training run and is requested the same way: [dynamics.md](dynamics.md). A
+  *reference* score is fitted to another snapshot, what the model was trained on: `--reference TRAIN` (`reference=`). Without
+  one, `all` leaves these out. The other scopes need what their names say: several *models* (`--models RUN2,RUN3`), several
+  *layers* (`extract --layers`), or the *checkpoints* of a training (`train --keep-epochs`, and `--images DATA`).
+- **by name** means that a row score is not in the table unless it is asked for, by name or with `all`.
+- **k** in a formula is a number that a name can carry: `--scores avh_nearest:10,knn_distance:100`.
 - **label** says whether the row needs a label. *Not its own* means that other rows need one.
 - **input** says what is sufficient: features and a head, features alone, or also logits or probabilities alone.
 
@@ -71,6 +88,20 @@ functions). No small number is added to hide a zero vector.
 A label of -1 or null means unlabeled: the label-based scores of the row are null. Null scores are never ranked.
 `--strict` (`strict=True`) turns a row that cannot be scored into an error; unlabeled rows are still accepted.
 
+## Near duplicates
+
+`hardsight.scores.duplicates.near_duplicates` finds, for every row, the nearest other row by direction and its distance, and the
+groups of rows that are nearly the same; with a second set of features, what has leaked from it. The search is exact.
+
+```python
+import numpy as np
+from hardsight.scores.duplicates import near_duplicates
+
+features = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
+found = near_duplicates(features, threshold=0.01)
+print(found.nearest, found.distance, found.group)
+```
+
 ## All scores
 
 | score | hard end | scope | label | input |
@@ -86,7 +117,7 @@ ENTRY = """\
 - **formula:** `{formula}`
 - **range:** {range}
 - **hard end:** {hard}
-- **scope:** {scope}
+- **scope:** {scope}{asked}
 - **label:** {label}
 - **input:** {input}
 - **source:** {source}
@@ -107,6 +138,20 @@ SOURCES = """\
   Adaptivity. ICML 2023, arXiv:2112.14869.
 - Wan, Zhong, Li, Chen: Rethinking Feature Distribution for Loss Functions in Image Classification. CVPR 2018,
   arXiv:1803.02988.
+- Liu, Wang, Owens, Li: Energy-based Out-of-distribution Detection. NeurIPS 2020, arXiv:2010.03759.
+- Liu, Lochman, Zach: GEN: Pushing the Limits of Softmax-Based Out-of-Distribution Detection. CVPR 2023.
+- Ren, Fort, Liu, Roy, Padhy, Lakshminarayanan: A Simple Fix to Mahalanobis Distance for Improving Near-OOD Detection. 2021,
+  arXiv:2106.09022.
+- Sun, Ming, Zhu, Li: Out-of-Distribution Detection with Deep Nearest Neighbors. ICML 2022, arXiv:2204.06507.
+- Wang, Li, Feng, Zhang: ViM: Out-Of-Distribution with Virtual-logit Matching. CVPR 2022, arXiv:2203.10807.
+- Yang, Rahardja, Fränti: Mean-shift outlier detection and filtering. Pattern Recognition 115, 2021.
+- Seedat, Crabbé, Bica, van der Schaar: Data-IQ: Characterizing subgroups with heterogeneous outcomes in tabular data. NeurIPS
+  2022, arXiv:2210.13043.
+- Sorscher, Geirhos, Shekhar, Ganguli, Morcos: Beyond neural scaling laws: beating power law scaling via data pruning. NeurIPS
+  2022, arXiv:2206.14486.
+- Carlini, Erlingsson, Papernot: Distribution Density, Tails, and Outliers in Machine Learning. 2019, arXiv:1910.13427.
+- Baldock, Maennel, Neyshabur: Deep Learning Through the Lens of Example Difficulty. NeurIPS 2021, arXiv:2106.09647.
+- Agarwal, D'souza, Hooker: Estimating Example Difficulty Using Variance of Gradients. CVPR 2022, arXiv:2008.11600.
 
 Several public implementations of these formulas differ from the papers. Here norms are computed per feature and per
 class vector, not over a whole batch or matrix; the sum runs over classes only; and the nearest other class excludes the
@@ -136,6 +181,7 @@ def entry(score: Score) -> str:
         range=score.range,
         hard=score.hard,
         scope=score.scope,
+        asked=", by name" if score.scope == "row" and not score.default else "",
         label=label(score),
         input=enough(score),
         source=score.source,
@@ -145,13 +191,15 @@ def entry(score: Score) -> str:
 def label(score: Score) -> str:
     if score.labels:
         return "yes"
-    return "not its own" if score.scope == "dataset" else "no"
+    return "not its own" if score.scope == "layers" or (score.fit is not None and score.fit(None).labels) else "no"
 
 
 def enough(score: Score) -> str:
-    if score.scope == "dynamics":
-        return "a run with dynamics"
-    if score.name == "max_logit":
+    if score.scope in INPUT:
+        return INPUT[score.scope]
+    if score.scope == "reference":
+        return f"{'features and head' if score.terms else 'features'}, and a reference"
+    if score.needs_logits:
         return "features and head, or logits"
     if score.from_logits():
         return "features and head, or logits, or probs"

@@ -13,10 +13,11 @@ from sklearn.datasets import load_digits
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
+from hardsight.files.suspects import suspects_file
 from hardsight.head import Head
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
-from hardsight.table import write_table
+from hardsight.table import read_scores, write_table
 
 NAMES = [f"digit {k}" for k in range(10)]
 EPOCHS = 5
@@ -103,3 +104,31 @@ def write_dynamics(folder: Path, table: pa.Table, split: list[str]) -> None:
 
 def told(run: Path, name: str) -> dict[str, Any]:
     return dict(json.loads((run / name).read_text()))
+
+
+def write_suspects(run: Path, likely: int = 6) -> pa.Table:
+    """The run's suspects.parquet, made up: the samples with the largest loss are said to be of the next class."""
+    scores = read_scores(run)
+    label = scores.column("label").fill_null(-1).to_numpy()
+    loss = np.nan_to_num(scores.column("loss").to_numpy())
+    rank = np.argsort(np.argsort(-loss, kind="stable"))  # 0 for the largest
+    suggested = np.where(rank < likely, (label + 1) % 10, label)
+    verdicts = ["likely mislabeled" if at < likely else "ambiguous" if at < likely + 3 else None for at in rank]
+    table = pa.table(
+        {
+            "id": scores.column("id"),
+            "given_label": label,
+            "suggested_label": suggested,
+            "suggested_probability": np.where(rank < likely, 0.9, 0.5),
+            "error_score": loss / loss.max(),
+            "verdict": pa.array(verdicts, pa.string()),
+            "explanation": pa.array([None if verdict is None else f"why {verdict} <b>" for verdict in verdicts], pa.string()),
+            "is_label_issue": rank < likely,
+            "label_quality": 1 - loss / loss.max(),
+            "predicted_label": scores.column("predicted"),
+        }
+    )
+    notes = {"expected_errors": 7.4, "expected_errors_low": 4.0, "expected_errors_high": 11.2}
+    table = table.replace_schema_metadata({"hardsight": json.dumps(notes)})
+    write_table(table, suspects_file(run))
+    return table

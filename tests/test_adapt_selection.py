@@ -19,7 +19,7 @@ from hardsight.head import Head
 from hardsight.scores import SCORES
 
 RULES = ("classification", "segmentation")
-EVERY_METHOD = [*METHODS, *(f"cbst+{name}" for name, one in SCORES.items() if one.scope != "dynamics")]
+EVERY_METHOD = [*METHODS, *(f"cbst+{name}" for name, one in SCORES.items() if one.scope in ("row", "dataset"))]
 ALL_KEPT = ("weighted", "depict")  # whatever the portion, if it is not 0
 
 
@@ -456,7 +456,7 @@ def test_no_samples_at_all_and_none_that_can_be_used(method: str, rule: Any) -> 
 @pytest.mark.parametrize("method", EVERY_METHOD)
 def test_a_single_sample(method: str) -> None:
     logits, features, head = world(17, n=1)
-    if method == "cbst+knn_agreement":  # a sample without neighbours has no agreement with them
+    if method in ("cbst+knn_agreement", "cbst+mean_shift"):  # a sample without neighbours neither agrees nor moves
         assert select_pseudo_labels(logits, features, head, 1.0, method, rule="segmentation").why.tolist() == ["not finite"]
         return
     kept = {

@@ -262,7 +262,7 @@ def test_12_unlabeled_rows_have_no_label_scores(unlabeled: Any) -> None:
     assert row["label"] is None and row["status"] == "unlabeled"
     assert row["predicted"] == same["predicted"]
     for name, one in SCORES.items():
-        if one.scope == "row":
+        if one.default:
             assert row[name] == (None if one.labels else pytest.approx(same[name], rel=1e-6))
 
 
@@ -308,7 +308,7 @@ def test_16_empty_dataset(tmp_path: Path, cli: Callable[..., Any]) -> None:
         "label",
         "predicted",
         "status",
-        *(name for name in SCORES if SCORES[name].scope != "dynamics"),
+        *(name for name in SCORES if SCORES[name].scope in ("row", "dataset")),
     ]
     assert hardsight.avh(empty, WEIGHT, []).shape == (0,)
     snapshot = tmp_path / "empty.npz"

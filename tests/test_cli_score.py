@@ -83,7 +83,9 @@ def test_scores_by_name(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
     assert cli("score", snapshot, "--scores", "loss,knn_agreement", "-o", tmp_path / "o.parquet").code == 0
     assert pq.read_table(tmp_path / "o.parquet").column_names[4:] == ["loss", "knn_agreement"]
     assert cli("score", snapshot, "--scores", "all", "-o", tmp_path / "o.parquet").code == 0
-    assert pq.read_table(tmp_path / "o.parquet").column_names[4:] == [name for name in SCORES if SCORES[name].scope != "dynamics"]
+    assert pq.read_table(tmp_path / "o.parquet").column_names[4:] == [
+        name for name in SCORES if SCORES[name].scope in ("row", "dataset")
+    ]
 
 
 @pytest.mark.parametrize("ending", ["txt", "json"])

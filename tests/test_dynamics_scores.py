@@ -35,6 +35,7 @@ def test_which_there_are() -> None:
         "cartography_variability": "high",
         "cartography_correctness": "low",
         "aldr_lambda": "high",
+        "data_iq": "high",
     }
 
 

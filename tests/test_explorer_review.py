@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from explorer_browser import Watched, downloads, expect, first_tile, ready, served, settled
-from explorer_runs import digits_run
+from explorer_runs import digits_run, write_suspects
 from hardsight.errors import FileError, InputError
+from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.starting import start
 from hardsight.files.checksums import own_checksum
@@ -66,6 +67,7 @@ def test_two_servers_do_not_lose_each_others_marks(tmp_path: Path) -> None:
 MARK_MANY = """
 import sys
 from pathlib import Path
+from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
 
 review = Review(Path(sys.argv[1]), ["cat", "dog"])
@@ -266,3 +268,49 @@ def test_a_run_without_scores_opens_where_nothing_can_be_written(tmp_path: Path,
     started = start(run, port=0)
     started.socket.close()
     assert not (run / "scores.parquet").exists() and f"{run} cannot be written to" in " ".join(started.notes)
+
+
+def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = digits_run(tmp_path / "run", n=120)
+    write_suspects(run)
+    table = pq.read_table(run / "suspects.parquet").to_pandas().set_index("id")
+    worst = table.sort_values("error_score", ascending=False, kind="stable")
+    with served(run) as address:
+        page = watched.open(address)
+        first_tile(page, worst.index[0])
+        expect(page.get_by_role("tab", name="Suspects")).to_have_attribute("aria-selected", "true")
+        page.locator("#view-suspects .fact", has_text="ambiguous").click()
+        settled(page, "^3 of 120")
+        page.locator("#view-suspects .fact", has_text="likely mislabeled").click()
+        settled(page, "^6 of 120")
+        expect(page.locator("#view-suspects .fact[aria-pressed=true]")).to_have_text("likely mislabeled6")
+        first_tile(page, worst.index[0])
+        for key in "sy":
+            page.keyboard.press(key)
+        settled(page, "wrong label", "#grid .tile:nth-child(1) .badge")
+        expect(page.locator("#view-suspects")).to_contain_text(
+            "(95 % interval 4 to 11). 6 samples with a verdict in the selection. 1 reviewed"
+        )
+        expect(page.locator("#grid .tile").nth(1)).to_be_focused()
+        page.keyboard.press("Enter")
+        detail = page.locator("#detail")
+        expect(detail.locator(".labels dd").last).to_have_text(f"digit {worst.suggested_label.iloc[1]} 90.0 %")
+        expect(detail.locator(".note")).to_have_text("likely mislabeled: why likely mislabeled <b>")
+        expect(detail.get_by_role("button", name="accept")).to_contain_text(f"digit {worst.suggested_label.iloc[1]}")
+        page.keyboard.press("y")
+        expect(detail.locator("#detail-title")).to_have_text(worst.index[2])  # on to the next
+        page.keyboard.press("Escape")
+        ready(page)
+        marks = {row["id"]: (row["mark"], row["suggestion"]) for row in pq.read_table(run / "review.parquet").to_pylist()}
+        assert marks == {id: ("wrong label", worst.suggested_label[id]) for id in worst.index[:2]}
+        page.locator("#view-suspects .fact", has_text="likely mislabeled").click()  # once more: all again
+        settled(page, "^120 samples$")
+        watched.leave()
+    monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
+    page.goto(report(run).as_uri())
+    ready(page)
+    expect(page.locator("#about-body > :first-child h3")).to_have_text("Suspects")
+    expect(page.locator("#suspects .tile")).to_have_count(9)
+    expect(page.locator("#suspects img").first).to_have_js_property("naturalWidth", 8)
+    page.locator("#suspects .tile").first.click()
+    expect(page.locator("#detail .note")).to_have_text("likely mislabeled: why likely mislabeled <b>")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,19 +17,24 @@ from threadpoolctl import threadpool_limits
 
 import hardsight
 from hardsight import SCORES, Head, score
-from oracles import angle_table, plain_logits, row_scores
+from hardsight.scores.registry import Scope
+from oracles import angle_table, generalized_entropy, plain_logits, row_scores
 from properties import examples
 
-OF_A_SNAPSHOT = {name: one for name, one in SCORES.items() if one.scope != "dynamics"}  # those have test_dynamics_scores.py
-ROW = [name for name, one in SCORES.items() if one.scope == "row"]
+OF_A_SNAPSHOT = {name: one for name, one in SCORES.items() if one.scope in ("row", "dataset")}  # the others need more
+ROW = [name for name, one in SCORES.items() if one.default]
+BY_NAME = [name for name, one in SCORES.items() if one.scope == "row" and not one.default]
 DATASET = [name for name, one in SCORES.items() if one.scope == "dataset"]
 ANGULAR = ["avh", "avh_relative", "avc_label", "own_angle", "nearest_angle", "angular_gap", "avh_scaled"]
 FROM_LOGITS = [name for name, one in SCORES.items() if one.from_logits()]
-HARD_ENDS = {"high": {"avh", "avh_relative", "avh_scaled", "own_angle", "angular_gap", "entropy", "el2n", "loss"}}
+HARD_ENDS = {
+    "high": {"avh", "avh_nearest", "avh_relative", "avh_scaled", "own_angle", "angular_gap", "entropy", "el2n", "loss", "grand"}
+    | {"energy", "gen", "mean_shift", "prototypicality"}
+}
 
 # Of float64 scores, relative or, below 1, absolute. Three are quotients that cancellation makes worse: differences over
 # a range that may be small, and squares over a variance that may be little more than its floor.
-CLOSE = dict.fromkeys(SCORES, 1e-12) | {"avh_scaled": 1e-10, "norm_in_class": 1e-10, "gm_likelihood": 1e-8}
+CLOSE = dict.fromkeys(SCORES, 1e-12) | {"avh_scaled": 1e-10, "norm_in_class": 1e-10, "gm_likelihood": 1e-8, "mean_shift": 1e-10}
 
 sizes = st.tuples(st.integers(1, 40), st.integers(2, 24), st.integers(2, 20))  # n, d, c
 seeds = st.integers(0, 2**32 - 1)
@@ -40,9 +46,9 @@ def random_input(n: int, d: int, c: int, seed: int, dtype: Any = np.float64) -> 
 
 
 def every_score(features: Any, head: Any, labels: Any, **more: Any) -> dict[str, np.ndarray]:
-    """All scores through the table; nulls as NaN."""
+    """All scores that the head allows, through the table; nulls as NaN."""
     table = score(features, head, labels, scores="all", **more)
-    return {name: table.column(name).to_numpy().astype(np.float64) for name in OF_A_SNAPSHOT}
+    return {name: table.column(name).to_numpy().astype(np.float64) for name in OF_A_SNAPSHOT if name in table.column_names}
 
 
 def heads(c: int, d: int, seed: int, dtype: Any = np.float64) -> dict[str, Head]:
@@ -80,7 +86,7 @@ def test_a_shared_rotation_changes_nothing(size: tuple[int, int, int], seed: int
     features, weight, labels = random_input(size[0], max(2, size[1]), size[2], seed)
     rotation = ortho_group.rvs(features.shape[1], random_state=seed)
     before, after = every_score(features, weight, labels), every_score(features @ rotation, weight @ rotation, labels)
-    for name in [*ROW, "avh_scaled", "norm_in_class"]:
+    for name in [*ROW, *BY_NAME, "avh_scaled", "norm_in_class", "prototypicality", "mean_shift"]:
         np.testing.assert_allclose(after[name], before[name], rtol=CLOSE[name], atol=CLOSE[name], err_msg=name)
 
 
@@ -215,7 +221,7 @@ def test_all_head_kinds_agree_with_their_own_logits(kind: str, dtype: Any) -> No
         rtol=tolerance,
         atol=tolerance,
     )
-    table = score(features, head, labels)
+    table = score(features, head, labels, scores=FROM_LOGITS)
     assert table.column("predicted").to_pylist() == logits.argmax(1).tolist()
     for name in FROM_LOGITS:
         given = SCORES[name].function(logits=logits, labels=labels)
@@ -236,6 +242,8 @@ def test_confidence_family_against_scipy(n: int, c: int, spread: float, seed: in
         "entropy": entropy(p, axis=1),
         "el2n": np.linalg.norm(p - np.eye(c)[labels], axis=1),
         "loss": logsumexp(logits, axis=1) - logits[rows, labels],
+        "energy": -logsumexp(logits, axis=1),
+        "gen": generalized_entropy(logits),
     }
     assert set(expected) == set(FROM_LOGITS)
     for name, values in expected.items():
@@ -248,7 +256,7 @@ def test_confidence_family_against_scipy(n: int, c: int, spread: float, seed: in
 def test_probabilities_give_what_their_logits_give(n: int, c: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     logits, labels = rng.normal(size=(n, c)), rng.integers(0, c, n)
-    for name in set(FROM_LOGITS) - {"max_logit"}:
+    for name in set(FROM_LOGITS) - {"max_logit", "energy"}:
         from_logits = SCORES[name].function(logits=logits, labels=labels)
         from_probs = SCORES[name].function(probs=softmax(logits, axis=1), labels=labels)
         np.testing.assert_allclose(from_probs, from_logits, rtol=1e-12, atol=1e-12, err_msg=name)
@@ -402,7 +410,7 @@ def test_blocks_do_not_change_the_scores(small_blocks: Callable[[int, int], None
     for block, part in ((2048, 256),):
         small_blocks(block, part)
         parts = every_score(given, head, labels)
-        for name in OF_A_SNAPSHOT:
+        for name in whole:
             close = 1e-6 if name in (*ANGULAR, "norm", "avc_predicted") else 1e-6 * max(1.0, size)
             np.testing.assert_allclose(parts[name], whole[name], rtol=1e-6, atol=close, err_msg=f"{name}, blocks of {block}")
 
@@ -435,7 +443,7 @@ def test_torch_twin_equals_numpy(kind: str, dtype: Any, size: tuple[int, int, in
     twin = Head(head.kind, scale=head.scale, **tensors)
     expected = every_score(features, head, labels)
     actual = every_score(torch.from_numpy(features), twin, torch.from_numpy(labels))
-    for name in OF_A_SNAPSHOT:
+    for name in expected:
         if name == "gm_likelihood" and dtype == np.float32:
             continue  # a tie among float32 logits may predict another class
         tolerance = 1e-4 if dtype == np.float32 else CLOSE[name]
@@ -461,7 +469,7 @@ def test_a_tensor_that_needs_a_gradient_is_scored_like_any_other() -> None:
 def test_every_score_describes_itself(name: str) -> None:
     one = SCORES[name]
     assert one.name == name == one.function.__name__
-    assert one.hard in ("high", "low") and one.scope in ("row", "dataset", "dynamics")
+    assert one.hard in ("high", "low") and one.scope in get_args(Scope)
     assert one.range and one.formula and one.source and one.summary.endswith((".", ":")) is True
     assert getattr(hardsight, name) is one.function
 
@@ -470,8 +478,9 @@ def test_every_score_describes_itself(name: str) -> None:
 def test_every_score_is_a_pure_function(name: str) -> None:
     features, weight, labels = random_input(20, 4, 3, 2)
     arrays = [x.copy() for x in (features, weight, labels)]
-    takes_head = name not in ("norm_in_class", "knn_agreement")
-    ask = lambda: SCORES[name].function(*([features, weight, labels] if takes_head else [features, labels]))
+    takes = inspect.signature(SCORES[name].function).parameters
+    given = {"features": features, "head": weight, "labels": labels}
+    ask = lambda: SCORES[name].function(**{key: value for key, value in given.items() if key in takes})
     first, second = ask(), ask()
     assert first.shape == (20,) and first.dtype == np.float64
     np.testing.assert_array_equal(first, second)

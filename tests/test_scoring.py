@@ -31,8 +31,8 @@ FEATURES = RNG.normal(size=(23, 5))
 WEIGHT = RNG.normal(size=(4, 5))
 LABELS = RNG.integers(0, 4, 23)
 WHOLE = score(FEATURES, WEIGHT, LABELS)
-OF_A_SNAPSHOT = [name for name, one in SCORES.items() if one.scope != "dynamics"]
-ROW = [name for name, one in SCORES.items() if one.scope == "row"]
+OF_A_SNAPSHOT = [name for name, one in SCORES.items() if one.scope in ("row", "dataset")]
+ROW = [name for name, one in SCORES.items() if one.default]
 
 
 def same(one: pa.Table, other: pa.Table) -> None:

@@ -3,11 +3,12 @@
 From out-of-sample probabilities: what a wrong label looks like is known. Give each sample every other label, weighted as the
 noise draws them, and rank it by that: a label that the model has not learned from is as surprising to it whether a person or we
 got it wrong. Of those labels a share g is above some score; of the labels in the data, a share G. Wrong labels are among the
-latter, so at most G / g of all labels are wrong, whatever the score; where right labels are rarely above it, hardly fewer.
-The smallest bound, each with its standard error added, is the estimate. It is a mixture proportion: Blanchard, Lee & Scott,
-JMLR 2010; Garg et al., NeurIPS 2021.
+latter, so at most G / g of all labels are wrong, whatever the score; where right labels are rarely above it, hardly fewer
+(a mixture proportion: Blanchard, Lee & Scott, JMLR 2010). The estimate is this bound at g = 0.93. Smaller shares give tighter
+bounds where a model has not learned from the labels at all; but features of a network that has make wrong labels less
+surprising than made-up ones, and then the bound is too low, the more so the smaller g is.
 
-From epoch means of samples that were trained on, where that does not hold: two normal components are fitted to the scores.
+From the epochs of a training: the labels that lost in most epochs.
 """
 
 from __future__ import annotations
@@ -19,13 +20,11 @@ import numpy as np
 from hardsight.act.ranking import OfProbs
 from hardsight.threads import blocks, share
 
-EDGES = 200  # scores at which the bound is looked at
-LEAST = 0.2  # share of made-up wrong labels that must be above such a score
+EDGES = 400  # scores at which the shares are known
+SHARE = 0.93  # of made-up wrong labels that are above the score at which the bound is taken
 REPLICATES = 200
 LEVEL = 0.95
 NUMBERS = 2**20  # probabilities looked at together
-BINS = 200  # of the histogram that two components are fitted to
-STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -89,55 +88,27 @@ def count_from_shares(observed: np.ndarray, made_up: np.ndarray, seed: int = 0) 
     n = int(observed.sum())
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(n, observed / n, REPLICATES), rng.multinomial(n, made_up / made_up.sum(), REPLICATES)
-    (rate,) = _smallest_bound(observed[None], made_up[None])
-    return _with_interval(n * rate, n * _smallest_bound(*drawn), n)
+    (rate,) = _bound(observed[None], made_up[None])
+    return _with_interval(n * rate, n * _bound(*drawn), n)
 
 
-def _smallest_bound(observed: np.ndarray, made_up: np.ndarray) -> np.ndarray:
-    """Of (r, bins) counts: (r,) the bound G / g where it is smallest with its standard error added."""
-    n = observed.sum(axis=1, keepdims=True)
-    above = np.cumsum(observed[:, :0:-1], axis=1) / n  # (r, bins - 1): G, from the highest scores down
+def _bound(observed: np.ndarray, made_up: np.ndarray) -> np.ndarray:
+    """Of (r, bins) counts: (r,) the bound G / g where g is nearest to 0.93."""
+    above = np.cumsum(observed[:, :0:-1], axis=1) / observed.sum(axis=1, keepdims=True)  # (r, bins - 1): G, from the top down
     wrong_above = np.cumsum(made_up[:, :0:-1], axis=1) / made_up.sum(axis=1, keepdims=True)  # g
-    usable = wrong_above >= LEAST
-    bound = np.where(usable, above / np.maximum(wrong_above, LEAST), 1.0)
-    error = np.sqrt(np.maximum(above * (1 - above), 1 / n) / n) / np.maximum(wrong_above, LEAST)
-    best = np.where(usable, bound + error, np.inf).argmin(axis=1)
-    return np.where(usable.any(axis=1), np.minimum(bound[np.arange(len(bound)), best], 1.0), 0.0)
+    at = np.arange(len(above)), np.abs(wrong_above - SHARE).argmin(axis=1)
+    return np.minimum(above[at] / np.maximum(wrong_above[at], 1e-9), 1.0)
 
 
-def count_by_two_components(scores: np.ndarray, seed: int = 0) -> ErrorCount:
-    """From (n,) scores alone: the size of the higher of two normal components."""
-    n = len(scores)
-    if np.ptp(scores) == 0:
-        return ErrorCount(0.0, 0.0, 0.0, n)
-    counts, edges = np.histogram(scores, bins=BINS)
-    centres = (edges[1:] + edges[:-1]) / 2
-    drawn = np.random.default_rng(seed).multinomial(n, counts / n, REPLICATES)
-    sizes = _higher_component(centres, np.concatenate([counts[None], drawn]) / n)
-    return _with_interval(n * sizes[0], n * sizes[1:], n)
-
-
-def _higher_component(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """(bins,) centres and (r, bins) shares -> (r,) size of the component with the higher mean, by expectation maximisation."""
-    middle = (weight * x).sum(axis=1)  # (r,)
-    spread = np.sqrt((weight * (x - middle[:, None]) ** 2).sum(axis=1))
-    mean = np.stack([middle - spread / 2, middle + 2 * spread])  # (2, r)
-    deviation = np.stack([spread, spread])
-    size = np.stack([np.full_like(middle, 0.8), np.full_like(middle, 0.2)])
-    for _ in range(STEPS):
-        z = (x - mean[..., None]) / deviation[..., None]  # (2, r, bins)
-        log_density = np.log(size / deviation)[..., None] - 0.5 * z**2
-        density = np.exp(log_density - log_density.max(axis=0))
-        part = weight * density / density.sum(axis=0)  # (2, r, bins)
-        size = part.sum(axis=-1).clip(1e-9)
-        mean = (part * x).sum(axis=-1) / size
-        deviation = np.sqrt((part * (x - mean[..., None]) ** 2).sum(axis=-1) / size)
-        deviation = np.maximum(deviation, 1e-3 * spread)  # a component of one value would have none
-    return np.where(mean[1] > mean[0], size[1], size[0])
+def count_of_lost(right: np.ndarray, seed: int = 0) -> ErrorCount:
+    """From the (n,) shares of epochs in which the given label won: how many lost more often than not."""
+    n, lost = len(right), int((right < 0.5).sum())
+    drawn = np.random.default_rng(seed).binomial(n, lost / max(1, n), REPLICATES)
+    return _with_interval(lost, drawn, n)
 
 
 def _with_interval(errors: float, replicates: np.ndarray, num_samples: int) -> ErrorCount:
-    """The middle 95 % of the replicates, moved to where their median is the estimate: drawn again, a smallest bound is lower."""
+    """The middle 95 % of the replicates, moved to where their median is the estimate."""
     low, middle, high = np.quantile(replicates, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2])
     bounds = np.clip([errors + low - middle, errors + high - middle], 0, num_samples)
     return ErrorCount(float(errors), float(bounds[0]), float(bounds[1]), num_samples)

@@ -26,7 +26,7 @@ from hardsight.errors import InputError
 from hardsight.files.dynamics import Stories, recorded
 from hardsight.head import Head
 from hardsight.scores import SCORES
-from hardsight.scores.probabilities import probs_to_logits
+from hardsight.scores.probabilities import check_distributions
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks, share
 
@@ -125,7 +125,7 @@ def _checked_probs(probs: Any, num_samples: int, num_classes: int | None = None)
         raise InputError(f"there must be one row of probs per sample, got {len(values)} rows for {num_samples} samples.")
     if num_classes is not None and values.shape[1] != num_classes:
         raise InputError(f"probs must have one column per class, got {values.shape[1]} for {num_classes} classes.")
-    probs_to_logits(values)  # refuses what is no distribution
+    check_distributions(values)
     return values
 
 
@@ -143,7 +143,7 @@ def best_evidence(
     if asked_for_epochs and samples.run is None:
         raise InputError(f"--by {settings.by} needs training dynamics, and there are none: clean a run of hardsight train.")
     by_epochs = samples.run is not None and (asked_for_epochs or settings.by is None)
-    kind, probs = _probabilities(samples, settings, by_epochs, progress)
+    kind, probs = _probabilities(samples, settings, progress)
     if kind == "out-of-sample" and nearby is not None and not nearby.in_reference:
         probs = mixed(probs, neighbour_probs(nearby.rows, samples.labels, probs.shape[1]), samples.labels)
     _check_informative(probs, samples)
@@ -154,20 +154,20 @@ def best_evidence(
     return Evidence(kind, settings.by or "posterior", probs, warnings=_warnings(samples, kind, probs))
 
 
-def _probabilities(
-    samples: Samples, settings: CleanSettings, by_epochs: bool, progress: ProgressCallback | None
-) -> tuple[str, np.ndarray]:
-    """Which probabilities there are, and they themselves; where epochs judge, those of the head will do."""
+def _probabilities(samples: Samples, settings: CleanSettings, progress: ProgressCallback | None) -> tuple[str, np.ndarray]:
+    """Which probabilities there are, and they themselves."""
     if samples.probs is not None:
         return "probs", samples.probs
     assert samples.features is not None
-    if samples.head is not None and (by_epochs or not _trained_on(samples)):
+    if samples.head is not None and not _trained_on(samples):
         return "head", _of_head(samples.head, samples.features)
     try:
         predicted = predict_by_heads(
             samples.features, samples.labels, folds=settings.folds, seed=settings.seed, progress=progress
         )
     except InputError as error:
+        if samples.head is not None:  # a class with a single sample: no fold can do without it
+            return "head", _of_head(samples.head, samples.features)
         raise InputError(f"{samples.name}: {error}" if samples.name else str(error)) from error
     if samples.head is not None and predicted.shape[1] < samples.head.num_classes:  # classes of the head without a label
         more = np.zeros((len(predicted), samples.head.num_classes - predicted.shape[1]))

@@ -1,11 +1,11 @@
 """Near duplicates and outliers, from features alone; and what the neighbours' labels say.
 
     near duplicate   the nearest other sample is at most 0.13 times as far as is usual (`scores.duplicates`)
-    outlier          the tenth nearest of up to 5,000 samples is further away than the third quartile plus three times the
+    outlier          the tenth nearest of up to 2,000 samples is further away than the third quartile plus three times the
                      distance between the quartiles (Tukey's "far out")
 
 Distances are between unit vectors. Every pair is compared for duplicates. How far a sample is from the others is seen as well
-from an even subsample of them (Sugiyama & Borgwardt, NeurIPS 2013), at a tenth of the time; the same search says which labels
+from an even subsample of them (Sugiyama & Borgwardt, NeurIPS 2013); the same search says which labels
 the ten have.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from hardsight.threads import blocks, even_rows, share
 
-K, SAMPLE = 10, 5000
+K, SAMPLE = 10, 2000
 FAR_OUT = 3.0  # quartile distances beyond the third quartile
 QUERIES = 512
 
@@ -83,7 +83,7 @@ def _first_of_group(group: np.ndarray) -> np.ndarray:
 
 
 def find_nearby(features: np.ndarray, reference: np.ndarray | None = None) -> Nearby:
-    """The ten nearest of up to 5,000 other samples, or of the reference: (n, d), (m, d)."""
+    """The ten nearest of up to 2,000 other samples, or of the reference: (n, d), (m, d)."""
     from hardsight.scores.search import Candidates
 
     rows, unit = _directions(features)

@@ -13,6 +13,7 @@ import numpy as np
 from hardsight.threads import blocks, share
 
 ROWS = 8192  # looked at together
+SIGNIFICANT = 3.0  # standard errors: factors that vary less than that would only add noise
 
 
 def confident_counts(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -51,7 +52,8 @@ def noise_factors(counts: np.ndarray) -> np.ndarray:
     """How much more often class k is labeled y than under even noise: (c, c) counts -> (c, c) factors, 1 on the diagonal.
 
     With o disagreements counted in a cell and e expected, the factor is (a + o) / (a + e): the mean of a gamma-distributed
-    factor given a Poisson count. 1/a is the variance of the factors beyond that of the counts.
+    factor given a Poisson count. 1/a is the variance of the factors beyond that of the counts; where it is not
+    significant, all factors are 1.
     """
     c = len(counts)
     off = ~np.eye(c, dtype=bool)
@@ -60,8 +62,10 @@ def noise_factors(counts: np.ndarray) -> np.ndarray:
         return np.ones((c, c))
     size = counts.sum(axis=1, keepdims=True)  # (c, 1)
     expected = np.where(off, size * (wrong / (c - 1) / size.sum()), 0.0)  # (c, c), sums to `wrong`
-    beyond = (((counts - expected) ** 2 - expected) * off).sum() / (expected**2).sum()  # variance of the factors
-    if beyond <= 0:
+    squares = (expected**2).sum()
+    beyond = (((counts - expected) ** 2 - expected) * off).sum() / squares  # variance of the factors
+    by_chance = np.sqrt((2 * expected**2 + expected)[off].sum()) / squares  # its standard error under even noise
+    if beyond <= SIGNIFICANT * by_chance:
         return np.ones((c, c))
     a = 1 / beyond
     return np.where(off, (a + counts) / (a + expected), 1.0)

@@ -2,19 +2,20 @@
 
 From the probabilities p of one sample, for every label y it could have:
 
-    posterior               log sum_{k != y} f_ky p_k - log p_y, f the noise factors (noise.py)
+    posterior               log sqrt(sum_{k != y} (f_ky p_k)^2) - log p_y, f the noise factors (noise.py)
     confidence              -log p_y
     margin                  max_{k != y} p_k - p_y
 
 From the epochs of a training, for the label it has:
 
-    epochs                  mean of the normal scores of aum and cartography_confidence
+    epochs                  mean of the normal scores of aum and of posterior, from out-of-sample probabilities
     aum                     -mean_e (z_y - max_{k != y} z_k)
     cartography_confidence  -mean_e p_y
     aldr_lambda             lambda of the last epoch
 
-`posterior` is the log-odds of "the label is wrong", where p_k is how likely the sample is of class k and f_ky how likely a
-sample of class k is labeled y. Under even noise it ranks as self-confidence does.
+`posterior` compares "of another class, and labeled y by mistake" with "of class y": p_k is how likely the sample is of class k,
+and f_ky how likely a sample of class k is labeled y. The root of the squares is close to the most likely other class, and so
+between self-confidence, which adds up all of them, and the margin. With two classes it is the log-odds of a wrong label.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ OfProbs = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (b, c) probabilities
 
 
 def posterior(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """Log-odds that each label is wrong: (b, c), (c, c) -> (b, c).
+    """How much more likely each label is wrong than right, as a logarithm: (b, c), (c, c) -> (b, c).
 
     Example:
         >>> even = np.ones((3, 3))
-        >>> posterior(np.array([[0.5, 0.25, 0.25], [0.1, 0.9, 0.0]]), even)[:, 0].round(3)
+        >>> posterior(np.array([[0.5, 0.3, 0.4], [0.1, 0.9, 0.0]]), even)[:, 0].round(3)
         array([0.   , 2.197])
     """
-    others = probs @ factors - probs * np.diag(factors)  # (b, c): sum_{k != y} p_k f_ky
+    others = np.sqrt(probs**2 @ (factors * ~np.eye(len(factors), dtype=bool)) ** 2)  # (b, c): of all k but y
     return np.log(np.maximum(others, TINY)) - np.log(np.maximum(probs, TINY))
 
 
@@ -74,10 +75,10 @@ def normal_scores(values: np.ndarray) -> np.ndarray:
     return np.asarray(ndtri(rankdata(values) / (len(values) + 1)))
 
 
-def by_epochs(columns: dict[str, np.ndarray], by: str) -> np.ndarray:
-    """The ranking `by` from (n,) dynamics scores by name."""
+def by_epochs(columns: dict[str, np.ndarray], by: str, unseen: np.ndarray) -> np.ndarray:
+    """The ranking `by` from (n,) dynamics scores by name, and (n,) `posterior` by heads that have not seen the sample."""
     if by == "aldr_lambda":
         return columns["aldr_lambda"]
     if by != "epochs":
         return -columns[by]
-    return (normal_scores(-columns["aum"]) + normal_scores(-columns["cartography_confidence"])) / 2
+    return (normal_scores(-columns["aum"]) + normal_scores(unseen)) / 2

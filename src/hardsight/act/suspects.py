@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.error_count import ErrorCount, count_by_two_components, scores_and_count
+from hardsight.act.error_count import ErrorCount, count_of_lost, scores_and_count
 from hardsight.act.evidence import Evidence, Samples, best_evidence, check_classes, samples_of
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, find_nearby, find_repeats
 from hardsight.act.noise import confident_counts, noise_factors
-from hardsight.act.ranking import BY_PROBS, by_epochs
+from hardsight.act.ranking import BY_PROBS, by_epochs, posterior
 from hardsight.act.settings import CleanSettings
 from hardsight.act.verdicts import VERDICTS, Explainer, judged, verdict_codes
 from hardsight.checks import given_probs, to_numpy
@@ -180,14 +180,14 @@ def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarr
     scores = np.full(len(labels), np.nan)
     known = (labels >= 0) & np.isfinite(evidence.probs).all(axis=1)
     if evidence.kind == "epochs":
-        needed = ("aum", "cartography_confidence") if evidence.by == "epochs" else (evidence.by,)
-        known &= np.all([np.isfinite(evidence.epochs[name]) for name in needed], axis=0)
-        columns = {name: column[known] for name, column in evidence.epochs.items()}
-        scores[known] = by_epochs(columns, evidence.by)
-        return scores, count_by_two_components(-columns["aum"], seed)
+        known &= np.isfinite(evidence.epochs["aum" if evidence.by == "epochs" else evidence.by])
     own_labels, probs = labels[known], evidence.probs[known]
     factors = noise_factors(confident_counts(probs, own_labels))
-    scores[known], count = scores_and_count(probs, own_labels, BY_PROBS[evidence.by], factors, seed)
+    scores[known], count = scores_and_count(probs, own_labels, BY_PROBS.get(evidence.by, posterior), factors, seed)
+    if evidence.kind == "epochs":
+        columns = {name: column[known] for name, column in evidence.epochs.items()}
+        scores[known] = by_epochs(columns, evidence.by, scores[known])
+        count = count_of_lost(columns["cartography_correctness"], seed)
     return scores, count
 
 

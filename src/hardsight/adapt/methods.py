@@ -48,8 +48,11 @@ class Method:
             return cls()
         alignment, rest = _first_stage(rest, ALIGNMENTS)
         entropy, rest = _first_stage(rest, (ENTROPY,))
-        if rest in (SOURCE_ONLY, AUTO):
-            raise InputError(f"{rest} stands alone and is no stage of a method, got {name!r}.")
+        if rest is not None and rest.partition("+")[0] in (*ALIGNMENTS, ENTROPY, SOURCE_ONLY, AUTO):
+            raise InputError(
+                f"stages are an alignment, then entropy, then self-training, each once at most, and {SOURCE_ONLY} and {AUTO} "
+                f"stand alone; got {name!r}."
+            )
         rule = None if rest is None else check_method(rest, also=(*ALIGNMENTS, ENTROPY, SOURCE_ONLY, AUTO))
         return cls(alignment, entropy is not None, rule)
 

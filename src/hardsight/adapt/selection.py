@@ -22,6 +22,7 @@ trained network, and a threshold of 1.0 tells none of them apart.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -53,7 +54,7 @@ WHY = (
 )
 _BLOCK = 2**22  # numbers of features whose angles are taken at a time
 _ROWS = 2**14  # rows of (n, c) arrays worked on at a time: they stay in the cache
-OF_A_SNAPSHOT = tuple(name for name, score in SCORES.items() if score.scope != "dynamics")  # a target has no training of its own
+OF_A_SNAPSHOT = tuple(name for name, score in SCORES.items() if score.scope in ("row", "dataset"))  # all that a target has
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +340,10 @@ class _Asked:
             return lambda labels, rows=slice(None): sign * score.function(logits=logits[rows], labels=labels[rows])
         features, head = self._with_head(name)
         if score.scope == "dataset":  # it looks at all samples, whichever are asked for
-            more = {"head": head} if score.terms else {}
+            takes = inspect.signature(score.function).parameters
+            more = {"head": head} if "head" in takes else {}
+            if "labels" not in takes:
+                return lambda labels, rows=slice(None): sign * score.function(features, **more)[rows]
             return lambda labels, rows=slice(None): sign * score.function(features, labels=labels, **more)[rows]
         return lambda labels, rows=slice(None): sign * score.function(take(features, rows), head, labels[rows])
 

@@ -129,6 +129,7 @@ from hardsight.cli import (  # noqa: E402, F401
     demo,
     dynamics,
     explore,
+    export,
     extract,
     generalize,
     report,

@@ -28,6 +28,7 @@ def score(
     \b
     Example:
         hardsight score cifar10-test.npz -o scores.parquet --top 20 --by angular_gap
+        hardsight score test/ --reference train/ --scores energy,vim,knn_distance
     """
     from hardsight.cli.summary import print_summary
     from hardsight.scoring.job import CROSS_VALIDATED

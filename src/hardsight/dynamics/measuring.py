@@ -105,9 +105,10 @@ def _swept_alone(batch: Batch, labels: np.ndarray) -> Sweep:
 
 def join(sweeps: list[Sweep]) -> Sweep:
     """The rows of several batches as one."""
-    parts = {field.name: [getattr(rows, field.name) for rows in sweeps] for field in fields(Sweep)}
+    parts = {field.name: [getattr(rows, field.name) for rows in sweeps] for field in fields(Sweep) if field.name != "more"}
     c, precision = max(parts.pop("num_classes")), np.result_type(*parts.pop("precision")).type
-    return Sweep(c, precision, **{name: np.concatenate(arrays) for name, arrays in parts.items()})
+    columns: dict[str, Any] = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    return Sweep(c, precision, **columns)
 
 
 def _in_one_tile(batches: list[Batch], labels: np.ndarray) -> Sweep | None:

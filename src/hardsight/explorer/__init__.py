@@ -8,6 +8,7 @@ turns.py        so many pixels in memory at a time
 closeups.py     one sample: angles, neighbours, degraded versions
 epochs.py       dynamics: curves over the epochs, and each epoch's cloud
 groups.py       a selection in groups
+suspects.py     what hardsight clean found, as columns
 agreement.py    human frequency against a score
 comparing.py    two runs on the same ids
 rounds.py       a run of hardsight adapt: its target samples, and what each method kept, round by round

@@ -21,7 +21,7 @@ from hardsight.explorer.rounds import ABOUT
 from hardsight.files.heads import load_head
 from hardsight.head import Head
 from hardsight.scores import SCORES
-from hardsight.scores.terms import SOFTMAX
+from hardsight.scores.terms import INPUT, SOFTMAX, TOP
 
 SECOND, CHANGE, RANK_CHANGE = " (2)", " change", " rank change"
 
@@ -140,7 +140,9 @@ def _of_probabilities(name: str) -> bool:
     score = SCORES[name]
     if score.scope == "dynamics":
         return all(part == "correct" or _of_probabilities(part) for part in score.columns)
-    return SOFTMAX in score.terms
+    if score.scope == "models":
+        return True
+    return score.scope == "row" and bool(score.terms & {SOFTMAX, TOP}) and INPUT not in score.terms and not score.needs_logits
 
 
 def _change(name: str, before: Column, after: Column) -> Column:

@@ -29,7 +29,7 @@ def selection_table(sheet: Sheet, rows: np.ndarray, review: Review) -> pa.Table:
         values = column.values[rows]
         if column.names is None:
             columns[name] = pa.array(values, from_pandas=True)
-        elif name in ("label", "predicted"):
+        elif name in ("label", "predicted", "suggested_label"):
             columns[name] = pa.array(values.astype(np.int64), mask=values >= len(column.names))
             columns[f"{name}_name"] = words(column).take(at)
         else:

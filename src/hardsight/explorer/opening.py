@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,9 @@ from hardsight.scores import SCORES
 from hardsight.scoring.job import score
 from hardsight.snapshot import SNAPSHOTS, Snapshot
 from hardsight.table import TABLES, read_scores, write_table
+
+if TYPE_CHECKING:
+    from hardsight.explorer.suspects import Suspects
 
 OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
 RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there sorts the samples
@@ -52,6 +55,7 @@ class Sheet:
     start: dict[str, Any] = field(default_factory=dict)  # start.json or run.json
     epochs: Epochs | None = None
     rounds: Rounds | None = None  # of self-training
+    suspects: Suspects | None = None  # what hardsight clean found; add_suspects reads it
     notes: list[str] = field(default_factory=list)  # what a person should know, one sentence each
 
     def __len__(self) -> int:
@@ -65,6 +69,8 @@ class Sheet:
     @property
     def by(self) -> str | None:
         """The score that the page sorts by at first."""
+        if self.suspects is not None:
+            return "error_score"
         scores = [name for name in (*RANKED_BY, *SCORES) if name in self.columns]
         return next(iter(scores or [name for name, column in self.columns.items() if column.names is None]), None)
 
@@ -315,11 +321,12 @@ def _add_human(sheet: Sheet, file: Path) -> None:
 
 
 def default_axes(sheet: Sheet) -> tuple[str, str, str | None]:
-    """x, y and colour at first: the angle to the own class, the norm, and whether the prediction is right."""
+    """x, y and colour at first: the angle to the own class, the norm, and whether the prediction is right, or the verdict."""
     names = [name for name, column in sheet.columns.items() if column.names is None]
     if not names:
         raise HardsightError(f"{sheet.path}: there is no column of numbers to draw.")
     x = next((name for name in ("own_angle", "confidence", "loss") if name in names), names[0])
     y = next((name for name in ("norm", "entropy", "max_logit") if name in names and name != x), names[min(1, len(names) - 1)])
-    colour = next((name for name in ("correct", "label") if name in sheet.columns), None)
+    first = () if sheet.suspects is None else ("verdict",)
+    colour = next((name for name in (*first, "correct", "label") if name in sheet.columns), None)
     return x, y, colour

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,6 +87,22 @@ class Pictures:
         """A WebP of at most `side` pixels."""
         with self._turn():
             return _encoded(self._safe(row), side)
+
+    def file(self, row: int) -> Path | None:
+        """The image file itself, where the picture is one as it stands; None for arrays and degraded copies.
+
+        Raises BrokenImage where it is missing or lies outside the roots.
+        """
+        path = None if self.sheet.paths is None else self.sheet.paths[row].as_py()
+        if path is None or not self.roots or self._degradation(row) is not None:
+            return None
+        for root in self.roots:
+            with contextlib.suppress(InputError):
+                file = os.path.join(root, path_below(root, path, "path"))
+                real = os.path.realpath(file)
+                if os.path.commonpath([root, real]) == root and os.path.isfile(real):
+                    return Path(file)
+        raise BrokenImage("missing", path)
 
     def trouble(self, row: int) -> str | None:
         """Why the picture cannot be shown, or None."""
@@ -167,12 +184,18 @@ class Pictures:
         return str(base if base is not None else self.sheet.ids[row].as_py())
 
     def _degraded(self, row: int, image: Image.Image) -> Image.Image:
-        how, level = self.sheet.columns.get("degradation"), self.sheet.columns.get("level")
-        if how is None or level is None or how.names is None or how.values[row] >= len(how.names):
+        degradation = self._degradation(row)
+        if degradation is None:
             return image
         if self._preprocessing is not None:
             image = self._preprocessing.fitted(image)  # degradations are made at the size the model sees
-        return degrade(image, Degradation(how.names[how.values[row]], round(float(level.values[row]), 6)), self._base(row))
+        return degrade(image, degradation, self._base(row))
+
+    def _degradation(self, row: int) -> Degradation | None:
+        how, level = self.sheet.columns.get("degradation"), self.sheet.columns.get("level")
+        if how is None or level is None or how.names is None or how.values[row] >= len(how.names):
+            return None
+        return Degradation(how.names[how.values[row]], round(float(level.values[row]), 6))
 
 
 def _preprocessing(sheet: Sheet) -> Preprocessing | None:

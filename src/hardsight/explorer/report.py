@@ -26,6 +26,7 @@ from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
 from hardsight.explorer.server import Page
 from hardsight.explorer.settings import ReportSettings
+from hardsight.explorer.suspects import add_suspects
 from hardsight.files.inputs import command, note_input
 from hardsight.files.writing import check_output, replacing
 from hardsight.options import takes
@@ -34,8 +35,9 @@ from hardsight.threads import even_rows
 MOST_ROWS = 60_000  # of more, an even subsample is kept, with the hardest
 MOST_BYTES = 4_300_000  # of the data; the page itself is about 100 kB
 THUMBNAILS, SIDE = 120, 96  # of the hardest samples, and their longest side in pixels
+SUSPECTS = 24  # shown with pictures, of those with a verdict
 FACTS = ("avh", "avh_relative", "confidence", "norm")  # columns whose means are in the headline
-FIRST = ("own_angle", "norm", "avh", "confidence", "angular_gap", "loss")  # columns that must fit
+FIRST = ("error_score", "own_angle", "norm", "avh", "confidence", "angular_gap", "loss")  # columns that must fit
 MEASURES = ("avh", "norm", "own_angle", "confidence", "loss", "correct")  # curves of all samples over the epochs
 MOVING = ("own_angle", "norm", "avh", "confidence", "loss")  # and of each sample, where there is room
 GROUPINGS = ("label", "correct", "degradation", "level", "split", HUMAN, "avh")  # of the curves
@@ -60,6 +62,7 @@ def report(
     if output is not None:
         check_output(Path(output), "html")
     sheet = open_sheet(run, class_names=settings.class_names, human=settings.human, split=settings.split, progress=progress)
+    add_suspects(sheet, settings.split)
     path = Path(output) if output is not None else (sheet.directory or sheet.path.parent) / _file_name(sheet)
     page = Page(sheet, Pictures(sheet, settings.images), Review(None, sheet.class_names), "a report is not written to.")
     content = one_file(_data(page)).encode()
@@ -88,7 +91,7 @@ def _data(page: Page) -> dict[str, Any]:
     epochs = _epochs(sheet, room) if len(rows) == len(sheet) else {}
     curves, measures, groupings = _curves(sheet)
     about |= {
-        "report": _headline(page),
+        "report": _headline(page) | {"suspects": _suspects(sheet, hardest, position)},
         "n": len(rows),
         "place": sheet.name,  # not the path on this machine
         "write_token": "",
@@ -106,6 +109,7 @@ def _data(page: Page) -> dict[str, Any]:
         "columns": columns,
         "thumbs": thumbnails,
         "classes": {position[row]: classes for row, classes in closeups.nearest_classes(sheet, hardest).items()},
+        "explanations": _explanations(sheet, hardest, position),
         "cosines": None if cosines is None else packed(cosines.astype("<f4").tobytes()),
         "epochs": epochs,
         "curves": curves,
@@ -139,6 +143,25 @@ def _headline(page: Page) -> dict[str, Any]:
         "versions": ", ".join(f"{name} {number}" for name, number in (start.get("versions") or {}).items()),
         "notes": notes,
     }
+
+
+def _suspects(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dict[str, Any] | None:
+    """What hardsight clean found: a sentence, and the first rows to show, as places in the report."""
+    if sheet.suspects is None:
+        return None
+    counts = [f"{count:,} {verdict}" for verdict, count in sheet.suspects.counts.items()]
+    verdict = sheet.columns["verdict"]
+    rows = [position[row] for row in hardest if verdict.values[row] < len(verdict.names or ())]
+    found = f"Of {len(sheet):,} samples: {', '.join(counts)}." if counts else "hardsight clean found nothing to look at."
+    return {"sentence": f"{sheet.suspects.expectation()} {found}".strip(), "rows": rows[:SUSPECTS]}
+
+
+def _explanations(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dict[int, str]:
+    """Why the first rows are suspect, in words."""
+    if sheet.suspects is None:
+        return {}
+    words = {position[row]: sheet.suspects.explanations[row].as_py() for row in hardest}
+    return {row: text for row, text in words.items() if text is not None}
 
 
 def _facts(sheet: Sheet) -> list[list[str]]:
@@ -186,7 +209,7 @@ def _overview(page: Page) -> str:
     correct = page.sheet.columns["correct"].values
     known = np.flatnonzero(np.logical_and.reduce([np.isfinite(values) for values in scores.values()]) & (correct < 2))
     some = known[:: max(1, len(known) // 20_000)]  # a picture of more looks the same
-    worst = _hardest(page.sheet, 12) if page.pictures.any else []
+    worst = _hardest(page.sheet, 12, "avh") if page.pictures.any else []
     figure = overview(
         [np.asarray(page.pictures.safe(row)) for row in worst],
         [f"AVH {scores['avh'][row]:.3f}" for row in worst],
@@ -228,11 +251,12 @@ def _webp_address(png: io.BytesIO) -> str:
 # The data: rows, columns, curves
 
 
-def _hardest(sheet: Sheet, count: int) -> list[int]:
-    """Rows, hardest first by the score that the page sorts by."""
-    if sheet.by is None:
+def _hardest(sheet: Sheet, count: int, by: str | None = None) -> list[int]:
+    """Rows, hardest first by a score, or by the one that the page sorts by."""
+    by = by or sheet.by
+    if by is None:
         return list(range(min(count, len(sheet))))
-    column = sheet.columns[sheet.by]
+    column = sheet.columns[by]
     key = -column.values if column.hard == "high" else column.values
     order = np.argsort(key, kind="stable")[: int(np.isfinite(column.values).sum())]
     return [int(row) for row in order[:count]]

@@ -85,6 +85,7 @@ class Page:
             "human": HUMAN if HUMAN in sheet.columns else None,
             "reached": {} if sheet.rounds is None else sheet.rounds.reached(),
             "methods": {} if sheet.rounds is None else sheet.rounds.methods,
+            "suspects": None if sheet.suspects is None else sheet.suspects.described(),
             "marks": list(MARKS),
             "unmarked": self.unmarked,
             "review": None if self.review.path is None else str(self.review.path),
@@ -209,6 +210,7 @@ def _sample(page: Page, request: Request) -> Response:
             "classes": closeups.nearest_classes(sheet, [row]).get(row, []),
             "versions": closeups.versions(sheet, row),
             "trouble": page.pictures.trouble(row) if page.pictures.any else None,
+            "explanation": None if sheet.suspects is None else sheet.suspects.explanations[row].as_py(),
         }
     )
 

@@ -17,6 +17,7 @@ from hardsight.explorer.review import Review, review_file, why_not_saved
 from hardsight.explorer.security import Guard
 from hardsight.explorer.server import Page, build, serve
 from hardsight.explorer.settings import ExploreSettings
+from hardsight.explorer.suspects import add_suspects
 from hardsight.options import takes
 
 
@@ -77,6 +78,8 @@ def _open_page(
     }
     sheet = open_sheet(run, human=settings.human, **shared)
     comparison = None if second is None else compare(sheet, open_sheet(second, **shared))
+    if comparison is None:
+        add_suspects(sheet, settings.split)
     notes = list(sheet.notes)
     why_not = "this page was opened with --read-only." if settings.read_only else why_not_saved(sheet.path)
     review = Review(review_file(sheet.path), sheet.class_names)

@@ -98,7 +98,8 @@ def extract(
         check_run_directory(output, LOADER_COMMAND if from_loader else COMMAND)
     degradations = parse_degradations(s.degradations)
     if from_loader:
-        refuse("a loader, whose images are ready for the model", labels_from=s.labels_from, degradations=degradations or None)
+        refuse("a loader, whose images are ready for the model", labels_from=s.labels_from, degradations=degradations or None,
+               layers=s.layers or None)  # fmt: skip
         return extract_loader(_opened(model, s, preprocessing), data, output, s)
     if output is None:
         raise InputError("extract needs an output directory for images on disk: output='run'.")
@@ -162,6 +163,8 @@ class _Job:
             if self.settings.fit_head:  # whether the layer gives the model's output does not matter then
                 warnings.simplefilter("ignore")
             self.model.check(sample)
+        if self.settings.layers:
+            self.model.watch(self.settings.layers, sample)
         class_names = self._settle_classes()
         self._settle_columns()
         automatic = self.settings.batch_size == "auto"
@@ -204,6 +207,7 @@ class _Job:
             "precision": getattr(self.model, "precision", "float32"),
             "layer": self.model.layer_name,
             **({"fit_head": True} if self.settings.fit_head else {}),  # unknown to runs of earlier versions
+            **({"layers": list(self.settings.layers)} if self.settings.layers else {}),
         }
 
     @property
@@ -224,6 +228,7 @@ class _Job:
                 kept: list[int] = []
                 broken: list[dict[str, str]] = []
                 features: list[np.ndarray] = []
+                watched: list[dict[str, np.ndarray]] = []
                 waiting: list[np.ndarray] = []
                 for row, result in zip(rows, decoded, strict=False):
                     done += 1
@@ -234,11 +239,13 @@ class _Job:
                         waiting += result
                     while len(waiting) >= self.batch_size or (waiting and row == rows[-1]):
                         features.append(self.model(stack(waiting[: self.batch_size]))[0])
+                        watched.append(self.model.watched)
                         del waiting[: self.batch_size]
                         forecast(done - already, name.parent)
                         if progress is not None:
                             progress(done, len(self.data))
-                self._write_part(name, kept, features, broken)
+                self._write_layers(name, kept, watched)
+                self._write_part(name, kept, features, broken)  # last: it says that the part is there
 
     def _decode(self, row: int) -> list[np.ndarray] | BrokenImage:
         """One image as arrays for the model: itself, or one per degradation."""
@@ -303,8 +310,7 @@ class _Job:
         """One part: the kept images' columns, each repeated once per degradation."""
         base = [self.data.ids[row] for row in kept]
         labels = np.full(len(kept), -1) if self.data.labels is None else self.data.labels[kept]
-        ids = [degraded_id(base_id, how) for base_id in base for how in self.degradations] if self.degradations else base
-        columns: dict[str, Any] = {"id": pa.array(ids, pa.string()), "label": np.repeat(labels, self.copies)}
+        columns: dict[str, Any] = {"id": pa.array(self._ids(kept), pa.string()), "label": np.repeat(labels, self.copies)}
         columns["base_id"] = self._repeat(base)
         if self.degradations:
             columns["degradation"] = [how.kind for _ in kept for how in self.degradations]
@@ -314,6 +320,19 @@ class _Job:
             columns[column] = pa.array(self._repeat([values[row] for row in kept]), kind)
         matrix = np.concatenate(features) if features else np.zeros((0, self.model.head.num_features), np.float32)
         write_samples(name, matrix, columns, metadata={BROKEN: json.dumps(broken).encode()})
+
+    def _write_layers(self, name: Path, kept: list[int], watched: list[dict[str, np.ndarray]]) -> None:
+        """The same rows by the features of the further layers: layers/00-NAME/part-00000.parquet."""
+        for number, layer in enumerate(self.settings.layers):
+            path = layer_part(name, number, layer)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            matrix = np.concatenate([some[layer] for some in watched]) if watched else np.zeros((0, 1), np.float32)
+            write_samples(path, matrix, {"id": pa.array(self._ids(kept), pa.string())})
+
+    def _ids(self, kept: list[int]) -> list[str]:
+        """Ids of the rows of some images: one each, or one per degradation."""
+        base = [self.data.ids[row] for row in kept]
+        return [degraded_id(base_id, how) for base_id in base for how in self.degradations] if self.degradations else base
 
     def _repeat(self, values: list[Any]) -> list[Any]:
         return [value for value in values for _ in range(self.copies)]
@@ -330,6 +349,7 @@ class _Job:
             except FileError as error:
                 raise RunError(f"{error} Remove it, and run the same command again.") from error
         written = list(names)
+        written += [layer_part(name, number, layer) for number, layer in enumerate(self.settings.layers) for name in names]
         if broken:
             path = run.directory / "errors.parquet"
             write_table(pa.Table.from_pylist(broken, ERRORS), path)
@@ -341,6 +361,11 @@ class _Job:
             written.append(head_file)
         counts = {"images": len(self.data), "rows": sum(rows.values()), "broken": len(broken)}
         run.finish(written, counts, rows)
+
+
+def layer_part(name: Path, number: int, layer: str) -> Path:
+    """Where the features of a layer are that belong to a part of samples/."""
+    return name.parent.parent / "layers" / f"{number:02d}-{layer}" / name.name
 
 
 def images_per_part(images: int, copies: int, batch_size: int, num_features: int) -> int:

@@ -29,6 +29,18 @@ def _per_channel(name: str) -> Any:
     return read
 
 
+def _layers(value: Any) -> tuple[str, ...]:
+    """Names of layers, each once."""
+    names = value.split(",") if isinstance(value, str) else list(value)
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"layers must be names of layers, such as layer1,layer2, got {value!r}.")
+    names = [name.strip() for name in names if name.strip()]
+    odd = [name for name in names if names.count(name) > 1 or set(name) & set("/\\")]
+    if odd:
+        raise InputError(f"layers must be different names of layers, but {odd[0]!r} is there twice or is none.")
+    return tuple(names)
+
+
 def _degradations(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
@@ -114,6 +126,10 @@ class ExtractSettings(PreprocessingOptions):
     degradations: Any = option(
         (), "Degradation, such as contrast=0.1,0.3,1.0 or noise=0.0,0.2: each image once per level, instead of the "
         "original; repeatable.", flag="--degrade", read=_degradations, repeat=True,
+    )  # fmt: skip
+    layers: Any = option(
+        (), "Comma-separated names of layers whose features to keep as well, first layer first: prediction_depth needs them.",
+        read=_layers, metavar="A,B,C", decides=False,
     )  # fmt: skip
     keep_head: bool = option(False, "Keep the model's head even if its classes differ from the data's.")
     fit_head: bool = option(

@@ -15,5 +15,6 @@ heads.py         a `Head` as safetensors
 run.py           the run directory: start.json, parts, run.json
 samples.py       samples/part-*.parquet: the schema, the reader and the writer
 dynamics.py      dynamics/epoch=*.parquet, read back
+suspects.py      suspects.parquet, read back
 human.py         people's answers, in every form they come in
 """

@@ -8,6 +8,7 @@ checksum of every file that is there when the run ends, and carries its own.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import json
 import os
@@ -227,6 +228,7 @@ def _difference(before: Any, current: Any) -> str:
     return f"was {before!r} and is {current!r}"
 
 
+@functools.cache  # looking for them takes 15 ms
 def _installed() -> dict[str, str]:
     versions = {}
     for name in LIBRARIES:

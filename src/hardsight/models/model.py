@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -68,6 +69,15 @@ class Model(ABC):
         """What --head calls the last linear layer; None for a model that is nothing else."""
         layer = getattr(self, "layer", None)
         return getattr(layer, "name", layer)
+
+    @property
+    def watched(self) -> dict[str, np.ndarray]:
+        """Name -> (b, d) features of the layers that `watch` named, of the last batch."""
+        return {}
+
+    def watch(self, layers: Sequence[str], batch: np.ndarray) -> None:
+        """Keep the features of further layers of every batch from now on; they are tried on this one."""
+        raise InputError(f"{self.name} has no layers that could be named: --layers {','.join(layers)} is for torch networks.")
 
     def check(self, batch: np.ndarray) -> None:
         """Find the head on the first few images of a batch, and prove that it reproduces the model's output."""

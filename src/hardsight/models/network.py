@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,7 @@ class Network(Model):
         self._check_every_batch = options.head is None and options.precision == "float32"
         self._last: LastLayer | None = None
         self._sha256: str | None = None
+        self._watched: dict[str, Tensor] = {}
 
     def fingerprint(self) -> dict[str, str]:
         """Kind, name and the hash of the weights, of their file where there is one."""
@@ -65,6 +68,31 @@ class Network(Model):
         if self._last is None:
             raise InputError(f"the last layer of {self.name} is found on its first batch: call model.check(batch) first.")
         return self._last.name
+
+    @property
+    def watched(self) -> dict[str, np.ndarray]:
+        """Name -> (b, d) features of the layers that `watch` named, of the last batch."""
+        return {name: x.cpu().numpy() for name, x in self._watched.items()}
+
+    def watch(self, layers: Sequence[str], batch: np.ndarray) -> None:
+        """Keep the pooled outputs of layers of every batch from now on; they are tried on this one."""
+        known = dict(self.module.named_modules())
+        for name in layers:
+            if name not in known or not name:
+                near = difflib.get_close_matches(name, known, 3) or list(known)[1:4]
+                raise InputError(f"{self.name} has no layer {name!r}; there are {', '.join(near)}, ...")
+            known[name].register_forward_hook(functools.partial(self._see, name))
+        self._forward(batch, PRECISIONS[self.precision])
+        missing = [name for name in layers if name not in self._watched]
+        if missing:
+            raise InputError(f"the layer {missing[0]!r} of {self.name} is not used, or its output is no tensor of numbers.")
+
+    def _see(self, name: str, _: nn.Module, __: Any, output: Any) -> None:
+        """Keep what a layer gives: (b, d) as it is, (b, C, H, W) averaged over places, (b, T, d) over tokens."""
+        x = first_tensor(output if isinstance(output, (tuple, list)) else (output,), {})
+        if x is not None and x.ndim > 1:
+            x = x.detach().float()
+            self._watched[name] = x.mean(1) if x.ndim == 3 else x.flatten(2).mean(2) if x.ndim > 2 else x
 
     def _find_head(self, batch: np.ndarray) -> Head:
         self._last = find_last_layer(

@@ -1,6 +1,7 @@
 """One function per score, and `SCORES`, the registry that describes them all.
 
-Row scores need one sample and the head; dataset scores need all samples; dynamics scores need a training's epochs.
+Row scores need one sample and the head; dataset scores need all samples; dynamics scores need a training's epochs; reference
+scores are fitted to another snapshot. A few need more: several models, several layers, the checkpoints of a training.
 """
 
 from hardsight.scores.angular import (
@@ -8,6 +9,7 @@ from hardsight.scores.angular import (
     avc_label,
     avc_predicted,
     avh,
+    avh_nearest,
     avh_relative,
     nearest_angle,
     norm,
@@ -17,27 +19,36 @@ from hardsight.scores.confidence import (
     confidence,
     confidence_nobias,
     el2n,
+    energy,
     entropy,
+    gen,
+    grand,
     logit_margin,
     loss,
     max_logit,
     predicted_confidence,
     probability_margin,
 )
+from hardsight.scores.depth import prediction_depth
+from hardsight.scores.detectors import knn_distance, mahalanobis_relative, mean_shift, vim
 from hardsight.scores.dynamics import (
     aldr_lambda,
     aum,
     cartography_confidence,
     cartography_correctness,
     cartography_variability,
+    data_iq,
     first_epoch_learned,
     forgetting_events,
     mean_angular_gap,
     mean_avh,
     mean_el2n,
 )
+from hardsight.scores.ensembles import model_agreement
+from hardsight.scores.gradients import vog
 from hardsight.scores.likelihood import gm_likelihood
 from hardsight.scores.neighbours import knn_agreement
+from hardsight.scores.prototypes import prototypicality
 from hardsight.scores.registry import SCORES, Score
 from hardsight.scores.within import avh_scaled, norm_in_class
 
@@ -50,6 +61,7 @@ __all__ = [
     "avc_label",
     "avc_predicted",
     "avh",
+    "avh_nearest",
     "avh_relative",
     "avh_scaled",
     "cartography_confidence",
@@ -57,22 +69,34 @@ __all__ = [
     "cartography_variability",
     "confidence",
     "confidence_nobias",
+    "data_iq",
     "el2n",
+    "energy",
     "entropy",
     "first_epoch_learned",
     "forgetting_events",
+    "gen",
     "gm_likelihood",
+    "grand",
     "knn_agreement",
+    "knn_distance",
     "logit_margin",
     "loss",
+    "mahalanobis_relative",
     "max_logit",
     "mean_angular_gap",
     "mean_avh",
     "mean_el2n",
+    "mean_shift",
+    "model_agreement",
     "nearest_angle",
     "norm",
     "norm_in_class",
     "own_angle",
     "predicted_confidence",
+    "prediction_depth",
     "probability_margin",
+    "prototypicality",
+    "vim",
+    "vog",
 ]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardsight.scores.registry import row_score
+from hardsight.scores.registry import row_score, row_score_at
 from hardsight.scores.sweep import Sweep
-from hardsight.scores.terms import ANGLES, LOGITS, NEAREST
+from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, nearest_sum
 
 AVH_PAPER = "Chen et al., ICML 2020"
 GAP_PAPER = "Peng et al., ACM MM 2022"
@@ -108,6 +108,29 @@ def angular_gap(rows: Sweep) -> np.ndarray:
         array([ 0.    , -1.5708])
     """
     return rows.own_angle - rows.nearest_angle
+
+
+@row_score_at(
+    1,
+    hard="high",
+    range="[0, 1]",
+    formula="angle(x, w_y) / (angle(x, w_y) + sum of the k smallest angle(x, w_j), j != y), k = 1",
+    source=f"{AVH_PAPER}, over the nearest classes",
+    terms=lambda k: {ANGLES, NEAREST} if k == 1 else {ANGLES, nearest_sum(k)},
+)
+def avh_nearest(rows: Sweep, k: int) -> np.ndarray:
+    """AVH over the own class and its k nearest competitors, instead of all classes.
+
+    Among many classes the sum of all angles is nearly the same for every sample, and AVH is the own angle alone; this
+    keeps the competitor in view. With k of c - 1 or more it is AVH itself. Other k by name: `avh_nearest:10`.
+
+    Example:
+        >>> weight = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+        >>> avh_nearest(np.array([[1.0, 1.0]]), weight, np.array([0])).round(4)  # 45 degrees from two classes
+        array([0.5])
+    """
+    others = rows.nearest_angle if k == 1 else rows.more[nearest_sum(k)]
+    return rows.own_angle / (rows.own_angle + (others if rows.num_classes > 1 else 0.0))
 
 
 @row_score(hard="low", range="[0, inf)", formula="|x|", source=f"{AVH_PAPER}, Table 1", terms=set(), labels=False)

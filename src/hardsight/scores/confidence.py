@@ -12,7 +12,7 @@ import numpy as np
 
 from hardsight.scores.registry import row_score
 from hardsight.scores.sweep import Sweep
-from hardsight.scores.terms import LOGITS, MOMENT, NOBIAS, SOFTMAX, SQUARES
+from hardsight.scores.terms import INPUT, LOGITS, MOMENT, NOBIAS, SOFTMAX, SQUARES, TOP
 
 AVH_PAPER = "Chen et al., ICML 2020"
 
@@ -56,7 +56,9 @@ def logit_margin(rows: Sweep) -> np.ndarray:
     return rows.own_logit - rows.other_logit
 
 
-@row_score(hard="low", range="(-inf, inf)", formula="max_k z_k", source="maximum logit", terms={LOGITS}, labels=False)
+@row_score(
+    hard="low", range="(-inf, inf)", formula="max_k z_k", source="maximum logit", terms={LOGITS}, labels=False, needs_logits=True
+)
 def max_logit(rows: Sweep) -> np.ndarray:
     """Largest logit; no label needed."""
     return rows.max_logit
@@ -92,6 +94,11 @@ def el2n(rows: Sweep) -> np.ndarray:
         >>> el2n(probs=np.array([[1.0, 0.0], [0.0, 1.0]]), labels=np.array([0, 0])).round(4)
         array([0.    , 1.4142])
     """
+    return el2n_of(rows)
+
+
+def el2n_of(rows: Sweep) -> np.ndarray:
+    """The formula of EL2N on a sweep."""
     return np.sqrt(rows.other_sum**2 + rows.other_squares) / rows.partition  # 1 - p_y = other_sum / partition
 
 
@@ -99,3 +106,48 @@ def el2n(rows: Sweep) -> np.ndarray:
 def loss(rows: Sweep) -> np.ndarray:
     """Cross-entropy of the given class: -log of its softmax probability."""
     return rows.own_loss
+
+
+@row_score(
+    hard="high", range="[0, inf)", formula="|p - onehot(y)|_2 * |(x, 1)|_2, without the 1 where the head has no bias",
+    source="Paul et al., NeurIPS 2021 (GraNd), of the last layer", terms={SOFTMAX, SQUARES, INPUT}, default=False, linear=True,
+)  # fmt: skip
+def grand(rows: Sweep) -> np.ndarray:
+    """Length of the loss's gradient in the last linear layer: EL2N times the length of what the layer takes in.
+
+    The gradient of the weight is the outer product of p - onehot(y) and the feature, and that of the bias p - onehot(y): no
+    backward pass is needed. The head must be linear.
+
+    Example:
+        >>> grand(np.array([[3.0, 4.0]]), np.zeros((2, 2)), np.array([0])).round(4)  # p = 1/2, 1/2 and |x| = 5
+        array([3.5355])
+    """
+    return el2n_of(rows) * rows.more[INPUT]
+
+
+@row_score(
+    hard="high", range="(-inf, inf)", formula="-log sum_k e^z_k", source="Liu et al., NeurIPS 2020 (energy)", terms={SOFTMAX},
+    labels=False, default=False, needs_logits=True,
+)  # fmt: skip
+def energy(rows: Sweep) -> np.ndarray:
+    """Energy of the logits: high where all of them are low, as for inputs unlike any that was trained on; no label needed.
+
+    Example:
+        >>> energy(logits=np.array([[0.0, 0.0], [5.0, 0.0]])).round(4)
+        array([-0.6931, -5.0067])
+    """
+    return -(rows.max_logit + np.log(rows.partition))
+
+
+@row_score(
+    hard="high", range="[0, 100]", formula="sum of (p_k (1 - p_k))^0.1 over the 100 largest p_k",
+    source="Liu, Lochman, Zach, CVPR 2023 (GEN)", terms={LOGITS, TOP}, labels=False, default=False,
+)  # fmt: skip
+def gen(rows: Sweep) -> np.ndarray:
+    """Generalized entropy of the largest probabilities: high is undecided, and small probabilities count; no label needed.
+
+    Example:
+        >>> gen(probs=np.array([[0.5, 0.5], [1.0, 0.0]])).round(4)  # 2 * 0.25^0.1
+        array([1.7411, 0.    ])
+    """
+    return rows.more[TOP]

@@ -16,14 +16,14 @@ import numpy as np
 from hardsight.checks import as_matrix, check_some_columns, is_tensor, namespace, to_numpy
 from hardsight.errors import InputError
 from hardsight.geometry import SAME_DIRECTION, safe_row_norms
-from hardsight.scores.search import QUERIES, Candidates, closest_pairs
+from hardsight.scores.search import QUERIES, Candidates, closest_pairs, pairs_above
 from hardsight.threads import blocks, even_rows, share, take
 
 SLACK = 4e-6  # what the float32 product of two unit vectors may be off by
 FRACTION = 0.13  # of the usual distance to the nearest row: nearer is a near duplicate, as in cleanlab's Datalab
 SAMPLE = 1000  # rows that the usual distance is taken from
 PART = 2**20  # numbers measured at a time: 8 MB of float64
-SHORT = 64  # principal directions in which pairs are compared first
+SHORT = 32  # principal directions in which pairs are compared first
 
 
 class Duplicates(NamedTuple):
@@ -100,21 +100,21 @@ def _pairs(x: _Directions, y: _Directions, bounds: tuple[float, float], only_nea
     """(p, 2) pairs: all near ones and, unless only those are asked for, the nearest of every row; and what connects crowds."""
     none = np.empty((0, 2), np.int64)
     if only_near and namespace(x.unit) is np and x.unit.shape[1] > 2 * SHORT and len(x.rows) and len(y.rows):
-        short = closest_pairs(*_shortened(x, y), *bounds)
-        if not short.links:  # a crowd in a few dimensions need not be one in all of them
-            return np.concatenate([none, *short.pairs]), none
+        close = pairs_above(*_shortened(x, y), bounds[0])
+        if close is not None:  # a crowd in a few dimensions need not be one in all of them
+            return close, none
     found = closest_pairs(x.unit, None if y is x else y.unit, *bounds)
     has = np.flatnonzero(found.nearest >= 0)
     return np.concatenate([np.stack([has, found.nearest[has]], axis=1), *found.pairs]), np.concatenate([none, *found.links])
 
 
 def _shortened(x: _Directions, y: _Directions) -> tuple[np.ndarray, np.ndarray | None]:
-    """Unit vectors of 65 dimensions, no two of which are further apart than those of x and y they stand for.
+    """Unit vectors of 33 dimensions, no two of which are further apart than those of x and y they stand for.
 
     They are the first principal directions, and the length of what is left: lengths differ by no more than vectors do.
     """
     sample = y.unit[even_rows(len(y.rows), SAMPLE)]
-    directions = np.linalg.eigh(sample.T @ sample)[1][:, -SHORT:]  # (d, 64): those of the largest eigenvalues
+    directions = np.linalg.eigh(sample.T @ sample)[1][:, -SHORT:]  # (d, 32): those of the largest eigenvalues
 
     def short(unit: np.ndarray) -> np.ndarray:
         inside = unit @ directions

@@ -259,3 +259,25 @@ def aldr_lambda(story: Story) -> np.ndarray:
         array([0.6, 1. ])
     """
     return story.last_of("aldr_lambda")
+
+
+@dynamics_score(
+    hard="high",
+    range="[0, 1/4]",
+    formula="mean_e p_y (1 - p_y)",
+    source="Seedat et al., NeurIPS 2022 (Data-IQ, aleatoric uncertainty)",
+    columns=("confidence",),
+)
+def data_iq(story: Story) -> np.ndarray:
+    """Aleatoric uncertainty of Data-IQ: p (1 - p) of the given class, averaged over the epochs.
+
+    High is ambiguous: the model never made up its mind, because the features do not tell. Low is easy, or wrongly
+    labeled: `cartography_confidence` tells which.
+
+    Example:
+        >>> data_iq([[0.5, 1.0], [0.5, 0.0]])  # undecided twice; sure, and sure of something else
+        array([0.25, 0.  ])
+    """
+    mean, count = story.mean["confidence"], story.count["confidence"]
+    variance = story.squares["confidence"] / np.maximum(count, 1)
+    return np.where(count > 0, np.maximum(mean * (1 - mean) - variance, 0.0), np.nan)  # E p - E p^2

@@ -64,8 +64,13 @@ def probs_to_logits(probs: Any) -> Any:
     A probability of zero counts as the smallest positive number. Rows with a NaN stay NaN; anything else that is not a
     distribution is refused.
     """
-    probs = as_matrix(probs, "probs")
-    host = to_numpy(probs).astype(np.float64)
+    host = to_numpy(as_matrix(probs, "probs")).astype(np.float64)
+    check_distributions(host)
+    return np.log(np.maximum(host, TINY))
+
+
+def check_distributions(host: np.ndarray) -> None:
+    """(n, c) rows that are probabilities, or hold a value that is not finite."""
     missing = ~np.isfinite(host).all(1)
     off = ~missing & ((host.min(1, initial=0) < 0) | (np.abs(host.sum(1) - 1) > 1e-2))
     if off.any():
@@ -75,4 +80,3 @@ def probs_to_logits(probs: Any) -> Any:
             f"row {row} sums to {host[row].sum():.4g} with smallest value {host[row].min():.4g}. "
             "If these are logits, pass them as logits."
         )
-    return np.log(np.maximum(host, TINY))

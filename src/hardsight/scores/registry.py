@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_labels, check_same_space, check_some_columns, given_probs, widened
+from hardsight.checks import as_matrix, check_count, check_labels, check_same_space, check_some_columns, given_probs, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.pandas_index import align
 from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
-from hardsight.scores.terms import ANGLES, NEAREST, NOBIAS
+from hardsight.scores.terms import ANGLES, INPUT, NEAREST, NOBIAS
 
 Formula = Callable[[Sweep], np.ndarray]
+Hard = Literal["high", "low"]
+Scope = Literal["row", "dataset", "dynamics", "reference", "models", "layers", "checkpoints"]
+
+OF_FEATURES = frozenset({ANGLES, NEAREST, NOBIAS, INPUT})  # terms that logits cannot give
 
 
 class RowScore(Protocol):
@@ -49,21 +54,27 @@ class Score:
     """One score: what it means and how it is computed.
 
     `hard` is the end at which a sample is hard, "high" or "low". `scope` says what one value depends on: "row" (one sample
-    and the head), "dataset" (all samples) or "dynamics" (the sample over the epochs of a training). `labels` says whether it
-    needs the given class.
+    and the head), "dataset" (all samples), "dynamics" (the sample over the epochs of a training), "reference" (another
+    snapshot that it is fitted to), "models" (several models), "layers" (features of several layers) or "checkpoints" (a
+    model at several epochs, and the images). `labels` says whether it needs the given class.
     """
 
     name: str
-    hard: Literal["high", "low"]
-    scope: Literal["row", "dataset", "dynamics"]
+    hard: Hard
+    scope: Scope
     labels: bool
     range: str
     formula: str
     source: str
     function: Callable[..., np.ndarray]
+    default: bool = field(repr=False, default=False)  # whether it is in the table that nobody asked anything else of
+    needs_logits: bool = field(repr=False, default=False)  # whether probabilities, logits up to a constant, are not enough
+    linear: bool = field(repr=False, default=False)  # whether it is defined for a linear head alone
+    k: int | None = field(repr=False, default=None)  # its number, where it has one
+    at: Callable[[int], Score] | None = field(repr=False, default=None)  # the score with another k: `avh_nearest:10`
     terms: frozenset[str] = field(repr=False, default=frozenset())  # of the sweep: what its formula is made of
     of: Formula | None = field(repr=False, default=None)  # a row score on a finished sweep
-    fit: Callable[[Head | None], Fitted] | None = field(repr=False, default=None)  # a dataset score, to be fitted, of a head
+    fit: Callable[[Head | None], Fitted] | None = field(repr=False, default=None)  # a score to be fitted, of a head
     columns: tuple[str, ...] = field(repr=False, default=())  # what a dynamics score takes from each epoch
     story: Callable[[Any], np.ndarray] | None = field(repr=False, default=None)  # a dynamics score on a finished story
 
@@ -74,16 +85,59 @@ class Score:
 
     def from_logits(self) -> bool:
         """Whether logits alone are enough: no features, no head."""
-        return self.scope == "row" and bool(self.terms) and not self.terms & {ANGLES, NEAREST, NOBIAS}
+        return self.scope == "row" and bool(self.terms) and not self.terms & OF_FEATURES
 
 
-SCORES: dict[str, Score] = {}
+class Scores(dict[str, Score]):
+    """Every score by its name. A name may carry a number, as in `SCORES["avh_nearest:10"]`; plain names are listed."""
+
+    def __missing__(self, name: str) -> Score:
+        carried = re.fullmatch(r"(\w+):([1-9][0-9]{0,8})", name) if isinstance(name, str) else None
+        score = dict.get(self, carried[1]) if carried else None
+        if carried is None or score is None or score.at is None:
+            raise KeyError(name)
+        return score.at(int(carried[2]))
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(name) is not None
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """The score of a name, with or without a number; the default where there is none."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+SCORES = Scores()
+
+
+def plain_score(
+    scope: Scope, *, hard: Hard, range: str, formula: str, source: str, labels: bool = True
+) -> Callable[[Callable[..., np.ndarray]], Callable[..., np.ndarray]]:
+    """Register a function of arrays as a score; `scoring` gathers the arrays for it. A number k is a keyword of its own."""
+
+    def register(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+        name, number = function.__name__, inspect.signature(function).parameters.get("k")
+
+        def at(k: int) -> Score:
+            own = _function_with(function, k)
+            return replace(SCORES[name], name=f"{name}:{k}", formula=_with_k(formula, k), function=own, k=k, at=None)
+
+        score = Score(name, hard, scope, labels, range, formula, source, function)
+        SCORES[name] = score if number is None else replace(score, k=number.default, at=at)
+        return function
+
+    return register
 
 
 def row_score(
-    *, hard: Literal["high", "low"], range: str, formula: str, source: str, terms: set[str], labels: bool = True
+    *, hard: Hard, range: str, formula: str, source: str, terms: set[str], labels: bool = True, **about: Any
 ) -> Callable[[Formula], RowScore]:
-    """Register a formula on a `Sweep` as a score, and make it a function of features, head and labels."""
+    """Register a formula on a `Sweep` as a score, and make it a function of features, head and labels.
+
+    `about` sets further fields of its `Score`: `default=False` for one that is computed only when asked for.
+    """
 
     def register(of: Formula) -> RowScore:
         name = of.__name__
@@ -96,16 +150,60 @@ def row_score(
             inputs = Inputs(features, head, labels, bias, logits, given_probs(probs, pred_probs))
             return values(SCORES[name], swept(inputs, frozenset(terms), name))
 
-        del function.__wrapped__  # help() should show the signature of the function, not of the formula
-        function.__annotations__ = {}
-        SCORES[name] = Score(name, hard, "row", labels, range, formula, source, function, terms=frozenset(terms), of=of)
+        _own_signature(function)
+        SCORES[name] = Score(
+            name, hard, "row", labels, range, formula, source, function, terms=frozenset(terms), of=of,
+            **{"default": True, **about},
+        )  # fmt: skip
         return function
 
     return register
 
 
+def row_score_at(
+    k: int, *, hard: Hard, range: str, formula: str, source: str, terms: Callable[[int], set[str]]
+) -> Callable[[Callable[..., np.ndarray]], Callable[..., np.ndarray]]:
+    """Register a formula on a `Sweep` and a number k, which a name can carry: `avh_nearest:10`."""
+
+    def register(of: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+        name = of.__name__
+
+        def at(k: int) -> Score:
+            own = functools.partial(of, k=check_count(k, "k", least=1))
+            about = _with_k(formula, k)
+            ask: Any = function
+            ask = _function_with(ask, k)
+            return Score(f"{name}:{k}", hard, "row", True, range, about, source, ask, terms=frozenset(terms(k)), of=own)
+
+        @functools.wraps(of)
+        def function(features: Any, head: Any, labels: Any, *, bias: Any = None, k: int = k) -> np.ndarray:
+            score = at(k)
+            return values(score, swept(Inputs(features, head, labels, bias), score.terms, name))
+
+        _own_signature(function)
+        SCORES[name] = replace(at(k), name=name, formula=formula, function=function, at=at)
+        return function
+
+    return register
+
+
+def _own_signature(function: Any) -> None:
+    """help() should show the signature of the function, not of the formula that it wraps."""
+    del function.__wrapped__
+    function.__annotations__ = {}
+
+
+def _function_with(function: Callable[..., np.ndarray], k: int) -> Callable[..., np.ndarray]:
+    """The function of a score with its number set, under its own name and docstring."""
+    return functools.update_wrapper(functools.partial(function, k=k), function)
+
+
+def _with_k(formula: str, k: int) -> str:
+    return re.sub(r"k = \d+", f"k = {k}", formula)
+
+
 class Fitted(Protocol):
-    """A dataset score at work: it sees every batch once, then gives each batch its values."""
+    """A dataset or reference score at work: it sees every batch it is fitted to once, then gives each batch its values."""
 
     terms: frozenset[str]
     labels: bool  # whether it is fitted to labeled samples
@@ -118,18 +216,16 @@ class Fitted(Protocol):
 
 
 FittedTo = tuple[Inputs, Fitted]  # arrays in memory, and the score to fit to them
+FittedToReference = tuple[Inputs, Fitted, Inputs]  # arrays to score, the score, and the reference to fit it to
 
 
 def dataset_score(
-    fit: Callable[[Head | None], Fitted],
-    *,
-    hard: Literal["high", "low"],
-    range: str,
-    formula: str,
-    source: str,
-    labels: bool = True,
+    fit: Callable[..., Fitted], *, hard: Hard, range: str, formula: str, source: str, labels: bool = True, k: int | None = None
 ) -> Callable[[Callable[..., FittedTo]], Callable[..., np.ndarray]]:
-    """Register a dataset score: `fit` makes a fresh one for a head, the decorated function is its form on arrays."""
+    """Register a dataset score: `fit` makes a fresh one for a head, the decorated function is its form on arrays.
+
+    Where it has a number k, `fit` takes it after the head.
+    """
 
     def register(ask: Callable[..., FittedTo]) -> Callable[..., np.ndarray]:
         @functools.wraps(ask)
@@ -140,13 +236,54 @@ def dataset_score(
             fitted.see(x, rows)
             return np.where(rows.ok, fitted.of(x, rows), np.nan)
 
-        function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
-        SCORES[ask.__name__] = Score(
-            ask.__name__, hard, "dataset", labels, range, formula, source, function, terms=fit(None).terms, fit=fit
-        )
-        return function
+        score = Score(ask.__name__, hard, "dataset", labels, range, formula, source, function)
+        return _fitted_score(score, ask, fit, k)
 
     return register
+
+
+def reference_score(
+    fit: Callable[..., Fitted], *, hard: Hard, range: str, formula: str, source: str, k: int | None = None, **about: Any
+) -> Callable[[Callable[..., FittedToReference]], Callable[..., np.ndarray]]:
+    """Register a score that is fitted to another snapshot: as `dataset_score`, with the reference beside the arrays."""
+
+    def register(ask: Callable[..., FittedToReference]) -> Callable[..., np.ndarray]:
+        @functools.wraps(ask)
+        def function(*args: Any, **kwargs: Any) -> np.ndarray:
+            inputs, fitted, reference = ask(*args, **kwargs)
+            known, x = as_matrix(reference.features, "reference"), as_matrix(inputs.features, "features")
+            if known.shape[1] != x.shape[1]:
+                raise InputError(
+                    f"features and reference must have the same number of columns, got {tuple(x.shape)} and {tuple(known.shape)}."
+                )
+            fitted.see(known, swept(reference, fitted.terms, ask.__name__))
+            rows = swept(inputs, fitted.terms, ask.__name__)
+            return np.where(rows.ok, fitted.of(x, rows), np.nan)
+
+        score = Score(ask.__name__, hard, "reference", False, range, formula, source, function, **about)
+        return _fitted_score(score, ask, fit, k)
+
+    return register
+
+
+def _fit_with(fit: Callable[..., Fitted], k: int, head: Head | None) -> Fitted:
+    return fit(head, k)
+
+
+def _fitted_score(score: Score, ask: Any, fit: Callable[..., Fitted], k: int | None) -> Callable[..., np.ndarray]:
+    """Put a score that is fitted into the registry, with what it takes of a sweep and its other k."""
+    score.function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
+    first: Callable[[Head | None], Fitted] = fit if k is None else functools.partial(_fit_with, fit, k)
+
+    def at(k: int) -> Score:
+        ask_with = _function_with(score.function, check_count(k, "k", least=1))
+        return replace(
+            SCORES[score.name], name=f"{score.name}:{k}", formula=_with_k(score.formula, k), function=ask_with,
+            fit=functools.partial(_fit_with, fit, k), at=None,
+        )  # fmt: skip
+
+    SCORES[score.name] = replace(score, terms=first(None).terms, fit=first, at=None if k is None else at)
+    return score.function
 
 
 def values(score: Score, rows: Sweep) -> np.ndarray:
@@ -167,8 +304,10 @@ def swept(inputs: Inputs, terms: frozenset[str], name: str) -> Sweep:
         raise InputError(f"{name} needs one of features, logits or probs, got {' and '.join(passed) or 'none'}.")
     labels = align(inputs.labels, "labels", getattr(inputs, passed[0]), passed[0])
     if inputs.features is None:
-        if terms & {ANGLES, NEAREST, NOBIAS} or not terms:
+        if terms & OF_FEATURES or not terms:
             raise InputError(f"{name} needs features and a head; {passed[0]} alone do not have it.")
+        if inputs.probs is not None and name in SCORES and SCORES[name].needs_logits:
+            raise InputError(f"{name} needs logits: probabilities know them only up to a constant.")
         table = as_matrix(inputs.logits if inputs.probs is None else inputs.probs, passed[0])
         check_some_columns(table, passed[0])
         labels = check_labels_or_none(labels, *table.shape)
@@ -181,7 +320,14 @@ def swept(inputs: Inputs, terms: frozenset[str], name: str) -> Sweep:
         return norms_only(features, labels)
     head = as_head(inputs.head, inputs.bias)
     check_same_space(features, head.weight)
+    if name in SCORES and SCORES[name].linear and head.kind != "linear":
+        raise InputError(not_linear(name, head.kind))
     return sweep(features, head, check_labels_or_none(labels, len(features), head.num_classes), terms)
+
+
+def not_linear(name: str, kind: str) -> str:
+    """What to say of a head that a score is not defined for."""
+    return f"{name} is defined for a linear head, and this one is {kind}."
 
 
 def norms_only(features: Any, labels: Any) -> Sweep:

@@ -5,6 +5,7 @@ less half its own squared length, so that both searches are the same one.
 
     Candidates      the k nearest of them, for some queries
     closest_pairs   the nearest other row of every row, and all pairs that are nearer than a bound
+    pairs_above     those pairs alone
 """
 
 from __future__ import annotations
@@ -41,6 +42,14 @@ class Candidates:
         half = np.vecdot(vectors, vectors) / 2 if self.lengths else None
         self.parts.append((vectors, rows, half))
         self.size += len(vectors)
+
+    def joined(self) -> np.ndarray:
+        """All vectors as one (n, d) array, in the order they came; from then on they are kept as that."""
+        if len(self.parts) > 1:
+            vectors, rows, half = zip(*self.parts, strict=True)
+            offsets = None if half[0] is None else np.concatenate(half)
+            self.parts = [(np.concatenate(vectors), np.concatenate(rows), offsets)]
+        return self.parts[0][0] if self.parts else np.empty((0, 0), np.float32)
 
     def nearest(self, query: np.ndarray, k: int, own_row: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest of each of (q, d) queries, nearest first: (q, k) similarities and (q, k) rows, -1 where there are fewer.
@@ -159,6 +168,37 @@ def closest_pairs(x: Any, y: Any = None, bound: float = np.inf, sure: float = np
     corners = [(i, j) for i in range(0, len(x), SIDE) for j in range(i if symmetric else 0, len(y), SIDE)]
     share(work, corners, xp)
     return found
+
+
+def pairs_above(x: np.ndarray, y: np.ndarray | None, bound: float) -> np.ndarray | None:
+    """(p, 2) rows of x and y whose product is above a bound: (n, d), (m, d); without y, rows of x, the smaller first.
+
+    None if there is a crowd of them. Nothing else is looked for, which makes it twice as fast as `closest_pairs`.
+    """
+    symmetric, other = y is None, x if y is None else y
+    found: list[np.ndarray] = [np.empty((0, 2), np.int64)]
+    crowds: list[int] = []
+    memory = [np.empty(SIDE * SIDE, dtype=x.dtype) for _ in range(num_workers(np))]
+
+    def work(corner: tuple[int, int]) -> None:
+        i, j = corner
+        rows, columns = x[i : i + SIDE], other[j : j + SIDE]
+        buffer = memory.pop()  # popping is safe in threads
+        product = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
+        np.matmul(rows, columns.T, out=product)
+        if symmetric and i == j:
+            _blank_diagonal(product)
+        if not crowds and product.max() > bound:
+            at, column = np.divmod(np.flatnonzero(product > bound), len(columns))
+            close = np.stack([at + i, column + j], axis=1)
+            close = close[close[:, 0] < close[:, 1]] if symmetric else close
+            if len(close) > MANY * (len(rows) + len(columns)):
+                crowds.append(len(close))
+            found.append(close)
+        memory.append(buffer)
+
+    share(work, [(i, j) for i in range(0, len(x), SIDE) for j in range(i if symmetric else 0, len(other), SIDE)])
+    return None if crowds else np.concatenate(found)
 
 
 def _blank_diagonal(product: Any) -> None:

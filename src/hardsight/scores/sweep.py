@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from hardsight.checks import namespace, to_numpy
 from hardsight.errors import InputError
 from hardsight.geometry import angles_at, cosines_to_angles, row_norms, safe_row_norms, sum_angles
 from hardsight.head import Head
+from hardsight.scores.further import further_terms, further_terms_of_logits
 from hardsight.scores.running import AnglesAt, Running, empty_columns
 from hardsight.scores.terms import ANGLES, EVERYTHING, NEAREST, NOBIAS, NONFINITE, NONFINITE_LOGIT, SOFTMAX, STATUSES, ZERO
 from hardsight.threads import blocks, like, num_workers, share, take
@@ -56,6 +57,7 @@ class Sweep:
     other_squares: np.ndarray  # * sum over the others of e^(2 (logit - max))
     other_moment: np.ndarray  # * sum over the others of (logit - max) e^(logit - max)
     nobias_confidence: np.ndarray  # * probability of the given class when the bias is left out
+    more: dict[str, np.ndarray] = field(default_factory=dict, kw_only=True)  # further terms by name (further.py), if asked for
 
     @property
     def ok(self) -> np.ndarray:
@@ -116,11 +118,12 @@ class Sweep:
 
 def sweep(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str] = EVERYTHING) -> Sweep:
     """One pass over checked (n, d) features, a head in the same space and (n,) labels."""
-    columns = (_around_means if head.kind == "gaussian" else _columns)(features, head, labels, terms)
+    columns = (_around_means if head.kind == "gaussian" else _columns)(features, head, labels, terms & EVERYTHING)
     if NOBIAS in terms and head.bias is not None and not _close_together(head.bias):
         bare = sweep(features, Head(head.kind, head.weight), labels, frozenset({SOFTMAX}))
         columns["nobias_confidence"] = bare.own_exp / bare.partition
-    return Sweep(head.num_classes, _precision(features), labels, **columns)
+    more = further_terms(features, head, labels, columns, terms - EVERYTHING)
+    return Sweep(head.num_classes, _precision(features), labels, **columns, more=more)
 
 
 def sweep_logits(logits: Any, labels: np.ndarray, terms: frozenset[str] = EVERYTHING) -> Sweep:
@@ -134,10 +137,11 @@ def sweep_logits(logits: Any, labels: np.ndarray, terms: frozenset[str] = EVERYT
         at = rows[part]
         block = logits[like(at, logits)]
         own = like(np.maximum(labels[at], 0), logits)
-        running = Running.start(block, own, terms - {NOBIAS})
+        running = Running.start(block, own, terms & EVERYTHING - {NOBIAS})
         running.absorb_logits(block, 0, xp.empty_like(block))
         running.store(columns, at)
-    return Sweep(logits.shape[1], _precision(logits), labels, **columns)
+    more = further_terms_of_logits(logits, terms - EVERYTHING)
+    return Sweep(logits.shape[1], _precision(logits), labels, **columns, more=more)
 
 
 # ---- rows: ordinary ones in the features' precision, odd ones in float64 ----

@@ -4,6 +4,8 @@
     to_file.py       `score_to_file`: what `hardsight score` does; settings.py has its options
     fitted_head.py   a head fitted by cross-validation where there is none
     cluster.py       the same on a Dask cluster
+    beside.py        what some scores look at beside the snapshot: a reference, other models, images
+    several_models.py, layers.py, checkpoints.py   what three scores take from there and from the run
 
 Names load when first used.
 """

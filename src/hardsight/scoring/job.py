@@ -1,7 +1,8 @@
 """`score`: a snapshot in, the scores table out, a batch at a time.
 
-Row scores take one pass over the rows. Dataset scores take one more, before it, to see them all. Dynamics scores are
-read from the run's epochs before it, and join by id.
+Row scores take one pass over the rows. Dataset scores take one more, before it, to see them all, and reference scores one
+over the reference. What else a score looks at (a run's epochs, other models, layers, checkpoints) is read before, and
+joins by id or row.
 """
 
 from __future__ import annotations
@@ -25,10 +26,14 @@ from hardsight.files.samples import Batch
 from hardsight.head import Head
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import sweep_probs
-from hardsight.scores.registry import Fitted, Score, values
+from hardsight.scores.registry import Fitted, Score, norms_only, not_linear, values
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
+from hardsight.scoring.beside import Beside
+from hardsight.scoring.checkpoints import GradientVariance, kept_epochs
 from hardsight.scoring.fitted_head import out_of_sample_heads
+from hardsight.scoring.layers import Depths, layers_of
+from hardsight.scoring.several_models import SeveralModels
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, TableWriter
 from hardsight.version import VERSION
@@ -37,8 +42,10 @@ MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angl
 NONFINITE_PROBABILITY = "nonfinite_probability"
 UNSCORED = (NONFINITE, NONFINITE_LOGIT, NONFINITE_PROBABILITY, MISSING, ZERO)  # nothing is known of such a row
 CROSS_VALIDATED = "linear, cross-validated: each sample scored by a head that was not fitted to it"
+OF_ALL_ROWS = ("dataset", "layers", "checkpoints")  # scopes in which a value depends on the other rows
 
 ProgressCallback = Callable[[int, int], None]  # rows done, rows in all
+Values = Callable[[Batch, Any, Sweep], np.ndarray]  # a batch, its features and its sweep -> (b,)
 
 
 def score(
@@ -56,6 +63,9 @@ def score(
     shard: tuple[int, int] | str | None = None,
     strict: bool = False,
     allow_duplicates: bool = False,
+    reference: Any = None,
+    models: Any = None,
+    images: Any = None,
     progress: ProgressCallback | None = None,
 ) -> pa.Table:
     """Score every sample: one row each, with id, label, predicted, status and one column per score.
@@ -68,11 +78,14 @@ def score(
         logits, probs: (n, c) instead of features; they give the scores of the confidence family. `pred_probs` is another
             name of `probs`.
         ids: (n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.
-        scores: names from `SCORES`, "all", or None for every row score that the input allows.
+        scores: names from `SCORES`, "all", or None for the usual row scores that the input allows.
         limit: score only the first rows.
         shard: (i, n) or "i/n" for the i-th of n equal parts of the rows, counted from 0.
         strict: refuse rows that cannot be scored instead of keeping them with their status.
         allow_duplicates: accept repeated ids.
+        reference: a `Snapshot`, or the path of one, that reference scores are fitted to: what the model was trained on.
+        models: snapshots of other models on the same samples, or their paths, for `model_agreement`.
+        images: data that the run was trained on, for `vog`.
         progress: called with the rows done and the rows in all.
 
     Rows of pandas objects are joined by their index, everything else by position.
@@ -94,7 +107,8 @@ def score(
         snapshot = Snapshot(features, head, labels, bias=bias, logits=logits, probs=probs, ids=ids)
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be a function of the rows done and the rows in all, got {progress!r}.")
-    job = Job(snapshot, scores, limit=limit, shard=shard, strict=strict, allow_duplicates=allow_duplicates)
+    further = Beside.opened(snapshot, reference, models, images)
+    job = Job(snapshot, scores, limit, shard, strict, allow_duplicates, further)
     parts = list(job.parts(progress))
     return pa.concat_tables(parts) if parts else job.schema.empty_table()
 
@@ -109,6 +123,7 @@ class Job:
     shard: tuple[int, int] | str | None = None
     strict: bool = False
     allow_duplicates: bool = False
+    beside: Beside = Beside()
 
     @property
     def cross_validated(self) -> bool:
@@ -116,47 +131,79 @@ class Job:
         return self.snapshot.head is None and self.snapshot.source.evidence == "features"
 
     @functools.cached_property
-    def run_with_dynamics(self) -> Path | None:
-        """The run that the snapshot comes from, if it has the dynamics of the samples."""
+    def run(self) -> Path | None:
+        """The run directory that the snapshot comes from, if it does."""
         path = (self.snapshot.loaded_from or {}).get("path")
-        return path if isinstance(path, Path) and any((path / "dynamics").glob("epoch=*.parquet")) else None
+        return path if isinstance(path, Path) and path.is_dir() else None
+
+    @functools.cached_property
+    def run_with_dynamics(self) -> Path | None:
+        """The same, if it has the dynamics of the samples."""
+        return self.run if self.run is not None and any((self.run / "dynamics").glob("epoch=*.parquet")) else None
 
     @functools.cached_property
     def chosen(self) -> list[Score]:
-        """The scores asked for, or all row scores that the input allows."""
-        features = self.snapshot.source.evidence == "features"
-        possible = {name for name, score in SCORES.items() if features or score.from_logits() or score.scope == "dynamics"}
-        if self.run_with_dynamics is None:
-            possible -= {name for name, score in SCORES.items() if score.scope == "dynamics"}
-        if self.snapshot.source.evidence == "probs":
-            possible -= {"max_logit"}  # probabilities know their logits only up to a constant
+        """The scores asked for, or the usual row scores that the input allows."""
         if self.scores is None:
-            return [score for score in SCORES.values() if score.name in possible and score.scope == "row"]
-        everything = isinstance(self.scores, str) and self.scores.strip() == "all"
-        names = list(SCORES) if everything else _names(self.scores)
-        unknown = [name for name in names if name not in SCORES]
-        if unknown:
-            raise InputError(f"there is no score named {unknown[0]!r}; choose from {', '.join(SCORES)}, or all.")
-        if everything:
+            return [score for score in SCORES.values() if score.default and self._obstacle(score) is None]
+        if isinstance(self.scores, str) and self.scores.strip() == "all":
             run = self.run_with_dynamics
-            names = [name for name in names if name in possible and (run is None or recorded(run, SCORES[name]))]
-        out_of_reach = [name for name in names if name not in possible]
-        if out_of_reach and SCORES[out_of_reach[0]].scope == "dynamics":
-            where = f"and {self.snapshot.name} has none" if self.snapshot.name else "and arrays have none"
-            raise InputError(f"{out_of_reach[0]} needs training dynamics, {where}: score a run of hardsight train.")
-        if out_of_reach:
-            raise InputError(
-                f"{out_of_reach[0]} cannot be computed from {self.snapshot.source.evidence}: it needs features and a head."
-            )
-        chosen = [SCORES[name] for name in dict.fromkeys(names)]
-        fits = {score.name: score.fit(self.snapshot.head) for score in chosen if score.fit is not None}
-        unfit = [name for name, fit in fits.items() if fit.labels and not self.snapshot.source.labeled]
-        if unfit and not everything:
-            raise InputError(f"{unfit[0]} is fitted to labeled samples, and there are no labels.")
-        chosen = [score for score in chosen if score.name not in unfit]
-        if self.shard is not None and any(score.scope == "dataset" for score in chosen):
+            possible = [score for score in SCORES.values() if self._obstacle(score) is None]
+            chosen = [score for score in possible if run is None or recorded(run, score)]
+        else:
+            names = list(dict.fromkeys(_names(self.scores)))
+            unknown = [name for name in names if name not in SCORES]
+            if unknown:
+                raise InputError(f"there is no score named {unknown[0]!r}; choose from {', '.join(SCORES)}, or all.")
+            chosen = [SCORES[name] for name in names]
+            for obstacle in map(self._obstacle, chosen):
+                if obstacle is not None:
+                    raise InputError(obstacle)
+        if self.shard is not None and any(score.scope in OF_ALL_ROWS for score in chosen):
             raise InputError("dataset scores need all rows and are not available for a single shard.")
         return chosen
+
+    def _obstacle(self, score: Score) -> str | None:
+        """Why this input does not allow a score, in one line; None where it does."""
+        name, source, head = score.name, self.snapshot.source, self.snapshot.head
+        if score.scope in ("dynamics", "layers", "checkpoints"):
+            return self._missing_in_run(score)
+        if score.scope == "models":
+            if not self.beside.models:
+                return f"{name} compares several models: give the runs of the others with --models RUN2,RUN3."
+            return f"{name} needs the probabilities of a model: a head, logits or probs." if self.cross_validated else None
+        if score.scope == "reference" and self.beside.reference is None:
+            return f"{name} is fitted to another snapshot: give what the model was trained on with --reference TRAIN."
+        if source.evidence != "features" and not score.from_logits():
+            return f"{name} cannot be computed from {source.evidence}: it needs features and a head."
+        if source.evidence == "probs" and score.needs_logits:
+            return f"{name} cannot be computed from probs: it needs logits, which they know only up to a constant."
+        if score.linear and head is not None and head.kind != "linear":
+            return not_linear(name, head.kind)
+        if score.scope == "reference" and score.terms and head is None:
+            return f"{name} needs a head, and there is none."
+        if score.fit is not None and score.fit(head).labels:
+            if score.scope == "reference" and not (self.beside.reference and self.beside.reference.source.labeled):
+                return f"{name} is fitted to labeled samples, and the reference has no labels."
+            if score.scope == "dataset" and not source.labeled:
+                return f"{name} is fitted to labeled samples, and there are no labels."
+        return None
+
+    def _missing_in_run(self, score: Score) -> str | None:
+        """What of a run a score needs and is not there."""
+        name, where = score.name, self.snapshot.name or "this snapshot"
+        has = f"{self.snapshot.name} has" if self.snapshot.name else "arrays have"
+        if score.scope == "dynamics" and self.run_with_dynamics is None:
+            return f"{name} needs training dynamics, and {has} none: score a run of hardsight train."
+        if score.scope == "layers" and not layers_of(self.run):
+            return f"{name} needs the features of several layers, and {has} none: hardsight extract --layers a,b,c keeps them."
+        if score.scope == "layers" and self.cross_validated:
+            return f"{name} needs what the network predicts, and {where} has no head."
+        if score.scope == "checkpoints" and len(kept_epochs(self.run)) < 2:
+            return f"{name} needs a model at several epochs, and {has} none: hardsight train --keep-epochs keeps them."
+        if score.scope == "checkpoints" and self.beside.images is None:
+            return f"{name} needs the images that {where} was trained on: give them with --images DATA."
+        return None
 
     @functools.cached_property
     def rows(self) -> range:
@@ -183,18 +230,16 @@ class Job:
     def parts(self, progress: ProgressCallback | None = None) -> Iterator[pa.Table]:
         """The table, a piece at a time, in row order. Fails at the end if an id is repeated."""
         chosen, rows = self.chosen, self.rows
-        dynamic = [score for score in chosen if score.scope == "dynamics"]
-        stories = Stories(self.run_with_dynamics, dynamic) if dynamic and self.run_with_dynamics is not None else None
         fitted: dict[str, Fitted] = {score.name: score.fit(self.snapshot.head) for score in chosen if score.fit is not None}
-        rounds = 2 if fitted else 1
-        terms = self.terms
+        of_all = [fitted[score.name] for score in chosen if score.scope == "dataset"]
+        rounds = 2 if of_all else 1
         seen_ids = SeenIds()
         heads = self._fit_heads(rows, progress) if self.cross_validated and len(rows) else None
-
-        if fitted:
+        self._fit_to_reference([fitted[score.name] for score in chosen if score.scope == "reference"])
+        if of_all:
             for batch in self.snapshot.batches(rows.start, rows.stop):
-                x, swept = self._sweep(batch, terms, heads)
-                for dataset_score in fitted.values():
+                x, swept = self._sweep(batch, self.terms, heads)
+                for dataset_score in of_all:
                     dataset_score.see(x, swept)
                 if progress is not None:
                     progress(batch.start + len(batch) - rows.start, rounds * len(rows))
@@ -207,10 +252,55 @@ class Job:
             if progress is not None:
                 progress(done, rounds * len(rows))
 
+        values_of = {name: _of_fitted(one) for name, one in fitted.items()} | self._looked_up(progress)
         for piece in self.pieces():
-            yield self.part(piece, fitted, heads, seen, stories)
+            yield self.part(piece, values_of, heads, seen)
         if not self.allow_duplicates:
             seen_ids.refuse_duplicates(self.snapshot, rows)
+
+    def _fit_to_reference(self, scores: list[Fitted]) -> None:
+        """Let reference scores see every batch of the reference."""
+        reference = self.beside.reference
+        if reference is None or not scores:
+            return
+        head = reference.head or self.snapshot.head
+        terms: frozenset[str] = frozenset().union(*(score.terms for score in scores))
+        for batch in reference.batches():
+            swept = norms_only(batch.values, batch.labels)
+            if terms:
+                assert head is not None
+                swept = sweep(batch.values, head, np.full(len(batch), -1), terms)
+                swept = replace(swept, labels=batch.labels)
+            for score in scores:
+                score.see(batch.values, swept)
+
+    def _looked_up(self, progress: ProgressCallback | None) -> dict[str, Values]:
+        """The scores whose values are read or worked out beside the passes over the rows, by name."""
+        values_of: dict[str, Values] = {}
+        dynamic = [score for score in self.chosen if score.scope == "dynamics"]
+        if dynamic and self.run_with_dynamics is not None:
+            stories = Stories(self.run_with_dynamics, dynamic)
+            values_of |= {score.name: self._of_story(stories, score) for score in dynamic}
+        for score in self.chosen:
+            if score.scope == "models":
+                several = SeveralModels(self.snapshot, self.beside.models, self.rows)
+                values_of[score.name] = several.agreement
+            elif score.scope == "layers":
+                assert score.k is not None
+                values_of[score.name] = Depths(layers_of(self.run), self._labels(), self.rows, score.k).of
+            elif score.scope == "checkpoints":
+                assert self.run is not None
+                samples = self.snapshot.columns(["id", "label"]).slice(self.rows.start, len(self.rows))
+                values_of[score.name] = GradientVariance(self.run, self.beside.images, samples, progress).of
+        return values_of
+
+    def _of_story(self, stories: Stories, score: Score) -> Values:
+        return lambda batch, x, rows: stories.of(score, pa.array(batch.ids, type=self.snapshot.source.id_type))
+
+    def _labels(self) -> np.ndarray:
+        """(n,) labels of the rows of this job, -1 for unlabeled."""
+        labels = self.snapshot.columns(["label"]).column("label").slice(self.rows.start, len(self.rows))
+        return np.asarray(labels.fill_null(-1).to_numpy(), np.int64)
 
     def write(self, parts: Iterable[pa.Table], output: str | os.PathLike[str], summary: Summary) -> None:
         """Write pieces of the table as they come, summed up on the way; the file appears when all of them are in it."""
@@ -222,16 +312,15 @@ class Job:
     def part(
         self,
         piece: range,
-        fitted: dict[str, Fitted] | None = None,
+        values_of: dict[str, Values] | None = None,
         heads: Any = None,
         seen: Callable[[Batch], None] = lambda batch: None,
-        stories: Stories | None = None,
     ) -> pa.Table:
         """One piece of the table. Row scores of a given head need only the piece, so it can be scored anywhere."""
         tables = []
         for batch in self.snapshot.batches(piece.start, piece.stop):
             x, swept = self._sweep(batch, self.terms, heads)
-            tables.append(self._table(batch, x, swept, fitted or {}, stories))
+            tables.append(self._table(batch, x, swept, values_of or {}))
             seen(batch)
         return pa.concat_tables(tables).combine_chunks()
 
@@ -246,19 +335,14 @@ class Job:
         """What the sweep must compute for the chosen scores, and for `predicted`."""
         return frozenset({LOGITS}).union(*(score.terms for score in self.chosen))
 
-    def _table(self, batch: Batch, x: Any, swept: Sweep, fitted: dict[str, Fitted], stories: Stories | None) -> pa.Table:
+    def _table(self, batch: Batch, x: Any, swept: Sweep, values_of: dict[str, Values]) -> pa.Table:
         """One batch, swept, as rows of the table."""
         status = _status(swept, batch, self.terms, self.snapshot.source.evidence)
         self._refuse_if_strict(status, batch)
-        columns = {}
-        for score in self.chosen:
-            if score.of is not None:
-                columns[score.name] = values(score, swept)
-            elif score.fit is not None:
-                columns[score.name] = _finite(fitted[score.name].of(x, swept), swept)
-            else:  # the dynamics of a sample are known even where its row cannot be scored
-                assert stories is not None
-                columns[score.name] = stories.of(score, pa.array(batch.ids, type=self.snapshot.source.id_type))
+        columns = {
+            score.name: values(score, swept) if score.of is not None else values_of[score.name](batch, x, swept)
+            for score in self.chosen
+        }
         return _as_table(batch, swept, status, columns, self.schema)
 
     def _sweep(self, batch: Batch, terms: frozenset[str], heads: Any) -> tuple[Any, Sweep]:
@@ -353,20 +437,26 @@ def _status(swept: Sweep, batch: Batch, terms: frozenset[str], evidence: str) ->
     return status
 
 
-def _finite(values: np.ndarray, swept: Sweep) -> np.ndarray:
-    return np.where(swept.ok & np.isfinite(values), values, np.nan)
+def _of_fitted(fitted: Fitted) -> Values:
+    def of(batch: Batch, x: Any, swept: Sweep) -> np.ndarray:
+        found = fitted.of(x, swept)
+        return np.where(swept.ok & np.isfinite(found), found, np.nan)
+
+    return of
 
 
 def _scatter(whole: Sweep | None, part: Sweep, at: np.ndarray, n: int) -> Sweep:
     """Put the rows of a part at their places in a sweep of n rows."""
-    names = [name for name in vars(part) if name not in ("num_classes", "precision")]
-    arrays = {}
-    for name in names:
-        values = getattr(part, name)
-        array = np.empty(n, dtype=values.dtype) if whole is None else getattr(whole, name)
+    names = [name for name in vars(part) if name not in ("num_classes", "precision", "more")]
+
+    def put(values: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+        array = np.empty(n, dtype=values.dtype) if before is None else before
         array[at] = values
-        arrays[name] = array
-    return Sweep(part.num_classes, part.precision, **arrays)
+        return array
+
+    arrays = {name: put(getattr(part, name), None if whole is None else getattr(whole, name)) for name in names}
+    more = {term: put(values, None if whole is None else whole.more[term]) for term, values in part.more.items()}
+    return Sweep(part.num_classes, part.precision, **arrays, more=more)
 
 
 def _as_table(batch: Batch, swept: Sweep, status: np.ndarray, columns: dict[str, np.ndarray], schema: pa.Schema) -> pa.Table:

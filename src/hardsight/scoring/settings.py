@@ -15,7 +15,12 @@ class ScoreSettings(Options):
 
     head: Any = option(None, "Head, if the snapshot has none: .safetensors, .npz or .npy.")
     labels: Any = option(None, "Labels as .npy, if the snapshot has none.")
-    scores: Any = option(None, "Comma-separated score names, or all. Default: every row score the input allows.")
+    scores: Any = option(None, "Comma-separated score names, such as avh,avh_nearest:10, or all. Default: the usual row scores.")
+    reference: Any = option(None, "Snapshot that reference scores are fitted to: what the model was trained on.", metavar="TRAIN")
+    models: Any = option(
+        None, "Comma-separated snapshots of other models on the same samples, for model_agreement.", metavar="RUNS"
+    )
+    images: Any = option(None, "Images that the run was trained on, for vog.", metavar="DATA")
     by: str | None = option(None, "Score to rank the hardest samples by. Default: avh, or loss without angles.")
     top: int = option(10, "Number of the hardest samples to print.", least=0)
     class_names: Any = option(None, "File of class names: text with one name per line, or a JSON list.")

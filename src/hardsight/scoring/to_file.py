@@ -16,6 +16,7 @@ from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, place
 from hardsight.files.writing import check_output
 from hardsight.options import takes
+from hardsight.scoring.beside import Beside
 from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
 from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.scoring.settings import ScoreSettings
@@ -52,11 +53,12 @@ def score_to_file(
         progress: called with the rows done and the rows in all.
     """
     source = place(snapshot)
-    note_input(source, settings.head, settings.labels, settings.class_names)
+    note_input(source, settings.head, settings.labels, settings.class_names, settings.reference)
     target = _target(source, None if output is None else place(output), settings)
     opened = Snapshot.load(source, head=settings.head, labels=settings.labels)
     names = opened.class_names if settings.class_names is None else read_class_names(settings.class_names, opened.num_classes)
-    job = Job(opened, settings.scores, settings.limit, settings.shard, settings.strict, settings.allow_duplicates)
+    beside = Beside.opened(opened, settings.reference, settings.models, settings.images)
+    job = Job(opened, settings.scores, settings.limit, settings.shard, settings.strict, settings.allow_duplicates, beside)
     summary = Summary(by=_ranked_by(job, settings.by), top=settings.top, num_classes=opened.num_classes)
     with _computed(job, target, settings, progress) as parts:
         named = _refuse_unnamed_classes(parts, names, summary)

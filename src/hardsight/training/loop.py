@@ -30,7 +30,7 @@ from hardsight.models.trainable import Trainable
 from hardsight.screen import percent
 from hardsight.training import processes, results
 from hardsight.training.augmentation import AugmentedInputs
-from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
+from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint, write_tensors
 from hardsight.training.evaluation import OF_CROPS, VIEWS, counts_of, hits, ten_crop_logits
 from hardsight.training.inputs import Batch, ImageInputs, Inputs, even_batches
 from hardsight.training.network import as_tensor, first_sample, forward_pass
@@ -163,6 +163,7 @@ class Training:
             entry["train"] = self._train_epoch(epoch)
             entry |= self._evaluate(epoch)
             self._write_dynamics(epoch)
+            self._keep_epoch(output, epoch)
             self.state.epoch = epoch
             self.state.history.append(entry)
             self.state.broken = self._all_broken()
@@ -174,6 +175,15 @@ class Training:
             self.accelerator.wait_for_everyone()
             self.accelerator.log(_flat(entry), step=epoch)
             self.say(_sentence(entry, self.settings.epochs, time.monotonic() - started))
+
+    def _keep_epoch(self, output: Path, epoch: int) -> None:
+        """epochs/epoch=0003.safetensors: the network as it is, where that was asked for."""
+        every = self.settings.keep_epochs
+        if not every or epoch % every or not self.accelerator.is_main_process:
+            return
+        (output / "epochs").mkdir(exist_ok=True)
+        network = self.trainee.with_head(self.trainee.head, self.preprocessing, self.sets.class_names)
+        write_tensors(output / "epochs" / f"epoch={epoch:04d}.safetensors", network.state)
 
     def _train_epoch(self, epoch: int) -> dict[str, float]:
         """One pass over the training samples in a new order; their dynamics come from the forward passes made anyway."""
@@ -372,6 +382,7 @@ class Training:
         if self.state.broken:
             self.say(f"{len(self.state.broken)} samples could not be read: see {run.directory / 'errors.parquet'}")
         written += sorted((run.directory / "dynamics").glob("*.parquet"))
+        written += sorted((run.directory / "epochs").glob("*.safetensors"))
         counts = {name: len(inputs) for name, inputs in self.inputs.items()}
         run.finish(written, {"samples": counts, "steps": self.state.step, "history": self.state.history})
         shutil.rmtree(run.directory / "checkpoints", ignore_errors=True)

@@ -111,6 +111,16 @@ def _watch(value: Any) -> Mapping[str, Any] | None:
     return watched or None
 
 
+def _keep_epochs(value: Any) -> bool | int:
+    """Every how many epochs: 1 for the switch alone, False where it is off."""
+    if isinstance(value, bool) or value in ("true", "false"):
+        return 1 if value is True or value == "true" else False
+    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    if not isinstance(number, int) or number < 1:
+        raise InputError(f"keep_epochs must be true, false or a whole number of 1 or more, got {value!r}.")
+    return number
+
+
 @dataclass(frozen=True)
 class NetworkOptions(PreprocessingOptions):
     """Which network to train, beside its name, and what it is given to see."""
@@ -233,6 +243,13 @@ class TrainSettings(NetworkOptions, LearningOptions, ResourceOptions):
     seed: int = option(0, "Random seed.", least=0, below=2**32)
     split: str | None = option(None, "Split of DATA to train on. Default: train, where it has splits.", decides=False)
     labels_from: str | None = option(None, "Source of the labels: folder:N, a column, or a file.", decides=False)
+    keep_epochs: bool | int = option(
+        False,
+        "Keep the network after every epoch, or every K-th, in epochs/: the score vog takes gradients of them. Default: none.",
+        read=_keep_epochs,
+        word="[0-9]+",
+        metavar="[K]",
+    )
     snapshot: bool = option(True, "Keep the features of every sample at the end.", flag="--snapshot/--no-snapshot")
     strict: bool = option(False, "Stop at an image that cannot be read instead of listing it.")
     tracker: str | None = option(None, "Log metrics to a tracker: tensorboard, wandb or mlflow.", decides=False)

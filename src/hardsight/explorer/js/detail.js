@@ -2,7 +2,7 @@
 
 import { groupColour } from "./colours.js";
 import { Curves } from "./curves.js";
-import { el, harmless, name, number, short, spoken } from "./words.js";
+import { el, harmless, name, number, percent, short, spoken } from "./words.js";
 
 export class Detail {
   constructor(page) {
@@ -74,13 +74,38 @@ export class Detail {
           el("dt", {}, title),
           el("dd", { class: given !== null && given !== guess ? "wrong" : "" }, name(guess, 60)),
         ]),
+        ...this.suggestion(sample),
       ),
     );
+    if (about.suspects && sample.values.verdict)
+      parts.push(
+        el(
+          "p",
+          { class: "note" },
+          el("strong", {}, sample.values.verdict),
+          sample.explanation ? `: ${harmless(sample.explanation)}` : null,
+        ),
+      );
     this.marks = el("div", { class: "marks", role: "group", "aria-label": "Mark this sample" });
     parts.push(this.marks);
     this.drawMarks();
     if (sample.path) parts.push(el("p", { class: "quiet path" }, name(sample.path, 200)));
     return el("div", {}, ...parts);
+  }
+
+  // Which class `hardsight clean` suggests, with its probability; nothing where it is the given one.
+  suggestion(sample) {
+    const code = this.page.review.suggested(sample.row);
+    if (code === null) return [];
+    return [
+      el("dt", {}, "suggested"),
+      el(
+        "dd",
+        { class: "wrong" },
+        name(this.page.about.classes[code], 60),
+        el("span", { class: "quiet" }, ` ${percent(sample.values.suggested_probability ?? NaN)}`),
+      ),
+    ];
   }
 
   drawMarks() {
@@ -94,6 +119,7 @@ export class Detail {
     }
     const keys = { f: "fine", w: "wrong label", a: "ambiguous", d: "drop" };
     this.marks.replaceChildren(
+      ...this.acceptButton(),
       ...Object.entries(keys).map(([key, word]) => {
         const button = el(
           "button",
@@ -106,6 +132,21 @@ export class Detail {
       }),
       ...(suggestion ? [el("span", { class: "quiet" }, "should be ", name(suggestion, 40))] : []),
     );
+  }
+
+  acceptButton() {
+    const { review, about } = this.page,
+      code = review.suggested(this.row);
+    if (code === null) return [];
+    return [
+      el(
+        "button",
+        { type: "button", class: "strong", onclick: () => review.key("y", this.row, () => this.step(1)) },
+        el("kbd", {}, "y"),
+        " accept ",
+        name(about.classes[code], 24),
+      ),
+    ];
   }
 
   right(sample) {
@@ -163,7 +204,8 @@ export class Detail {
   }
 
   table(values) {
-    const rows = Object.entries(values).filter(([key]) => !["label", "predicted"].includes(key));
+    const above = ["label", "predicted", ...(this.page.about.suspects ? ["verdict", "suggested_label"] : [])];
+    const rows = Object.entries(values).filter(([key]) => !above.includes(key));
     return el(
       "table",
       { class: "values" },

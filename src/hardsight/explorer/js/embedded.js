@@ -59,7 +59,9 @@ class Embedded {
       const column = await this.column(meta);
       values[meta.name] = meta.names ? (meta.names[column[row]] ?? null) : Number.isNaN(column[row]) ? null : column[row];
     }
-    return { row, id: this.ids[row], path: null, values, classes: this.data.classes[row] ?? [], versions: [], trouble: null };
+    const classes = this.data.classes[row] ?? [],
+      explanation = this.data.explanations[row] ?? null;
+    return { row, id: this.ids[row], path: null, values, classes, explanation, versions: [], trouble: null };
   }
 
   async cosines() {

@@ -1,8 +1,8 @@
-// The report's first part: what was run, the headline numbers, the figures, how to reproduce it.
+// The report's first part: the suspects, what was run, the headline numbers, the figures, how to reproduce it.
 
-import { el, harmless } from "./words.js";
+import { el, harmless, name } from "./words.js";
 
-export function drawHeadline(headline) {
+export function drawHeadline(headline, page) {
   document.body.classList.add("report");
   const section = document.getElementById("about");
   section.hidden = false;
@@ -18,13 +18,54 @@ export function drawHeadline(headline) {
     el("pre", { tabIndex: 0 }, harmless(headline.again.join("\n")).replaceAll("\\u{a}", "\n")),
     el("p", { class: "quiet" }, harmless(headline.versions)),
   );
-  document
-    .getElementById("about-body")
-    .replaceChildren(
-      el("p", {}, harmless(headline.sentence)),
-      el("div", { class: "facts" }, ...facts),
-      el("div", { class: "figures" }, ...figures),
-      again,
-      ...headline.notes.map((note) => el("p", { class: "note" }, harmless(note))),
+  const body = document.getElementById("about-body");
+  body.replaceChildren(
+    el("p", {}, harmless(headline.sentence)),
+    el("div", { class: "facts" }, ...facts),
+    el("div", { class: "figures" }, ...figures),
+    again,
+    ...headline.notes.map((note) => el("p", { class: "note" }, harmless(note))),
+  );
+  if (headline.suspects)
+    page
+      .until(suspects(headline.suspects, page).then((first) => body.prepend(first)))
+      .catch((error) => page.say(error.message, true));
+}
+
+const whole = (share) => (Number.isFinite(share) ? `${Math.round(100 * share)} %` : "–");
+
+// The suspects with their pictures, most likely wrong first; a click opens one.
+async function suspects({ sentence, rows }, page) {
+  const { columns, about, source } = page;
+  await columns.need(["label", "suggested_label", "suggested_probability", "verdict"]);
+  const ids = await source.rows(rows);
+  const tiles = rows.map((row, at) => {
+    const given = columns.word("label", row),
+      suggested = page.review.suggested(row),
+      verdict = columns.word("verdict", row) ?? "";
+    const id = harmless(ids[at].id).slice(0, 100);
+    const tile = el(
+      "button",
+      { type: "button", class: "tile", title: id, onclick: () => page.open(row) },
+      about.pictures ? page.picture(source.thumb(row)) : el("span", { class: "nopicture" }, id),
+      el(
+        "span",
+        { class: "caption" },
+        given === null ? el("span", { class: "quiet" }, "no label") : name(given, 18),
+        suggested === null ? null : el("span", { class: "wrong" }, "→ ", name(about.classes[suggested], 18)),
+        suggested === null ? null : el("span", { class: "value" }, whole(columns.get("suggested_probability")?.[row])),
+      ),
+      el("span", { class: "caption quiet" }, verdict),
     );
+    tile.setAttribute("aria-label", `${id}, ${verdict}`);
+    return tile;
+  });
+  const legend = "Given class → suggested class, with its probability; the most likely errors first.";
+  return el(
+    "div",
+    { id: "suspects" },
+    el("h3", {}, "Suspects"),
+    el("p", {}, harmless(sentence)),
+    ...(rows.length ? [el("p", { class: "quiet" }, legend), el("div", { class: "strip" }, ...tiles)] : []),
+  );
 }

@@ -23,6 +23,7 @@ import { Scatter } from "./scatter.js";
 import { columnsOf, packed, select, usable } from "./selection.js";
 import { Server } from "./source.js";
 import { readView, writeView } from "./state.js";
+import { Suspects } from "./suspects.js";
 import { count, el, harmless, name, number, spoken, short } from "./words.js";
 
 const byId = (id) => document.getElementById(id);
@@ -43,7 +44,7 @@ class Page {
     this.scatter = new Scatter(byId("cloud"), byId("over"), this.columns, (action) => this.scatterActed(action));
     this.parts();
     document.body.classList.toggle("plain", !this.about.pictures); // tiles of words
-    if (this.about.report) drawHeadline(this.about.report);
+    if (this.about.report) drawHeadline(this.about.report, this);
     document.title = `${short(this.about.name, 40)} · hardsight`;
     byId("run-name").replaceChildren(
       ...(this.about.comparison
@@ -78,6 +79,10 @@ class Page {
     const { about } = this;
     this.views = new Map();
     const add = (key, title, draw, there = true) => there && this.views.set(key, { title, draw });
+    if (about.suspects) {
+      this.suspects = new Suspects(this);
+      add("suspects", "Suspects", () => this.suspects.draw());
+    }
     add("classes", "Classes", () => this.classes.draw("classes"), about.classes.length > 0);
     add("confusions", "Confusions", () => this.classes.draw("confusions"), this.classes.hasBoth);
     const matrix = new Matrix(this);
@@ -257,6 +262,7 @@ class Page {
       ...view.filters.flatMap(columnsOf),
       ...this.classes.needs(),
       ...(this.compare?.needs() ?? []),
+      ...(this.suspects?.needs() ?? []),
     ];
   }
 
@@ -365,6 +371,7 @@ class Page {
     if (this.view.filters.some((filter) => filter[1] === "mark") || this.view.colour === "mark" || this.view.sort === "mark")
       this.redraw();
     else if (this.view.tab === "review") this.review.draw();
+    else if (this.view.tab === "suspects") this.suspects.draw();
     this.samples.redress();
     this.detail.drawMarks();
   }
@@ -450,6 +457,7 @@ class Page {
         ? []
         : [
             ["f w a d", "on a sample: mark it fine, wrong label, ambiguous or drop"],
+            ...(this.about.suspects ? [["y", "on a sample: accept the suggested class"]] : []),
             ["x u", "remove a mark; undo"],
           ]),
     ];

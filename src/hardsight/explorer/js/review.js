@@ -22,7 +22,8 @@ export class Review {
     );
     this.readOnly = page.about.unmarked !== null || !page.source.live;
     this.whyNot = this.readOnly ? `Marks cannot be saved: ${page.about.unmarked}` : null;
-    const keys = [...Object.entries(KEYS), ["x", "no mark"], ["u", "undo"]];
+    const accept = page.about.suspects ? [["y", "accept the suggestion"]] : [];
+    const keys = [...accept, ...Object.entries(KEYS), ["x", "no mark"], ["u", "undo"]];
     const line = document.getElementById("review-keys");
     if (this.readOnly && page.source.live) line.replaceChildren(this.note());
     else if (!this.readOnly) line.replaceChildren(...keys.flatMap(([key, what]) => [el("kbd", {}, key), ` ${what}  `]));
@@ -104,6 +105,7 @@ export class Review {
     if (key === "u") this.undo();
     else if (key === "x") this.put(row, null);
     else if (key === "w") this.choose(row, next);
+    else if (key === "y" && this.page.about.suspects) this.accept(row, next);
     else if (KEYS[key]) {
       this.put(row, KEYS[key]);
       next();
@@ -113,16 +115,36 @@ export class Review {
 
   // True if the key would have marked something: the page says why it does not.
   refuse(key) {
-    const ours = this.page.source.live && (key in KEYS || key === "x" || key === "u");
+    const { source, about } = this.page;
+    const ours = source.live && (key in KEYS || key === "x" || key === "u" || (key === "y" && about.suspects !== null));
     if (ours) this.page.say(this.whyNot, true);
     return ours;
   }
 
-  // Which class it should be: one key each for the first 36, letters typed for more, Enter for the model's own guess.
+  // The class that `hardsight clean` suggests for a sample; null where it is the given one, or there is none.
+  suggested(row) {
+    const { columns, about } = this.page;
+    const code = columns.get("suggested_label")?.[row];
+    return about.suspects && code < about.classes.length && code !== columns.get("label")?.[row] ? code : null;
+  }
+
+  // The suggestion is right: a wrong label, and the class it should be.
+  accept(row, next) {
+    const suggestion = this.suggested(row);
+    if (suggestion === null) {
+      this.page.say("No other class is suggested for this sample");
+      return;
+    }
+    this.put(row, "wrong label", suggestion);
+    next();
+  }
+
+  // Which class it should be: one key each for the first 36, letters typed for more, Enter for what is suggested or predicted.
   choose(row, next) {
     const dialog = document.getElementById("chooser"),
       classes = this.page.about.classes;
-    const guess = this.page.columns.get("predicted")?.[row],
+    const suggested = this.suggested(row),
+      guess = suggested ?? this.page.columns.get("predicted")?.[row],
       given = this.page.columns.get("label")?.[row];
     const few = classes.length <= CLASS_KEYS.length;
     const own = few && classes.every((name) => name.length === 1 && CLASS_KEYS.includes(name)); // digits, letters: their own keys
@@ -139,7 +161,7 @@ export class Review {
         few ? el("kbd", {}, keys[code]) : null,
         name(classes[code], 30),
         code === given ? el("span", { class: "quiet" }, " given") : null,
-        code === guess ? el("span", { class: "quiet" }, " ↵ predicted") : null,
+        code === guess ? el("span", { class: "quiet" }, suggested === null ? " ↵ predicted" : " ↵ suggested") : null,
       );
     const list = el("div", { class: "options" });
     const fill = (text) => {

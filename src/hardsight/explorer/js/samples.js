@@ -73,7 +73,9 @@ export class Samples {
     const given = columns.word("label", row),
       predicted = columns.word("predicted", row);
     const value = columns.meta(view.sort).names ? columns.word(view.sort, row) : number(columns.get(view.sort)[row], 3);
+    const suggested = this.page.review.suggested(row);
     const wrong = given !== null && predicted !== null && given !== predicted;
+    const other = suggested !== null ? about.classes[suggested] : wrong ? predicted : null; // which class it may be instead
     const picture = about.pictures
       ? this.page.picture(source.thumb(row))
       : el("span", { class: "nopicture" }, ending(this.known.get(row)?.id ?? "sample " + row));
@@ -81,7 +83,7 @@ export class Samples {
       "span",
       { class: "caption" },
       given === null ? el("span", { class: "quiet" }, "no label") : name(given, 18),
-      wrong ? el("span", { class: "wrong" }, "→ ", name(predicted, 18)) : null,
+      other === null ? null : el("span", { class: "wrong" }, "→ ", name(other, 18)),
       el("span", { class: "value" }, short(value, 12)),
     );
     const button = el(
@@ -104,9 +106,13 @@ export class Samples {
     const parts = [this.known.has(row) ? harmless(this.known.get(row).id).slice(0, 100) : "sample " + row];
     const given = columns.word("label", row),
       predicted = columns.word("predicted", row),
-      mark = columns.word("mark", row);
+      mark = columns.word("mark", row),
+      suggested = this.page.review.suggested(row),
+      verdict = columns.word("verdict", row);
     if (given !== null) parts.push("given " + short(given, 40));
     if (predicted !== null) parts.push("predicted " + short(predicted, 40));
+    if (suggested !== null) parts.push("suggested " + short(this.page.about.classes[suggested], 40));
+    if (this.page.about.suspects && verdict !== null) parts.push(verdict);
     parts.push(spoken(view.sort) + " " + number(columns.get(view.sort)[row]));
     if (mark !== null) parts.push("marked " + mark);
     button.setAttribute("aria-label", parts.join(", "));

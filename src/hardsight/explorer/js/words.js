@@ -57,6 +57,8 @@ const SPOKEN = {
   predicted: "predicted class",
   correct: "right or wrong",
   human: "human frequency",
+  suggested_label: "suggested class",
+  is_label_issue: "label issue",
 };
 
 // A column's name as people say it.

@@ -1,0 +1,36 @@
+"""`hardsight export`: a run for other tools."""
+
+from __future__ import annotations
+
+import typer
+
+from hardsight.cli import app
+from hardsight.cli.options import options_of
+from hardsight.exporting.settings import TOOLS, ExportSettings
+
+
+@app.command()
+@options_of(ExportSettings)
+def export(
+    settings: ExportSettings,
+    run: str = typer.Argument(..., help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."),
+    to: str = typer.Option(..., "--to", metavar=f"[{'|'.join(TOOLS)}]", help="Tool to export to."),
+    output: str = typer.Option(None, "-o", "--output", help="Folder to write. Default: beside the run, as run-coco."),
+) -> None:
+    """Write the samples of a run, with scores, suspects and marks, as another tool opens them.
+
+    Image files stay where they are; images from arrays are written as PNG. huggingface holds the images themselves.
+
+    \b
+    Example:
+        hardsight export hardsight-demo --to labelstudio
+    """
+    from hardsight.exporting.run_export import export as write_export
+    from hardsight.screen import print_line, progress_bar
+
+    with progress_bar("scoring") as progress:
+        done = write_export(run, to, output, settings=settings, progress=progress)
+    for note in done.notes:
+        print_line(note)
+    print_line(f"wrote {done.folder} ({done.samples:,} samples)")
+    print_line(f"open it with: {done.opens}")

@@ -1,0 +1,87 @@
+"""What `hardsight clean` found, as columns of the sheet: the page then opens with the samples most likely wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.errors import InputError
+from hardsight.explorer.columns import codes, integers, numbers, plain, replaced
+from hardsight.explorer.opening import Sheet
+from hardsight.files.suspects import VERDICTS, expected_errors, read_suspects, suspects_file
+
+ABOUT = {  # column -> its hard end, and what it is
+    "error_score": ("high", "How likely the given class is wrong: higher is more likely."),
+    "suggested_probability": ("high", "The probability of the suggested class."),
+    "label_quality": ("low", "How well the given class fits, 0 to 1."),
+}
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """What the page says of the suspects beside their columns."""
+
+    counts: dict[str, int]  # verdict -> samples
+    explanations: Any  # (n,) strings, null for none
+    expected: tuple[float, float, float] | None = None  # wrong labels, and the ends of the interval
+
+    def described(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"counts": [[verdict, count] for verdict, count in self.counts.items()], "expected": self.expectation()}
+
+    def expectation(self) -> str:
+        """How many labels are expected to be wrong, in words; empty where that is not known."""
+        if self.expected is None:
+            return ""
+        errors, low, high = self.expected
+        return f"About {errors:,.0f} labels are expected to be wrong (95 % interval {low:,.0f} to {high:,.0f})."
+
+
+def add_suspects(sheet: Sheet, split: str | None = None) -> None:
+    """Add the columns of the run's suspects, if `hardsight clean` has written any.
+
+    A `split` is shown as the last epoch saw it; the suspects may be of other samples, and are then left alone.
+    """
+    table = read_suspects(sheet.path)
+    if table is None:
+        return
+    rows = pc.index_in(sheet.ids, value_set=table.column("id").combine_chunks())  # (n,) null for none
+    if rows.null_count == len(sheet):
+        if split is not None:
+            return
+        file = suspects_file(sheet.path)
+        raise InputError(f"{file}: no id of it is among the samples; run hardsight clean again, or remove the file.")
+    table = table.take(rows)
+    for name, (hard, about) in ABOUT.items():
+        values, there = plain(table.column(name))
+        sheet.add(replaced(numbers(name, np.where(there, values, np.nan)), hard=hard, about=about))
+    counts = _counts(table)
+    names = list(counts) or list(VERDICTS)  # a legend of what there is
+    verdicts = integers(pc.index_in(table.column("verdict"), value_set=pa.array(names)))
+    sheet.add(codes("verdict", verdicts, names, "What hardsight clean says of the sample."))
+    suggested = integers(table.column("suggested_label"))
+    suggested = np.where(suggested < len(sheet.class_names), suggested, -1)
+    sheet.add(codes("suggested_label", suggested, sheet.class_names, "The class that hardsight clean suggests."))
+    issue = integers(table.column("is_label_issue"))
+    sheet.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is above the threshold for errors."))
+    sheet.suspects = Suspects(counts, table.column("explanation").combine_chunks(), expected_errors(table))
+    _note(sheet, rows, integers(table.column("given_label")))
+
+
+def _counts(suspects: pa.Table) -> dict[str, int]:
+    """Samples of every verdict that there is."""
+    held = {entry["values"]: entry["counts"] for entry in pc.value_counts(suspects.column("verdict")).to_pylist()}
+    return {verdict: held[verdict] for verdict in VERDICTS if verdict in held}
+
+
+def _note(sheet: Sheet, rows: Any, given: np.ndarray) -> None:
+    """What a person should know: samples that were not looked at, and labels that have changed since."""
+    if rows.null_count:
+        sheet.notes.append(f"{rows.null_count} of {len(sheet)} samples were not looked at by hardsight clean.")
+    changed = int(((given >= 0) & (given != sheet.labels())).sum()) if "label" in sheet.columns else 0
+    if changed:
+        sheet.notes.append(f"{changed} labels are not those that the suspects were found with; run hardsight clean again.")

@@ -1,0 +1,91 @@
+"""Hugging Face: Parquet files that `datasets.load_dataset` opens, one per split, with the images and class names inside.
+
+An image is a struct of its bytes and its path, and a class an integer; the schema's metadata says so (`Image`, `ClassLabel`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hardsight.data import BrokenImage
+from hardsight.errors import FileError
+from hardsight.exporting.image_files import check_images, png
+from hardsight.exporting.material import CLASSES, Material
+from hardsight.files.writing import replacing, why
+
+OPENS = 'datasets.load_dataset("{folder}")'
+IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+SPLITS = {None: "train", "val": "validation"}  # as the library names them
+ROWS = 100  # images in memory
+
+
+def check(material: Material) -> None:
+    """There are images."""
+    check_images(material)
+
+
+def write(material: Material) -> None:
+    """Write data/SPLIT-00000-of-00001.parquet for every split; a picture that cannot be read is null."""
+    try:
+        (material.folder / "data").mkdir(exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{material.folder / 'data'} could not be created: {why(error)}") from error
+    names = [name for name in material.table.column_names if name.removesuffix("_name") not in CLASSES or name in CLASSES]
+    table = material.table.select(names).combine_chunks()
+    schema = _schema(table.schema, material.class_names)
+    splits = _splits(table)
+    files = {material.folder / "data" / f"{split}-00000-of-00001.parquet": split for split in sorted(set(splits))}
+    for file in {*(material.folder / "data").glob("*-00000-of-00001.parquet")} - files.keys():
+        file.unlink()  # a split of an earlier export
+    for file, split in files.items():
+        _write_split(material, table, schema, np.flatnonzero(splits == split), file)
+
+
+def _splits(table: pa.Table) -> np.ndarray:
+    """(m,) each sample's split, by a name that can be part of a file name."""
+    if "split" not in table.column_names:
+        return np.full(len(table), "train", dtype=object)
+    held = table.column("split").to_pylist()
+    return np.array([SPLITS.get(split, re.sub(r"\W+", "_", split or "train")) for split in held], dtype=object)
+
+
+def _schema(own: pa.Schema, class_names: list[str]) -> pa.Schema:
+    """The columns with an image first, and what they are to the library."""
+    features: dict[str, Any] = {"image": {"_type": "Image"}}
+    fields = [field for field in own if field.name != "image"]
+    for field in fields:
+        names = {"names": class_names, "_type": "ClassLabel"}
+        features[field.name] = names if field.name in CLASSES else {"dtype": _dtype(field.type), "_type": "Value"}
+    return pa.schema([pa.field("image", IMAGE), *fields], {"huggingface": json.dumps({"info": {"features": features}})})
+
+
+def _dtype(kind: pa.DataType) -> str:
+    return {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
+
+
+def _write_split(material: Material, table: pa.Table, schema: pa.Schema, rows: np.ndarray, path: Path) -> None:
+    options = {"compression": "zstd", "write_page_checksum": True}
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
+        for start in range(0, len(rows), ROWS):
+            part = rows[start : start + ROWS]
+            pictures = pa.array([_picture(material, int(at)) for at in part], IMAGE)
+            own = {name: table.column(name).take(pa.array(part)) for name in schema.names if name != "image"}
+            writer.write_table(pa.table({"image": pictures, **own}, schema=schema))
+
+
+def _picture(material: Material, at: int) -> dict[str, Any] | None:
+    """The bytes of a file as they are, or of an array as PNG."""
+    row = int(material.rows[at])
+    try:
+        file = material.pictures.file(row)
+        content = png(material.pictures.image(row)) if file is None else file.read_bytes()
+    except (BrokenImage, OSError):
+        return None
+    return {"bytes": content, "path": f"{at:06d}.png" if file is None else file.name}

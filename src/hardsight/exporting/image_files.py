@@ -1,0 +1,137 @@
+"""Every sample's image as a file, for tools that read files.
+
+Images that are files stay where they are. Those that come from arrays, and degraded copies, are written as PNG.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+
+from hardsight.data import BrokenImage
+from hardsight.data.decoding import FORMATS
+from hardsight.errors import FileError, InputError
+from hardsight.exporting.material import Material
+from hardsight.files.writing import why
+
+WRITTEN = re.compile(r"[0-9]{6,}\.png")  # names of images that we write
+
+
+@dataclass(frozen=True)
+class ImagePlaces:
+    """A folder, and each sample's image file below it."""
+
+    root: Path
+    files: list[Path | None]  # (m,) None where there is no image
+    written: bool  # whether we have written them: they are not the user's own files
+
+    def name(self, at: int) -> str:
+        """The posix path of a sample's image, below the root."""
+        file = self.files[at]
+        assert file is not None
+        return file.relative_to(self.root).as_posix()
+
+
+def check_images(material: Material) -> None:
+    """There is a place to look for pictures."""
+    if not material.pictures.any:
+        raise InputError(f"{material.sheet.path} does not say where its images are; give --images.")
+    _refuse_inside(material, [Path(root) for root in material.pictures.roots])
+
+
+def _refuse_inside(material: Material, paths: list[Path]) -> None:
+    """What is read does not lie where images are written and removed."""
+    folder = material.folder.resolve()
+    if any(path.is_relative_to(folder) for path in paths):
+        raise InputError(f"{material.folder} holds the images that are exported; give another -o.")
+
+
+def place_images(material: Material, folder: str = "images") -> ImagePlaces:
+    """Where every sample's image is; `folder`, below the export, gets those that are no files yet."""
+    check_images(material)
+    own = _own_files(material)
+    _refuse_inside(material, [file for file in own or [] if file is not None])
+    _clear(material.folder / folder)
+    places = ImagePlaces(_common_root(material, own), own, False) if own is not None else _written(material, folder)
+    missing = sum(file is None for file in places.files)
+    if missing == len(places.files):
+        raise InputError(f"{material.sheet.path}: none of the {missing} images can be read; give --images.")
+    if missing:
+        material.notes.append(f"{missing} of {len(places.files)} samples have no image that can be read and are left out.")
+    return places
+
+
+def _own_files(material: Material) -> list[Path | None] | None:
+    """(m,) the files that are there already; None if some picture is no file."""
+    files: list[Path | None] = []
+    for row in material.rows:
+        try:
+            file = material.pictures.file(int(row))
+        except BrokenImage:
+            files.append(None)
+            continue
+        if file is None:
+            return None
+        files.append(file)
+    return files
+
+
+def _common_root(material: Material, files: list[Path | None]) -> Path:
+    roots = [Path(root) for root in material.pictures.roots]
+    there = [file for file in files if file is not None]
+    for root in roots:
+        if all(file.is_relative_to(root) for file in there):
+            return root
+    return Path(os.path.commonpath(roots))
+
+
+def _clear(folder: Path) -> None:
+    """Remove the images of an earlier export: tools open whatever is in the folder."""
+    try:
+        for file in folder.glob("*.png") if folder.is_dir() else ():
+            if WRITTEN.fullmatch(file.name):
+                file.unlink()
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+    except OSError as error:
+        raise FileError(f"{folder} could not be written: {why(error)}") from error
+
+
+def _written(material: Material, name: str) -> ImagePlaces:
+    folder = material.folder / name
+    files: list[Path | None] = []
+    try:  # many small files that are made again by the same command: no need to flush each
+        folder.mkdir(exist_ok=True)
+        for at, row in enumerate(material.rows):
+            try:
+                content = png(material.pictures.image(int(row)))
+            except BrokenImage:
+                files.append(None)
+                continue
+            file = folder / f"{at:06d}.png"
+            file.write_bytes(content)
+            files.append(file)
+    except OSError as error:
+        raise FileError(f"{folder} could not be written: {why(error)}") from error
+    return ImagePlaces(material.folder, files, True)
+
+
+def png(image: Image.Image) -> bytes:
+    """An image as PNG."""
+    stream = io.BytesIO()
+    image.save(stream, "PNG")
+    return stream.getvalue()
+
+
+def image_size(file: Path) -> tuple[int, int] | None:
+    """Width and height from the header; None where it is no image."""
+    try:
+        with Image.open(file, formats=FORMATS) as picture:
+            return picture.size
+    except Exception:  # a plugin may raise anything on bytes made to confuse it
+        return None

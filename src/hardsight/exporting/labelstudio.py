@@ -1,0 +1,72 @@
+"""Label Studio: `tasks.json` to import, and `labeling-config.xml` to paste into the project's settings.
+
+All scores are fields of a task's data, so that the Data Manager orders and filters by them; tasks come most suspect first.
+The class that `hardsight clean` suggests, or else the predicted one, is a prediction, which a person accepts or corrects.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
+
+from hardsight.exporting.image_files import ImagePlaces, check_images, place_images
+from hardsight.exporting.material import CLASSES, Material
+from hardsight.files.writing import replacing, write_json
+from hardsight.screen import printable
+
+OPENS = "Label Studio: Settings, Labeling Interface: paste {folder}/labeling-config.xml; then Import {folder}/tasks.json"
+LOCAL_FILES = "/data/local-files/?d="  # below LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT
+
+
+def check(material: Material) -> None:
+    """There are images."""
+    check_images(material)
+
+
+def write(material: Material) -> None:
+    """Write both files."""
+    places = place_images(material)
+    samples = list(material.samples())
+    order = [int(at) for at in material.hardest_first() if places.files[at] is not None]
+    write_json(material.folder / "tasks.json", [_task(material, places, at, samples[at]) for at in order])
+    with replacing(material.folder / "labeling-config.xml", "text") as temporary:
+        temporary.write_text(_config(material.class_names), encoding="utf-8")
+    if material.image_url is None:
+        material.notes.append(
+            "Start Label Studio with LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true and "
+            f"LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={places.root}, and add that folder as local storage; "
+            "or give --image-url."
+        )
+
+
+def _task(material: Material, places: ImagePlaces, at: int, sample: dict[str, Any]) -> dict[str, Any]:
+    address = (LOCAL_FILES if material.image_url is None else material.image_url) + quote(places.name(at))
+    suggested = "suggested_label" in sample
+    chosen = sample.get("suggested_label" if suggested else "predicted")
+    score = sample.get("suggested_probability" if suggested else "predicted_confidence")
+    result = {"from_name": "class", "to_name": "image", "type": "choices", "value": {"choices": [_choice(chosen or "")]}}
+    prediction = {
+        "model_version": "hardsight clean" if suggested else material.sheet.name,
+        **({} if score is None else {"score": score}),
+        "result": [result],
+    }
+    fields = {name: _choice(value) if name in CLASSES else value for name, value in sample.items()}
+    return {"data": {**fields, "image": address}, "predictions": [] if chosen is None else [prediction]}
+
+
+def _config(class_names: list[str]) -> str:
+    lines = [
+        "<View>",
+        '  <Image name="image" value="$image"/>',
+        '  <Choices name="class" toName="image" choice="single" showInLine="true">',
+        *(f"    <Choice value={quoteattr(_choice(name))}/>" for name in class_names),
+        "  </Choices>",
+        "</View>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _choice(name: str) -> str:
+    """A class name that XML can hold: it knows no control characters."""
+    return printable(name)

@@ -1,0 +1,73 @@
+"""`export`: a run in, a folder for another tool out."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.errors import InputError
+from hardsight.explorer.exporting import selection_table
+from hardsight.explorer.opening import open_sheet
+from hardsight.explorer.pictures import Pictures
+from hardsight.explorer.review import Review, review_file
+from hardsight.explorer.suspects import add_suspects
+from hardsight.exporting.material import Material, check_folder, claim_folder, default_folder
+from hardsight.exporting.settings import TOOLS, ExportSettings
+from hardsight.files.inputs import command, note_input
+from hardsight.options import takes
+
+ProgressCallback = Callable[[int, int], None]  # rows scored, rows in all
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    folder: Path
+    samples: int
+    opens: str  # how the tool opens it
+    notes: list[str]  # what a person should know, one sentence each
+
+
+@takes(ExportSettings)
+@command()
+def export(
+    run: str | Path,
+    to: str,
+    output: str | Path | None = None,
+    *,
+    settings: ExportSettings,
+    progress: ProgressCallback | None = None,
+) -> Exported:
+    """Write a run as another tool opens it: its samples with all scores and, where there are any, suspects and marks.
+
+    Args:
+        run: a run directory, a scores table or a snapshot, as for `hardsight explore`.
+        to: cleanlab, fiftyone, huggingface, coco or labelstudio.
+        output: the folder; by default beside the run, as run-coco.
+        settings: all options at once; each is a keyword, too.
+        progress: called with rows done and rows in all, while a run without scores is scored.
+    """
+    if to not in TOOLS:
+        raise InputError(f"to must be one of {', '.join(TOOLS)}, got {to!r}.")
+    note_input(run, settings.class_names)
+    folder = default_folder(Path(run), to) if output is None else Path(output)
+    check_folder(folder, to)
+    sheet = open_sheet(run, class_names=settings.class_names, keep=False, progress=progress)
+    add_suspects(sheet)
+    rows = np.arange(len(sheet))[: settings.limit]
+    table = selection_table(sheet, rows, Review(review_file(sheet.path), sheet.class_names))
+    if sheet.suspects is not None:
+        table = table.append_column("explanation", sheet.suspects.explanations.take(pa.array(rows)))
+    pictures = Pictures(sheet, settings.images)
+    material = Material(sheet, pictures, rows, table, folder, settings.image_url, list(sheet.notes))
+    tool = importlib.import_module(f"hardsight.exporting.{to}")
+    tool.check(material)
+    claim_folder(folder, to, sheet.name)
+    tool.write(material)
+    return Exported(folder, len(rows), tool.OPENS.format(folder=folder), material.notes)

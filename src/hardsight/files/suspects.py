@@ -1,0 +1,71 @@
+"""suspects.parquet: what `hardsight clean` says of every sample, read back for the explorer, the report and exports.
+
+Those of a run are in its `suspects.parquet`; those of a file are beside it: `photo.suspects.parquet` for `photo.npz`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pyarrow as pa
+
+from hardsight.errors import FileError
+from hardsight.files.inputs import note_input
+from hardsight.files.parquet import read_parquet
+
+MISLABELED, AMBIGUOUS, HARD = "likely mislabeled", "ambiguous", "hard but right"
+OUTLIER, DUPLICATE = "outlier", "near duplicate"
+VERDICTS = (MISLABELED, AMBIGUOUS, HARD, OUTLIER, DUPLICATE)
+SUSPECTS = pa.schema(
+    [
+        ("given_label", pa.int64()),
+        ("suggested_label", pa.int64()),
+        ("suggested_probability", pa.float64()),
+        ("error_score", pa.float64()),  # higher: more likely wrong
+        ("verdict", pa.string()),  # one of VERDICTS, null for an ordinary sample
+        ("explanation", pa.string()),
+        ("is_label_issue", pa.bool_()),  # this and the next two: cleanlab's names
+        ("label_quality", pa.float64()),
+        ("predicted_label", pa.int64()),
+    ]
+)
+BESIDE = ".suspects.parquet"
+
+
+def suspects_file(path: Path) -> Path:
+    """Where the suspects of a run directory or of a file are.
+
+    Example:
+        >>> suspects_file(Path("photo.npz")).name
+        'photo.suspects.parquet'
+    """
+    return path / "suspects.parquet" if path.is_dir() else path.with_suffix(BESIDE)
+
+
+def read_suspects(path: Path) -> pa.Table | None:
+    """The suspects of a run directory or a file, ids as strings; None where there are none."""
+    file = suspects_file(path)
+    if not file.is_file():
+        return None
+    note_input(file)
+    table = read_parquet(file)
+    missing = [name for name in ("id", *SUSPECTS.names) if name not in table.column_names]
+    if missing:
+        raise FileError(f"{file}: not what hardsight clean writes: there is no column {missing[0]}. Remove or rename it.")
+    schema = pa.schema([("id", pa.string()), *SUSPECTS], table.schema.metadata)
+    try:
+        return table.select(schema.names).cast(schema).combine_chunks()
+    except pa.ArrowException as error:
+        raise FileError(f"{file}: not what hardsight clean writes: {error}. Remove or rename it.") from error
+
+
+def expected_errors(suspects: pa.Table) -> tuple[float, float, float] | None:
+    """How many labels are expected to be wrong, and the ends of its interval; None where the file does not say."""
+    try:
+        notes = json.loads((suspects.schema.metadata or {})[b"hardsight"])
+        errors, low, high = (float(notes[f"expected_errors{end}"]) for end in ("", "_low", "_high"))
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return (errors, low, high) if math.isfinite(errors + low + high) else None

@@ -1,0 +1,55 @@
+"""Several models, one sample: do they say the same?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hardsight.checks import as_matrix, to_numpy
+from hardsight.errors import InputError
+from hardsight.scores.probabilities import probs_to_logits
+from hardsight.scores.registry import plain_score
+
+
+@plain_score(
+    "models",
+    hard="low",
+    range="[0, 1]",
+    formula="1 - (H(mean_m p_m) - mean_m H(p_m)) / log M, H the entropy, p_m the probabilities of model m of M",
+    source="Carlini, Erlingsson, Papernot, 2019 (agreement)",
+    labels=False,
+)
+def model_agreement(probs: Sequence[Any]) -> np.ndarray:
+    """Agreement of several models on a sample: 1 where all give the same probabilities, 0 where each is sure of another class.
+
+    One less the Jensen-Shannon divergence of their probabilities, as a share of the largest there can be among M models. No
+    label is needed.
+
+    Args:
+        probs: M arrays (n, c), one per model, or one array (M, n, c).
+
+    Example:
+        >>> one, other = np.array([[1.0, 0.0], [0.7, 0.3]]), np.array([[0.0, 1.0], [0.7, 0.3]])
+        >>> model_agreement([one, other]).round(4)
+        array([0., 1.])
+    """
+    tables = [as_matrix(table, "probs") for table in probs]
+    if len(tables) < 2:
+        raise InputError(f"model_agreement compares at least two models, got {len(tables)}.")
+    shapes = {tuple(table.shape) for table in tables}
+    if len(shapes) > 1:
+        raise InputError(
+            f"all models must have the same samples and classes, got probs of shape {' and '.join(map(str, shapes))}."
+        )
+    for table in tables:
+        probs_to_logits(table)  # refuses what is no distribution
+    stacked = np.stack([to_numpy(table).astype(np.float64) for table in tables])  # (M, n, c)
+    divergence = _entropy(stacked.mean(0)) - _entropy(stacked).mean(0)  # (n,)
+    return 1 - np.clip(divergence / np.log(len(tables)), 0.0, 1.0)
+
+
+def _entropy(p: np.ndarray) -> np.ndarray:
+    """Entropy over the last axis, in nats; 0 log 0 is 0."""
+    return -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1)

@@ -1,0 +1,97 @@
+"""What some scores look at beside the snapshot: a reference that they are fitted to, other models, and images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hardsight.checks import to_numpy
+from hardsight.errors import InputError
+from hardsight.files.heads import ARRAYS
+from hardsight.head import Head
+from hardsight.snapshot import Snapshot
+
+SAME = 1e-4  # relative: heads saved in another precision are still the same
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Opened and checked: it goes with the snapshot."""
+
+    reference: Snapshot | None = None
+    models: tuple[Snapshot, ...] = ()
+    images: Any = None
+
+    @classmethod
+    def opened(cls, snapshot: Snapshot, reference: Any = None, models: Any = None, images: Any = None) -> Beside:
+        """A reference and other models from paths or snapshots; those that are of something else are refused."""
+        known = None if reference is None else _opened(reference, "reference")
+        others = tuple(_opened(model, "models") for model in _listed(models))
+        if known is not None:
+            check_reference(snapshot, known)
+        for other in others:
+            _check_classes(snapshot, other)
+        return cls(known, others, images)
+
+
+def _opened(source: Any, name: str) -> Snapshot:
+    if isinstance(source, Snapshot):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return Snapshot.load(source)
+    raise InputError(f"{name} must be a snapshot or the path of one, got {type(source).__name__}.")
+
+
+def _listed(models: Any) -> Sequence[Any]:
+    """Snapshots or paths, also from text with commas."""
+    if models is None:
+        return ()
+    if isinstance(models, str):
+        return [path.strip() for path in models.split(",") if path.strip()]
+    return [models] if isinstance(models, (Snapshot, os.PathLike)) else list(models)
+
+
+def check_reference(snapshot: Snapshot, reference: Snapshot) -> None:
+    """The reference must hold features of the same model: a score fitted to another's would mean nothing."""
+    name = reference.name or "the reference"
+    if reference.source.evidence != "features":
+        raise InputError(f"{name}: a reference holds features, and this one holds {reference.source.evidence}.")
+    if snapshot.source.evidence != "features":
+        return
+    widths = reference.source.width, snapshot.source.width
+    if widths[0] != widths[1]:
+        raise InputError(f"{name} is of another model: its features have {widths[0]} dimensions, these have {widths[1]}.")
+    if reference.head is None or snapshot.head is None:
+        return
+    theirs, ours = reference.head, snapshot.head
+    if theirs.num_classes != ours.num_classes:
+        raise InputError(f"{name} is of another model: its head has {theirs.num_classes} classes, this one {ours.num_classes}.")
+    if not _same(theirs, ours):
+        raise InputError(f"{name} is of another model: its head is not the same. Extract both with one model.")
+
+
+def _same(one: Head, other: Head) -> bool:
+    if one.kind != other.kind or (one.scale or 1.0) != (other.scale or 1.0):
+        return False
+    for name in ARRAYS:
+        a, b = getattr(one, name), getattr(other, name)
+        if (a is None) != (b is None) or (a is not None and tuple(a.shape) != tuple(b.shape)):
+            return False
+        if a is not None:
+            x, y = to_numpy(a), to_numpy(b)
+            if not np.allclose(x, y, rtol=SAME, atol=SAME * float(np.abs(x).max(initial=0))):
+                return False
+    return True
+
+
+def _check_classes(snapshot: Snapshot, other: Snapshot) -> None:
+    """Models are compared by their probabilities, class by class."""
+    name = other.name or "the other model"
+    if other.source.evidence == "features" and other.head is None:
+        raise InputError(f"{name} has no head: models are compared by their probabilities.")
+    if snapshot.num_classes is not None and other.num_classes != snapshot.num_classes:
+        raise InputError(f"{name} has {other.num_classes} classes, this model {snapshot.num_classes}: they cannot be compared.")

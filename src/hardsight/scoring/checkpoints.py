@@ -1,0 +1,88 @@
+"""Gradients in the images at the checkpoints that `hardsight train --keep-epochs` keeps: epochs/epoch=0001.safetensors, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.errors import InputError, require
+from hardsight.files.samples import Batch
+from hardsight.scores.gradients import within_class
+from hardsight.scores.sweep import Sweep
+
+BATCH = 64  # images whose gradients are taken at once
+
+
+def kept_epochs(run: Path | None) -> list[Path]:
+    """The weights that a run kept of its epochs, in order."""
+    return [] if run is None else sorted((run / "epochs").glob("epoch=*.safetensors"))
+
+
+class GradientVariance:
+    """How much the gradients of each sample vary over the checkpoints, within its class."""
+
+    def __init__(self, run: Path, images: Any, samples: pa.Table, progress: Callable[[int, int], None] | None = None) -> None:
+        """Args: the run, the images it was trained on, the `id` and `label` of its samples, and who is told how far it is."""
+        require("torch", extra="torch", purpose="vog")
+        self.ids = samples.column("id").combine_chunks()
+        labels = pc.fill_null(samples.column("label"), -1).to_numpy()
+        values = np.full(len(self.ids), np.nan)
+        for rows, variance in _variances(run, images, self.ids, labels):
+            values[rows] = variance
+            if progress is not None:
+                progress(0, len(values))
+        if not np.isfinite(values).any():
+            raise InputError(f"{images} has none of the labeled samples of {run}: give the data it was trained on.")
+        self.values = within_class(values, labels)
+
+    def of(self, batch: Batch, x: Any, rows: Sweep) -> np.ndarray:
+        """(b,) variance of gradients of each row."""
+        places = pc.index_in(pa.array(batch.ids, type=self.ids.type), value_set=self.ids)
+        return self.values[places.to_numpy(zero_copy_only=False).astype(np.int64)]
+
+
+def _variances(run: Path, images: Any, ids: pa.Array, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(b,) rows of the samples and the mean over their pixels of the variance of the gradient, batch by batch."""
+    from hardsight.data import BrokenImage, open_data
+    from hardsight.models.trained import open_trained
+
+    built = [open_trained(run / "model", weights) for weights in kept_epochs(run)]
+    prepare = built[0].preprocessing
+    if prepare is None:
+        raise InputError(f"{run}: vog takes gradients in the pixels of images, and this network was not trained on images.")
+    data = open_data(images)
+    row_of = pc.fill_null(pc.index_in(pa.array(data.ids, type=ids.type), value_set=ids), -1).to_numpy(zero_copy_only=False)
+    wanted = [number for number, row in enumerate(row_of) if row >= 0 and labels[row] >= 0]
+    networks = [network.module.eval() for network in built]
+    for start in range(0, len(wanted), BATCH):
+        rows, pictures = [], []
+        for number in wanted[start : start + BATCH]:
+            try:
+                pictures.append(prepare.numbers(prepare.fitted(data.image(number))))
+                rows.append(int(row_of[number]))
+            except BrokenImage:  # it has no score
+                continue
+        if rows:
+            yield np.array(rows), _variance(networks, np.stack(pictures), labels[rows])
+
+
+def _variance(networks: list[Any], pictures: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(b, C, H, W) images -> (b,) variance over the networks of d z_y / d pixel, averaged over the pixels."""
+    import torch
+
+    own = torch.from_numpy(labels)
+    mean: Any = 0.0
+    squares: Any = 0.0  # Welford's running mean, and the sum of squared distances to it
+    for count, network in enumerate(networks, 1):
+        inputs = torch.from_numpy(np.ascontiguousarray(pictures)).requires_grad_()
+        logits = network(inputs).gather(1, own[:, None])  # (b, 1)
+        (gradient,) = torch.autograd.grad(logits.sum(), inputs)
+        step = gradient.double() - mean
+        mean = mean + step / count
+        squares = squares + step * (gradient.double() - mean)
+    return (squares / len(networks)).flatten(1).mean(1).numpy()

@@ -1,0 +1,267 @@
+"""Scores fitted to a reference, and the mean shift: by hand, against scikit-learn and plain float64, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+from sklearn.covariance import EmpiricalCovariance
+from sklearn.decomposition import PCA
+from sklearn.neighbors import NearestNeighbors
+
+import hardsight
+from hardsight import SCORES, Head, InputError, Snapshot, score
+from oracles import on_circle
+from properties import examples
+
+RNG = np.random.default_rng(0)
+CENTRES = 4 * RNG.normal(size=(3, 6))
+LABELS = np.arange(90) % 3
+TRAIN = CENTRES[LABELS] + RNG.normal(size=(90, 6))
+TEST = np.concatenate([CENTRES[np.arange(20) % 3] + RNG.normal(size=(20, 6)), 8 * RNG.normal(size=(10, 6))])  # the last are odd
+HEAD = Head("linear", RNG.normal(size=(3, 6)), RNG.normal(size=3))
+REFERENCE = [name for name, one in SCORES.items() if one.scope == "reference"]
+
+
+def test_which_there_are() -> None:
+    assert set(REFERENCE) == {"mahalanobis_relative", "knn_distance", "vim"}
+    assert all(SCORES[name].hard == "high" and not SCORES[name].labels for name in REFERENCE)
+
+
+# ---- by hand ----
+
+
+def test_mahalanobis_by_hand() -> None:
+    """Two classes on a line at -2 and 2, spread 1 within: variance 1 within, 5 in all, mean 0; moved by 9."""
+    reference, labels = 9 + np.array([[-3.0], [-1.0], [1.0], [3.0]]), [0, 0, 1, 1]
+    values = hardsight.mahalanobis_relative(9 + np.array([[2.0], [0.0], [7.0]]), reference, labels)
+    assert values == pytest.approx([0 - 4 / 5, 4 - 0, 25 - 49 / 5])
+
+
+def test_nearest_distance_by_hand() -> None:
+    reference = on_circle(0, 10, 90) * 7
+    values = hardsight.knn_distance(3 * on_circle(4), reference, k=2)
+    assert values == pytest.approx([2 * np.sin(np.deg2rad(6) / 2)])
+    assert hardsight.knn_distance(on_circle(4), reference) == pytest.approx([2 * np.sin(np.deg2rad(86) / 2)])  # all there are
+    assert hardsight.knn_distance(on_circle(10), reference, k=1)[0] < 1e-7
+
+
+def test_vim_by_hand() -> None:
+    """Two classes along the first axis, no bias: the second axis is outside, and its mean length makes the virtual logit."""
+    weight, reference = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([[4.0, 1.0], [-4.0, 1.0], [4.0, -1.0], [-4.0, -1.0]])
+    values = hardsight.vim(np.array([[4.0, 1.0], [0.0, 3.0]]), weight, reference)  # alpha = 4 / 1
+    assert values == pytest.approx([4 - logsumexp([4, -4]), 12 - np.log(2)])
+    moved = hardsight.vim(np.array([[5.0, 1.0]]), weight, reference + [1, 0], bias=np.array([-1.0, 1.0]))  # all of it by one
+    assert moved == pytest.approx(values[:1])
+
+
+def test_mean_shift_by_hand() -> None:
+    """k = 1: everyone jumps to the nearest other, three times; on a line at 1, 2 and 11, all end at 2."""
+    assert hardsight.mean_shift(np.array([[1.0], [2.0], [11.0]]), k=1) == pytest.approx([1, 0, 9], abs=1e-12)
+    assert hardsight.mean_shift(np.ones((5, 2))).tolist() == [0] * 5
+    assert np.isnan(hardsight.mean_shift(np.ones((1, 2)))).all()
+
+
+# ---- against others ----
+
+
+def test_mahalanobis_against_scikit_learn() -> None:
+    means = np.stack([TRAIN[LABELS == k].mean(0) for k in range(3)])
+    within = EmpiricalCovariance(assume_centered=True).fit(TRAIN - means[LABELS])
+    overall = EmpiricalCovariance().fit(TRAIN)
+    to_classes = np.stack([within.mahalanobis(TEST - mean) for mean in means])
+    expected = to_classes.min(0) - overall.mahalanobis(TEST)
+    np.testing.assert_allclose(hardsight.mahalanobis_relative(TEST, TRAIN, LABELS), expected, rtol=1e-9)
+    shift = 1e5 * RNG.normal(size=6)  # far from the origin, as means of activations are
+    moved = hardsight.mahalanobis_relative(TEST + shift, TRAIN + shift, LABELS)
+    np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=1e-6)
+    turned = RNG.normal(size=(6, 6))
+    np.testing.assert_allclose(hardsight.mahalanobis_relative(TEST @ turned, TRAIN @ turned, LABELS), expected, rtol=1e-6)
+
+
+@settings(max_examples=examples(10))
+@given(n=st.integers(1, 30), d=st.integers(2, 9), k=st.integers(1, 40), seed=st.integers(0, 2**31))
+def test_nearest_distance_against_scikit_learn(n: int, d: int, k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    reference, features = rng.normal(size=(n, d)), rng.normal(size=(7, d))
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (reference, features)]
+    neighbours = NearestNeighbors(n_neighbors=min(k, n), algorithm="brute").fit(unit[0])
+    expected = neighbours.kneighbors(unit[1])[0][:, -1]
+    np.testing.assert_allclose(hardsight.knn_distance(features, reference, k=k), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("dimensions", [None, 0, 2, 5])
+@pytest.mark.parametrize("bias", [True, False])
+def test_vim_against_the_formula(dimensions: int | None, bias: bool) -> None:
+    head = HEAD if bias else Head("linear", HEAD.weight)
+    origin = -np.linalg.pinv(HEAD.weight) @ HEAD.bias if bias else np.zeros(6)
+    mirrored = np.concatenate([TRAIN - origin, origin - TRAIN])  # so that its mean is zero: the PCA is around the origin
+    basis = PCA(6).fit(mirrored).components_[3 if dimensions is None else dimensions :]
+    residual = [np.linalg.norm((x - origin) @ basis.T, axis=1) for x in (TRAIN, TEST)]
+    alpha = head.logits(TRAIN).max(1).mean() / residual[0].mean()
+    expected = alpha * residual[1] - logsumexp(head.logits(TEST), axis=1)
+    np.testing.assert_allclose(hardsight.vim(TEST, head, TRAIN, dimensions=dimensions), expected, rtol=1e-9)
+
+
+@settings(max_examples=examples(10))
+@given(n=st.integers(2, 25), d=st.integers(1, 6), k=st.integers(1, 30), seed=st.integers(0, 2**31))
+def test_mean_shift_against_a_plain_loop(n: int, d: int, k: int, seed: int) -> None:
+    x = np.random.default_rng(seed).normal(size=(n, d)) + 50
+    here = x.copy()
+    for _ in range(3):
+        table = np.linalg.norm(here[:, None] - here[None], axis=2)
+        np.fill_diagonal(table, np.inf)
+        nearest = np.argsort(table, axis=1, kind="stable")[:, : min(k, n - 1)]
+        ordered = np.sort(table, axis=1)
+        at = min(k, n - 1)
+        if at < n - 1 and (ordered[:, at] - ordered[:, at - 1] < 1e-9).any():
+            return  # equally near to either: which of them counts is nobody's business
+        here = np.stack([here[rows].mean(0) for rows in nearest])
+    np.testing.assert_allclose(hardsight.mean_shift(x, k=k), np.linalg.norm(x - here, axis=1), atol=1e-9)
+
+
+def test_odd_inputs_are_found() -> None:
+    names = ["mahalanobis_relative", "knn_distance:5", "vim", "mean_shift:5"]
+    table = score(TEST, HEAD, reference=Snapshot(TRAIN, HEAD, LABELS), scores=names)
+    odd = np.arange(30) >= 20
+    for name in names:
+        values = table.column(name).to_numpy()
+        assert np.mean(values[odd][:, None] > values[~odd]) > 0.7, name  # AUROC
+
+
+# ---- laws ----
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tensors_and_tables_give_the_same(dtype: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    test, train = TEST.astype(dtype), TRAIN.astype(dtype)
+    alone = {
+        "mahalanobis_relative": hardsight.mahalanobis_relative(test, train, LABELS),
+        "knn_distance": hardsight.knn_distance(test, train),
+        "vim": hardsight.vim(test, HEAD, train),
+    }
+    as_tensors = score(torch.from_numpy(test), HEAD, reference=Snapshot(torch.from_numpy(train), HEAD, LABELS), scores=REFERENCE)
+    Snapshot(train, HEAD, LABELS).save(tmp_path / "train.npz")
+    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 200)  # a few rows at a time
+    in_batches = score(test, HEAD, reference=tmp_path / "train.npz", scores=REFERENCE)
+    tolerance = 1e-9 if dtype == np.float64 else 1e-3
+    for name, expected in alone.items():
+        for table in (as_tensors, in_batches):
+            np.testing.assert_allclose(table.column(name).to_numpy(), expected, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def test_a_number_in_the_name() -> None:
+    reference = Snapshot(TRAIN, HEAD, LABELS)
+    table = score(TEST, HEAD, np.zeros(30, int), reference=reference, scores="knn_distance:3,mean_shift:5,knn_agreement:2")
+    assert table.column_names[4:] == ["knn_distance:3", "mean_shift:5", "knn_agreement:2"]
+    np.testing.assert_allclose(table.column("knn_distance:3").to_numpy(), hardsight.knn_distance(TEST, TRAIN, k=3))
+    np.testing.assert_allclose(table.column("mean_shift:5").to_numpy(), hardsight.mean_shift(TEST, k=5))
+    assert (
+        SCORES["knn_distance:3"].formula.endswith("k = 3") and SCORES["knn_distance:3"].summary == SCORES["knn_distance"].summary
+    )
+    assert "knn_distance:3" in SCORES and "knn_distance:3" not in list(SCORES)
+    for name in ("knn_distance:0", "knn_distance:-1", "knn_distance:", "avh:3", "vim:x", "no_such:3"):
+        assert name not in SCORES and SCORES.get(name) is None
+        with pytest.raises(InputError, match=f"no score named '{name}'"):
+            score(TEST, HEAD, scores=name, reference=reference)
+
+
+# ---- odd references ----
+
+
+def test_a_reference_that_does_not_vary_everywhere() -> None:
+    """One direction never varies, and there are fewer samples than dimensions: what varies still counts."""
+    flat = np.concatenate([TRAIN, np.full((90, 1), 2.0)], axis=1)
+    wide = np.concatenate([TEST, np.full((30, 1), 2.0)], axis=1)
+    np.testing.assert_allclose(
+        hardsight.mahalanobis_relative(wide, flat, LABELS), hardsight.mahalanobis_relative(TEST, TRAIN, LABELS), rtol=1e-6
+    )
+    assert np.isfinite(hardsight.mahalanobis_relative(TEST, TRAIN[:4], [0, 1, 0, 1])).all()
+    assert np.isfinite(hardsight.mahalanobis_relative(TEST, TRAIN[:1], [0])).all()
+    one_class = hardsight.mahalanobis_relative(TEST, TRAIN, np.zeros(90, int))
+    assert one_class == pytest.approx(np.zeros(30), abs=1e-9)  # the class is all there is
+    assert np.isnan(hardsight.vim(TEST, HEAD, TRAIN, dimensions=6)).all()  # nothing is outside
+
+
+def test_rows_that_cannot_be_scored_change_nothing() -> None:
+    broken, labels = np.concatenate([TRAIN, [np.full(6, np.nan), np.zeros(6)]]), np.append(LABELS, [0, 1])
+    test = np.concatenate([TEST, [np.full(6, np.nan)]])
+    table = score(test, HEAD, reference=Snapshot(broken, HEAD, labels), scores=[*REFERENCE, "mean_shift"])
+    plain = score(TEST, HEAD, reference=Snapshot(TRAIN, HEAD, LABELS), scores=[*REFERENCE, "mean_shift"])
+    for name in [*REFERENCE, "mean_shift"]:
+        np.testing.assert_allclose(table.column(name).to_numpy()[:30], plain.column(name).to_numpy(), rtol=1e-9, err_msg=name)
+        assert table.column(name).to_pylist()[30] is None
+
+
+def test_unlabeled_samples_of_the_reference_are_not_in_a_class() -> None:
+    more = np.concatenate([TRAIN, 100 * RNG.normal(size=(9, 6))])
+    values = hardsight.mahalanobis_relative(TEST, more, np.append(LABELS, np.full(9, -1)))
+    np.testing.assert_allclose(values, hardsight.mahalanobis_relative(TEST, TRAIN, LABELS))
+
+
+# ---- which are computed, and what is refused ----
+
+
+def test_all_takes_them_where_there_is_a_reference() -> None:
+    test = Snapshot(TEST, HEAD, np.zeros(30, int))
+    assert set(score(test, scores="all", reference=Snapshot(TRAIN, HEAD, LABELS)).column_names) >= set(REFERENCE)
+    assert not set(score(test, scores="all").column_names) & set(REFERENCE)
+    assert not set(score(test, reference=Snapshot(TRAIN, HEAD, LABELS)).column_names) & set(REFERENCE)
+    unlabeled = score(test, scores="all", reference=Snapshot(TRAIN, HEAD))
+    assert set(unlabeled.column_names) & set(REFERENCE) == {"knn_distance", "vim"}
+    cosine = Head("cosine", HEAD.weight)
+    of_cosine = score(TEST, cosine, reference=Snapshot(TRAIN, cosine, LABELS), scores="all")
+    assert set(of_cosine.column_names) & {*REFERENCE, "grand"} == {"knn_distance", "mahalanobis_relative"}
+
+
+OTHER = Head("linear", HEAD.weight + 1, HEAD.bias)
+
+
+@pytest.mark.parametrize(
+    ("scores", "reference", "match"),
+    [
+        ("vim", None, "vim is fitted to another snapshot: give what the model was trained on with --reference TRAIN"),
+        ("vim", Snapshot(TRAIN[:, :5], labels=LABELS), "another model: its features have 5 dimensions, these have 6"),
+        ("vim", Snapshot(TRAIN, HEAD.weight[:2], LABELS % 2), "another model: its head has 2 classes, this one 3"),
+        ("vim", Snapshot(TRAIN, OTHER, LABELS), "another model: its head is not the same"),
+        ("vim", Snapshot(TRAIN, Head("cosine", HEAD.weight), LABELS), "another model: its head is not the same"),
+        ("knn_distance", Snapshot(logits=TRAIN), "a reference holds features, and this one holds logits"),
+        ("mahalanobis_relative", Snapshot(TRAIN, HEAD), "fitted to labeled samples, and the reference has no labels"),
+        ("knn_distance", 3, "reference must be a snapshot or the path of one, got int"),
+    ],
+)
+def test_what_is_refused(scores: str, reference: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        score(TEST, HEAD, scores=scores, reference=reference)
+
+
+def test_what_else_is_refused() -> None:
+    with pytest.raises(InputError, match="vim is defined for a linear head, and this one is cosine"):
+        score(TEST, Head("cosine", HEAD.weight), scores="vim", reference=Snapshot(TRAIN))
+    with pytest.raises(InputError, match="vim is defined for a linear head"):
+        hardsight.vim(TEST, Head("angular", HEAD.weight), TRAIN)
+    with pytest.raises(InputError, match="knn_distance cannot be computed from logits"):
+        score(logits=TEST, scores="knn_distance", reference=Snapshot(TRAIN))
+    with pytest.raises(InputError, match=r"same number of columns, got \(30, 6\) and \(90, 5\)"):
+        hardsight.knn_distance(TEST, TRAIN[:, :5])
+    with pytest.raises(InputError, match="k must be at least 1"):
+        hardsight.knn_distance(TEST, TRAIN, k=0)
+
+
+def test_a_reference_on_the_command_line(cli: Callable[..., Any], tmp_path: Path) -> None:
+    Snapshot(TRAIN, HEAD, LABELS).save(tmp_path / "train.npz")
+    Snapshot(TEST, HEAD, np.zeros(30, int)).save(tmp_path / "test.npz")
+    words = ("score", tmp_path / "test.npz", "--scores", "energy,vim,knn_distance:5", "-o", tmp_path / "o.csv")
+    done = cli(*words, "--reference", tmp_path / "train.npz")
+    assert done.code == 0 and "hardest 10 by energy" in done.out and "knn_distance:5" in done.out
+    refused = cli(*words)
+    assert refused.code == 2 and refused.err.count("\n") == 1 and "--reference TRAIN" in refused.err
+    missing = cli(*words, "--reference", tmp_path / "absent.npz")
+    assert missing.code == 2 and "absent.npz does not exist" in missing.err

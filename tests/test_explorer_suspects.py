@@ -1,0 +1,104 @@
+"""A run that `hardsight clean` has looked at opens with its suspects, ready for review."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from explorer_runs import digits_run, write_suspects
+from hardsight.errors import FileError, InputError
+from hardsight.explorer.columns import words
+from hardsight.explorer.exporting import selection_table
+from hardsight.explorer.opening import Sheet, default_axes, open_sheet
+from hardsight.explorer.report import report
+from hardsight.explorer.review import Review
+from hardsight.explorer.settings import ExploreSettings
+from hardsight.explorer.starting import _open_page
+from hardsight.explorer.suspects import add_suspects
+from hardsight.snapshot import Snapshot
+from hardsight.table import write_table
+
+EXPECTED = "About 7 labels are expected to be wrong (95 % interval 4 to 11)."
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = digits_run(tmp_path_factory.mktemp("suspects") / "run", n=120)
+    write_suspects(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def written(run: Path) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hardsight.explorer.report._figures", lambda page: [])  # drawn by other tests
+        return report(run)
+
+
+def opened(path: Path) -> Sheet:
+    sheet = open_sheet(path)
+    add_suspects(sheet)
+    return sheet
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    return dict(json.loads(page.read_text("utf-8").split('id="data">', 1)[1].split("</script>", 1)[0]))
+
+
+def test_suspects_are_columns_joined_by_id(run: Path, tmp_path: Path) -> None:
+    table = pq.read_table(run / "suspects.parquet")
+    sheet = opened(run)
+    assert sheet.suspects is not None and sheet.suspects.counts == {"likely mislabeled": 6, "ambiguous": 3}
+    assert (sheet.by, default_axes(sheet)[2], sheet.notes) == ("error_score", "verdict", [])
+    assert words(sheet.columns["verdict"]).to_pylist() == table.column("verdict").to_pylist()
+    assert sheet.columns["error_score"].values.tolist() == pytest.approx(table.column("error_score").to_pylist())
+    for row in selection_table(sheet, sheet.labels().argsort()[:5], Review(None, sheet.class_names)).to_pylist():
+        assert row["suggested_label_name"] == f"digit {row['suggested_label']}"
+    Snapshot.load(run).save(tmp_path / "photo.npz")
+    write_table(table.take(pa.array(range(119, -1, -1))), tmp_path / "photo.suspects.parquet")  # in another order
+    beside = opened(tmp_path / "photo.npz")
+    assert beside.columns["error_score"].values.tolist() == sheet.columns["error_score"].values.tolist()
+    assert beside.suspects is not None and beside.suspects.explanations.equals(sheet.suspects.explanations)
+
+
+def test_a_run_without_suspects_is_as_before(run: Path, tmp_path: Path) -> None:
+    plain = digits_run(tmp_path / "plain", n=30)
+    sheet = opened(plain)
+    assert sheet.suspects is None and (sheet.by, default_axes(sheet)[2]) == ("avh", "correct")
+    page, _ = _open_page(plain, None, ExploreSettings(), None)
+    assert page.about()["suspects"] is None and page.about()["by"] == "avh"
+    both, _ = _open_page(run, plain, ExploreSettings(), None)
+    assert both.about()["suspects"] is None and both.about()["by"] == "avh"  # two runs are compared by their scores
+
+
+def test_suspects_that_do_not_fit_are_refused_in_one_line(run: Path, tmp_path: Path) -> None:
+    plain = digits_run(tmp_path / "plain", n=30)
+    table = pq.read_table(run / "suspects.parquet")
+    write_table(table.set_column(0, "id", pa.array([f"x{row}" for row in range(120)])), plain / "suspects.parquet")
+    with pytest.raises(InputError, match="no id of it is among the samples; run hardsight clean again"):
+        opened(plain)
+    write_table(table.drop_columns(["verdict"]), plain / "suspects.parquet")
+    with pytest.raises(FileError, match="not what hardsight clean writes: there is no column verdict"):
+        opened(plain)
+    other = table.slice(0, 20).set_column(1, "given_label", pa.array([9] * 20))
+    write_table(other, plain / "suspects.parquet")
+    notes = opened(plain).notes
+    assert "10 of 30 samples were not looked at by hardsight clean." in notes[0] and "run hardsight clean again" in notes[1]
+
+
+def test_the_report_begins_with_the_suspects(run: Path, written: Path) -> None:
+    data = data_of(written)
+    table = pq.read_table(run / "suspects.parquet").to_pandas()
+    worst = table.sort_values("error_score", ascending=False, kind="stable").index[:9].tolist()
+    first = data["about"]["report"]["suspects"]
+    expected = (
+        "About 7 labels are expected to be wrong (95 % interval 4 to 11). Of 120 samples: 6 likely mislabeled, 3 ambiguous."
+    )
+    assert first == {"sentence": expected, "rows": worst}
+    assert data["explanations"][str(worst[0])] == "why likely mislabeled <b>" and len(data["explanations"]) == 9
+    assert all(str(row) in data["thumbs"] for row in worst)

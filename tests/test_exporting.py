@@ -1,0 +1,216 @@
+"""`hardsight export`: each layout is opened by its own tool where that is installed, and agrees with the run."""
+
+from __future__ import annotations
+
+import json
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from explorer_runs import NAMES, digits_run, write_suspects
+from hardsight import FileError, InputError, Snapshot, export, score
+from hardsight.explorer.review import Review
+from hardsight.files.suspects import suspects_file
+from hardsight.table import read_scores, write_table
+
+N = 40
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose pictures are arrays, with suspects and one mark."""
+    run = digits_run(tmp_path_factory.mktemp("exporting") / "run", n=N)
+    write_suspects(run)
+    Review(run / "review.parquet", NAMES).put("tab", "3", "wrong label", 8)
+    return run
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
+    """A scores table of images that are files, in photos/ beside it; the last file is missing."""
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "photos" / "some").mkdir(parents=True)
+    for row, pixels in enumerate(load_digits().images[: N - 1]):
+        Image.fromarray((pixels * 15).astype(np.uint8)).save(folder / "photos" / "some" / f"a {row}.png")
+    table = read_scores(run).append_column("path", pa.array([f"some/a {row}.png" for row in range(N)]))
+    write_table(table, folder / "photo.parquet")
+    return folder / "photo.parquet"
+
+
+def of_run(run: Path) -> pd.DataFrame:
+    return read_scores(run).to_pandas().merge(pq.read_table(run / "suspects.parquet").to_pandas(), on="id").set_index("id")
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+def test_cleanlab_takes_the_arrays_and_knows_the_columns(run: Path, tmp_path: Path) -> None:
+    done = export(run, "cleanlab", tmp_path / "out")
+    held, table = np.load(tmp_path / "out" / "data.npz"), of_run(run)
+    assert held["ids"].tolist() == table.index.tolist() and held["labels"].tolist() == table.label.tolist()
+    assert held["pred_probs"].argmax(1).tolist() == table.predicted.tolist()
+    assert held["pred_probs"][np.arange(N), held["labels"]] == pytest.approx(table.confidence.to_numpy(), rel=1e-4)
+    assert any("training split" in note for note in done.notes)
+    issues = pd.read_csv(tmp_path / "out" / "label_issues.csv", dtype={"id": str}).set_index("id")
+    assert issues.is_label_issue.dtype == bool and issues.is_label_issue.sum() == 6
+    assert issues.label_quality.to_numpy() == pytest.approx(table.label_quality.to_numpy())
+    filters = pytest.importorskip("cleanlab.filter")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = filters.find_label_issues(held["labels"], held["pred_probs"], n_jobs=1)
+    assert theirs.shape == (N,) and theirs.dtype == bool
+
+
+def test_suspects_beside_a_file_and_no_formula_runs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    ids = ["=cmd()", "+1", "-1", "@x"] + [f"a{k}" for k in range(16)]
+    labels = np.arange(20) % 2
+    features = rng.normal(size=(20, 3)) + labels[:, None]
+    Snapshot(features, labels=np.where(np.arange(20) == 7, -1, labels), ids=ids).save(tmp_path / "photo.npz")
+    write_table(score(tmp_path / "photo.npz"), tmp_path / "scores.parquet")
+    suspects = write_suspects(tmp_path / "scores.parquet")
+    write_table(suspects, suspects_file(tmp_path / "photo.npz"))
+    done = export(tmp_path / "photo.npz", "cleanlab")
+    assert done.folder == tmp_path / "photo-cleanlab" and "1 of 20 samples have no label" in done.notes[0]
+    held = np.load(done.folder / "data.npz")
+    assert held["pred_probs"].sum(1) == pytest.approx(np.ones(19)) and held["ids"].tolist() == [*ids[:7], *ids[8:]]
+    written = pd.read_csv(done.folder / "label_issues.csv").id.tolist()
+    assert written == ["'=cmd()", "'+1", "'-1", "'@x", *[f"a{k}" for k in range(16) if k != 3]]
+
+
+def test_fiftyone_layout_with_scores_as_attributes(run: Path, files: Path, tmp_path: Path) -> None:
+    export(run, "fiftyone", tmp_path / "arrays")
+    document, table = read(tmp_path / "arrays" / "labels.json"), of_run(run)
+    assert document["classes"] == NAMES and list(document["labels"]) == [f"{at:06d}" for at in range(N)]
+    assert {path.stem for path in (tmp_path / "arrays" / "data").iterdir()} == set(document["labels"])
+    for id, target in zip(table.index, document["labels"].values(), strict=True):
+        assert target["label"] == table.label[id] and target["confidence"] == pytest.approx(table.confidence[id], rel=1e-5)
+        own = target["attributes"]
+        assert own["sample_id"] == id and own["avh"] == pytest.approx(table.avh[id], rel=1e-5)
+        assert own["suggested_label"] == NAMES[table.suggested_label[id]]
+        assert own.get("verdict") == (table.verdict[id] if pd.notna(table.verdict[id]) else None)
+        assert not {"id", "label", "confidence", "tags", "logits"} & own.keys()
+        assert all(isinstance(value, str | float | int) for value in own.values())
+    assert document["labels"]["000003"]["attributes"]["mark"] == "wrong label"
+    done = export(files, "fiftyone", tmp_path / "files", images=str(files.parent / "photos"))
+    data = read(tmp_path / "files" / "data.json")
+    assert data.keys() == read(tmp_path / "files" / "labels.json")["labels"].keys() and len(data) == N - 1
+    assert data["000007"] == str((files.parent / "photos" / "some" / "a 7.png").resolve())
+    assert f"1 of {N} samples have no image that can be read and are left out." in done.notes
+    assert not (tmp_path / "files" / "data").exists()  # the files stay where they are
+
+
+def test_coco_refers_to_what_is_there(run: Path, files: Path, tmp_path: Path) -> None:
+    export(files, "coco", tmp_path / "files", images=str(files.parent / "photos"))
+    document = read(tmp_path / "files" / "annotations.json")
+    images, annotations = ({entry["id"]: entry for entry in document[name]} for name in ("images", "annotations"))
+    assert len(images) == len(annotations) == N - 1 and images[1]["file_name"] == "some/a 0.png"
+    assert all((files.parent / "photos" / image["file_name"]).is_file() for image in images.values())
+    table, names = read_scores(files).to_pandas(), {entry["id"]: entry["name"] for entry in document["categories"]}
+    for number, annotation in annotations.items():
+        row = table.iloc[int(annotation["attributes"]["id"])]
+        assert annotation["image_id"] == number and annotation["bbox"] == [0, 0, 8, 8] and annotation["area"] == 64
+        assert names[annotation["category_id"]] == str(row.label) and annotation["category_id"] == row.label + 1
+        assert annotation["attributes"]["loss"] == pytest.approx(row.loss, rel=1e-5)
+    coco = pytest.importorskip("pycocotools.coco").COCO(str(tmp_path / "files" / "annotations.json"))
+    assert len(coco.getImgIds(catIds=[4])) == (table.label[: N - 1] == 3).sum()
+
+
+def test_huggingface_opens_it_with_images_and_class_names(run: Path, tmp_path: Path) -> None:
+    export(run, "huggingface", tmp_path / "out")
+    table = of_run(run)
+    parts = {path.name: pq.read_table(path) for path in (tmp_path / "out" / "data").iterdir()}
+    assert {name: len(part) for name, part in parts.items()} == {
+        "test-00000-of-00001.parquet": N // 5,
+        "train-00000-of-00001.parquet": N - N // 5,
+    }
+    test = parts["test-00000-of-00001.parquet"]
+    features = json.loads(test.schema.metadata[b"huggingface"])["info"]["features"]
+    assert features["image"] == {"_type": "Image"} and features["label"] == {"names": NAMES, "_type": "ClassLabel"}
+    assert features["verdict"] == {"dtype": "string", "_type": "Value"} and list(features) == test.column_names
+    assert test.column("image").to_pylist()[0]["bytes"].startswith(b"\x89PNG")
+    datasets = pytest.importorskip("datasets")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        datasets.disable_progress_bars()
+        opened = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+        first = opened["test"][0]
+    assert opened["test"].features["label"].names == NAMES and first["label"] == table.label[first["id"]]
+    assert first["image"].size == (8, 8) and first["error_score"] == pytest.approx(table.error_score[first["id"]], rel=1e-5)
+
+
+def test_label_studio_tasks_come_most_suspect_first(run: Path, tmp_path: Path) -> None:
+    export(run, "labelstudio", tmp_path / "out")
+    tasks, table = read(tmp_path / "out" / "tasks.json"), of_run(run)
+    scores = [task["data"]["error_score"] for task in tasks]
+    assert len(tasks) == N and scores == sorted(scores, reverse=True) and isinstance(scores[0], float)
+    choices = [choice.get("value") for choice in ET.parse(tmp_path / "out" / "labeling-config.xml").iter("Choice")]
+    assert choices == NAMES
+    for task in tasks:
+        data, (prediction,) = task["data"], task["predictions"]
+        assert data["label"] == NAMES[table.label[data["id"]]]
+        assert prediction["result"][0]["value"]["choices"] == [NAMES[table.suggested_label[data["id"]]]]
+        assert prediction["score"] == pytest.approx(table.suggested_probability[data["id"]])
+        assert (tmp_path / "out" / data["image"].removeprefix("/data/local-files/?d=")).is_file()
+
+
+def test_hostile_class_names_reach_label_studio_as_text(tmp_path: Path) -> None:
+    hostile = ["</View>\"'&<x>", "a\x1bb", "crane", "crane", *NAMES[4:]]
+    run = digits_run(tmp_path / "run", n=12, names=hostile)
+    export(run, "labelstudio", tmp_path / "out", limit=5, image_url="https://example.org/i/")
+    choices = [choice.get("value") for choice in ET.parse(tmp_path / "out" / "labeling-config.xml").iter("Choice")]
+    tasks = read(tmp_path / "out" / "tasks.json")
+    assert choices[:4] == [hostile[0], "a\\x1bb", "crane (2)", "crane (3)"]
+    assert len(tasks) == 5 and all(task["data"]["image"].startswith("https://example.org/i/images/0000") for task in tasks)
+    assert {task["predictions"][0]["result"][0]["value"]["choices"][0] for task in tasks} <= set(choices)
+    avh = [task["data"]["avh"] for task in tasks]
+    assert avh == sorted(avh, reverse=True)  # without suspects, by what the explorer sorts by
+
+
+@pytest.mark.parametrize(
+    ("to", "match"),
+    [
+        ("excel", "to must be one of cleanlab, fiftyone"),
+        ("cleanlab", "cleanlab needs probabilities"),
+        ("coco", "does not say where its images are; give --images"),
+    ],
+)
+def test_what_cannot_be_exported_is_said_before_anything_is_written(files: Path, tmp_path: Path, to: str, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        export(files, to, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_nobody_elses_folder_is_written_over(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "labels.json").write_text("{}")
+    done = cli("export", run, "--to", "fiftyone", "-o", tmp_path / "mine")
+    assert done.code == 2 and done.err.count("\n") == 1 and "not an export of ours (it holds labels.json)" in done.err
+    assert (tmp_path / "mine" / "labels.json").read_text() == "{}"
+    done = cli("export", run, "--to", "labelstudio", "-o", tmp_path / "out", "--limit", 3)
+    assert done.code == 0 and f"wrote {tmp_path / 'out'} (3 samples)" in done.out and "open it with: Label Studio" in done.out
+    with pytest.raises(FileError, match="holds an export to labelstudio, not to coco"):
+        export(run, "coco", tmp_path / "out")
+    assert cli("export", run, "--to", "labelstudio", "-o", tmp_path / "out", "--limit", 2).code == 0  # the same again
+    assert len(list((tmp_path / "out" / "images").iterdir())) == 2
+
+
+def test_the_images_that_are_exported_are_not_in_the_way(files: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    export(files, "coco", folder, images=str(files.parent / "photos"))
+    (folder / "photos" / "some").mkdir(parents=True)
+    (folder / "photos" / "some" / "a 0.png").write_bytes((files.parent / "photos" / "some" / "a 0.png").read_bytes())
+    for images in (folder / "photos", folder):
+        with pytest.raises(InputError, match="holds the images that are exported; give another -o"):
+            export(files, "coco", folder, images=str(images))
