@@ -12,7 +12,7 @@ PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m "not slow" -n auto 
 MYPY := $(BIN)/mypy src/hardsight tests $(wildcard docs/make_*.py)
 # The tests start hundreds of Pythons: each would compile all of hardsight again.
 unexport PYTHONDONTWRITEBYTECODE
-BENCHMARKS := score extract explore losses correlate adapt cluster
+BENCHMARKS := score extract explore losses correlate adapt cluster clean hardness
 
 .PHONY: help demo test check lint javascript browser nightly coverage docs bench dist clean
 
@@ -58,7 +58,7 @@ docs: $(INSTALLED)  ## build the documentation site in site/; a broken link is a
 	$(PIP) --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-bench: $(TOOLS) browser  ## our speed against the limits and the peers
+bench: $(TOOLS) browser  ## our speed against the limits and the peers, and what every score finds
 	$(PIP) --group bench
 	set -e; for benchmark in $(BENCHMARKS); do $(BIN)/hardsight bench $$benchmark; done
 
@@ -68,7 +68,7 @@ dist: $(TOOLS)  ## build the wheel and check it
 	$(BIN)/twine check --strict dist/*
 
 clean:  ## remove what make made
-	rm -rf $(VENV) dist site htmlcov .coverage hardsight-demo
+	rm -rf $(VENV) dist site htmlcov .coverage hardsight-demo hardsight-bench
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

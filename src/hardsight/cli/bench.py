@@ -1,4 +1,4 @@
-"""`hardsight bench`: our speed against the limit and the peers, in one run."""
+"""`hardsight bench`: our speed against the limit and the peers, and what every score finds, in one run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from typing import Any
 
 import typer
 
+from hardsight.bench.settings import CleanBenchSettings, HardnessSettings
 from hardsight.cli import app
+from hardsight.cli.options import options_of
 
 bench = typer.Typer(
-    help="Measure speed against the physical limit and other libraries, in one run.", no_args_is_help=True, rich_markup_mode=None
+    help="Measure speed against the physical limit and other libraries, and what every score finds, in one run.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 app.add_typer(bench, name="bench")
 
@@ -98,3 +102,50 @@ def command_of(benchmark: Benchmark) -> Callable[..., None]:
 
 for _benchmark in BENCHMARKS:
     bench.command(_benchmark.name)(command_of(_benchmark))
+
+KEPT = typer.Option(
+    Path("hardsight-bench"), "-o", "--output", help="Directory for trained networks and results; what is there is not done again."
+)
+JSON = typer.Option(None, "--json", help="Also write the table as JSON.")
+
+
+@bench.command()
+@options_of(HardnessSettings)
+def hardness(settings: HardnessSettings, output: Path = KEPT, json: Path = JSON) -> None:
+    """Inject known hardness into images and compare what every score and other libraries find.
+
+    Wrong labels, inputs of unseen classes and of none, atypical views, duplicates: AUROC, average precision, and the share that a
+    budget of as many samples misses. Each result is written when it is known; an interrupted run is resumed.
+
+    \b
+    Example:
+        hardsight bench hardness --quick
+        hardsight bench hardness --data DIR --seeds 5 --json bench.json
+    """
+    from hardsight.bench.hardness import report, run
+    from hardsight.screen import print_line, progress_bar
+
+    with progress_bar("training") as progress:
+        summary = run(output, settings=settings, progress=progress, say=print_line)
+    report(summary, settings, json)
+
+
+@bench.command()
+@options_of(CleanBenchSettings)
+def clean(settings: CleanBenchSettings, output: Path = KEPT, json: Path = JSON) -> None:
+    """Compare wrong labels found by hardsight clean with those found by cleanlab, and the time of both.
+
+    Injected noise in digits and MNIST, labels of people (CIFAR-10N), the estimated number of errors, and time. Networks and
+    results are kept; an interrupted run is resumed.
+
+    \b
+    Example:
+        hardsight bench clean --parts injected --json bench.json
+        hardsight bench clean --data DIR --label-sets random1
+    """
+    from hardsight.bench.clean import absent, run
+    from hardsight.bench.timing import report
+
+    report(run(output, settings=settings), json)
+    for note in absent(settings):
+        print(f"not measured: {note}")

@@ -1,0 +1,349 @@
+"""Write docs/which-score.md from the measured table beside it: python docs/make_which_score.py > docs/which-score.md
+
+The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` write with --json:
+
+python docs/make_which_score.py FILE [FILE ...]
+
+Of a case that is in several files, the first counts; scores that only a later one has are added.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any, NamedTuple
+
+MEASURED = Path(__file__).with_name("which-score.json")
+NUMBERS = ("auroc", "average_precision", "missed")
+ALIKE = 0.02  # average precisions that differ by less are called as good
+SHOWN = 12  # scores of each table
+PEERS = ("cleanlab", "aum package", "datagnosis")
+EVIDENCE = {  # in words; the order is that of the explanation
+    "epochs": "means over the epochs of the training; the run has them",
+    "final model": "the trained network alone",
+    "out-of-sample heads": "heads on its features that were fitted without the sample",
+    "reference": "fitted to the training set",
+    "own training": "the library trains a network of its own",
+}
+
+
+class Job(NamedTuple):
+    """Something to look for, and the kinds of injected hardness that stand for it."""
+
+    name: str
+    kinds: tuple[str, ...]
+    about: str
+
+
+JOBS = (
+    Job("wrong labels, any class", ("uniform",), "labels changed to any other class, all alike"),
+    Job("wrong labels, one class taken for another", ("pair",), "labels changed to the next class, always the same one"),
+    Job("wrong labels among classes that look alike", ("adjacent",), "labels changed to the class whose mean image is nearest"),
+    Job("wrong labels where a sample looks like another class", ("instance",), "labels changed to the class whose mean image the sample itself is nearest to, the nearer the likelier"),  # noqa: E501
+    Job("inputs of a class never seen", ("near",), "images of two classes that the network was not trained on"),
+    Job("inputs of no class", ("far",), "images whose pixels are in random order"),
+    Job("atypical views", ("shift", "zoom", "crop"), "images moved by a quarter of their side, enlarged twice, or black but for a window"),  # noqa: E501
+    Job("near duplicates", ("duplicate",), "copies with a little noise, and what they are copies of"),
+)  # fmt: skip
+
+HEAD = """\
+# Which score for which job
+
+<!-- Made by docs/make_which_score.py from docs/which-score.json, which `hardsight bench hardness` measured. -->
+
+No score is best at everything. Here hardness of a known kind was put into images, and every score had to find it. All words about
+numbers on this page are made from the measured table.
+
+- **average precision** is the mean share of hard samples among those ranked first, taken where each hard sample stands; 1 is
+  perfect, and a guess gets the share of hard samples.
+- **AUROC** is the chance that a hard sample ranks before an ordinary one; a guess gets 0.5.
+- **missed** is the share of the hard samples that are not found when as many samples are looked at as there are hard ones.
+"""
+
+AVERAGED = """\
+Numbers are means over seeds, over the rates ({rates}) and over the sets of images. Scores differ by chance, too: take differences
+below {alike} for none.
+"""
+
+HOW = """\
+## How it was measured
+
+{sets}
+
+Wrong labels are put into the training set, and the training samples are scored. All else is put among held-out samples of a
+network that was trained on clean labels and on all classes but the last two. Rankings of other libraries get the same
+out-of-sample probabilities, features or recorded margins as ours; datagnosis trains networks of its own, of the same kind and for
+as many epochs.
+These are small images and small networks: repeat it on yours where much depends on it.
+
+{missing}
+
+<!-- skip: takes many minutes -->
+```bash
+hardsight bench hardness --data DIR --seeds 5 --json bench.json
+```
+"""
+
+OF_RUN, OF_PROBS = "hardsight clean, of the run", "hardsight clean, of the same probabilities"
+CLEAN = """\
+## `hardsight clean` beside cleanlab
+
+Average precision of the default ranking of `hardsight.clean`, from a run with its dynamics and from out-of-sample probabilities
+alone, and of the best of four rankings of cleanlab from the same probabilities. It is at least cleanlab's best in {of_run} of
+{total} settings from the run, and in {of_probs} of {total} from the probabilities. Beside it, how many labels are wrong and how
+many it expects.
+"""
+
+
+class Line(NamedTuple):
+    """A score on a job: means over sets, kinds and rates."""
+
+    score: str
+    evidence: str
+    auroc: float
+    average_precision: float
+    missed: float
+
+    @property
+    def ours(self) -> bool:
+        return not self.score.startswith(PEERS)
+
+    @property
+    def title(self) -> str:
+        name = f"`{self.score}`" if self.ours else self.score
+        return f"{name} ({self.evidence})"
+
+
+def page() -> str:
+    """The whole page."""
+    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
+    ranked = {job: lines_of(measured["results"], job) for job in JOBS}
+    ranked = {job: lines for job, lines in ranked.items() if lines}
+    rates = sorted({rate for kinds in measured["results"].values() for by_rate in kinds.values() for rate in by_rate}, key=float)
+    averaged = AVERAGED.format(rates=", ".join(f"{100 * float(rate):g} %" for rate in rates), alike=ALIKE)
+    parts = [HEAD, "## In short\n", overview(ranked), averaged, "## Where AVH is not the one\n", *about_avh(ranked)]
+    parts += [
+        evidence(),
+        *(section(job, lines) + partly(measured["results"], job) for job, lines in ranked.items()),
+        *beside_cleanlab(measured["clean"]),
+        how(measured),
+    ]
+    return "\n".join(parts)
+
+
+def lines_of(results: dict[str, Any], job: Job) -> list[Line]:
+    """The scores that were measured in every case of a job, the most precise first; every set of images counts the same."""
+    by_set = [[cell for kind in job.kinds for cell in kinds.get(kind, {}).values()] for kinds in results.values()]
+    by_set = [cells for cells in by_set if cells]
+    names = [name for name in by_set[0][0] if all(name in cell for cells in by_set for cell in cells)] if by_set else []
+    lines = []
+    for name in names:
+        means = [mean(mean(cell[name][at] for cell in cells) for cells in by_set) for at in range(len(NUMBERS))]
+        evidence, _, score = name.partition(": ")
+        lines.append(Line(score, evidence, *means))
+    return sorted(lines, key=lambda line: (-line.average_precision, line.score, line.evidence))
+
+
+def overview(ranked: dict[Job, list[Line]]) -> str:
+    """One row per job: the best scores of ours, the best of other libraries, and AVH."""
+    rows = []
+    for job, lines in ranked.items():
+        ours, theirs = [line for line in lines if line.ours], [line for line in lines if not line.ours]
+        cells = [f"{line.title} {line.average_precision:.3f}" for line in distinct(ours)[:3]]
+        best_of_theirs = f"{theirs[0].title} {theirs[0].average_precision:.3f}" if theirs else "–"
+        avh = first(lines, "avh")
+        place = f"{avh.average_precision:.3f}, {lines.index(avh) + 1} of {len(lines)}" if avh else "needs a label"
+        rows.append([job.name, *cells, *["–"] * (3 - len(cells)), best_of_theirs, place])
+    return table(["to find", "best", "second", "third", "best of other libraries", "AVH, its rank"], rows)
+
+
+def distinct(lines: Sequence[Line]) -> list[Line]:
+    """Each score once, by its best evidence."""
+    kept: dict[str, Line] = {}
+    for line in lines:
+        kept.setdefault(line.score, line)
+    return list(kept.values())
+
+
+def first(lines: Iterable[Line], score: str) -> Line | None:
+    return next((line for line in lines if line.score == score), None)
+
+
+def about_avh(ranked: dict[Job, list[Line]]) -> list[str]:
+    """A sentence for each job on which AVH is clearly behind, and one for those on which it is not."""
+    behind, level, without = [], [], []
+    for job, lines in ranked.items():
+        avh, best = first(lines, "avh"), lines[0]
+        if avh is None:
+            without.append(job.name)
+        elif best.average_precision - avh.average_precision > ALIKE:
+            behind.append(
+                f"- **{job.name}**: AVH reaches {avh.average_precision:.3f} at best ({avh.evidence}), {best.title} "
+                f"{best.average_precision:.3f}."
+            )
+        else:
+            level.append(f"{job.name} ({avh.average_precision:.3f}, best {best.average_precision:.3f})")
+    sentences = []
+    if behind:
+        sentences.append("By average precision, another score is clearly better for:\n\n" + "\n".join(behind) + "\n")
+    if level:
+        sentences.append(f"It is as good as the best, within {ALIKE}, for: {'; '.join(level)}.\n")
+    if without:
+        sentences.append(f"It needs a label, which there is not for: {'; '.join(without)}.\n")
+    return sentences
+
+
+def evidence() -> str:
+    """What the words in brackets mean."""
+    words = "\n".join(f"- **{name}**: {meaning}" for name, meaning in EVIDENCE.items())
+    return f"## What a score goes by\n\nThe same score can go by different evidence, which is named beside it:\n\n{words}\n"
+
+
+def section(job: Job, lines: list[Line]) -> str:
+    """The best scores of a job, and AVH and the best of each other library wherever they stand."""
+    kept = [line for place, line in enumerate(lines) if place < SHOWN or line.score == "avh" or line in best_of_peers(lines)]
+    rows = [
+        [str(lines.index(line) + 1), line.title, f"{line.average_precision:.3f}", f"{line.auroc:.3f}", f"{line.missed:.3f}"]
+        for line in kept
+    ]
+    title = f"## {job.name[0].upper()}{job.name[1:]}"
+    intro = f"Injected: {job.about}. {len(lines)} scores were measured.\n"
+    return f"{title}\n\n{intro}\n{table(['rank', 'score', 'average precision', 'AUROC', 'missed'], rows)}"
+
+
+def partly(results: dict[str, Any], job: Job) -> str:
+    """What was measured in some of a job's cases only: other libraries that train networks of their own, where there was time."""
+    cells = {
+        (name, kind, rate): cell
+        for name, kinds in results.items()
+        for kind in job.kinds
+        for rate, cell in kinds.get(kind, {}).items()
+    }
+    partial = {name for cell in cells.values() for name in cell if not all(name in other for other in cells.values())}
+    sentences = []
+    for (data, kind, rate), cell in cells.items():
+        found = sorted(((cell[name][1], name.partition(": ")[2]) for name in partial & set(cell)), reverse=True)
+        if found:
+            words = ", ".join(f"{name} {precision:.3f}" for precision, name in found)
+            sentences.append(f"Measured on {data}, {kind}, {100 * float(rate):g} % alone, average precision: {words}.")
+    return "".join(f"\n{sentence}\n" for sentence in sentences)
+
+
+def best_of_peers(lines: Sequence[Line]) -> list[Line]:
+    """The best score of each other library."""
+    bests = (next((line for line in lines if line.score.startswith(peer)), None) for peer in PEERS)
+    return [line for line in bests if line is not None]
+
+
+def beside_cleanlab(lines: list[dict[str, Any]]) -> list[str]:
+    """What `hardsight bench clean` measured: precision, error counts, time."""
+    if not lines:
+        return []
+    cases: dict[str, dict[str, dict[str, Any]]] = {}
+    for line in lines:
+        cases.setdefault(line["case"], {})[line["what"]] = line
+    precise = {case: found for case, found in cases.items() if OF_RUN in found}
+    rows = [[case, *_precision_cells(found)] for case, found in precise.items()]
+    parts = []
+    if rows:
+        verdicts = [sum(bool(found[name]["within"]) for found in precise.values()) for name in (OF_RUN, OF_PROBS)]
+        parts.append(CLEAN.format(total=len(rows), of_run=verdicts[0], of_probs=verdicts[1]))
+        head = [
+            "labels",
+            "`clean` of the run",
+            "`clean` of probabilities",
+            "cleanlab",
+            "wrong",
+            "expected, of the run",
+            "of probabilities",
+        ]
+        parts.append(table(head, rows))
+    timed = [line for case, found in cases.items() if case not in precise for line in found.values()]
+    if timed:
+        cells = [[line["case"], line["what"], f"{line['value'] / 1000:.1f} s", *_ratio_cells(line)] for line in timed]
+        parts.append(table(["on", "what", "time", "ratio", "limit"], cells))
+    return parts
+
+
+def _precision_cells(found: dict[str, dict[str, Any]]) -> list[str]:
+    """Precisions, the true number of errors, and what was expected."""
+    theirs = {name: line["value"] for name, line in found.items() if name.startswith("cleanlab")}
+    best = max(theirs, key=lambda name: theirs[name]) if theirs else None
+    counts = [found[f"{name}: expected errors"] for name in (OF_RUN, OF_PROBS)]
+    return [
+        *(f"{found[name]['value']:.3f}" for name in (OF_RUN, OF_PROBS)),
+        "–" if best is None else f"{theirs[best]:.3f} ({best.removeprefix('cleanlab ')})",
+        re.sub(r"\D", "", counts[0]["unit"]),
+        *(f"{count['value']:.0f}" for count in counts),
+    ]
+
+
+def _ratio_cells(line: dict[str, Any]) -> list[str]:
+    return ["–" if line[name] is None else f"{line[name]:.3g}" for name in ("ratio", "limit")]
+
+
+def how(measured: dict[str, Any]) -> str:
+    """Sets, networks, seeds, and what was not measured."""
+    sets = [
+        f"- {name}: {about['samples']} images, `{about['network'].rpartition(':')[2]}` trained for {about['epochs']} epochs, "
+        f"{about['seeds']} seed{'s' if about['seeds'] != 1 else ''}, rates {', '.join(about['rates'])}"
+        for name, about in measured["sets"].items()
+    ]
+    missing = []
+    if measured["not_installed"]:
+        missing.append(f"Not measured, because not installed: {', '.join(measured['not_installed'])}.")
+    if measured["not_run"]:
+        names = ", ".join(f"`{name}`" for name in measured["not_run"])
+        missing.append(f"Not measured, because a plain training does not have what they need: {names}.")
+    return HOW.format(sets="\n".join(sets), missing="\n".join(missing))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Markdown."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)) + "\n"
+
+
+def taken_over(files: Iterable[Path]) -> dict[str, Any]:
+    """The measured table of the page, from the JSON files of one or several runs."""
+    from hardsight.bench.peers import LIBRARIES
+    from hardsight.scores import SCORES
+
+    read = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    runs = [run for run in read if "results" in run]
+    clean = [line for run in read for line in run.get("measurements", ())]
+    results: dict[str, Any] = {}
+    sets: dict[str, Any] = {}
+    for run in runs:
+        for name, about in run["sets"].items():
+            rates = sorted({f"{row['rate']:g}" for row in run["results"] if row["data"] == name}, key=float)
+            sets.setdefault(name, {**about, "seeds": len(run["seeds"]), "rates": rates})
+        for row in run["results"]:
+            cell = results.setdefault(row["data"], {}).setdefault(row["kind"], {}).setdefault(f"{row['rate']:g}", {})
+            cell.setdefault(f"{row['evidence']}: {row['score']}", [round(row[name], 4) for name in NUMBERS])
+    installed = {name for run in runs for name in run["peers"]}
+    measured = {
+        name.partition(": ")[2] for kinds in results.values() for rates in kinds.values() for c in rates.values() for name in c
+    }
+    return {
+        "sets": sets,
+        "not_installed": [name for name in LIBRARIES if name not in installed],
+        "not_run": [name for name in SCORES if name not in measured],
+        "clean": [{**line, **{name: _short(line[name]) for name in ("value", "ratio")}} for line in clean],
+        "results": results,
+    }
+
+
+def _short(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.5g}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        compact = json.dumps(taken_over(map(Path, sys.argv[1:])), separators=(",", ":"), ensure_ascii=False)
+        MEASURED.write_text(compact.replace('},"', '},\n"') + "\n", encoding="utf-8")
+    else:
+        sys.stdout.write(page())

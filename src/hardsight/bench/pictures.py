@@ -1,0 +1,157 @@
+"""The images of `bench hardness` and `bench clean`, and the one small network that is trained on each set of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardsight.errors import InputError, require_installed
+from hardsight.threads import even_rows
+
+Progress = Callable[[int, int, str], None]  # steps done, steps in all, what is going on
+
+LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}
+MOST = 5000  # samples of a set, where nobody says how many
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A set of images: where it is, and how a network learns it.
+
+    Attributes:
+        file: in the directory of `--data`; None for what is built in.
+        arrays: names of the images and the labels in that file.
+        network: to train.
+        scaling: mean and deviation that the network's input is scaled by.
+        epochs, quick_epochs: passes over the data, and in a quick trial.
+        batch_size: samples per step.
+        lr: learning rate.
+    """
+
+    file: str | None
+    arrays: tuple[str, str]
+    network: str
+    scaling: tuple[float, float]
+    epochs: int
+    quick_epochs: int
+    batch_size: int
+    lr: float
+
+
+RECIPES = {
+    "digits": Recipe(None, ("", ""), "DigitsCNN", (0.0, 1.0), 10, 4, 32, 2e-3),
+    "mnist": Recipe("mnist.npz", ("train_images", "train_labels"), "lenet", (0.1307, 0.3081), 8, 2, 64, 1e-3),
+    "cifar10": Recipe(
+        "cifar10_train.npz", ("images", "labels"), "hardsight.bench.small_cnn:small_cnn", (0.5, 0.25), 8, 2, 128, 1e-3
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Images (n, channels, h, w) in [0, 1] with labels (n,), and the recipe for a network that learns them."""
+
+    name: str
+    images: np.ndarray
+    labels: np.ndarray
+    recipe: Recipe
+    epochs: int
+
+    @property
+    def num_classes(self) -> int:
+        """c, from the labels."""
+        return int(self.labels.max()) + 1
+
+    def inputs(self, images: np.ndarray) -> np.ndarray:
+        """Images as the network takes them."""
+        mean, deviation = self.recipe.scaling
+        return (images - np.float32(mean)) / np.float32(deviation)
+
+
+def available(folder: Path | None) -> list[str]:
+    """Names of the sets that are there: the built-in digits, and those in a directory."""
+    names = [name for name, recipe in RECIPES.items() if recipe.file is None or (folder and (folder / recipe.file).is_file())]
+    if folder is not None and len(names) == 1:
+        files = " or ".join(recipe.file for recipe in RECIPES.values() if recipe.file)
+        raise InputError(f"{folder} has no {files}: --data names the directory that holds one of them.")
+    return names
+
+
+def load(name: str, folder: Path | None, limit: int | None, *, quick: bool = False) -> Pictures:
+    """A set by name, or an even part of it."""
+    recipe = RECIPES[name]
+    if recipe.file is None:
+        from hardsight.data.digits import load_digits
+
+        images, labels = load_digits()
+    else:
+        assert folder is not None
+        images, labels = _from_file(folder / recipe.file, recipe.arrays)
+    rows = even_rows(len(images), limit)
+    images = images[rows]
+    channels = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
+    scaled = np.ascontiguousarray(channels, dtype=np.float32) / np.float32(255)
+    return Pictures(name, scaled, labels[rows].astype(np.int64), recipe, recipe.quick_epochs if quick else recipe.epochs)
+
+
+def _from_file(path: Path, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+    from hardsight.files.npy import open_npz
+
+    arrays = open_npz(path)
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise InputError(f"{path} has no array {missing[0]!r}; it has {', '.join(arrays)}.")
+    images, labels = (np.asarray(arrays[name]) for name in names)
+    return images, labels
+
+
+def train(
+    pictures: Pictures, labels: np.ndarray, output: Path, seed: int, watch: dict[str, Any] | None = None, *,
+    progress: Progress | None = None,
+) -> Path:  # fmt: skip
+    """Train the set's network on its images and these labels: a run with every sample's dynamics, resumed if interrupted.
+
+    Args:
+        pictures: what to train on; images whose label is -1 are left out.
+        labels: (n,) given ones.
+        output: run directory.
+        seed: of the training.
+        watch: further sets by name: (images, labels) to evaluate after each epoch.
+        progress: told how far it is.
+    """
+    require_installed("torch", extra="torch", purpose="this benchmark")
+    from hardsight import training
+
+    kept = np.flatnonzero(labels >= 0)
+    watched = {name: (pictures.inputs(images), given) for name, (images, given) in (watch or {}).items()}
+    training.run(
+        (pictures.inputs(pictures.images[kept]), labels[kept], kept),
+        pictures.recipe.network,
+        output,
+        seed=seed,
+        watch=watched,
+        epochs=pictures.epochs,
+        batch_size=pictures.recipe.batch_size,
+        optimizer="adamw",
+        lr=pictures.recipe.lr,
+        weight_decay=0.0,
+        progress=progress,
+        **LOCAL,
+    )
+    return output
+
+
+def place(output: Path, folder: str, pictures: Pictures, what: str, seed: int) -> Path:
+    """Where a network that was trained on some images, or a result, is: its name tells what it depends on."""
+    directory = output / folder
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory / f"{pictures.name}-{len(pictures.labels)}x{pictures.epochs}-{what}-seed{seed}"
+
+
+def as_json(path: Path) -> Path:
+    """The same name with .json added; what follows the dot of a rate is no ending."""
+    return path.with_name(f"{path.name}.json")

@@ -1,0 +1,90 @@
+"""Every score of some samples, high where a sample is hard, by what it goes by and by name.
+
+epochs                what happened to a sample in training, or to a held-out one while others were trained on
+final model           the network that was trained last, and for dataset scores the other samples
+out-of-sample heads   heads on that network's features, each fitted without the samples that it scores
+reference             the training set, for held-out samples
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.act import clean
+from hardsight.bench import peers
+from hardsight.scores import SCORES
+from hardsight.scoring import score
+from hardsight.scoring.fitted_head import out_of_sample_heads
+from hardsight.snapshot import Snapshot
+
+Scores = dict[tuple[str, str], np.ndarray]  # (evidence, name) -> (n,) high where hard
+
+EPOCHS, FINAL, UNSEEN, REFERENCE = "epochs", "final model", "out-of-sample heads", "reference"
+
+
+def as_hardness(table: pa.Table) -> dict[str, np.ndarray]:
+    """The columns of a scores table that have values, high where a sample is hard."""
+    columns = {}
+    for name in table.column_names[4:]:
+        values = np.asarray(table.column(name).to_numpy(), dtype=np.float64)
+        if np.isfinite(values).any():
+            columns[name] = values if SCORES[name].hard == "high" else -values
+    return columns
+
+
+def of_training_samples(run: Path, labels: np.ndarray) -> Scores:
+    """Scores of the samples that a network was trained on, with labels of which some are wrong: ours, and those of peers.
+
+    `clean` is what `hardsight.clean` ranks labels by: of the run, and of the out-of-sample probabilities.
+    """
+    table = score(run, scores="all")
+    row_of = np.argsort(np.asarray(table.column("id").to_pylist(), dtype=np.int64))
+    scores = {(_evidence(name), name): values[row_of] for name, values in as_hardness(table).items()}
+    features = np.asarray(Snapshot.load(run).in_memory().values)[row_of]  # (n, d)
+    unseen, probs = by_unseen_heads(features, labels)
+    theirs = peers.label_rankings(probs, labels)
+    scores |= {(UNSEEN, name): values for name, values in {**unseen, **theirs}.items()}
+    scores[EPOCHS, "clean"] = error_score(suspects(run))[row_of]
+    scores[UNSEEN, "clean"] = error_score(suspects(probs=probs, labels=labels))
+    return scores | {(EPOCHS, name): values for name, values in peers.area_under_margin(run, len(labels)).items()}
+
+
+def _evidence(name: str) -> str:
+    return EPOCHS if SCORES[name].scope == "dynamics" else FINAL
+
+
+def by_unseen_heads(features: np.ndarray, labels: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Row scores and (n, c) probabilities by heads that were fitted without the samples: from (n, d) and (n,)."""
+    names = [name for name, entry in SCORES.items() if entry.scope == "row"]
+    columns: dict[str, np.ndarray] = {}
+    probs = np.zeros((len(labels), int(labels.max()) + 1))
+    for rows, head in out_of_sample_heads(features, labels):
+        table = score(features[rows], head, labels[rows], scores=names)
+        for name, values in as_hardness(table).items():
+            columns.setdefault(name, np.full(len(labels), np.nan))[rows] = values
+        probs[rows] = softmax(head.logits(features[rows]))
+    return columns, probs
+
+
+def error_score(table: pa.Table) -> np.ndarray:
+    """(n,) what `hardsight.clean` ranks labels by."""
+    return np.asarray(table.column("error_score").to_numpy(), dtype=np.float64)
+
+
+def suspects(*source: Any, **options: Any) -> pa.Table:
+    """The table of `hardsight.clean`, without neighbours, which say nothing of labels, and without warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return clean(*source, neighbours=False, **options)
+
+
+def softmax(logits: Any) -> np.ndarray:
+    """(n, c) logits -> probabilities."""
+    from scipy import special
+
+    return np.asarray(special.softmax(np.asarray(logits, dtype=np.float64), axis=1))
