@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hardsight.act.noise import Noise
 from hardsight.act.ranking import OfProbs
 from hardsight.threads import blocks, share
 
@@ -43,16 +44,14 @@ class ErrorCount:
 
 
 def scores_and_count(
-    probs: np.ndarray, labels: np.ndarray, ranking: OfProbs, factors: np.ndarray, seed: int = 0
+    probs: np.ndarray, labels: np.ndarray, ranking: OfProbs, noise: Noise, seed: int = 0
 ) -> tuple[np.ndarray, ErrorCount]:
     """(n,) scores of the given labels by a ranking, and how many of them are wrong: from (n, c) and (n,)."""
-    scores, observed, made_up = score_all(probs, labels, ranking, factors)
+    scores, observed, made_up = score_all(probs, labels, ranking, noise)
     return scores, count_from_shares(observed, made_up, seed)
 
 
-def score_all(
-    probs: np.ndarray, labels: np.ndarray, ranking: OfProbs, factors: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def score_all(probs: np.ndarray, labels: np.ndarray, ranking: OfProbs, noise: Noise) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(n,) scores of the given labels, and (bins,) numbers of given and of made-up wrong labels between rising scores."""
     n, c = probs.shape
     scores = np.empty(n)
@@ -60,7 +59,7 @@ def score_all(
 
     def own(part: tuple[int, slice]) -> None:
         rows = part[1]
-        of_all = ranking(probs[rows].astype(np.float64), factors)  # (b, c)
+        of_all = ranking(probs[rows].astype(np.float64), noise.factors)  # (b, c)
         scores[rows] = of_all[np.arange(len(of_all)), labels[rows]]
 
     share(own, parts)
@@ -72,10 +71,10 @@ def score_all(
         number, rows = part
         p = probs[rows].astype(np.float64)
         predicted = p.argmax(axis=1)
-        chance = factors[predicted]  # (b, c): how a sample of the predicted class is labeled
+        chance = noise.chances[predicted]  # (b, c): how a sample of the predicted class is labeled
         chance[np.arange(len(p)), predicted] = 0.0
         chance /= chance.sum(axis=1, keepdims=True)
-        between = np.searchsorted(edges, ranking(p, factors).ravel(), side="right")
+        between = np.searchsorted(edges, ranking(p, noise.factors).ravel(), side="right")
         made_up[number] = np.bincount(between, weights=chance.ravel(), minlength=len(edges) + 1)
 
     share(every_other, parts)

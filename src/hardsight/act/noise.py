@@ -8,12 +8,15 @@ counts are small, so each is drawn towards what even noise would give, by as muc
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from hardsight.threads import blocks, share
 
 ROWS = 8192  # looked at together
 SIGNIFICANT = 3.0  # standard errors: factors that vary less than that would only add noise
+STRENGTH = 10.0  # the mistakes of the model are among the counts: factors are drawn further towards 1 than the counts alone ask
 
 
 def confident_counts(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -48,12 +51,12 @@ def usual_probability(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.where(count > 0, total / np.maximum(count, 1), np.inf)
 
 
-def noise_factors(counts: np.ndarray) -> np.ndarray:
+def noise_factors(counts: np.ndarray, strength: float = STRENGTH) -> np.ndarray:
     """How much more often class k is labeled y than under even noise: (c, c) counts -> (c, c) factors, 1 on the diagonal.
 
     With o disagreements counted in a cell and e expected, the factor is (a + o) / (a + e): the mean of a gamma-distributed
-    factor given a Poisson count. 1/a is the variance of the factors beyond that of the counts; where it is not
-    significant, all factors are 1.
+    factor given a Poisson count. The variance of the factors beyond that of the counts is
+    strength / a; where it is not significant, all factors are 1.
     """
     c = len(counts)
     off = ~np.eye(c, dtype=bool)
@@ -67,5 +70,19 @@ def noise_factors(counts: np.ndarray) -> np.ndarray:
     by_chance = np.sqrt((2 * expected**2 + expected)[off].sum()) / squares  # its standard error under even noise
     if beyond <= SIGNIFICANT * by_chance:
         return np.ones((c, c))
-    a = 1 / beyond
+    a = strength / beyond
     return np.where(off, (a + counts) / (a + expected), 1.0)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How classes are mixed up: (c, c) factors each, row k, column y."""
+
+    factors: np.ndarray  # for the ranking, drawn far towards 1
+    chances: np.ndarray  # as the counts have them: how made-up errors are weighted
+
+
+def estimated_noise(probs: np.ndarray, labels: np.ndarray) -> Noise:
+    """From (n, c) probabilities and (n,) labels."""
+    counts = confident_counts(probs, labels)
+    return Noise(noise_factors(counts), noise_factors(counts, 1.0))

@@ -2,7 +2,7 @@
 
 From the probabilities p of one sample, for every label y it could have:
 
-    posterior               log sqrt(sum_{k != y} (f_ky p_k)^2) - log p_y, f the noise factors (noise.py)
+    posterior               log (sum_{k != y} (f_ky p_k)^4)^(1/4) - log p_y, f the noise factors (noise.py)
     confidence              -log p_y
     margin                  max_{k != y} p_k - p_y
 
@@ -14,8 +14,8 @@ From the epochs of a training, for the label it has:
     aldr_lambda             lambda of the last epoch
 
 `posterior` compares "of another class, and labeled y by mistake" with "of class y": p_k is how likely the sample is of class k,
-and f_ky how likely a sample of class k is labeled y. The root of the squares is close to the most likely other class, and so
-between self-confidence, which adds up all of them, and the margin. With two classes it is the log-odds of a wrong label.
+and f_ky how likely a sample of class k is labeled y. The fourth root is close to the most likely other class: the ranking is
+between self-confidence, which adds up all of them, and the margin of logits. With two classes it is the log-odds of an error.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from collections.abc import Callable
 import numpy as np
 
 TINY = 1e-300  # what a probability of zero counts as in a logarithm
+POWER = 4  # 1 would add up the other classes, a large one take the most likely alone
 
 OfProbs = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (b, c) probabilities, (c, c) factors -> (b, c), one per label
 
@@ -34,10 +35,11 @@ def posterior(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
 
     Example:
         >>> even = np.ones((3, 3))
-        >>> posterior(np.array([[0.5, 0.3, 0.4], [0.1, 0.9, 0.0]]), even)[:, 0].round(3)
+        >>> posterior(np.array([[0.5, 0.5, 0.0], [0.1, 0.9, 0.0]]), even)[:, 0].round(3)
         array([0.   , 2.197])
     """
-    others = np.sqrt(probs**2 @ (factors * ~np.eye(len(factors), dtype=bool)) ** 2)  # (b, c): of all k but y
+    of_others = factors * ~np.eye(len(factors), dtype=bool)
+    others = (probs**POWER @ of_others**POWER) ** (1 / POWER)  # (b, c): over all k but y
     return np.log(np.maximum(others, TINY)) - np.log(np.maximum(probs, TINY))
 
 

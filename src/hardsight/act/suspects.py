@@ -28,7 +28,7 @@ import pyarrow as pa
 from hardsight.act.error_count import ErrorCount, count_of_lost, scores_and_count
 from hardsight.act.evidence import Evidence, Samples, best_evidence, check_classes, samples_of
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, find_nearby, find_repeats
-from hardsight.act.noise import confident_counts, noise_factors
+from hardsight.act.noise import estimated_noise
 from hardsight.act.ranking import BY_PROBS, by_epochs, posterior
 from hardsight.act.settings import CleanSettings
 from hardsight.act.verdicts import VERDICTS, Explainer, judged, verdict_codes
@@ -177,8 +177,9 @@ def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarr
     if evidence.kind == "epochs":
         known &= np.isfinite(evidence.epochs["aum" if evidence.by == "epochs" else evidence.by])
     own_labels, probs = labels[known], evidence.probs[known]
-    factors = noise_factors(confident_counts(probs, own_labels))
-    scores[known], count = scores_and_count(probs, own_labels, BY_PROBS.get(evidence.by, posterior), factors, seed)
+    scores[known], count = scores_and_count(
+        probs, own_labels, BY_PROBS.get(evidence.by, posterior), estimated_noise(probs, own_labels), seed
+    )
     if evidence.kind == "epochs":
         columns = {name: column[known] for name, column in evidence.epochs.items()}
         scores[known] = by_epochs(columns, evidence.by, scores[known])
