@@ -28,6 +28,7 @@ from hardsight.explorer.review import Review
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
+from hardsight.files.suspects import SUSPECTS
 from hardsight.head import Head
 from hardsight.scores.duplicates import near_duplicates
 
