@@ -145,7 +145,7 @@ def lines_of(results: dict[str, Any], job: Job) -> list[Line]:
         means = [mean(mean(cell[name][at] for cell in cells) for cells in by_set) for at in range(len(NUMBERS))]
         evidence, _, score = name.partition(": ")
         lines.append(Line(score, evidence, *means))
-    return sorted(lines, key=lambda line: (-line.average_precision, line.score, line.evidence))
+    return sorted(lines, key=lambda line: (-round(line.average_precision, 4), not line.ours, line.score, line.evidence))
 
 
 def overview(ranked: dict[Job, list[Line]]) -> str:
