@@ -22,12 +22,13 @@ from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out,
 from hardsight.act.noise import confident_counts, noise_factors
 from hardsight.act.ranking import confidence, margin, posterior
 from hardsight.act.settings import CleanSettings
-from hardsight.act.suspects import COLUMNS, score_threshold
+from hardsight.act.suspects import score_threshold
 from hardsight.act.verdicts import VERDICTS, Judged, verdict_codes
 from hardsight.explorer.review import Review
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
+from hardsight.files.suspects import SUSPECTS
 from hardsight.head import Head
 from hardsight.scores.duplicates import near_duplicates
 
@@ -318,7 +319,7 @@ def test_the_schema_is_fixed() -> None:
     features, labels = blobs(n=40)
     labels[3], features[5] = -1, np.nan
     table = hardsight.clean(features=features, labels=labels, ids=[f"id{row}" for row in range(40)])
-    assert table.schema.names == ["id", *(name for name, _ in COLUMNS)] == [
+    assert table.schema.names == ["id", *SUSPECTS.names] == [
         "id", "given_label", "suggested_label", "suggested_probability", "error_score", "verdict", "explanation",
         "is_label_issue", "label_quality", "predicted_label",
     ]  # fmt: skip

@@ -34,18 +34,13 @@ from hardsight.act.settings import CleanSettings
 from hardsight.act.verdicts import VERDICTS, Explainer, judged, verdict_codes
 from hardsight.checks import given_probs, to_numpy
 from hardsight.errors import InputError
+from hardsight.files.suspects import SUSPECTS
 from hardsight.options import takes
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
 
 ProgressCallback = Callable[[int, int, str], None]  # steps done, steps in all, what is going on
 STEPS = 4
-
-COLUMNS = (
-    ("given_label", pa.int64()), ("suggested_label", pa.int64()), ("suggested_probability", pa.float64()),
-    ("error_score", pa.float64()), ("verdict", pa.string()), ("explanation", pa.string()), ("is_label_issue", pa.bool_()),
-    ("label_quality", pa.float64()), ("predicted_label", pa.int64()),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -225,7 +220,7 @@ def _table(
         pa.array(predicted, mask=~scored),
     ]
     schema = pa.schema(
-        [("id", samples.ids.type), *COLUMNS], metadata={"hardsight": json.dumps(_notes(evidence, count, threshold))}
+        [("id", samples.ids.type), *SUSPECTS], metadata={"hardsight": json.dumps(_notes(evidence, count, threshold))}
     )
     return pa.Table.from_arrays(arrays, schema=schema)
 

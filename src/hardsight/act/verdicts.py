@@ -18,10 +18,9 @@ import numpy as np
 
 from hardsight.act.evidence import Evidence, Samples
 from hardsight.act.neighbourhood import Neighbourhood
+from hardsight.files.suspects import AMBIGUOUS, DUPLICATE, HARD, MISLABELED, OUTLIER
 
-MISLABELED, DUPLICATE, OUTLIER = "likely mislabeled", "near duplicate", "outlier"
-AMBIGUOUS, HARD = "ambiguous", "hard but right"
-VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)
+VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given
 FACTOR = 2.0  # between two classes that are about as likely
 EVEN = 0.5  # a probability below it is less than even odds
 OFTEN = 0.75  # share of epochs: right in fewer, and wrong in fewer, is back and forth
