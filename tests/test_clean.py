@@ -123,8 +123,8 @@ def test_the_count_where_right_and_wrong_labels_are_apart() -> None:
     assert count.errors == pytest.approx(100) and 75 < count.low < 100 < count.high < 125
 
 
-def test_labels_that_lost_in_most_epochs_are_counted() -> None:
-    count = count_of_lost(np.array([0.0] * 40 + [0.5] * 10 + [1.0] * 350))
+def test_labels_that_hardly_ever_won_are_counted() -> None:
+    count = count_of_lost(np.array([0.0] * 40 + [0.25] * 10 + [1.0] * 350))
     assert count.errors == 40 and 25 < count.low < 40 < count.high < 55
     assert count_of_lost(np.ones(5)).errors == count_of_lost(np.ones(5)).high == 0
 

@@ -177,12 +177,11 @@ def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarr
     if evidence.kind == "epochs":
         known &= np.isfinite(evidence.epochs["aum" if evidence.by == "epochs" else evidence.by])
     own_labels, probs = labels[known], evidence.probs[known]
-    scores[known], count = scores_and_count(
-        probs, own_labels, BY_PROBS.get(evidence.by, posterior), estimated_noise(probs, own_labels), seed
-    )
+    noise = estimated_noise(probs, own_labels)
+    scores[known], count = scores_and_count(probs, own_labels, BY_PROBS.get(evidence.by, posterior), noise, seed)
     if evidence.kind == "epochs":
         columns = {name: column[known] for name, column in evidence.epochs.items()}
-        scores[known] = by_epochs(columns, evidence.by, scores[known])
+        scores[known] = by_epochs(columns, evidence.by, None if noise.even else scores[known])
         count = count_of_lost(columns["cartography_correctness"], seed)
     return scores, count
 
