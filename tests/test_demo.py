@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from conftest import Finished  # noqa: E402
 from doc_blocks import README, run_blocks  # noqa: E402
 from hardsight import RunError, Snapshot, score  # noqa: E402
 from hardsight.cli import main  # noqa: E402
-from hardsight.demo import against_degradation, before_and_after, run_demo  # noqa: E402
+from hardsight.demo import against_degradation, before_and_after, found_errors, run_demo  # noqa: E402
 from hardsight.files.checksums import sha256  # noqa: E402
 from hardsight.files.heads import load_head  # noqa: E402
 
@@ -72,7 +73,9 @@ def test_it_is_made_of_runs_that_users_make_themselves(demo: tuple[Path, float])
 def test_the_directory_holds_what_readme_lists(demo: tuple[Path, float]) -> None:
     directory = demo[0]
     names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
-    assert {name for name in names if not name.startswith(("images/", "train/", "extract/", "degraded/", "adapt/", "."))} == {
+    assert {
+        name for name in names if not name.startswith(("images/", "train/", "extract/", "degraded/", "adapt/", "clean/", "."))
+    } == {
         "start.json",
         "run.json",
         "head.safetensors",
@@ -122,6 +125,18 @@ def test_self_training_helps_on_faint_digits(demo: tuple[Path, float]) -> None:
     assert (demo[0] / "adapt" / "report.html").is_file()
 
 
+def test_labels_made_wrong_are_found(demo: tuple[Path, float]) -> None:
+    found = found_errors(demo[0])
+    assert found is not None and (found.samples, found.wrong) == (600, 60)
+    samples = pq.read_table(demo[0] / "clean" / "samples" / "part-00000.parquet").to_pandas().set_index("id")
+    suspects = pq.read_table(demo[0] / "clean" / "suspects.parquet").to_pandas().set_index("id")
+    wrong, flagged = samples.label != samples.true_label, suspects.is_label_issue[samples.index]
+    assert found.flagged == flagged.sum() and found.right == (wrong & flagged).sum()
+    assert found.precision > 0.9 and found.recall > 0.75
+    said = re.search(r"60 of 600 labels made wrong: hardsight clean flags (\d+), ", README.read_text("utf-8"))
+    assert said is not None and abs(int(said[1]) - found.flagged) <= 10  # other machines round otherwise
+
+
 def test_the_report_shows_before_and_after(demo: tuple[Path, float]) -> None:
     page = (demo[0] / "report.html").read_text("utf-8")
     data = json.loads(page.split('id="data">', 1)[1].split("</script>", 1)[0])
@@ -164,6 +179,7 @@ def test_a_killed_demo_is_resumed_and_the_same_seed_gives_the_same_numbers(
     assert rounds.stat().st_mtime_ns == before  # what was done is not done again
     assert done.code == 0 and "n = 600   c = 10   accuracy = " in done.out and "hardest 10 by avh" in done.out
     assert "positive where more degraded is harder" in done.out and "contrast level" in done.out
+    assert "60 of 600 labels made wrong: hardsight clean flags " in done.out
     assert "at a fifth of the contrast: " in done.out and "after self-training without labels" in done.out
     assert done.out.strip().splitlines()[-1].split()[1] == str(tmp_path / "again" / "report.html")
     for name in (
@@ -173,6 +189,7 @@ def test_a_killed_demo_is_resumed_and_the_same_seed_gives_the_same_numbers(
         "figures/overview.png",
         "figures/noise.png",
         "adapt/rounds.parquet",
+        "clean/suspects.parquet",
     ):
         assert sha256(tmp_path / "again" / name) == sha256(demo[0] / name), name
     heads = [load_head(directory / "head.safetensors") for directory in (demo[0], tmp_path / "again")]

@@ -2,8 +2,8 @@
 
 A small CNN is trained on scikit-learn's digits (1,797 real 8 x 8 scans) by `hardsight.training.run`; every held-out image is
 extracted and scored, as it is and with less contrast and more noise, and the scores are correlated with the level of that.
-Then `hardsight.adapt.run` adapts the network to the same images at a fifth of their contrast, without labels. What is left
-is a run directory, with the runs it was made from inside.
+A tenth of the held-out labels is made wrong, for `hardsight.clean` to find. Then `hardsight.adapt.run` adapts the network to the
+same images at a fifth of their contrast, without labels. What is left is a run directory, with the runs it was made from inside.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
+from hardsight.files.suspects import read_suspects, suspects_file
 from hardsight.files.writing import replacing, why
 from hardsight.scoring.job import score
 from hardsight.screen import percent
@@ -50,6 +51,7 @@ LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}
 DEGRADATIONS = ("contrast=0.1,0.2,0.3,0.6,1.0", "noise=0.4,0.3,0.2,0.1,0.0")  # the levels of the AVH paper's appendix B
 FAINT = Degradation("contrast", 0.2)  # what the network adapts to
 COMPARED = ("avh", "angular_gap", "confidence", "norm")
+NOISE = 0.1  # share of the held-out labels that are made wrong
 SHOWN = 12  # digits in a figure
 
 
@@ -109,6 +111,37 @@ def before_and_after(directory: Path) -> tuple[float, float]:
     return reached["source"], reached[METHOD]
 
 
+@dataclass(frozen=True)
+class FoundErrors:
+    """What `hardsight.clean` made of labels of which some are wrong, and known."""
+
+    samples: int
+    wrong: int
+    flagged: int  # as likely mislabeled
+    right: int  # flagged, and wrong indeed
+
+    @property
+    def precision(self) -> float:
+        """Share of the flagged labels that are wrong."""
+        return self.right / max(1, self.flagged)
+
+    @property
+    def recall(self) -> float:
+        """Share of the wrong labels that are flagged."""
+        return self.right / max(1, self.wrong)
+
+
+def found_errors(directory: Path) -> FoundErrors | None:
+    """Which of the labels made wrong were found; None for a run of an earlier version, which made none wrong."""
+    suspects = read_suspects(directory / "clean")
+    if suspects is None:
+        return None
+    labels = Snapshot.load(directory / "clean").columns(["label", "true_label"])
+    wrong = labels.column("label").to_numpy() != labels.column("true_label").to_numpy()
+    flagged = suspects.column("is_label_issue").to_numpy()
+    return FoundErrors(len(wrong), int(wrong.sum()), int(flagged.sum()), int((flagged & wrong).sum()))
+
+
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """So small a network gains nothing from more threads, and sums then do not depend on their number."""
@@ -137,6 +170,7 @@ def _fill(run: Run, seed: int, progress: ProgressCallback | None) -> None:
     table = score(snapshot)
     write_table(table, directory / "scores.parquet")
     write_table(_with_levels(degraded), directory / "degraded.parquet")
+    _clean(run, snapshot, digits.test, seed)
     _save(run, "overview", _overview(table, digits.test))
     correlations = against_degradation(directory)
     for agreement in correlations.agreements:
@@ -170,6 +204,36 @@ def _hold(run: Run, snapshot: Snapshot, test: ImageData) -> list[Path]:
         with replacing(model / name) as temporary:
             shutil.copyfile(run.directory / "train" / "model" / name, temporary)
     return [part, run.directory / "head.safetensors", model / "model.safetensors"]
+
+
+def _clean(run: Run, snapshot: Snapshot, test: ImageData, seed: int) -> None:
+    """Held-out digits of which a tenth has a wrong label, and the suspects among them: clean/, to explore and to review."""
+    from hardsight.act import clean
+
+    directory = run.directory / "clean"
+    arguments, sources = {"seed": seed, "noise": NOISE}, {"roots": [str(run.directory.resolve())]}
+    mislabeled = Run(directory, "hardsight demo", arguments, {"data": "digits"}, sources)
+    part = mislabeled.folder("samples") / "part-00000.parquet"
+    columns = {
+        "id": test.ids,
+        "label": mislabel(test.labels, NOISE, seed),
+        "split": ["test"] * len(test),
+        "path": [f"images/{id}.png" for id in test.ids],
+        "true_label": test.labels,
+    }
+    write_samples(part, snapshot.in_memory().values, columns)
+    assert snapshot.head is not None
+    save_head(directory / "head.safetensors", snapshot.head, NAMES)
+    mislabeled.finish([part, directory / "head.safetensors"], {"samples": len(test)}, {part.name: len(test)})
+    write_table(clean(directory), suspects_file(directory))
+
+
+def mislabel(labels: Any, share: float, seed: int) -> np.ndarray:
+    """(n,) labels of which a share is another class, all others equally likely."""
+    labels, rng = np.array(labels), np.random.default_rng(seed)
+    rows = rng.choice(len(labels), round(share * len(labels)), replace=False)
+    labels[rows] = (labels[rows] + rng.integers(1, len(NAMES), len(rows))) % len(NAMES)
+    return labels
 
 
 def _with_levels(degraded: Snapshot) -> pa.Table:

@@ -81,6 +81,11 @@ class Noise:
     factors: np.ndarray  # for the ranking, drawn far towards 1
     chances: np.ndarray  # as the counts have them: how made-up errors are weighted
 
+    @property
+    def even(self) -> bool:
+        """Whether every class is mislabeled as every other equally often, as far as the counts can tell."""
+        return bool((self.factors == 1).all())
+
 
 def estimated_noise(probs: np.ndarray, labels: np.ndarray) -> Noise:
     """From (n, c) probabilities and (n,) labels."""

@@ -8,7 +8,7 @@ From the probabilities p of one sample, for every label y it could have:
 
 From the epochs of a training, for the label it has:
 
-    epochs                  mean of the normal scores of aum and of posterior, from out-of-sample probabilities
+    epochs                  aum; under noise with a structure, the mean of the normal scores of aum and of posterior
     aum                     -mean_e (z_y - max_{k != y} z_k)
     cartography_confidence  -mean_e p_y
     aldr_lambda             lambda of the last epoch
@@ -77,10 +77,10 @@ def normal_scores(values: np.ndarray) -> np.ndarray:
     return np.asarray(ndtri(rankdata(values) / (len(values) + 1)))
 
 
-def by_epochs(columns: dict[str, np.ndarray], by: str, unseen: np.ndarray) -> np.ndarray:
-    """The ranking `by` from (n,) dynamics scores by name, and (n,) `posterior` by heads that have not seen the sample."""
+def by_epochs(columns: dict[str, np.ndarray], by: str, unseen: np.ndarray | None) -> np.ndarray:
+    """The ranking `by` from (n,) dynamics scores by name, and (n,) `posterior` by heads on unseen samples, or None."""
     if by == "aldr_lambda":
         return columns["aldr_lambda"]
-    if by != "epochs":
-        return -columns[by]
+    if by != "epochs" or unseen is None:
+        return -columns["aum" if by == "epochs" else by]
     return (normal_scores(-columns["aum"]) + normal_scores(unseen)) / 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -39,6 +40,7 @@ def clean(
         hardsight clean run --apply run/review.parquet -o labels.parquet
     """
     from hardsight.act.to_file import clean_to_file
+    from hardsight.files.suspects import suspects_file
     from hardsight.screen import printable, progress_bar
 
     with progress_bar("cleaning") as progress:
@@ -48,7 +50,7 @@ def clean(
     if cleaned.applied is not None:
         print_applied(cleaned.applied)
     if cleaned.path is None:
-        print("nothing was written: give -o suspects.parquet")
+        print(f"nothing was written: give -o {printable(suspects_file(Path(source)).name)}, which explore and report look for")
     else:
         print(f"wrote {printable(str(cleaned.path))}")
     if cleaned.suspects is not None:

@@ -14,14 +14,14 @@ def demo(
     output: str = typer.Option("hardsight-demo", "-o", "--output", help="Run directory to write."),
     seed: int = typer.Option(0, help="Random seed."),
 ) -> None:
-    """Train a small CNN on built-in digits, score held-out images, correlate with degradation, adapt to faint ones, report.
+    """Train a small CNN on built-in digits, score held-out images, find wrong labels, adapt to faint ones, report.
 
     \b
     Example:
         hardsight demo -o hardsight-demo
     """
     from hardsight.cli.summary import print_summary
-    from hardsight.demo import NAMES, against_degradation, before_and_after, run_demo
+    from hardsight.demo import NAMES, against_degradation, before_and_after, found_errors, run_demo
     from hardsight.screen import interval, percent, print_table, progress_bar
 
     with progress_bar("training") as progress:
@@ -35,12 +35,20 @@ def demo(
             rows.append((agreement.target.words, name, f"{row['agreement']:+.3f}", bounds))
     title = "Spearman: positive where more degraded is harder"
     print_table(("against", "score", "agreement", "95 %"), rows, title=title, words=2)
+    found = found_errors(Path(output))
+    if found is not None:
+        flagged = f"hardsight clean flags {found.flagged}, {found.right} of them rightly"
+        precision, recall = percent(found.precision, digits=1), percent(found.recall, digits=1)
+        made = f"{found.wrong} of {found.samples} labels made wrong"
+        print(f"{made}: {flagged} (precision {precision} %, recall {recall} %)")
     before, after = before_and_after(Path(output))
     right, adapted = percent(before, digits=1), percent(after, digits=1)
     print(f"at a fifth of the contrast: {right} % right; {adapted} % after self-training without labels")
     print(f"run:     {output}")
     print(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
     print(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png, noise.png and adaptation.png beside it")
+    if found is not None:
+        print(f"clean:   hardsight explore {Path(output, 'clean')}   (the suspects among them, to review)")
     print(f"adapt:   {Path(output, 'adapt', 'report.html')}   (the self-training, round by round)")
     print(f"next:    hardsight explore {output}, or {Path(output, 'adapt')}")
     print(f"report:  {Path(output, 'report.html')}   (one file: open it in a browser, or send it)")

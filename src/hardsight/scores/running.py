@@ -101,8 +101,9 @@ class Running:
             kept = cosine[mine]
             cosine[mine] = float("-inf")
             largest = xp.amax(cosine, axis=1)  # (b,), -inf where a tile holds the given class alone
-            smallest = xp.where(largest >= -1, xp.arccos(xp.clip(largest, -1.0, 1.0)), float("inf"))
-            close = xp.where((largest > NEAR_ZERO_ANGLE) | ((largest < NEAR_PI) & (largest >= -1)))[0]
+            there = xp.isfinite(largest)  # rounding may have carried a cosine past -1
+            smallest = xp.where(there, xp.arccos(xp.clip(largest, -1.0, 1.0)), float("inf"))
+            close = xp.where((largest > NEAR_ZERO_ANGLE) | ((largest < NEAR_PI) & there))[0]
             if len(close):  # as `angles` has them, from the vectors
                 smallest[close] = xp.asarray(angles((close, _argmax(cosine[close]))), dtype=cosine.dtype)
             cosine[mine] = kept

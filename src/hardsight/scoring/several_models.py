@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.special import softmax
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
@@ -62,6 +61,8 @@ def _rows(snapshot: Snapshot, rows: np.ndarray) -> np.ndarray:
 
 def _probabilities(snapshot: Snapshot, values: np.ndarray) -> np.ndarray:
     """(b, c) in float64, from whatever a snapshot holds; NaN where a row is not finite."""
+    from scipy.special import softmax  # whoever only opens a table does without
+
     values = values.astype(np.float64)
     if snapshot.source.evidence == "probs":
         return values
