@@ -93,8 +93,8 @@ CLEAN = """\
 ## `hardsight clean` beside cleanlab
 
 Average precision of the default ranking of `hardsight.clean`, from a run with its dynamics and from out-of-sample probabilities
-alone, and of the best of four rankings of cleanlab from the same probabilities. To three digits, it is at least cleanlab's best in
-{of_run} of {total} settings from the run, and in {of_probs} of {total} from the probabilities. Beside it, how many labels are
+alone, and of the best of four rankings of cleanlab from the same probabilities. To three digits, it is at least cleanlab's best
+in {of_run} of {total} settings from the run, and in {of_probs} of {total} from the probabilities. Beside it, how many labels are
 wrong and how many it expects: off by more than a fifth in {off_run} settings from the run, and in {off_probs} from the
 probabilities.
 """

@@ -278,7 +278,7 @@ def test_the_page_shows_clean_beside_the_best_of_cleanlab(which_score: Any) -> N
     }
     lines = [asdict(line) | {"within": line.within} for line in clean.measurements("digits, pair 10%", [result])]
     text, table = which_score.beside_cleanlab(lines)
-    assert "cleanlab's best in\n1 of 1 settings from the run, and in 0 of 1" in text
+    assert "cleanlab's best\nin 1 of 1 settings from the run, and in 0 of 1" in text
     assert "off by more than a fifth in 0 settings from the run, and in 1 from the\nprobabilities" in text
     assert "| digits, pair 10% | 0.900 | 0.600 | 0.800 (self_confidence) | 100 | 90 | 150 |" in table
 
