@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hardsight
-from hardsight import Dynamics, InputError, Snapshot
+from hardsight import Dynamics, FileError, InputError, Snapshot
 from hardsight.act.applying import apply_review
 from hardsight.act.error_count import count_from_shares, count_of_lost
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out, mixed
@@ -428,6 +428,39 @@ def test_ids_that_are_numbers_join_the_text_of_a_review(tmp_path: Path) -> None:
     assert applied.table.to_pydict() == {
         "id": [0, 1, 2, 3], "label": [0, 1, 1, None], "given_label": [0, 1, 0, None], "changed": [False, False, True, False],
     }  # fmt: skip
+
+
+def test_a_review_of_classes_or_ids_that_are_not_there_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "review.parquet"
+
+    def marks(ids: list[str], suggestions: list[Any]) -> None:
+        pq.write_table(pa.table({"id": ids, "mark": ["wrong label"] * len(ids), "suggestion": suggestions}), file)
+
+    snapshot = Snapshot(np.eye(4), labels=[0, 1, 2, -1])  # no head: the labels say how many classes there are
+    marks(["0"], [3])
+    with pytest.raises(InputError, match="'0' is marked as class 3, and classes are 0 to 2"):
+        apply_review(snapshot, file)
+    assert apply_review(snapshot, file, ["a", "b", "c", "d"]).table.column("label")[0].as_py() == 3
+    assert apply_review(Snapshot(np.eye(4)), file).changed == 1  # nothing says how many
+    marks(["0", "1", "0"], [1, 2, 2])
+    with pytest.raises(FileError, match="one mark per sample, but 1 ids have several, such as '0'"):
+        apply_review(snapshot, file)
+    marks(["0"], ["cat"])
+    with pytest.raises(FileError, match="not a review: suggestions must be class indices"):
+        apply_review(snapshot, file)
+    marks(["a"], [1])
+    with pytest.raises(InputError, match="ids must be unique for it, but 'a' is there several times"):
+        apply_review(Snapshot(np.eye(3), labels=[0, 1, 2], ids=["a", "b", "a"]), file)
+
+
+def test_samples_without_a_score_are_counted_on_the_screen(cli: Cli, tmp_path: Path) -> None:
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), 30)
+    labels = probs.argmax(axis=1)
+    np.savez(tmp_path / "whole.npz", probs=probs, labels=labels)
+    probs[4:6], labels[:3] = np.nan, -1
+    np.savez(tmp_path / "gaps.npz", probs=probs, labels=labels)
+    assert "samples without an error score: 2 could not be scored, 3 are unlabeled\n" in cli("clean", tmp_path / "gaps.npz").out
+    assert "without an error score" not in cli("clean", tmp_path / "whole.npz").out
 
 
 def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -> None:
