@@ -93,9 +93,10 @@ CLEAN = """\
 ## `hardsight clean` beside cleanlab
 
 Average precision of the default ranking of `hardsight.clean`, from a run with its dynamics and from out-of-sample probabilities
-alone, and of the best of four rankings of cleanlab from the same probabilities. It is at least cleanlab's best in {of_run} of
-{total} settings from the run, and in {of_probs} of {total} from the probabilities. Beside it, how many labels are wrong and how
-many it expects.
+alone, and of the best of four rankings of cleanlab from the same probabilities. To three digits, it is at least cleanlab's best
+in {of_run} of {total} settings from the run, and in {of_probs} of {total} from the probabilities. Beside it, how many labels are
+wrong and how many it expects: off by more than a fifth in {off_run} settings from the run, and in {off_probs} from the
+probabilities.
 """
 
 
@@ -179,7 +180,9 @@ def about_avh(ranked: dict[Job, list[Line]]) -> list[str]:
     for job, lines in ranked.items():
         avh, best = first(lines, "avh"), lines[0]
         if avh is None:
-            without.append(job.name)
+            angle = first(lines, "avc_predicted")
+            rank = f" ({angle.average_precision:.3f}, {lines.index(angle) + 1} of {len(lines)})" if angle else ""
+            without.append(f"{job.name}{rank}")
         elif best.average_precision - avh.average_precision > ALIKE:
             behind.append(
                 f"- **{job.name}**: AVH reaches {avh.average_precision:.3f} at best ({avh.evidence}), {best.title} "
@@ -193,7 +196,9 @@ def about_avh(ranked: dict[Job, list[Line]]) -> list[str]:
     if level:
         sentences.append(f"It is as good as the best, within {ALIKE}, for: {'; '.join(level)}.\n")
     if without:
-        sentences.append(f"It needs a label, which there is not for: {'; '.join(without)}.\n")
+        sentences.append(
+            f"It needs a label. Its counterpart without one, `avc_predicted`, is measured on: {'; '.join(without)}.\n"
+        )
     return sentences
 
 
@@ -251,7 +256,12 @@ def beside_cleanlab(lines: list[dict[str, Any]]) -> list[str]:
     parts = []
     if rows:
         verdicts = [sum(bool(found[name]["within"]) for found in precise.values()) for name in (OF_RUN, OF_PROBS)]
-        parts.append(CLEAN.format(total=len(rows), of_run=verdicts[0], of_probs=verdicts[1]))
+        counts = [
+            sum(not found[f"{name}: expected errors"]["within"] for found in precise.values()) for name in (OF_RUN, OF_PROBS)
+        ]
+        parts.append(
+            CLEAN.format(total=len(rows), of_run=verdicts[0], of_probs=verdicts[1], off_run=counts[0], off_probs=counts[1])
+        )
         head = [
             "labels",
             "`clean` of the run",

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +268,19 @@ def test_the_page_takes_means_over_sets_and_rates(which_score: Any) -> None:
     lines[1] = which_score.Line("avh", "final model", 0.9, 0.69, 0.3)
     (sentence,) = which_score.about_avh({job: lines})
     assert sentence.startswith("It is as good as the best")
+
+
+def test_the_page_shows_clean_beside_the_best_of_cleanlab(which_score: Any) -> None:
+    result = {
+        "errors": 100,
+        "expected": {clean.FROM_RUN: 90.0, clean.FROM_PROBS: 150.0},
+        "average_precision": {clean.FROM_RUN: 0.9, clean.FROM_PROBS: 0.6, "cleanlab self_confidence": 0.8, "cleanlab b": 0.1},
+    }
+    lines = [asdict(line) | {"within": line.within} for line in clean.measurements("digits, pair 10%", [result])]
+    text, table = which_score.beside_cleanlab(lines)
+    assert "cleanlab's best\nin 1 of 1 settings from the run, and in 0 of 1" in text
+    assert "off by more than a fifth in 0 settings from the run, and in 1 from the\nprobabilities" in text
+    assert "| digits, pair 10% | 0.900 | 0.600 | 0.800 (self_confidence) | 100 | 90 | 150 |" in table
 
 
 def test_every_kind_of_hardness_is_a_job(which_score: Any) -> None:

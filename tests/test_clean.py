@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hardsight
-from hardsight import Dynamics, InputError, Snapshot
+from hardsight import Dynamics, FileError, InputError, Snapshot
 from hardsight.act.applying import apply_review
 from hardsight.act.error_count import count_from_shares, count_of_lost
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out, mixed
@@ -274,7 +274,7 @@ def test_duplicates_and_outliers_of_features() -> None:
     assert rows[0]["verdict"] != "near duplicate"  # the first of them is kept
     if near:
         assert rows[120]["explanation"].startswith("nearly the same as s0 (distance ")
-        assert rows[120]["explanation"].endswith(", which is labeled 0, not 1 and in split train, not test")
+        assert rows[120]["explanation"].endswith(", which is labeled 0 (this one 1) and in split train, not test")
     assert rows[121]["verdict"] in ("outlier", "likely mislabeled")
     assert far_out(np.array([1.0, 2.0, 3.0, 4.0, np.nan])) == pytest.approx(3.25 + 3 * 1.5)
 
@@ -394,7 +394,7 @@ def test_a_run_with_dynamics_is_judged_by_its_epochs(run: Path, cli: Cli) -> Non
     assert cli("clean", run).code == 0  # it may be written again
     by = hardsight.clean(run, by="aum")
     np.testing.assert_allclose(column(by, "error_score"), -column(hardsight.score(run, scores="aum"), "aum"))
-    assert cli("clean", run, "--split", "test").err.endswith("there is no split 'test'; there is train.\n")
+    assert cli("clean", run, "--split", "test").err.endswith("there is no split 'test'; splits: train.\n")
     with pytest.raises(InputError, match="aldr_lambda is not in its dynamics"):
         hardsight.clean(run, by="aldr_lambda")
 
@@ -430,6 +430,39 @@ def test_ids_that_are_numbers_join_the_text_of_a_review(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_review_of_classes_or_ids_that_are_not_there_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "review.parquet"
+
+    def marks(ids: list[str], suggestions: list[Any]) -> None:
+        pq.write_table(pa.table({"id": ids, "mark": ["wrong label"] * len(ids), "suggestion": suggestions}), file)
+
+    snapshot = Snapshot(np.eye(4), labels=[0, 1, 2, -1])  # no head: the labels say how many classes there are
+    marks(["0"], [3])
+    with pytest.raises(InputError, match="'0' is marked as class 3, and classes are 0 to 2"):
+        apply_review(snapshot, file)
+    assert apply_review(snapshot, file, ["a", "b", "c", "d"]).table.column("label")[0].as_py() == 3
+    assert apply_review(Snapshot(np.eye(4)), file).changed == 1  # nothing says how many
+    marks(["0", "1", "0"], [1, 2, 2])
+    with pytest.raises(FileError, match="one mark per sample, but 1 ids have several, such as '0'"):
+        apply_review(snapshot, file)
+    marks(["0"], ["cat"])
+    with pytest.raises(FileError, match="not a review: suggestions must be class indices"):
+        apply_review(snapshot, file)
+    marks(["a"], [1])
+    with pytest.raises(InputError, match="ids must be unique for it, but 'a' is there several times"):
+        apply_review(Snapshot(np.eye(3), labels=[0, 1, 2], ids=["a", "b", "a"]), file)
+
+
+def test_samples_without_a_score_are_counted_on_the_screen(cli: Cli, tmp_path: Path) -> None:
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), 30)
+    labels = probs.argmax(axis=1)
+    np.savez(tmp_path / "whole.npz", probs=probs, labels=labels)
+    probs[4:6], labels[:3] = np.nan, -1
+    np.savez(tmp_path / "gaps.npz", probs=probs, labels=labels)
+    assert "samples without an error score: 2 could not be scored, 3 are unlabeled\n" in cli("clean", tmp_path / "gaps.npz").out
+    assert "without an error score" not in cli("clean", tmp_path / "whole.npz").out
+
+
 def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -> None:
     features, right = blobs(n=200)
     labels, _ = flipped(right, 0.1)
@@ -447,11 +480,11 @@ def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -
 
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
-    "no labels": ({"features": np.eye(6)}, [], "labels are compared with a model, and there are none"),
-    "all unlabeled": ({"probs": np.eye(3), "labels": [-1, -1, -1]}, [], "labels are compared with a model, and there are none"),
+    "no labels": ({"features": np.eye(6)}, [], "no labels to check: give labels"),
+    "all unlabeled": ({"probs": np.eye(3), "labels": [-1, -1, -1]}, [], "no labels to check: give labels"),
     "one class": ({"probs": np.eye(3), "labels": [1, 1, 1]}, [], "every label is class 1"),
     "equal": ({"probs": np.full((6, 2), 0.5), "labels": [0, 1] * 3}, [], "all rows of probabilities are equal"),
-    "equal features": ({"features": np.ones((6, 2)), "labels": [0, 1] * 3}, [], "all rows of probabilities are equal"),
+    "equal features": ({"features": np.ones((6, 2)), "labels": [0, 1] * 3}, [], "all rows of features are equal"),
     "no distribution": ({"probs": np.ones((4, 2)), "labels": [0, 1] * 2}, [], "probs must be probabilities that sum to 1"),
     "labels beyond": ({"probs": np.eye(3), "labels": [0, 1, 3]}, [], "labels must be 0 to 2"),
     "no dynamics": ({"probs": np.eye(3), "labels": [0, 1, 2]}, ["--by", "aum"], "needs training dynamics, and there are none"),
@@ -466,12 +499,18 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "reference of another size": (
         {"features": np.random.default_rng(0).normal(size=(8, 3)), "labels": [0, 1] * 4},
         ["--reference", "other.npz"],
-        "other.npz is of another model: its features have 5 dimensions, these 3.",
+        "other.npz is of another model: its features have 5 dimensions, these have 3.",
     ),
     "reference of another head": (
         {"features": np.random.default_rng(0).normal(size=(8, 5)), "labels": [0, 1] * 4, "weight": np.eye(5)[:2]},
         ["--reference", "other.npz"],
-        "other.npz is of another model: its head is not the one of x.npz.",
+        "other.npz is of another model: its head is not the same.",
+    ),
+    "ids twice": ({"probs": np.eye(3), "labels": [0, 1, 2], "ids": ["a", "b", "b"]}, [], "'b' is there more than once"),
+    "reference not searched": (
+        {"features": np.eye(6), "labels": [0, 1] * 3},
+        ["--reference", "other.npz", "--no-neighbours"],
+        "leave out --no-neighbours",
     ),
     "reference of probabilities": (
         {"probs": np.eye(3), "labels": [0, 1, 2]}, ["--reference", "other.npz"], "a reference is compared by features"
@@ -504,3 +543,32 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         with pytest.raises(InputError, match=message):
             hardsight.clean(**ask)  # type: ignore[arg-type]
     assert CleanSettings().by is None
+
+
+def test_results_follow_the_ids_in_whatever_order_the_rows_come() -> None:
+    x, y = blobs(300)
+    labels, _ = flipped(y, 0.1)
+    order = np.random.default_rng(2).permutation(300)
+    ids = np.array([f"s{row:03d}" for row in range(300)])
+    table = hardsight.clean(features=x, labels=labels, ids=ids)
+    moved = hardsight.clean(features=x[order], labels=labels[order], ids=ids[order])
+    for name in ("error_score", "suggested_label", "is_label_issue"):
+        np.testing.assert_array_equal(column(moved, name), column(table, name)[order])
+
+
+def test_a_reference_leaves_the_label_scores_as_they_are() -> None:
+    x, y = blobs(200)
+    labels, _ = flipped(y, 0.1)
+    alone = hardsight.clean(features=x, labels=labels)
+    beside = hardsight.clean(features=x, labels=labels, reference=x[:20] + 0.5)
+    np.testing.assert_array_equal(column(alone, "error_score"), column(beside, "error_score"))
+    with pytest.raises(InputError, match="no sample of the reference has finite features"):
+        hardsight.clean(features=x, labels=labels, reference=np.full((3, 8), np.nan))
+
+
+def test_a_mislabeled_copy_is_said_to_be_a_copy() -> None:
+    x, y = blobs(200)
+    labels = y.copy()
+    x[150], labels[150] = x[1], (y[1] + 1) % 4
+    row = hardsight.clean(features=x, labels=labels).to_pylist()[150]
+    assert row["verdict"] == "likely mislabeled" and "; it is also nearly the same as 1 (distance 0)" in row["explanation"]

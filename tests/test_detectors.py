@@ -167,9 +167,19 @@ def test_a_number_in_the_name() -> None:
         SCORES["knn_distance:3"].formula.endswith("k = 3") and SCORES["knn_distance:3"].summary == SCORES["knn_distance"].summary
     )
     assert "knn_distance:3" in SCORES and "knn_distance:3" not in list(SCORES)
-    for name in ("knn_distance:0", "knn_distance:-1", "knn_distance:", "avh:3", "vim:x", "no_such:3"):
+    whole = "k must be a whole number of 1 or more, got"
+    for name, said in {
+        "knn_distance:0": f"knn_distance: {whole} '0'",
+        "knn_distance:-1": f"{whole} '-1'",
+        "knn_distance:": f"{whole} ''",
+        "avh_nearest:0": f"avh_nearest: {whole} '0'",
+        "avh_nearest:x": f"{whole} 'x'",
+        "avh:3": "avh has no k that a name could carry, got 'avh:3'",
+        "vim:x": "vim has no k",
+        "no_such:3": "there is no score named 'no_such:3'",
+    }.items():
         assert name not in SCORES and SCORES.get(name) is None
-        with pytest.raises(InputError, match=f"no score named '{name}'"):
+        with pytest.raises(InputError, match=said):
             score(TEST, HEAD, scores=name, reference=reference)
 
 

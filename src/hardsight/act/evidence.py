@@ -11,7 +11,7 @@ Probabilities are there in each case: they say which class it should be instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,23 @@ class Evidence:
     epochs: dict[str, np.ndarray] = field(default_factory=dict)  # (n,) dynamics scores by name
     warnings: tuple[str, ...] = ()
 
+    def take(self, rows: np.ndarray) -> Evidence:
+        """The same of some samples, or of all in another order."""
+        return replace(self, probs=self.probs[rows], epochs={name: column[rows] for name, column in self.epochs.items()})
+
+
+def order_of_ids(samples: Samples) -> np.ndarray:
+    """(n,) rows in the order of their ids, which must be unique."""
+    import pyarrow.compute as pc
+
+    ids = samples.ids
+    if pc.count_distinct(ids).as_py() < len(ids):
+        counts = pc.value_counts(ids)
+        repeated = counts.field(0)[int(np.argmax(counts.field(1).to_numpy()))].as_py()
+        where = f"{samples.name}: " if samples.name else ""
+        raise InputError(f"{where}ids must be unique, but {repeated!r} is there more than once.")
+    return np.asarray(pc.array_sort_indices(ids)).astype(np.int64)
+
 
 def samples_of(snapshot: Snapshot, probs: Any = None, limit: int | None = None) -> Samples:
     """What a snapshot holds, with (n, c) probabilities beside its features if there are any."""
@@ -89,7 +106,7 @@ def samples_of(snapshot: Snapshot, probs: Any = None, limit: int | None = None) 
     rows, source = snapshot.in_memory(0, n), snapshot.source
     where = f"{snapshot.name}: " if snapshot.name else ""
     if not source.labeled or (rows.labels < 0).all():
-        raise InputError(f"{where}labels are compared with a model, and there are none: give labels.")
+        raise InputError(f"{where}no labels to check: give labels." if n else f"{where}there are 0 samples.")
     values = to_numpy(rows.values)
     if rows.missing is not None and rows.missing.any():
         values = np.where(rows.missing[:, None], np.nan, values)
@@ -143,8 +160,9 @@ def best_evidence(
     if asked_for_epochs and samples.run is None:
         raise InputError(f"--by {settings.by} needs training dynamics, and there are none: clean a run of hardsight train.")
     by_epochs = samples.run is not None and (asked_for_epochs or settings.by is None)
+    _check_features_differ(samples)
     kind, probs = _probabilities(samples, settings, progress)
-    if kind == "out-of-sample" and nearby is not None and not nearby.in_reference:
+    if kind == "out-of-sample" and nearby is not None:
         probs = mixed(probs, neighbour_probs(nearby.rows, samples.labels, probs.shape[1]), samples.labels)
     _check_informative(probs, samples)
     if by_epochs:
@@ -216,6 +234,16 @@ def check_classes(samples: Samples) -> None:
     where = f"{samples.name}: " if samples.name else ""
     if len(present) < 2:
         raise InputError(f"{where}wrong labels are found among two classes or more, but every label is class {present[0]}.")
+
+
+def _check_features_differ(samples: Samples) -> None:
+    """Features that differ from sample to sample, where labels are judged by them."""
+    if samples.probs is not None or samples.features is None or len(samples.features) < 2:
+        return
+    first, second = samples.features[:2]
+    if np.array_equal(first, second) and (samples.features == first).all():
+        where = f"{samples.name}: " if samples.name else ""
+        raise InputError(f"{where}all rows of features are equal, so they say nothing of single samples: give other features.")
 
 
 def _check_informative(probs: np.ndarray, samples: Samples) -> None:

@@ -31,6 +31,10 @@ class Nearby:
     distance: np.ndarray  # (n,) to the last of them, NaN unknown
     in_reference: bool  # whether they are rows of the reference
 
+    def take(self, rows: np.ndarray) -> Nearby:
+        """Distances of some samples, or of all in another order; which the neighbours are is no longer known."""
+        return Nearby(np.full((len(rows), self.rows.shape[1]), -1), self.distance[rows], self.in_reference)
+
     @property
     def limit(self) -> float:
         """The distance beyond which a sample is an outlier."""

@@ -25,7 +25,11 @@ class CleanSettings(Options):
         "Another snapshot of the same model, such as its training set: find duplicates of its samples, and outliers to it.",
         metavar="SNAPSHOT",
     )
-    neighbours: bool = option(True, "Skip the search for near duplicates and outliers.", flag="--no-neighbours")
+    neighbours: bool = option(
+        True,
+        "Skip the neighbours: no near duplicates, no outliers, and no labels of neighbours beside those of the heads.",
+        flag="--no-neighbours",
+    )
     folds: int = option(5, "Folds of the heads that are fitted where there are only features and labels.", least=2)
     seed: int = option(0, "Random seed.", least=0, below=2**32)
 
@@ -37,7 +41,10 @@ class CleanFileSettings(CleanSettings):
     head: Any = option(None, "Head, if the snapshot has none: .safetensors, .npz or .npy.", metavar="FILE")
     labels: Any = option(None, "Labels as .npy, if the snapshot has none.", metavar="FILE")
     probs: Any = option(
-        None, "Out-of-sample probabilities as .npy, beside features.", flag=("--probs", "--pred-probs"), metavar="FILE"
+        None,
+        "Out-of-sample probabilities as .npy, beside features and in their order.",
+        flag=("--probs", "--pred-probs"),
+        metavar="FILE",
     )
     class_names: Any = option(None, "File of class names: text with one name per line, or a JSON list.", metavar="FILE")
     limit: int | None = option(None, "Clean only the first N samples.", least=1)

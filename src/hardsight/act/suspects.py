@@ -7,7 +7,7 @@
     error_score             higher = more likely wrong (ranking.py); null where a sample could not be scored
     verdict, explanation    verdicts.py; null for an ordinary sample
     is_label_issue          whether the score is among the expected number of errors
-    label_quality           1 / (1 + e^(error_score - threshold)): below one half is a label issue
+    label_quality           1 / (1 + e^(error_score - threshold)): one half at the threshold, less for likelier errors
     predicted_label         the most likely class
 
 The schema's metadata, under `hardsight`, says which evidence was used and how many errors are expected.
@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.act.error_count import ErrorCount, count_of_lost, scores_and_count
-from hardsight.act.evidence import Evidence, Samples, best_evidence, check_classes, samples_of
+from hardsight.act.evidence import Evidence, Samples, best_evidence, check_classes, order_of_ids, samples_of
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, find_nearby, find_repeats
 from hardsight.act.noise import estimated_noise
 from hardsight.act.ranking import BY_PROBS, by_epochs, posterior
@@ -36,6 +36,7 @@ from hardsight.checks import given_probs, to_numpy
 from hardsight.errors import InputError
 from hardsight.files.suspects import SUSPECTS
 from hardsight.options import takes
+from hardsight.scoring.beside import check_reference
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
 
@@ -117,19 +118,24 @@ def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressC
     say = progress or (lambda done, total, words: None)
     samples = _of_split(samples, settings.split)
     check_classes(samples)
-    reference = _reference(samples, settings.reference) if settings.neighbours else None
-    others = None if reference is None else to_numpy(reference.in_memory().values)
+    reference = _reference(samples, settings)
+    # Folds and subsamples are drawn in the order of the ids: rows in another order give each sample the same result.
+    order = order_of_ids(samples)
+    ordered = samples.take(order)
     nearby: Nearby | None = None
-    if settings.neighbours and samples.features is not None:
+    if settings.neighbours and ordered.features is not None:
         say(0, STEPS, "searching neighbours")
-        nearby = find_nearby(samples.features, others)
+        nearby = find_nearby(ordered.features)
     say(1, STEPS, "judging labels")
-    evidence = best_evidence(samples, settings, nearby, lambda done, total: say(1, STEPS, f"fold {done} of {total}"))
+    back = np.argsort(order)
+    evidence = best_evidence(ordered, settings, nearby, lambda done, total: say(1, STEPS, f"fold {done} of {total}")).take(back)
     scores, count = _scores(samples.labels, evidence, settings.seed)
     near: Neighbourhood | None = None
     if nearby is not None and samples.features is not None:
         say(2, STEPS, "searching duplicates")
-        near = Neighbourhood(nearby, find_repeats(samples.features, others))
+        others = None if reference is None else to_numpy(reference.in_memory().values)
+        distances = nearby.take(back) if others is None else find_nearby(samples.features, others)
+        near = Neighbourhood(distances, find_repeats(samples.features, others))
     say(3, STEPS, "giving verdicts")
     table = _table(samples, evidence, scores, count, near, reference)
     say(4, STEPS, "done")
@@ -143,30 +149,25 @@ def _of_split(samples: Samples, split: str | None) -> Samples:
     rows = np.flatnonzero(np.array([name == split for name in held], dtype=bool))
     if len(rows) == 0:
         there = ", ".join(sorted({name for name in held if name is not None})) or "none"
-        raise InputError(f"{samples.name or 'the samples'}: there is no split {split!r}; there is {there}.")
+        raise InputError(f"{samples.name or 'the samples'}: there is no split {split!r}; splits: {there}.")
     return samples.take(rows)
 
 
-def _reference(samples: Samples, reference: Any) -> Snapshot | None:
+def _reference(samples: Samples, settings: CleanSettings) -> Snapshot | None:
     """Another snapshot of the same model."""
+    reference = settings.reference
     if reference is None:
         return None
+    if not settings.neighbours:
+        raise InputError("a reference is searched for neighbours: leave out --no-neighbours, or the reference.")
     if samples.features is None:
         raise InputError("a reference is compared by features, and there are only probabilities here.")
     other = reference
     if not isinstance(reference, Snapshot):
         other = Snapshot.load(reference) if isinstance(reference, (str, os.PathLike)) else Snapshot(reference)
-    name = other.name or "the reference"
-    if other.source.evidence != "features":
-        raise InputError(f"{name}: a reference needs features, and it holds {other.source.evidence}.")
-    if other.source.width != samples.features.shape[1]:
-        raise InputError(
-            f"{name} is of another model: its features have {other.source.width} dimensions, these {samples.features.shape[1]}."
-        )
-    if other.head is not None and samples.head is not None:
-        ours, theirs = to_numpy(samples.head.weight), to_numpy(other.head.weight)
-        if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-4, atol=1e-6):
-            raise InputError(f"{name} is of another model: its head is not the one of {samples.name or 'these samples'}.")
+    check_reference(Snapshot(samples.features, samples.head), other)
+    if not np.isfinite(to_numpy(other.in_memory().values)).all(axis=1).any():
+        raise InputError(f"{other.name or 'the reference'}: no sample of the reference has finite features.")
     return other
 
 

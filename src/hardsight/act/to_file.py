@@ -54,7 +54,8 @@ def clean_to_file(
     target = _target(path, None if output is None else place(output), settings)
     snapshot = Snapshot.load(path, head=settings.head, labels=settings.labels)
     if settings.apply is not None:
-        applied = apply_review(snapshot, settings.apply)
+        names = None if settings.class_names is None else read_class_names(settings.class_names, snapshot.num_classes)
+        applied = apply_review(snapshot, settings.apply, names)
         if target is not None:
             write_table(applied.table, target)
         return Cleaned(target, None, applied)

@@ -100,7 +100,15 @@ class Explainer:
             AMBIGUOUS: self._ambiguous,
             HARD: self._hard,
         }
-        return explain[VERDICTS[code]](row)
+        return explain[VERDICTS[code]](row) + (self._besides(row) if VERDICTS[code] == MISLABELED else "")
+
+    def _besides(self, row: int) -> str:
+        """What a mislabeled sample is as well: a verdict names one thing only."""
+        if self.near is not None and self.near.repeats.repeated[row]:
+            return f"; it is also {self._duplicate(row)}"
+        if self.near is not None and self.near.nearby.far[row]:
+            return f"; it is also {self._outlier(row)}"
+        return ""
 
     def _name(self, label: int) -> str:
         names = self.samples.class_names
@@ -139,7 +147,7 @@ class Explainer:
             return f"nearly the same as {which} of the reference (distance {distance:.2g})"
         samples, words = self.samples, []
         if samples.labels[row] >= 0 and samples.labels[twin] >= 0 and samples.labels[row] != samples.labels[twin]:
-            words.append(f"labeled {self._name(int(samples.labels[twin]))}, not {self._name(int(samples.labels[row]))}")
+            words.append(f"labeled {self._name(int(samples.labels[twin]))} (this one {self._name(int(samples.labels[row]))})")
         if samples.splits is not None and samples.splits[row] != samples.splits[twin]:
             words.append(f"in split {samples.splits[twin]}, not {samples.splits[row]}")
         further = f", which is {' and '.join(words)}" if words else ""

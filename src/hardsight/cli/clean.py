@@ -13,6 +13,8 @@ from hardsight.cli import app
 from hardsight.cli.options import options_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from hardsight.act.applying import Applied
     from hardsight.act.suspects import Suspects
 
@@ -71,6 +73,7 @@ def print_suspects(suspects: Suspects, top: int) -> None:
     print(
         f"expected label errors: {count.errors:.0f} ({100 * count.rate:.1f} %), 95 % interval {count.low:.0f} to {count.high:.0f}"
     )
+    print_left_out(table)
     counted = {entry["values"]: entry["counts"] for entry in pc.value_counts(table.column("verdict")).to_pylist()}
     print_table(("verdict", "samples"), [(verdict, str(counted.get(verdict, 0))) for verdict in VERDICTS])
     issues = table.filter(table.column("is_label_issue"))
@@ -82,6 +85,16 @@ def print_suspects(suspects: Suspects, top: int) -> None:
             for row in worst.to_pylist()
         ]
         print_table(("id", "label", "suggested", "error_score"), rows, title=f"worst {len(rows)}", words=3)
+
+
+def print_left_out(table: pa.Table) -> None:
+    """Say how many samples have no error score, and why; nothing where all have one."""
+    unlabeled = table.column("given_label").null_count
+    labeled = table.filter(table.column("given_label").is_valid())
+    said = {"could not be scored": labeled.column("error_score").null_count, "are unlabeled": unlabeled}
+    counted = [f"{count} {words}" for words, count in said.items() if count]
+    if counted:
+        print("samples without an error score: " + ", ".join(counted))
 
 
 def _name(label: int, names: list[str] | None) -> str:

@@ -10,8 +10,9 @@ import math
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hardsight.errors import FileError
+from hardsight.errors import FileError, first_line
 from hardsight.files.inputs import note_input
 from hardsight.files.parquet import read_parquet
 
@@ -56,9 +57,25 @@ def read_suspects(path: Path) -> pa.Table | None:
         raise FileError(f"{file}: not what hardsight clean writes: there is no column {missing[0]}. Remove or rename it.")
     schema = pa.schema([("id", pa.string()), *SUSPECTS], table.schema.metadata)
     try:
-        return table.select(schema.names).cast(schema).combine_chunks()
+        table = table.select(schema.names).cast(schema).combine_chunks()
     except pa.ArrowException as error:
-        raise FileError(f"{file}: not what hardsight clean writes: {error}. Remove or rename it.") from error
+        raise FileError(f"{file}: not what hardsight clean writes: {first_line(error)}. Remove or rename it.") from error
+    _check(file, table)
+    return table
+
+
+def _check(file: Path, table: pa.Table) -> None:
+    """Ids that join one row each, and verdicts that are known."""
+    counted = pc.value_counts(table.column("id"))
+    twice = counted.filter(pc.greater(counted.field("counts"), 1))
+    if len(twice):
+        raise FileError(
+            f"{file}: ids must be unique, but {twice[0]['values'].as_py()!r:.80} is there {twice[0]['counts']} times."
+        )
+    verdicts = table.column("verdict").drop_null()
+    unknown = verdicts.filter(pc.invert(pc.is_in(verdicts, value_set=pa.array(VERDICTS))))
+    if len(unknown):
+        raise FileError(f"{file}: there is no verdict {unknown[0].as_py()!r:.80}; verdicts are {', '.join(VERDICTS)}.")
 
 
 def expected_errors(suspects: pa.Table) -> tuple[float, float, float] | None:

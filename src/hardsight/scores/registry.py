@@ -108,6 +108,16 @@ class Scores(dict[str, Score]):
         except KeyError:
             return default
 
+    def refusal(self, name: str) -> str:
+        """Why there is no score of this name, in one line."""
+        plain, colon, number = name.partition(":")
+        score = dict.get(self, plain)
+        if not colon or score is None:
+            return f"there is no score named {name!r}; choose from {', '.join(self)}, or all."
+        if score.at is None:
+            return f"{plain} has no k that a name could carry, got {name!r}."
+        return f"{plain}: k must be a whole number of 1 or more, got {number!r}."
+
 
 SCORES = Scores()
 

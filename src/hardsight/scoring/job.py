@@ -154,7 +154,7 @@ class Job:
             names = list(dict.fromkeys(_names(self.scores)))
             unknown = [name for name in names if name not in SCORES]
             if unknown:
-                raise InputError(f"there is no score named {unknown[0]!r}; choose from {', '.join(SCORES)}, or all.")
+                raise InputError(SCORES.refusal(unknown[0]))
             chosen = [SCORES[name] for name in names]
             for obstacle in map(self._obstacle, chosen):
                 if obstacle is not None:
