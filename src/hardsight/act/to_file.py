@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from hardsight.files.class_names import read_class_names
 from hardsight.files.inputs import command, note_input
 from hardsight.files.npy import open_npy
 from hardsight.files.places import Place, place
+from hardsight.files.suspects import suspects_file
 from hardsight.files.writing import check_output
 from hardsight.options import takes
 from hardsight.snapshot import Snapshot
@@ -45,7 +47,8 @@ def clean_to_file(
 
     Args:
         source: a run directory, .npz, .npy or .parquet.
-        output: .parquet, .csv or .json. Default: suspects.parquet of a run, or labels.parquet after a review; of a file, none.
+        output: .parquet, .csv or .json. Default: suspects.parquet of a run, or photo.suspects.parquet beside photo.npz; after a
+            review, labels.parquet of a run. Nothing if `limit` or `split` leave samples out.
         settings: all options as one object; each is also a keyword of its own, see below.
         progress: called with the steps done, the steps in all, and what is going on.
     """
@@ -72,6 +75,8 @@ def clean_to_file(
 def _target(source: Place, output: Place | None, settings: CleanFileSettings) -> Place | None:
     """Where to write, which is never over what is read."""
     whole = settings.limit is None and settings.split is None
+    if output is None and settings.apply is None and whole and isinstance(source, Path) and source.exists():
+        output = suspects_file(source)
     if output is None and source.is_dir() and (whole or settings.apply is not None):
         output = source / ("suspects.parquet" if settings.apply is None else "labels.parquet")
     if output is None and settings.apply is not None:

@@ -30,7 +30,8 @@ def clean(
         None,
         "-o",
         "--output",
-        help="File to write: .parquet, .csv or .json. Default for a run: its suspects.parquet; with --apply, its labels.parquet.",
+        help="File to write: .parquet, .csv or .json. Default: suspects.parquet of a run, photo.suspects.parquet beside "
+        "photo.npz; with --apply, labels.parquet of a run.",
     ),
 ) -> None:
     """Find wrong labels, ambiguous and hard samples, outliers and near duplicates of RUN_OR_FILE.
@@ -38,7 +39,7 @@ def clean(
     \b
     Example:
         hardsight clean run
-        hardsight clean probs.npz -o suspects.parquet
+        hardsight clean probs.npz
         hardsight clean run --apply run/review.parquet -o labels.parquet
     """
     from hardsight.act.to_file import clean_to_file
@@ -55,7 +56,7 @@ def clean(
         print(f"nothing was written: give -o {printable(suspects_file(Path(source)).name)}, which explore and report look for")
     else:
         print(f"wrote {printable(str(cleaned.path))}")
-    if cleaned.suspects is not None:
+    if cleaned.suspects is not None and cleaned.path == suspects_file(Path(source)) and settings.labels is None:
         print(f"next:  hardsight explore {printable(source)}")
 
 
