@@ -93,8 +93,12 @@ def test_even_noise_has_factors_of_one_and_pairs_do_not() -> None:
     np.testing.assert_array_equal(noise_factors(even), np.ones((4, 4)))
     pairs = 90 * np.eye(4, dtype=int) + 10 * np.roll(np.eye(4, dtype=int), 1, axis=1)
     factors = noise_factors(pairs)
-    assert factors[0, 1] == pytest.approx(1.7, abs=0.1) and factors[0, 2] == pytest.approx(0.65, abs=0.05)
+    assert factors[0, 1] > 2 and factors[0, 2] < 0.5 and factors[1, 0] < 0.5
     np.testing.assert_array_equal(np.diag(factors), 1)
+    both_ways = 90 * np.eye(4, dtype=int) + 10 * np.roll(
+        np.eye(4, dtype=int), 2, axis=1
+    )  # 0 and 2, 1 and 3: confusions of the model
+    np.testing.assert_array_equal(noise_factors(both_ways), np.ones((4, 4)))
 
 
 def test_confident_counts_are_those_of_cleanlab() -> None:

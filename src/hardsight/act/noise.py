@@ -2,8 +2,8 @@
 
 A confident disagreement is a sample labeled y to which the model gives another class k with a probability of at least k's
 usual one. Their counts (Northcutt et al., "Confident Learning", JAIR 2021) say which pairs of classes are mixed up. Single
-counts are small, so each is drawn towards what even noise would give, by as much as the counts themselves vary
-(empirical Bayes): even noise gives factors of 1, and pair flips give large factors for the pairs.
+counts are small, and the mistakes of the model are among them: each is drawn towards what is expected (empirical Bayes).
+Even noise gives factors of 1, and pair flips give large factors for the pairs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from hardsight.threads import blocks, share
 
 ROWS = 8192  # looked at together
 SIGNIFICANT = 3.0  # standard errors: factors that vary less than that would only add noise
-STRENGTH = 10.0  # the mistakes of the model are among the counts: factors are drawn further towards 1 than the counts alone ask
 
 
 def confident_counts(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -51,43 +50,71 @@ def usual_probability(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.where(count > 0, total / np.maximum(count, 1), np.inf)
 
 
-def noise_factors(counts: np.ndarray, strength: float = STRENGTH) -> np.ndarray:
-    """How much more often class k is labeled y than under even noise: (c, c) counts -> (c, c) factors, 1 on the diagonal.
+def noise_factors(counts: np.ndarray) -> np.ndarray:
+    """How much more often class k is labeled y than expected: (c, c) counts -> (c, c) factors, 1 on the diagonal.
 
     With o disagreements counted in a cell and e expected, the factor is (a + o) / (a + e): the mean of a gamma-distributed
-    factor given a Poisson count. The variance of the factors beyond that of the counts is
-    strength / a; where it is not significant, all factors are 1.
+    factor given a Poisson count, 1/a the variance of the factors. What a model mixes up, it mixes up both ways; what runs one
+    way is noise. So e is that of even noise as far as the counts run one way, and their mean over both ways otherwise. Where
+    they do not run one way more than by chance, all factors are 1.
     """
     c = len(counts)
     off = ~np.eye(c, dtype=bool)
-    wrong = counts[off].sum()
-    if wrong == 0 or c < 3:
+    one_way = _one_way(counts, off)
+    if c < 3 or one_way == 0:
         return np.ones((c, c))
-    size = counts.sum(axis=1, keepdims=True)  # (c, 1)
-    expected = np.where(off, size * (wrong / (c - 1) / size.sum()), 0.0)  # (c, c), sums to `wrong`
-    squares = (expected**2).sum()
-    beyond = (((counts - expected) ** 2 - expected) * off).sum() / squares  # variance of the factors
-    by_chance = np.sqrt((2 * expected**2 + expected)[off].sum()) / squares  # its standard error under even noise
+    even, beyond = _even(counts, off)
+    both_ways = np.where(off, (counts + counts.T) / 2, 0.0)
+    expected = one_way * even + (1 - one_way) * both_ways
+    a = 1 / max(beyond, 1e-9)
+    return np.where(off, (a + counts) / (a + expected), 1.0)
+
+
+def _one_way(counts: np.ndarray, off: np.ndarray) -> float:
+    """Share of the squared counts that runs from one class to another and not back: 0 (also by chance) to 1."""
+    mean, half = np.where(off, (counts + counts.T) / 2, 0.0), (counts - counts.T) / 2
+    squares = (mean**2).sum()
+    if squares == 0:
+        return 0.0
+    share = (half**2 - mean / 2)[off].sum() / squares  # mean / 2 is the variance of half the difference by chance
+    by_chance = np.sqrt((mean**2 / 2 + mean / 8)[off].sum()) / squares
+    return float(min(share, 1.0)) if share > SIGNIFICANT * by_chance else 0.0
+
+
+def _even(counts: np.ndarray, off: np.ndarray) -> tuple[np.ndarray, float]:
+    """Counts expected under even noise, and the variance of the factors beyond that of the counts."""
+    size, wrong = counts.sum(axis=1, keepdims=True), counts[off].sum()
+    expected = np.where(off, size * (wrong / (len(counts) - 1) / size.sum()), 0.0)  # (c, c), sums to `wrong`
+    return expected, float(((counts - expected) ** 2 - expected)[off].sum() / (expected**2).sum())
+
+
+def chances(counts: np.ndarray) -> np.ndarray:
+    """How a wrong label is drawn, relative to even noise: (c, c) counts -> (c, c), each row k over labels y."""
+    c = len(counts)
+    off = ~np.eye(c, dtype=bool)
+    if c < 3 or counts[off].sum() == 0:
+        return np.ones((c, c))
+    expected, beyond = _even(counts, off)
+    by_chance = np.sqrt((2 * expected**2 + expected)[off].sum()) / (expected**2).sum()  # standard error under even noise
     if beyond <= SIGNIFICANT * by_chance:
         return np.ones((c, c))
-    a = strength / beyond
-    return np.where(off, (a + counts) / (a + expected), 1.0)
+    return np.where(off, (1 / beyond + counts) / (1 / beyond + expected), 1.0)
 
 
 @dataclass(frozen=True)
 class Noise:
     """How classes are mixed up: (c, c) factors each, row k, column y."""
 
-    factors: np.ndarray  # for the ranking, drawn far towards 1
-    chances: np.ndarray  # as the counts have them: how made-up errors are weighted
+    factors: np.ndarray  # for the ranking
+    chances: np.ndarray  # how made-up errors are weighted
 
     @property
     def even(self) -> bool:
-        """Whether every class is mislabeled as every other equally often, as far as the counts can tell."""
+        """Whether no class is labeled as another more often than that one as it, as far as the counts can tell."""
         return bool((self.factors == 1).all())
 
 
 def estimated_noise(probs: np.ndarray, labels: np.ndarray) -> Noise:
     """From (n, c) probabilities and (n,) labels."""
     counts = confident_counts(probs, labels)
-    return Noise(noise_factors(counts), noise_factors(counts, 1.0))
+    return Noise(noise_factors(counts), chances(counts))
