@@ -183,6 +183,22 @@ def test_a_number_in_the_name() -> None:
             score(TEST, HEAD, scores=name, reference=reference)
 
 
+def test_scores_of_features_alone_need_no_head(cli: Callable[..., Any], tmp_path: Path) -> None:
+    np.savez(tmp_path / "test.npz", features=TEST)
+    np.savez(tmp_path / "train.npz", features=TRAIN, labels=LABELS)
+    names = "mean_shift,knn_distance,mahalanobis_relative,norm"
+    table = score(tmp_path / "test.npz", scores=names, reference=tmp_path / "train.npz")
+    np.testing.assert_allclose(table.column("mean_shift").to_numpy(), hardsight.mean_shift(TEST))
+    np.testing.assert_allclose(table.column("knn_distance").to_numpy(), hardsight.knn_distance(TEST, TRAIN))
+    np.testing.assert_allclose(table.column("norm").to_numpy(), np.linalg.norm(TEST, axis=1))
+    assert table.column("predicted").null_count == 30 and b'"head": null' in table.schema.metadata[b"hardsight"]
+    done = cli("score", tmp_path / "test.npz", "--scores", "mean_shift")
+    assert done.code == 0 and "n = 30" in done.out and "no head given" not in done.out
+    for names in ("mean_shift,energy", "all"):  # energy is of a head's logits
+        with pytest.raises(InputError, match="features alone cannot be scored: give a head, or labels to fit one to"):
+            score(tmp_path / "test.npz", scores=names)
+
+
 # ---- odd references ----
 
 

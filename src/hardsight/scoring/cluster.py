@@ -168,7 +168,7 @@ def parts_on_cluster(
 
 
 def _refuse_what_needs_all_rows(job: Job) -> None:
-    if job.cross_validated:
+    if job.headless:
         raise InputError("a head is fitted to all rows at once, and not on a cluster. Give one with --head.")
     whole = [score for score in job.chosen if score.scope != "row"]
     if whole:

@@ -126,9 +126,21 @@ class Job:
     beside: Beside = Beside()
 
     @property
+    def headless(self) -> bool:
+        """Whether there are features and no head."""
+        return self.snapshot.head is None and self.snapshot.source.evidence == "features"
+
+    @functools.cached_property
+    def of_features_alone(self) -> bool:
+        """Whether no head can be fitted, for want of labels, and no score that is asked for needs one: nothing is predicted."""
+        if not self.headless or self.snapshot.source.labeled or not self.chosen:
+            return False
+        return not any(score.terms or score.labels for score in self.chosen)
+
+    @property
     def cross_validated(self) -> bool:
         """Whether there is no head, and one is fitted by cross-validation."""
-        return self.snapshot.head is None and self.snapshot.source.evidence == "features"
+        return self.headless and not self.of_features_alone
 
     @functools.cached_property
     def run(self) -> Path | None:
@@ -171,7 +183,7 @@ class Job:
         if score.scope == "models":
             if not self.beside.models:
                 return f"{name} compares several models: give the runs of the others with --models RUN2,RUN3."
-            return f"{name} needs the probabilities of a model: a head, logits or probs." if self.cross_validated else None
+            return f"{name} needs the probabilities of a model: a head, logits or probs." if self.headless else None
         if score.scope == "reference" and self.beside.reference is None:
             return f"{name} is fitted to another snapshot: give what the model was trained on with --reference TRAIN."
         if source.evidence != "features" and not score.from_logits():
@@ -197,7 +209,7 @@ class Job:
             return f"{name} needs training dynamics, and {has} none: score a run of hardsight train."
         if score.scope == "layers" and not layers_of(self.run):
             return f"{name} needs the features of several layers, and {has} none: hardsight extract --layers a,b,c keeps them."
-        if score.scope == "layers" and self.cross_validated:
+        if score.scope == "layers" and self.headless:
             return f"{name} needs what the network predicts, and {where} has no head."
         if score.scope == "checkpoints" and len(kept_epochs(self.run)) < 2:
             return f"{name} needs a model at several epochs, and {has} none: hardsight train --keep-epochs keeps them."
@@ -333,7 +345,7 @@ class Job:
     @functools.cached_property
     def terms(self) -> frozenset[str]:
         """What the sweep must compute for the chosen scores, and for `predicted`."""
-        return frozenset({LOGITS}).union(*(score.terms for score in self.chosen))
+        return frozenset() if self.of_features_alone else frozenset({LOGITS}).union(*(score.terms for score in self.chosen))
 
     def _table(self, batch: Batch, x: Any, swept: Sweep, values_of: dict[str, Values]) -> pa.Table:
         """One batch, swept, as rows of the table."""
@@ -354,6 +366,8 @@ class Job:
                 return batch.values, sweep_probs(batch.values, batch.labels, terms)
             except InputError as error:
                 raise InputError(f"{self.snapshot.name or 'probs'}: {error}") from error
+        if self.of_features_alone:
+            return batch.values, replace(norms_only(batch.values, None), predicted=np.full(len(batch), -1))
         if heads is None:
             assert self.snapshot.head is not None
             try:
@@ -464,7 +478,7 @@ def _as_table(batch: Batch, swept: Sweep, status: np.ndarray, columns: dict[str,
     arrays = [
         pa.array(batch.ids, type=schema.field("id").type),
         pa.array(batch.labels, mask=batch.labels < 0),
-        pa.array(swept.predicted, mask=~scored),
+        pa.array(swept.predicted, mask=~scored | (swept.predicted < 0)),
         pa.array(status, type=pa.string()),
         *(pa.array(column, mask=np.isnan(column)) for column in columns.values()),
     ]
