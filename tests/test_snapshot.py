@@ -14,6 +14,7 @@ import pytest
 
 from hardsight import FileError, Head, InputError, Snapshot
 from hardsight.files.heads import save_head
+from hardsight.files.kinds import kind_of
 from hardsight.files.samples import SampleFiles, write_samples
 
 RNG = np.random.default_rng(0)
@@ -106,6 +107,25 @@ def test_integer_ids_stay_integers(tmp_path: Path) -> None:
 def test_logits_and_probabilities_know_their_classes() -> None:
     assert Snapshot(logits=np.zeros((4, 7))).num_classes == 7
     assert Snapshot(probs=np.full((4, 2), 0.5)).num_classes == 2
+
+
+def test_pred_probs_in_a_file_are_probabilities(tmp_path: Path) -> None:
+    probs = np.array([[0.9, 0.1], [0.2, 0.8]])
+    lists = pa.array(probs.tolist())
+    np.savez(tmp_path / "x.npz", pred_probs=probs, labels=[0, 1])
+    pq.write_table(pa.table({"pred_probs": lists, "label": [0, 1]}), tmp_path / "x.parquet")
+    for file in (tmp_path / "x.npz", tmp_path / "x.parquet"):
+        snapshot = Snapshot.load(file)
+        assert snapshot.source.evidence == "probs" and snapshot.num_classes == 2 and kind_of(file) == "snapshot"
+        assert snapshot.column_names == ["id", "label"] and np.array_equal(snapshot.in_memory().values, probs)
+    np.savez(tmp_path / "x.npz", pred_probs=probs, probs=probs)
+    pq.write_table(pa.table({"pred_probs": lists, "probs": lists}), tmp_path / "x.parquet")
+    for file in (tmp_path / "x.npz", tmp_path / "x.parquet"):
+        with pytest.raises(FileError, match="probs and pred_probs are two names of the same: keep one of them"):
+            Snapshot.load(file)
+    np.savez(tmp_path / "x.npz", features=probs, pred_probs=probs)
+    with pytest.raises(FileError, match="needs one of features, logits or probs among its arrays, found features, pred_probs"):
+        Snapshot.load(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize(

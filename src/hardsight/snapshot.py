@@ -35,7 +35,7 @@ from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import Place, place
 from hardsight.files.reading import reading
 from hardsight.files.run import read_manifest
-from hardsight.files.samples import Batch, SampleFiles
+from hardsight.files.samples import LIST_COLUMNS, Batch, SampleFiles, evidence_of
 from hardsight.files.writing import check_output, replacing
 from hardsight.head import Head, as_head
 from hardsight.pandas_index import align, index_ids
@@ -374,7 +374,7 @@ def _check_columns(columns: Any, num_samples: int) -> dict[str, Any]:
     for name, column in columns.items():
         if not is_text(name) or not name or set(name) & set("/\\"):
             raise InputError(f"columns need names of text without slashes, got {name!r}.")
-        if name in (*_SMALL, *EVIDENCE):
+        if name in (*_SMALL, *LIST_COLUMNS):
             raise InputError(f"{name} is a reserved name in a snapshot and cannot be a further column.")
         shape = as_array(column, f"column {name}").shape
         if shape != (num_samples,):
@@ -424,7 +424,9 @@ def _matrix_on_disk(rows: RowsOnDisk) -> RowsOnDisk:
 
 def _from_npz(path: Place) -> tuple[ArraySource, Head | None, list[str] | None]:
     arrays = open_npz(path)
-    present = [name for name in EVIDENCE if name in arrays]
+    present = [name for name in LIST_COLUMNS if name in arrays]
+    if present == ["probs", "pred_probs"]:
+        raise FileError(f"{path}: probs and pred_probs are two names of the same: keep one of them.")
     if len(present) != 1:
         held = ", ".join(sorted(arrays)) or "nothing"
         raise FileError(f"{path}: needs one of features, logits or probs among its arrays, found {held}.")
@@ -432,9 +434,9 @@ def _from_npz(path: Place) -> tuple[ArraySource, Head | None, list[str] | None]:
     head, names = head_from_arrays(path, small)
     values = _matrix_on_disk(arrays[present[0]])
     n = len(values)
-    columns = {name: arrays[name] for name in arrays if name not in (*_SMALL, *EVIDENCE) and arrays[name].shape == (n,)}
+    columns = {name: arrays[name] for name in arrays if name not in (*_SMALL, *LIST_COLUMNS) and arrays[name].shape == (n,)}
     try:
-        return ArraySource(present[0], values, small.get("labels"), small.get("ids"), columns), head, names
+        return ArraySource(evidence_of(present[0]), values, small.get("labels"), small.get("ids"), columns), head, names
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

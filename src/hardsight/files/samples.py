@@ -2,7 +2,8 @@
 
     id, label, split, path, base_id, degradation, level, any further column, features (fixed-size lists of float32)
 
-A user's file needs only a list column of features (or logits or probs); `label`, `id` and the rest are read where they are.
+A user's file needs only a list column of features (or logits or probs, also named pred_probs); `label`, `id` and the rest are
+read where they are.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, reading
 from hardsight.files.writing import replacing
 
-LIST_COLUMNS = ("features", "logits", "probs")
+LIST_COLUMNS = ("features", "logits", "probs", "pred_probs")  # the last two are names of the same
 OWN_COLUMNS = {  # of every part that we write; id and label stand before them
     "split": pa.string(),
     "path": pa.string(),
@@ -63,6 +64,16 @@ class Batch:
             np.concatenate([batch.labels for batch in batches]),
             np.concatenate([np.asarray(batch.ids) for batch in batches]),
         )
+
+
+def evidence_of(name: str) -> str:
+    """What the values of a list column, or of an array of that name, are.
+
+    Example:
+        >>> evidence_of("pred_probs"), evidence_of("logits")
+        ('probs', 'logits')
+    """
+    return "probs" if name == "pred_probs" else name
 
 
 def rows_per_part(num_features: int) -> int:
@@ -117,12 +128,13 @@ class SampleFiles:
         self.num_samples = row
         schema = self._open(files[0]).schema_arrow
         self.schema_names = schema.names
-        self.evidence = self._check_columns(files[0], schema.names)
+        self.held_as = self._check_columns(files[0], schema.names)  # the column of the values
+        self.evidence = evidence_of(self.held_as)
         self.labeled, self.has_ids = "label" in schema.names, "id" in schema.names
         kind = schema.field("id").type if self.has_ids else pa.int64()
         integer = pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind)
         self.id_type = pa.int64() if integer else pa.string()
-        kind = schema.field(self.evidence).type
+        kind = schema.field(self.held_as).type
         self.width = self._width(files[0], getattr(kind, "storage_type", kind))  # a fixed_shape_tensor is stored as lists
 
     def __len__(self) -> int:
@@ -190,7 +202,7 @@ class SampleFiles:
 
     def _read_groups(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         """The same, each batch from one row group."""
-        columns = [self.evidence, *(["label"] if self.labeled else []), *(["id"] if self.has_ids else [])]
+        columns = [self.held_as, *(["label"] if self.labeled else []), *(["id"] if self.has_ids else [])]
         for file, group, piece in self.groups:
             if piece.stop <= start or piece.start >= stop:
                 continue
@@ -207,7 +219,7 @@ class SampleFiles:
                 raise FileError(f"{file}: damaged: row group {group} claims {len(piece)} rows and holds {row - piece.start}.")
 
     def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Place) -> Batch:
-        values, missing = list_matrix(part.column(self.evidence), str(file), self.width, first)
+        values, missing = list_matrix(part.column(self.held_as), str(file), self.width, first)
         column = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
         labels = _checked_labels(column, num_classes, first, file)
         ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
@@ -223,6 +235,8 @@ class SampleFiles:
             if names.count(name) > 1:
                 raise FileError(f"{file}: the column {name} is there {names.count(name)} times.")
         present = [name for name in LIST_COLUMNS if name in names]
+        if present == ["probs", "pred_probs"]:
+            raise FileError(f"{file}: probs and pred_probs are two names of the same: keep one of them.")
         if len(present) == 1:
             other_case = [name for name in names if name.lower() in ("label", "id") and name not in ("label", "id")]
             if other_case:
@@ -238,9 +252,9 @@ class SampleFiles:
         if pa.types.is_fixed_size_list(kind):
             return int(kind.list_size)
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
-            raise FileError(f"{file}: the column {self.evidence} must hold lists of numbers, got {kind}.")
+            raise FileError(f"{file}: the column {self.held_as} must hold lists of numbers, got {kind}.")
         with reading(file), self._open(file) as opened:
-            for part in opened.iter_batches(64, columns=[self.evidence]):
+            for part in opened.iter_batches(64, columns=[self.held_as]):
                 lengths = pc.list_value_length(part.column(0)).drop_null()
                 if len(lengths):
                     return int(lengths[0].as_py())
