@@ -67,8 +67,7 @@ def test_two_servers_do_not_lose_each_others_marks(tmp_path: Path) -> None:
 MARK_MANY = """
 import sys
 from pathlib import Path
-from hardsight.explorer.report import report
-from hardsight.explorer.review import Review, review_file
+from hardsight.explorer.review import Review
 
 review = Review(Path(sys.argv[1]), ["cat", "dog"])
 for number in range(15):
