@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from hardsight import Dynamics, FileError, InputError
 from hardsight.dynamics.curves import group_moments, plateau, read_curves, still_grows
-from hardsight.dynamics.describing import describe_dynamics
+from hardsight.dynamics.describing import Description, describe_dynamics
 from hardsight.dynamics.groups import by_column, by_degradation, by_hardness, by_human, by_label, by_values
 from hardsight.dynamics.phases import find_phases
 from hardsight.plots.dynamics import curves_figure
+from undrawn import undrawn
 
 # ---- a training whose story is known ----
 
@@ -272,8 +273,15 @@ def test_phases_that_are_not_there(angle: Any, norm: Any, why: str) -> None:
 # ---- in words and pictures ----
 
 
-def test_what_is_said_of_a_known_story(run: Path, tmp_path: Path) -> None:
-    said = describe_dynamics(run, split="test", figures=tmp_path)
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> Description:
+    """Of the known story, also inside its epochs, with every figure drawn."""
+    folder = tmp_path_factory.mktemp("steps")
+    story(folder, steps=True)
+    return describe_dynamics(folder, split="test", figures=folder / "drawn")
+
+
+def test_what_is_said_of_a_known_story(said: Description) -> None:
     text = str(said)
     assert "AVH settles at epoch 5 of 20" in text and "only the norm still grows after it" in text
     assert text.count("angles first until epoch 5, norms later") == 2
@@ -281,11 +289,12 @@ def test_what_is_said_of_a_known_story(run: Path, tmp_path: Path) -> None:
     numbers = said.numbers["test"]
     assert numbers["avh_plateau"] == {"epoch": 5, "norm_still_grows": True, "accuracy_still_grows": False}
     assert numbers["phases"]["hard"]["found"] is True and numbers["phases"]["easy"]["at"] == 5
-    assert [path.name for path in said.figures] == ["dynamics-test.png", "dynamics-test-easy-hard.png"]
+    assert [path.name for path in said.figures[:2]] == ["dynamics-test.png", "dynamics-test-easy-hard.png"]
     for path in said.figures:
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_held_out_sets_are_described_and_training_if_there_is_none(run: Path, tmp_path: Path) -> None:
     assert list(describe_dynamics(run, figures=tmp_path).numbers) == ["test", "low"]
     with Dynamics(tmp_path) as tracker:
@@ -298,6 +307,7 @@ def test_held_out_sets_are_described_and_training_if_there_is_none(run: Path, tm
     assert said.numbers["train"]["avh_plateau"] is None
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_set_may_have_any_name(tmp_path: Path) -> None:
     with Dynamics(tmp_path) as tracker:
         tracker.update(1, np.eye(3), np.eye(3), range(3), range(3), split="../night & day")
@@ -306,20 +316,21 @@ def test_a_set_may_have_any_name(tmp_path: Path) -> None:
     assert said.figures[0].name == "dynamics----night---day.png" and "../night & day: 3 samples" in str(said)
 
 
-def test_steps_have_a_figure_of_their_own(tmp_path: Path) -> None:
-    story(tmp_path, steps=True)
-    said = describe_dynamics(tmp_path, split="test")
+def test_steps_have_a_figure_of_their_own(said: Description) -> None:
     assert "inside the epochs, steps 10 to 200:" in str(said) and "AVH settles at step 50 of 200" in str(said)
-    assert said.figures[-1].name == "dynamics-test-steps.png"
+    assert [path.name for path in said.figures[2:]] == ["dynamics-test-steps.png"]
 
 
 def test_the_command(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
     np.save(tmp_path / "human.npy", np.linspace(1, 0, 30))
-    done = cli("dynamics", run, "--human", tmp_path / "human.npy", "--split", "test", "-o", tmp_path / "figures")
+    with undrawn("by-human"):
+        done = cli("dynamics", run, "--human", tmp_path / "human.npy", "--split", "test", "-o", tmp_path / "figures")
     assert done.code == 0, done.err
     assert "by human selection frequency, at epoch 20:" in done.out and "0.8 to 1 (n = 6)" in done.out
-    assert (tmp_path / "figures" / "dynamics-test-by-human-selection-frequency.png").is_file()
-    assert cli("dynamics", run, "--by", "label", "--split", "train", "-o", tmp_path).code == 0
+    drawn = tmp_path / "figures" / "dynamics-test-by-human-selection-frequency.png"
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+    with undrawn():
+        assert cli("dynamics", run, "--by", "label", "--split", "train", "-o", tmp_path).code == 0
     for words, message in (
         (["--by", "colour"], "no column 'colour'"),
         (["--split", "night"], "no split 'night' in the dynamics; there is test, low, train"),
