@@ -22,6 +22,7 @@ from safetensors.torch import load_file  # noqa: E402
 
 from hardsight import training, verify  # noqa: E402
 from hardsight.errors import RunError  # noqa: E402
+from undrawn import undrawn  # noqa: E402
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix thing")
 
@@ -118,8 +119,10 @@ def both(folder):
 TOGETHER = (
     BOTH
     + """
+import matplotlib.figure
 from hardsight.cli import main
 
+matplotlib.figure.Figure.savefig = lambda self, path, **_: open(path, "wb").close()  # as `undrawn`
 both("two")
 sys.argv = ["hardsight", *sys.argv[1:]]
 main()
@@ -317,7 +320,8 @@ def test_two_processes_train_as_one(nets: Path, one_process: Path) -> None:
     same_within(one_process, nets / "run", 1e-4)
     namespace: dict[str, Any] = {}
     exec(BOTH, namespace)
-    namespace["both"](str(nets / "one"))
+    with undrawn():
+        namespace["both"](str(nets / "one"))
     for path in ("adapt/source-to-target/seed=0/source", "adapt/source-to-target/seed=0/cbst", "generalize/b/drm/seed=0"):
         one, two = (contents(nets / name / path) for name in ("one", "two"))
         assert one.keys() == two.keys() and one

@@ -8,7 +8,6 @@ it trains whole ones (fold_models.py).
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +17,8 @@ from hardsight.checks import as_matrix, check_count, check_labels, check_some_co
 from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.pandas_index import align
+from hardsight.scoring.fitted_head import unconverged
+from hardsight.threads import thread_pool
 
 ProgressCallback = Callable[[int, int], None]  # folds done, folds in all
 WORK = 3e11  # multiplications of one fit, about: 50,000 x 512 with 100 classes then takes seconds a fold
@@ -65,15 +66,18 @@ def predict_by_heads(
     known = np.flatnonzero((labels >= 0) & usable)
     c = int(labels.max(initial=-1)) + 1
     result = np.full((len(labels), c), np.nan)
-    parts = list(fold_rows(labels[known], c, folds, seed))
+    parts = [(known[train], known[test]) for train, test in fold_rows(labels[known], c, folds, seed)]
     rest = np.flatnonzero((labels < 0) & usable)
-    for number, (train, test) in enumerate(parts):
-        head = fit_head(features[known[train]], labels[known[train]], c)
-        result[known[test]] = head_probs(head, features[known[test]])
-        if progress is not None:
-            progress(number + 1, len(parts))
-    if len(rest):
-        result[rest] = head_probs(fit_head(features[known], labels[known], c), features[rest])
+    jobs = [*parts, (known, rest)] if len(rest) else parts
+
+    def predict(rows: tuple[np.ndarray, np.ndarray]) -> None:
+        train, test = rows
+        result[test] = head_probs(fit_head(features[train], labels[train], c), features[test])
+
+    with unconverged(), thread_pool() as pool:  # a fold per core: the threads of a product are slow on small data
+        for done, _ in enumerate(pool.map(predict, jobs), start=1):
+            if progress is not None:
+                progress(done, len(jobs))
     return result
 
 
@@ -101,7 +105,6 @@ def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Head
 
     Steps are limited so that large data takes seconds: the ranking of its predictions settles long before it converges.
     """
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     x = features.astype(np.float32)
@@ -111,9 +114,7 @@ def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Head
         raise InputError("to fit a head, features must be below 1e38: divide them by a number.")
     present, own = np.unique(labels, return_inverse=True)
     steps = int(np.clip(WORK / (4.0 * x.size * len(present)), 30, MOST_STEPS))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = LogisticRegression(max_iter=steps).fit(((x - mean) / deviation).astype(np.float32), own)
+    fitted = LogisticRegression(max_iter=steps).fit(((x - mean) / deviation).astype(np.float32), own)
     coefficients, intercept = fitted.coef_.astype(np.float64), fitted.intercept_.astype(np.float64)
     if len(coefficients) == 1:  # two classes have one row: split it so that softmax gives the same probabilities
         coefficients, intercept = np.concatenate([-coefficients, coefficients]) / 2, np.concatenate([-intercept, intercept]) / 2

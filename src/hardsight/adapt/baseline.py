@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from hardsight.errors import InputError
-from hardsight.scoring.fitted_head import fit_linear_head
+from hardsight.scoring.fitted_head import fit_linear_head, unconverged
 from hardsight.threads import even_rows
 
 BASELINE = "logistic regression"
@@ -40,7 +40,8 @@ def logistic_regression(source: np.ndarray, labels: np.ndarray, target: np.ndarr
     predicted[usable] = present[np.bincount(own).argmax()]  # where nothing can be told apart: the largest class
     if len(present) > 1:
         try:
-            head = fit_linear_head(source[rows], own, len(present))
+            with unconverged():
+                head = fit_linear_head(source[rows], own, len(present))
         except InputError:  # features that are the same for every sample
             return predicted
         predicted[usable] = present[head.logits(target[usable]).argmax(1)]

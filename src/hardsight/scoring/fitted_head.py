@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from hardsight.errors import InputError
 from hardsight.head import Head
+from hardsight.threads import thread_pool
 
 
 def out_of_sample_heads(
@@ -32,16 +34,30 @@ def out_of_sample_heads(
             f"class {scarce} of {c} has {counts[scarce]}. Give a head, or merge or drop such classes."
         )
     splits = StratifiedKFold(min(folds, int(counts.min())), shuffle=True, random_state=seed)
-    for train, test in splits.split(known, labels[known]):
-        yield known[test], fit_linear_head(features[known[train]], labels[known[train]], c)
+    jobs = [(known[train], known[test]) for train, test in splits.split(known, labels[known])]
     rest = np.setdiff1d(np.arange(len(labels)), known)
     if len(rest):
-        yield rest, fit_linear_head(features[known], labels[known], c)
+        jobs.append((known, rest))
+    with unconverged(), thread_pool() as pool:  # a fold per core: the threads of a product are slow on small data
+        heads = list(pool.map(lambda rows: fit_linear_head(features[rows[0]], labels[rows[0]], c), jobs))
+    return iter([(at, head) for (_, at), head in zip(jobs, heads, strict=True)])
+
+
+@contextmanager
+def unconverged() -> Iterator[None]:
+    """No warning of a fit that has not converged: a nearly separable probe ranks well long before it does.
+
+    Around all fits and their threads, since warnings are switched for the whole process.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 def fit_linear_head(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Head:
     """Logistic regression as a linear `Head` on the raw features: (n, d), (n,) -> (c, d)."""
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     x = features.astype(np.float64)
@@ -50,9 +66,7 @@ def fit_linear_head(features: np.ndarray, labels: np.ndarray, num_classes: int) 
         mean, deviation = np.where(constant, x[0], x.mean(0)), np.where(constant, 1.0, x.std(0))
     if not np.isfinite(deviation).all():
         raise InputError("to fit a head, features must be below 1e150: divide them by a number, or give a head.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a nearly separable probe ranks well long before it converges
-        fitted = LogisticRegression(max_iter=300).fit((x - mean) / deviation, labels)
+    fitted = LogisticRegression(max_iter=300).fit((x - mean) / deviation, labels)
     weight, bias = fitted.coef_, fitted.intercept_
     if len(weight) == 1:  # two classes have one row: split it so that softmax gives the same probabilities
         weight, bias = np.concatenate([-weight / 2, weight / 2]), np.concatenate([-bias / 2, bias / 2])
