@@ -40,6 +40,7 @@ _HOME = {
     "confidence": "hardsight.scores",
     "confidence_nobias": "hardsight.scores",
     "correlate": "hardsight.agreement",
+    "curriculum": "hardsight.act",
     "data_iq": "hardsight.scores",
     "el2n": "hardsight.scores",
     "energy": "hardsight.scores",
@@ -73,6 +74,7 @@ _HOME = {
     "probability_margin": "hardsight.scores",
     "prototypicality": "hardsight.scores",
     "score": "hardsight.scoring",
+    "select": "hardsight.act",
     "verify": "hardsight.files.verifying",
     "vim": "hardsight.scores",
     "vog": "hardsight.scores",
@@ -109,6 +111,7 @@ __all__ = [  # a plain list: type checkers read it
     "confidence",
     "confidence_nobias",
     "correlate",
+    "curriculum",
     "data_iq",
     "el2n",
     "energy",
@@ -142,13 +145,14 @@ __all__ = [  # a plain list: type checkers read it
     "probability_margin",
     "prototypicality",
     "score",
+    "select",
     "verify",
     "vim",
     "vog",
 ]
 
 if TYPE_CHECKING:
-    from hardsight.act import clean, out_of_sample
+    from hardsight.act import clean, curriculum, out_of_sample, select
     from hardsight.agreement import Correlations, correlate
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError

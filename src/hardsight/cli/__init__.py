@@ -126,6 +126,7 @@ from hardsight.cli import (  # noqa: E402, F401
     bench,
     clean,
     correlate,
+    curriculum,
     demo,
     dynamics,
     explore,
@@ -134,6 +135,7 @@ from hardsight.cli import (  # noqa: E402, F401
     generalize,
     report,
     score,
+    select,
     train,
     verify,
 )
