@@ -35,11 +35,12 @@ def reproduce(
         hardsight reproduce all --scale small -o run
     """
     from hardsight.paper.catalogue import recipes
-    from hardsight.screen import print_table, printable, progress_bar
+    from hardsight.screen import printable, progress_bar
 
     if not ids:
-        rows = [(recipe.id, recipe.title, recipe.needs or "–") for recipe in recipes().values()]
-        print_table(("id", "what", "comparable with"), rows, words=3)
+        for recipe in recipes().values():
+            print(f"{recipe.id:<16}{recipe.title}{f'  [{recipe.needs}]' if recipe.needs else ''}")
+        print("In brackets: data for --data that make it comparable to the paper. All run without.")
         print("next: hardsight reproduce avh/table2, or hardsight reproduce all -o run")
         return
     if output is None:

@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from hardsight.errors import FileError
 from hardsight.files.checksums import cache_directory
 from hardsight.files.npy import open_npz
-from hardsight.files.writing import replacing, why
+from hardsight.files.parquet import read_parquet
+from hardsight.files.reading import read_json
+from hardsight.files.writing import replacing, why, write_json
 from hardsight.options import plain
+from hardsight.table import write_table
 from hardsight.version import VERSION
 
 
@@ -60,3 +64,17 @@ class Cache:
             with replacing(path) as temporary, temporary.open("wb") as file:
                 np.savez(file, **made)  # type: ignore[arg-type]  # of its stubs: allow_pickle is no array
         return {key: np.asarray(rows) for key, rows in open_npz(path).items()}
+
+    def rows(self, name: str, key: Mapping[str, Any], make: Callable[[], Any]) -> Any:
+        """Lists, dictionaries, words and numbers that `make` computes once."""
+        path = self.place(name, key).with_suffix(".json")
+        if not path.exists():
+            write_json(path, make())
+        return read_json(path)
+
+    def table(self, name: str, key: Mapping[str, Any], make: Callable[[], pa.Table]) -> pa.Table:
+        """A table that `make` computes once."""
+        path = self.place(name, key).with_suffix(".parquet")
+        if not path.exists():
+            write_table(make(), path)
+        return read_parquet(path)

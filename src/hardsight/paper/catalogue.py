@@ -10,13 +10,28 @@ from hardsight.errors import InputError
 from hardsight.paper.recipe import RECIPES, Recipe
 
 PAPERS = ("avh", "slides", "lgm", "losses")
-MODULES = ("hardsight.paper.avh.sphere",)
+MODULES = (
+    "avh.adaptation",
+    "avh.adversarial",
+    "avh.annotators",
+    "avh.confusing",
+    "avh.curves",
+    "avh.embeddings",
+    "avh.generalization",
+    "avh.granularity",
+    "avh.histograms",
+    "avh.norm_sweep",
+    "avh.sphere",
+    "avh.table1",
+    "avh.table2",
+    "avh.theory",
+)
 
 
 def recipes() -> dict[str, Recipe]:
     """Every recipe by its id: papers one after the other, tables first, in the order of their numbers."""
     for module in MODULES:
-        importlib.import_module(module)
+        importlib.import_module(f"hardsight.paper.{module}")
     return dict(sorted(RECIPES.items(), key=lambda item: _order(item[0])))
 
 

@@ -80,16 +80,25 @@ class Context:
         return training.run(data, model, place, progress=self.progress(words), **settings)
 
     def extract(self, model: Any, data: Any, **settings: Any) -> Snapshot:
-        """Extract features once. `model` is a run of `train`, a name, or (key, nn.Module): a module has no name of its own."""
+        """Extract features once.
+
+        Args:
+            model: a run of `train`, a model by name, or `(name, make)`: a function that builds the network, and what to call it.
+            data: what `hardsight.extract` takes.
+            settings: options of `hardsight.extract`.
+        """
         require_installed("torch", extra="torch", purpose="extraction")
         from hardsight.extraction import extract
+        from hardsight.snapshot import Snapshot
 
-        name, network = model if isinstance(model, tuple) else (model, model)
+        name, make = model if isinstance(model, tuple) else (model, lambda: model)
         settings = {**LOCAL, **settings}
         place = self.cache.place("extract", {"model": fingerprint(name), "data": fingerprint(data), **settings})
+        if (place / "run.json").exists():  # without building the network
+            return Snapshot.load(place)
         words = f"extracting features of {Path(str(name)).name}"
         self.say(words)
-        return extract(network, data, place, progress=self.progress(words), **settings)
+        return extract(make(), data, place, progress=self.progress(words), **settings)
 
     def handwriting(self, train: int | None = None, test: int | None = None) -> Handwriting:
         """MNIST from --data, or the built-in digits; `train` and `test` take an even subsample of so many."""

@@ -19,6 +19,8 @@ FILES = {
     "pacs_features": "pacs_effnetlite0.npz",
     "imagenet5k": "imagenet_val5k.tar",
     "imagenet_votes": "imagenet_votes.npz",
+    "cifar10_annotators": "cifar10n_train.npz",  # three people's labels for each training image
+    "wordnet": "data.noun",  # the nouns of WordNet 3.0
 }
 FOLDERS = {  # of the full protocols: docs/protocols.md shows what is in them
     "imagenet": "imagenet",
