@@ -39,7 +39,7 @@ def reproduce(
 
     if not ids:
         for recipe in recipes().values():
-            print(f"{recipe.id:<16}{recipe.title}{f'  [{recipe.needs}]' if recipe.needs else ''}")
+            print(f"{recipe.id:<22}{recipe.title}{f'  [{recipe.needs}]' if recipe.needs else ''}")
         print("In brackets: data for --data that make it comparable to the paper. All run without.")
         print("next: hardsight reproduce avh/table2, or hardsight reproduce all -o run")
         return

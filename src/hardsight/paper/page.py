@@ -11,11 +11,14 @@ from hardsight.paper.recipe import VERDICTS, Claim, Outcome, Recipe, Table
 
 STYLE = """
 .contents td { padding: .1rem .6rem } .contents a { text-decoration: none }
-.claims { list-style: none; padding: 0; max-width: 62rem } .claims li { margin: .5rem 0; padding-left: .7rem; border-left: 3px solid #8886 }
+.claims { list-style: none; padding: 0; max-width: 62rem }
+.claims li { margin: .5rem 0; padding-left: .7rem; border-left: 3px solid #8886 }
 .claims .holds { border-color: #0072b2 } .claims .does-not-hold { border-color: #d55e00 }
 .verdict { font-weight: 600 } .holds .verdict { color: #0072b2 } .does-not-hold .verdict { color: #d55e00 }
-.rule { color: #777; font-size: 14px } h2 .id { font-family: ui-monospace, monospace; font-size: .85em; color: #777; font-weight: 400 }
-h3 { font-size: 1rem; margin: 1rem 0 .2rem } p { max-width: 62rem } pre { overflow-x: auto; background: #8881; padding: .5rem .8rem; border-radius: 4px }
+.rule { color: #777; font-size: 14px }
+h2 .id { font-family: ui-monospace, monospace; font-size: .85em; color: #777; font-weight: 400 }
+h3 { font-size: 1rem; margin: 1rem 0 .2rem } p { max-width: 62rem }
+pre { overflow-x: auto; background: #8881; padding: .5rem .8rem; border-radius: 4px }
 figcaption { color: #777; font-size: 14px } section { border-top: 1px solid #8884; margin-top: 2rem }
 """
 

@@ -9,8 +9,8 @@ A recipe is a short file that reads like the paper's caption:
             about="400 points of two classes on the sphere; an MLP of 3-100-2.",
             tables=[Table("AUROC of the overlap", ("score", "ours", "printed"), rows)],
             figures={"heat maps": figure},
-            claims=[claim("AVH marks the overlap better than the norm.", rule="AUROC of AVH above that of the norm in every seed.",
-                          holds=bool(np.all(avh > norm)), found=f"{avh.mean():.3f} and {norm.mean():.3f}")],
+            claims=[claim("AVH marks the overlap better than the norm.", rule="Its AUROC is higher in every seed.",
+                          holds=bool(np.all(avh > norm)), found=f"{avh.mean():.3f} and {norm.mean():.3f}.")],
         )
 
 Nothing is adjusted to agree with what is printed. A claim carries the rule it is judged by.
@@ -48,7 +48,7 @@ def claim(text: str, *, rule: str, holds: bool | None, found: str) -> Claim:
     """A claim with its verdict; `holds=None` where what was run cannot decide it, and `found` says why.
 
     Example:
-        >>> claim("Norms keep growing.", rule="The last epoch's mean norm is the largest.", holds=True, found="9.1, was 2.3").verdict
+        >>> claim("Norms grow.", rule="The last epoch's mean norm is the largest.", holds=True, found="9.1.").verdict
         'holds'
     """
     verdict: Verdict = "not comparable" if holds is None else "holds" if holds else "does not hold"

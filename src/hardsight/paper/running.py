@@ -40,9 +40,9 @@ def reproduce(
         progress: called with what is done, of how many, and words.
 
     Example:
-        >>> outcome = reproduce("avh/fig20")
-        >>> outcome.claims[0].verdict
-        'holds'
+        >>> outcome = reproduce("avh/fig23")  # people's answers by group of annotators, here without data
+        >>> [claim.verdict for claim in outcome.claims]
+        ['not comparable']
     """
     recipe = one(id)
     if output is None:
@@ -52,9 +52,13 @@ def reproduce(
 
 @takes(ReproduceSettings)
 def reproduce_all(
-    ids: Sequence[str], output: str | os.PathLike[str], *, settings: ReproduceSettings, progress: ProgressCallback | None = None,
+    ids: Sequence[str],
+    output: str | os.PathLike[str],
+    *,
+    settings: ReproduceSettings,
+    progress: ProgressCallback | None = None,
     say: Callable[[Recipe, Outcome], None] | None = None,
-) -> dict[str, Outcome]:  # fmt: skip
+) -> dict[str, Outcome]:
     """Run several recipes and write a run directory with report.html; an interrupted run is resumed.
 
     Args:

@@ -35,9 +35,10 @@ METHODS = "source,entropy,coral,cbst,crst,cbst+avh,avc"
 SMALL: dict[str, Any] = {"rounds": 6, "epochs": 2, "seeds": 3, "hidden": 256, "limit": 800}
 PAIRS = (("photo", "art_painting"), ("art_painting", "sketch"), ("sketch", "photo"))
 VISDA: dict[str, Any] = {
-    "rounds": 20, "epochs": 1, "portion": "0.2:0.05:0.5", "source_portion": "0.065:0.0085:0.165", "balance": False, "flip_labels": True,
-    "rule": "classification", "lrent": 0.25, "mrkld": 0.01, "optimizer": "sgd", "lr": 1e-4, "nesterov": True, "weight_decay": 5e-4,
-    "decay_all": True, "schedule": "step", "step_size": 7, "gamma": 0.1, "batch_size": 16, "augment": "resized-crop=0.7:1,flip",
+    "rounds": 20, "epochs": 1, "portion": "0.2:0.05:0.5", "source_portion": "0.065:0.0085:0.165", "balance": False,
+    "flip_labels": True, "rule": "classification", "lrent": 0.25, "mrkld": 0.01, "optimizer": "sgd", "lr": 1e-4, "nesterov": True,
+    "weight_decay": 5e-4, "decay_all": True, "schedule": "step", "step_size": 7, "gamma": 0.1, "batch_size": 16,
+    "augment": "resized-crop=0.7:1,flip",
     "target_augment": "resized-crop=0.85:1,flip", "seeds": 3,
 }  # fmt: skip
 VISDA_SOURCE: dict[str, Any] = {
@@ -56,7 +57,8 @@ def adapted(context: Context) -> tuple[str, dict[str, Adapted]]:
         return "VisDA-17, ResNet-101", {"VisDA-17": _adapt(context, visda / "train", visda / "validation", options)}
     path = context.data.find("pacs_features")
     options = {"methods": METHODS, **SMALL}
-    about = f"{SMALL['limit']} samples of each domain, a head of {SMALL['hidden']} units, {SMALL['rounds']} rounds, {SMALL['seeds']} seeds"
+    length = f"{SMALL['rounds']} rounds, {SMALL['seeds']} seeds"
+    about = f"{SMALL['limit']} samples of each domain at most, a head of {SMALL['hidden']} units, {length}"
     if path is None:
         faint = digits_as_features()
         return f"Digits as pixels, and the same at low contrast with noise. {about}", {"digits": _adapt(context, *faint, options)}
@@ -104,8 +106,9 @@ def _classes(name: str, found: Adapted) -> Table:
     rows = [row for row in found.accuracy.to_pylist() if row["accuracy"] is not None]
     classes = [key for key in rows[0] if key.startswith("class ") and not key.endswith(" std")]
     cells: list[list[Value]] = [
-        [row["method"], *(_hundred(row[key]) for key in classes), _hundred(row["accuracy"]), _hundred(row["oracle_accuracy"])] for row in rows
-    ]  # fmt: skip
+        [row["method"], *(_hundred(row[key]) for key in classes), _hundred(row["accuracy"]), _hundred(row["oracle_accuracy"])]
+        for row in rows
+    ]
     header = ("method", *(key.removeprefix("class ") for key in classes), "mean", "best round (oracle)")
     return Table(f"Ours: {name}, accuracy by class (%)", header, cells, digits=1)
 
@@ -139,8 +142,9 @@ def _beats(found: dict[str, Adapted], method: str, other: str) -> Claim:
         f"{method.upper()} is significantly better than {other.upper()}.",
         rule="The 95 % interval of the paired difference over seeds lies above 0 for every pair of domains.",
         holds=all(better),
-        found="; ".join(f"{name} {100 * row['difference']:+.1f} points" for name, row in differences.items()) + f"; {sum(better)} of {len(better)} beyond chance.",
-    )  # fmt: skip
+        found="; ".join(f"{name} {100 * row['difference']:+.1f} points" for name, row in differences.items())
+        + f"; {sum(better)} of {len(better)} beyond chance.",
+    )
 
 
 @recipe(
@@ -170,8 +174,16 @@ def table_4(context: Context) -> Outcome:
                 )
     pairs = list(zip(means["cbst+avh"], means["cbst"], strict=True))
     return Outcome(
-        about=f"{about}. The printed column AVH must be AVC: with 12 classes a confident sample's AVH lies below 1/12 = 0.083, its AVC above.",
-        tables=[Table("Selected in the first round", ("domains", "method", "selected", "TP rate", "AVH", "AVC", "confidence", "norm"), rows, words=2)],
+        about=f"{about}. The printed column AVH must be AVC: with 12 classes a confident sample's AVH lies below 1/12 = "
+        "0.083, its AVC above.",
+        tables=[
+            Table(
+                "Selected in the first round",
+                ("domains", "method", "selected", "TP rate", "AVH", "AVC", "confidence", "norm"),
+                rows,
+                words=2,
+            )
+        ],
         claims=[
             _compared(pairs, "confidence", "Samples selected by AVH have a lower model confidence."),
             _compared(pairs, "norm", "Samples selected by AVH have a smaller norm."),
@@ -182,7 +194,7 @@ def table_4(context: Context) -> Outcome:
                 found="; ".join(f"{a['true_positive_rate']:.3f} against {b['true_positive_rate']:.3f}" for a, b in pairs) + ".",
             ),
         ],
-    )  # fmt: skip
+    )
 
 
 def _compared(pairs: list[tuple[dict[str, Any], dict[str, Any]]], name: str, sentence: str) -> Claim:
@@ -275,7 +287,10 @@ def figure_21(context: Context) -> Outcome:
             Table(
                 "Selected, at a portion of 0.2",
                 ("rule", "samples", "right"),
-                [[name, int(each.kept.sum()), float((each.labels == rows.labels)[each.kept].mean())] for name, each in chosen.items()]
+                [
+                    [name, int(each.kept.sum()), float((each.labels == rows.labels)[each.kept].mean())]
+                    for name, each in chosen.items()
+                ]
                 + [["cbst+avh and not cbst", int(only.sum()), share]],
             )
         ],
@@ -288,7 +303,7 @@ def figure_21(context: Context) -> Outcome:
                 found=f"{int(only.sum())} images are selected by AVH alone, {100 * share:.0f} % of them labeled correctly.",
             )
         ],
-    )  # fmt: skip
+    )
 
 
 def _target(context: Context) -> tuple[str, Any, Any]:

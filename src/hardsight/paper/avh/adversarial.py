@@ -1,4 +1,4 @@
-"""Figure 22 and appendix G: the path of an adversarial sample in angle and norm, in a plain network and in one with normalised features.
+"""Figure 22 and appendix G: the path of an adversarial sample in angle and norm, in a plain and in a normalised network.
 
 The sample goes up the gradient of its own class's loss in small steps, until it is predicted as another class.
 """
@@ -103,7 +103,7 @@ def attack(run: Any, data: Any) -> Paths:
             loss = torch.nn.functional.cross_entropy(module(inputs), target, reduction="sum")
             (gradient,) = torch.autograd.grad(loss, inputs)
             inputs = (inputs + torch.tensor(STEP / std) * gradient.sign()).detach()
-    return Paths(**{name: np.stack(values) for name, values in seen.items()})  # fmt: skip
+    return Paths(**{name: np.stack(values) for name, values in seen.items()})
 
 
 def _claims(paths: Paths) -> list[Claim]:
@@ -120,10 +120,12 @@ def _claims(paths: Paths) -> list[Claim]:
     return [
         claim(
             "On its way to another class, an adversarial sample first shrinks its norm, then turns its angle.",
-            rule="Among correct samples that switch, at least half shrink by 5 % or more, and half-way to the switch the norm has done a larger "
+            rule="Among correct samples that switch, at least half shrink by 5 % or more, and half-way to the switch "
+            "the norm has done a larger "
             "share of its fall than the angle of its turn, for most of them.",
             holds=bool(np.mean(shrinks) >= 0.5 and np.mean(before) > 0.5) if len(chosen) else None,
-            found=f"{len(chosen)} samples switch; {100 * np.mean(shrinks):.0f} % shrink, and in {100 * np.mean(before):.0f} % the norm is ahead."
+            found=f"{len(chosen)} samples switch; {100 * np.mean(shrinks):.0f} % shrink, and in "
+            f"{100 * np.mean(before):.0f} % the norm is ahead."
             if len(chosen)
             else "No sample switches.",
         )
@@ -162,7 +164,7 @@ def _table(found: dict[str, Paths]) -> Table:
         "AVH before",
         "at the switch",
     )
-    return Table("Means over the samples that switch", header, rows)  # fmt: skip
+    return Table("Means over the samples that switch", header, rows)
 
 
 def paths_figure(found: dict[str, Paths]) -> Figure:

@@ -35,18 +35,21 @@ def figure_23(context: Context) -> Outcome:
         claims=[
             claim(
                 "People's frequency depends on who is asked.",
-                rule="The groups differ by a chi-square test in at least one class, p below 0.05 after Bonferroni's correction over ten classes.",
+                rule="The groups differ by a chi-square test in at least one class, p below 0.05 after Bonferroni's "
+                "correction over ten classes.",
                 holds=None if path is None else apart > 0,
-                found=f"They differ in {apart} of 10 classes." if path is not None else "The answers are generated: no people here.",
+                found=f"They differ in {apart} of 10 classes."
+                if path is not None
+                else "The answers are generated: no people here.",
             )
         ],
-    )  # fmt: skip
+    )
 
 
 def _of_cifar(arrays: object) -> tuple[np.ndarray, dict[str, np.ndarray], str]:
     values = {name: np.asarray(arrays[name]) for name in ("clean", "random1", "random2", "random3")}  # type: ignore[index]
     groups = {f"answer {k}": values[f"random{k}"] for k in (1, 2, 3)}
-    about = "CIFAR-10N: three answers for each of 50,000 training images, each from another set of annotators. Their countries are not known."
+    about = "CIFAR-10N: three answers for each of 50,000 training images. Who the annotators are is not known."
     return values["clean"], groups, about
 
 

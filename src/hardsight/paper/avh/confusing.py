@@ -60,7 +60,8 @@ def figure_1(context: Context) -> Outcome:
     bottom = [picture(int(at)) for at in _of_different_classes(order, labels)]
     top = _levels(data.image(row_of[ids[easiest]]), _name(names, labels[easiest]))
     return Outcome(
-        about=f"{panel.name}. Top: one image that everybody recognises, degraded. Bottom: those whose label the fewest people choose.",
+        about=f"{panel.name}. Top: one image that everybody recognises, degraded. Bottom: those whose label the fewest "
+        "people choose.",
         figures={"Degraded and ambiguous images": grid([top, bottom])},
     )
 
@@ -120,12 +121,13 @@ def disagreement(context: Context) -> Outcome:
         claims=[
             claim(
                 "There are images that are hard for people and easy for the network, and the reverse.",
-                rule=f"Frequency of at most 0.2 with a softmax score of at least {SURE}, and frequency 1 with one of at most {UNSURE}: both exist.",
+                rule=f"Frequency of at most 0.2 with a softmax score of at least {SURE}, and frequency 1 with one of at "
+                f"most {UNSURE}: both exist.",
                 holds=min(counts) > 0 if panel.by_people else None,
                 found=f"{counts[0]} of {of[0]} hard ones, and {counts[1]} of {of[1]} easy ones.",
             )
         ],
-    )  # fmt: skip
+    )
 
 
 PRINTED_ROWS = (("Nail", (0.93, 0.2)), ("Oil Filter", (0.998, 0.2)), ("Golf Ball", (0.001, 1.0)), ("Radio", (0.001, 1.0)))

@@ -24,8 +24,11 @@ def figure_4(context: Context) -> Outcome:
         tables=[last_epoch(runs)],
         figures=_by_level(runs, ("norm", "avh", "correct")),
         claims=[*norm_claims(runs), *avh_claims(runs)],
-        commands=["hardsight train DATA --model M --schedule step --milestones 30,60 -o run", "hardsight dynamics run --human counts.npy"],
-    )  # fmt: skip
+        commands=[
+            "hardsight train DATA --model M --schedule step --milestones 30,60 -o run",
+            "hardsight dynamics run --human counts.npy",
+        ],
+    )
 
 
 @recipe("avh/fig9", "Model confidence over epochs by people's selection frequency", needs=NEEDS)
@@ -38,16 +41,18 @@ def figure_9(context: Context) -> Outcome:
         claims=[
             claim(
                 "AVH saturates while model confidence keeps improving (appendices C and E).",
-                rule="From the middle of training to its end, mean confidence gains a larger share of its range than mean AVH loses of its own.",
+                rule="From the middle of training to its end, mean confidence gains a larger share of its range than "
+                "mean AVH loses of its own.",
                 holds=all(_later_share(run, "confidence") > _later_share(run, "avh") for run in runs),
                 found="; ".join(
-                    f"{run.training.network}: confidence {100 * _later_share(run, 'confidence'):.0f} %, AVH {100 * _later_share(run, 'avh'):.0f} %"
+                    f"{run.training.network}: confidence {100 * _later_share(run, 'confidence'):.0f} %, AVH "
+                    f"{100 * _later_share(run, 'avh'):.0f} %"
                     for run in runs
                 )
                 + ".",
             )
         ],
-    )  # fmt: skip
+    )
 
 
 def _later_share(run: Watched, name: str) -> float:
@@ -132,7 +137,7 @@ def _full(context: Context, name: str, settings: dict[str, object] | None = None
         trainings.append(
             Training(network, shortcuts, trained.directory, "test", drops, everyone, f"{data.name}, {settings['epochs']} epochs")
         )
-    return trainings  # fmt: skip
+    return trainings
 
 
 def _averages(trainings: Sequence[Training]) -> Outcome:
@@ -219,4 +224,5 @@ def _by_level(runs: Sequence[Watched], columns: Sequence[str]) -> dict[str, obje
 
 def _about(runs: Sequence[Watched]) -> str:
     drops = " and ".join(str(epoch) for epoch in runs[0].training.drops)
-    return f"{runs[0].training.about}. {', '.join(run.training.network for run in runs)}; the learning rate falls tenfold after epochs {drops}."
+    networks = ", ".join(run.training.network for run in runs)
+    return f"{runs[0].training.about}. {networks}; the learning rate falls tenfold after epochs {drops}."

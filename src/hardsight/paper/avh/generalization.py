@@ -32,13 +32,14 @@ SMALL: dict[str, Any] = {
     "keep_models": False,
 }
 CNN10: dict[str, Any] = {
-    "model_options": {"size": 224}, "losses": "softmax,avh", "scales": "5,10,20", "epochs": 30, "batch_size": 40, "lr": 1e-3, "momentum": 0.9,
-    "nesterov": False, "weight_decay": 5e-4, "augment": "resized-crop=0.8:1,flip", "selection": "validation", "seeds": 3,
+    "model_options": {"size": 224}, "losses": "softmax,avh", "scales": "5,10,20", "epochs": 30, "batch_size": 40, "lr": 1e-3,
+    "momentum": 0.9, "nesterov": False, "weight_decay": 5e-4, "augment": "resized-crop=0.8:1,flip",
+    "selection": "validation", "seeds": 3,
 }  # fmt: skip
 CNN10_IMAGENET: dict[str, Any] = {
-    "model_options": {"size": 224}, "epochs": 90, "batch_size": 256, "lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4, "decay_all": True,
-    "schedule": "step", "milestones": (30, 60), "gamma": 0.1, "crop_pct": 0.875, "augment": "resized-crop=0.08:1,flip", "snapshot": False,
-    "device": "auto", "workers": None,
+    "model_options": {"size": 224}, "epochs": 90, "batch_size": 256, "lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4,
+    "decay_all": True, "schedule": "step", "milestones": (30, 60), "gamma": 0.1, "crop_pct": 0.875,
+    "augment": "resized-crop=0.08:1,flip", "snapshot": False, "device": "auto", "workers": None,
 }  # fmt: skip
 
 
@@ -69,7 +70,8 @@ def generalized(context: Context) -> tuple[str, Generalized]:
     )
     found = generalize.run(data, place, progress=progress, **SMALL)
     return (
-        f"{about}; {SMALL['limit']} samples of each domain at most, a head of {SMALL['hidden']} units, {SMALL['epochs']} epochs, {SMALL['seeds']} seeds",
+        f"{about}; {SMALL['limit']} samples of each domain at most, a head of {SMALL['hidden']} units, "
+        f"{SMALL['epochs']} epochs, {SMALL['seeds']} seeds",
         found,
     )
 
@@ -148,7 +150,7 @@ def _outcome(context: Context, printed: dict[str, list[float]], title: str) -> O
             ),
         ],
         commands=["hardsight generalize pacs.npz --losses softmax,avh,cosface --seeds 3 -o run"],
-    )  # fmt: skip
+    )
 
 
 def _ends(row: dict[str, Any]) -> str:

@@ -52,7 +52,8 @@ def _medium(panel: Panel) -> Claim:
         rule=f"Of images with a frequency of {MEDIUM[0]} to {MEDIUM[1]}, more than the 20 % of an even spread have a confidence "
         f"below {EXTREME[0]} or above {EXTREME[1]}.",
         holds=low + high > 0.2,
-        found=f"{100 * (low + high):.0f} % of {inside.sum()} images: {100 * low:.0f} % below, {100 * high:.0f} % above ({panel.best}).",
+        found=f"{100 * (low + high):.0f} % of {inside.sum()} images: {100 * low:.0f} % below, {100 * high:.0f} % above "
+        f"({panel.best}).",
     )
 
 

@@ -43,18 +43,29 @@ def figure_20(context: Context) -> Outcome:
     return Outcome(
         about="Computed from the formulas: two class vectors at right angles, angles of pi/4 -+ 0.05, norms from 0.5 to 100; "
         "for appendix C, held-out digits and a small CNN.",
-        tables=[Table("While the norm grows from 0.5 to 100", ("case", "AVH lowest", "AVH highest", "confidence first", "confidence last"), rows, digits=4)],
+        tables=[
+            Table(
+                "While the norm grows from 0.5 to 100",
+                ("case", "AVH lowest", "AVH highest", "confidence first", "confidence last"),
+                rows,
+                digits=4,
+            )
+        ],
         figures={"AVH and model confidence by norm": figure},
         claims=[
             claim(
                 "AVH stays unchanged however long the feature is, while model confidence becomes nearly perfect, or nearly 0.",
-                rule="AVH moves by less than 1e-9 and is 0.4682 and 0.5318; confidence ends above 0.99 in the one case and below 0.01 in the other.",
-                holds=all(np.ptp(value) < 1e-9 for value in values) and [round(float(v[0]), 4) for v in values] == [0.4682, 0.5318] and ends[0] > 0.99 and ends[1] < 0.01,
+                rule="AVH moves by less than 1e-9 and is 0.4682 and 0.5318; confidence ends above 0.99 in the one case "
+                "and below 0.01 in the other.",
+                holds=all(np.ptp(value) < 1e-9 for value in values)
+                and [round(float(v[0]), 4) for v in values] == [0.4682, 0.5318]
+                and ends[0] > 0.99
+                and ends[1] < 0.01,
                 found=f"AVH {values[0][0]:.4f} and {values[1][0]:.4f}; confidence {ends[0]:.4f} and {ends[1]:.4f}.",
             ),
             _appendix_c(context),
         ],
-    )  # fmt: skip
+    )
 
 
 def _appendix_c(context: Context) -> Claim:
@@ -70,8 +81,10 @@ def _appendix_c(context: Context) -> Claim:
         float((after > before)[~right].mean()) if (~right).any() else float("nan"),
     )
     return claim(
-        "Once a sample is classified correctly, a longer feature lowers its loss; a misclassified one is hurt (appendix C, equation 6).",
-        rule=f"With features {LONGER} times as long the loss falls for at least 95 % of the correctly classified held-out samples, and "
+        "Once a sample is classified correctly, a longer feature lowers its loss; a misclassified one is hurt "
+        "(appendix C, equation 6).",
+        rule=f"With features {LONGER} times as long the loss falls for at least 95 % of the correctly classified "
+        "held-out samples, and "
         "rises for more than half of the others.",
         holds=lower >= 0.95 and (higher > 0.5 or not (~right).any()),
         found=f"It falls for {100 * lower:.1f} % of {right.sum()} and rises for {100 * higher:.1f} % of {(~right).sum()}.",

@@ -16,10 +16,17 @@ class PlanarLeNet(nn.Module):
         super().__init__()
         self.preprocessing = Preprocessing(size=(28, 28), channels="L", mean=(0.1307,), std=(0.3081,))
         self.trunk = nn.Sequential(
-            nn.Conv2d(1, 16, 5, padding=2), nn.PReLU(), nn.MaxPool2d(2),  # 28 -> 14
-            nn.Conv2d(16, 32, 5, padding=2), nn.PReLU(), nn.MaxPool2d(2),  # 14 -> 7
-            nn.Flatten(), nn.Linear(32 * 7 * 7, 128), nn.PReLU(), nn.Linear(128, 2),
-        )  # fmt: skip
+            nn.Conv2d(1, 16, 5, padding=2),
+            nn.PReLU(),
+            nn.MaxPool2d(2),  # 28 -> 14
+            nn.Conv2d(16, 32, 5, padding=2),
+            nn.PReLU(),
+            nn.MaxPool2d(2),  # 14 -> 7
+            nn.Flatten(),
+            nn.Linear(32 * 7 * 7, 128),
+            nn.PReLU(),
+            nn.Linear(128, 2),
+        )
         self.head = nn.Linear(2, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Figures 3 and 7: two overlapping Gaussians on the unit sphere, an MLP with one 3 x 2 hidden layer, AVH and norm as heat maps."""
+"""Figures 3 and 7: two overlapping Gaussians on the unit sphere, an MLP with one 3 x 2 hidden layer, AVH and norm."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def figure_3(context: Context) -> Outcome:
                 "AVH marks the overlap of the classes better than the norm does.",
                 rule="AUROC of AVH for points in the overlap is higher than that of the norm in every draw.",
                 holds=bool((of_avh > of_norm).all()),
-                found=f"AVH {of_avh.mean():.3f}, norm {of_norm.mean():.3f}, higher in {(of_avh > of_norm).sum()} of {SEEDS} draws.",
+                found=f"AVH {of_avh.mean():.3f}, norm {of_norm.mean():.3f}, higher in {(of_avh > of_norm).sum()} of "
+                f"{SEEDS} draws.",
             )
         ],
     )

@@ -1,4 +1,4 @@
-"""Table 1: Spearman's coefficient between people's selection frequency and AVH, model confidence and norm, over all and in bins."""
+"""Table 1: Spearman's coefficient between people's frequency and AVH, model confidence and norm, in all and in bins."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ def table_1(context: Context) -> Outcome:
     printed = Table(
         "As printed: ResNet-50 on ImageNet",
         ("score", "all", *BINS),
-        [("number of samples", *PRINTED["samples"]), *((WORDS[name], *PRINTED[name]) for name in ("avh", "confidence", "norm_in_class"))],
-    )  # fmt: skip
+        [
+            ("number of samples", *PRINTED["samples"]),
+            *((WORDS[name], *PRINTED[name]) for name in ("avh", "confidence", "norm_in_class")),
+        ],
+    )
     return Outcome(
         about=_about(found),
         tables=[printed, *(_bins(panel, rows["table1"]) for panel, rows in found), _models(found)],
@@ -44,7 +47,8 @@ def _about(found: list[tuple[Panel, dict[str, list[Row]]]]) -> str:
     words = f"{names}. Coefficients are absolute values, as printed; a minus marks agreement in the wrong direction."
     if any("contested" in panel.name for panel, _ in found):
         words += (
-            " Five people voted on 2,467 of the 5,000 ImageNet images: those whose label some model doubted. That selection leaves out "
+            " Five people voted on 2,467 of the 5,000 ImageNet images: those whose label some model doubted. That "
+            "selection leaves out "
             "the easy ones, which shrinks every coefficient; counting the others as chosen by everybody adds an agreement "
             "of models to that of people, which raises it. So both are shown."
         )

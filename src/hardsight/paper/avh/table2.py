@@ -26,13 +26,17 @@ def as_printed(rows: list[PrintedRow]) -> dict[str, list[str | float]]:
 
 
 @recipe(
-    "avh/table2", "AVH against model confidence on ResNet-50: three coefficients and z test", printed=as_printed(printed_rows(2)), needs=NEEDS
-)  # fmt: skip
+    "avh/table2",
+    "AVH against model confidence on ResNet-50: three coefficients and z test",
+    printed=as_printed(printed_rows(2)),
+    needs=NEEDS,
+)
 def table_2(context: Context) -> Outcome:
     """All networks at hand, and all twelve printed rows."""
     found = [(panel, compared(context, panel)["pairs"]) for panel in panels(context)]
     return Outcome(
-        about="Each network and each coefficient; the interval is that of the paired bootstrap (Kendall: jackknife), because both "
+        about="Each network and each coefficient; the interval is that of the paired bootstrap (Kendall: jackknife), "
+        "because both "
         "coefficients come from the same images. " + _selection(found),
         tables=[recomputed(list(PRINTED)), *(_ours(panel, rows, list(panel.tables)) for panel, rows in found)],
         claims=[*printed_claims(list(PRINTED)), *(_stronger(panel, rows, list(panel.tables)) for panel, rows in found)],
@@ -88,18 +92,29 @@ def recomputed(rows: list[PrintedRow]) -> Table:
         )
     return Table(
         f"As printed, and computed again from the printed coefficients (n = {PAPER_SAMPLES:,})",
-        ("network", "coefficient", "AVH", "confidence", "z printed", "z again", "p printed", "p one-sided", "p two-sided", "z follows"),
+        (
+            "network",
+            "coefficient",
+            "AVH",
+            "confidence",
+            "z printed",
+            "z again",
+            "p printed",
+            "p one-sided",
+            "p two-sided",
+            "z follows",
+        ),
         cells,
         words=2,
         note="The paper takes the two coefficients for independent, tests one side, and cuts z off instead of rounding it.",
-    )  # fmt: skip
+    )
 
 
 def printed_claims(rows: list[PrintedRow]) -> list[Claim]:
     """Whether the printed z follow, and whether the differences are significant as the paper says."""
     wrong = [row for row in rows if not row.consistent]
     said = "; ".join(
-        f"Table {row.table}, {row.model}, {row.kind}: {row.z} is printed, the coefficients give {row.recomputed.statistic:.2f}"
+        f"Table {row.table}, {row.model}, {row.kind}: {row.z} is printed, the coefficients give {row.recomputed.statistic:.3f}"
         for row in wrong
     )
     tests = [row.recomputed for row in rows]
@@ -139,7 +154,7 @@ def _ours(panel: Panel, rows: list[Row], networks: list[str]) -> Table:
                 ]
             )
     header = ("network", "coefficient", "AVH", "confidence", "difference", "95 %", "Steiger's z", "p two-sided")
-    return Table(f"Ours: {panel.name}", header, cells, words=2)  # fmt: skip
+    return Table(f"Ours: {panel.name}", header, cells, words=2)
 
 
 def _stronger(panel: Panel, rows: list[Row], networks: list[str]) -> Claim:

@@ -1,4 +1,4 @@
-"""The trainings behind the curves: plain networks and networks with shortcuts, three stages of the learning rate, samples watched.
+"""The trainings behind the curves: plain networks and networks with shortcuts, three stages of the learning rate.
 
 small   AlexNet for CIFAR (plain) and ResNet-20 (shortcuts) on CIFAR-10 images with people's answers, or on digits
 paper   AlexNet, VGG-19, ResNet-50 and DenseNet-121 on ImageNet, 90 epochs (section 3.2; docs/protocols.md)
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.data import ImageData, open_data
-from hardsight.dynamics.groups import Groups, by_degradation, by_human
+from hardsight.dynamics.groups import Groups, by_degradation, by_human, everyone
 from hardsight.paper.avh.panels import CONTRAST, NOISE
 from hardsight.paper.context import Context
 from hardsight.threads import even_rows
@@ -46,6 +46,7 @@ class Training:
     drops: tuple[int, ...]  # epochs after which the learning rate falls
     groups: Callable[[], Groups]  # levels of hardness, the hardest first
     about: str
+    all_samples: Callable[[], Groups] = everyone  # those that averages are taken over
 
 
 def by_frequency(context: Context) -> list[Training]:
@@ -121,8 +122,9 @@ def on_digits(context: Context, degradation: str) -> list[Training]:
     for name, network, shortcuts, options in networks:
         trained = context.train(train, network, watch={"test": test}, degradations=(CONTRAST, NOISE), **ON_DIGITS, **options)
         groups = lambda run=trained.directory: of_levels(by_degradation(run), degradation)  # noqa: E731
+        originals = lambda run=trained.directory: only(by_degradation(run), "contrast=1.0")  # noqa: E731
         about = f"1,438 digits; 150 others are watched at five levels of {degradation}, which stand in for people"
-        trainings.append(Training(name, shortcuts, trained.directory, "test", _drops(ON_DIGITS), groups, about))
+        trainings.append(Training(name, shortcuts, trained.directory, "test", _drops(ON_DIGITS), groups, about, originals))
     return trainings
 
 
@@ -132,6 +134,12 @@ def of_levels(groups: Groups, degradation: str) -> Groups:
     names.sort(key=lambda name: float(name.partition("=")[2]), reverse=degradation == "noise")
     code = np.array([names.index(name) if name in names else -1 for name in groups.names])
     return Groups(degradation, names, lambda table: code[groups.of(table)], ordered=True)
+
+
+def only(groups: Groups, name: str) -> Groups:
+    """One of several groups."""
+    wanted = groups.names.index(name)
+    return Groups("all", ["all samples"], lambda table: np.where(groups.of(table) == wanted, 0, -1), ordered=False)
 
 
 def _drops(settings: Mapping[str, Any]) -> tuple[int, ...]:
