@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardsight import avh
 from hardsight.paper.avh.panels import digits_snapshot
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight.scores import avh
 
 NEAR, FAR = np.pi / 4 - 0.05, np.pi / 4 + 0.05
 NORMS = np.linspace(0.5, 100, 200)
