@@ -13,6 +13,7 @@ PAPERS = ("avh", "slides", "lgm", "losses")
 MODULES = (
     "avh.adaptation",
     "avh.adversarial",
+    "avh.adversarial_training",
     "avh.annotators",
     "avh.confusing",
     "avh.curves",
@@ -21,6 +22,7 @@ MODULES = (
     "avh.granularity",
     "avh.histograms",
     "avh.norm_sweep",
+    "avh.norms",
     "avh.sphere",
     "avh.table1",
     "avh.table2",

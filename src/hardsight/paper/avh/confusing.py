@@ -46,7 +46,7 @@ def figure_1(context: Context) -> Outcome:
     """Top: an easy image degraded. Bottom: the images whose label the fewest people choose."""
     panel, data, names = judged(context)
     if not panel.by_people:
-        top = _levels(data.image(4), "0")
+        top = _levels(data.image(4), "4")
         return Outcome(about="Digits: no people here, so only degraded images are shown.", figures={"Degraded": grid([top])})
     table = panel.tables[panel.best]
     row_of = {id: row for row, id in enumerate(data.ids)}

@@ -22,7 +22,7 @@ WORDS = {
     "confidence": "model confidence",
     "norm_in_class": "norm within its class",
     "angular_gap": "angular gap",
-    "avh_nearest": "AVH of the nearest class alone",
+    "avh_nearest": "AVH over the nearest classes",
 }
 CONTRAST, NOISE = "contrast=0.1,0.2,0.3,0.6,1.0", "noise=0.4,0.3,0.2,0.1,0.0"  # the levels of appendix B
 REPLICATES = {"replicates": 200, "permutations": 20, "splits": 10}
@@ -112,7 +112,7 @@ def degraded_digits(context: Context, degradation: str) -> Panel:
     table = scored(context, snapshot)
     words = degradation.partition("=")[0]
     level = snapshot.columns(["level"])["level"].to_numpy()
-    return Panel(f"digits, five levels of {words}", {"DigitsCNN": table}, level, False)
+    return Panel(f"Digits, five levels of {words}", {"DigitsCNN": table}, level, False)
 
 
 def digits_snapshot(context: Context, degradation: str | None = None) -> Snapshot:

@@ -31,6 +31,7 @@ def table_1(context: Context) -> Outcome:
             ("number of samples", *PRINTED["samples"]),
             *((WORDS[name], *PRINTED[name]) for name in ("avh", "confidence", "norm_in_class")),
         ],
+        digits=4,
     )
     return Outcome(
         about=_about(found),

@@ -115,7 +115,7 @@ def on_digits(context: Context, degradation: str) -> list[Training]:
     train, test = (digits.take(np.flatnonzero(split == name)) for name in ("train", "test"))
     test = test.take(even_rows(len(test), 150))
     networks = [
-        ("small CNN", "DigitsCNN", False, {"lr": 0.05}),
+        ("Small CNN", "DigitsCNN", False, {"lr": 0.05}),
         ("ResNet-20 at 8 pixels", "cifar_resnet20", True, {"lr": 0.1, "size": 8}),
     ]
     trainings = []
