@@ -58,7 +58,7 @@ def test_an_id_a_paper_and_all() -> None:
     assert len(catalogue.chosen(["all", "avh/fig3"])) == len(catalogue.recipes())
     with pytest.raises(InputError, match=r"there is no recipe 'avh/tabel2'; did you mean avh/table2\?"):
         catalogue.one("avh/tabel2")
-    with pytest.raises(InputError, match="slides stands for 4 recipes"):
+    with pytest.raises(InputError, match=r"slides stands for \d recipes"):
         catalogue.one("slides")
 
 
@@ -70,7 +70,7 @@ def test_the_command_lists_and_refuses(cli: Callable[..., Any], tmp_path: Path) 
         (["avh/table2", "--data", tmp_path / "nowhere"], "nowhere is not a directory: --data names"),
         (["avh/fig4", "--scale", "paper"], "the full protocol needs imagenet in --data DIR"),
         (["avh/fig4", "--scale", "big"], "scale must be one of small, paper"),
-        (["avh"], "stands for 32 recipes"),
+        (["avh"], "recipes; name one of them, or give -o DIR"),
     ):
         refused = cli("reproduce", *words)
         assert refused.code == 2 and said in refused.err and len(refused.err.splitlines()) == 1, refused.err

@@ -6,8 +6,9 @@
     data_folder.py  which data sets are in --data DIR
     cache.py        trainings and extractions, shared between recipes
     running.py      `reproduce`: run recipes, keep what they found, resume
+    keeping.py      what a recipe found, on disk
     page.py         one HTML page with everything
-    avh/, lgm/      the recipes, one small file each
+    avh/            the recipes of the AVH paper, one small file each
 
 Importing it imports neither torch nor matplotlib.
 """

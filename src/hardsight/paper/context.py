@@ -111,7 +111,8 @@ class Context:
         for split, most in (("train", train), ("test", test)):
             rows = np.flatnonzero(np.array(data.columns["split"]) == split)
             parts.append(data.take(rows if most is None or most >= len(rows) else rows[even_rows(len(rows), most)]))
-        return Handwriting("digits" if path is None else "MNIST", *parts, "DigitsCNN" if path is None else "mnist_cnn")
+        name, model = ("digits", "DigitsCNN") if path is None else ("MNIST", "mnist_cnn")
+        return Handwriting(name, parts[0], parts[1], model)
 
 
 def fingerprint(data: Any) -> Any:

@@ -40,7 +40,7 @@ def keep(run: Run, recipe: Recipe, outcome: Outcome, seconds: float) -> Outcome:
     for caption, figure in outcome.figures.items():
         paths[caption] = folder / f"{file_name(recipe.id)}-{file_name(caption)}.png"
         with replacing(paths[caption]) as temporary:
-            figure.savefig(temporary, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None})  # type: ignore[union-attr]
+            figure.savefig(temporary, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None})
     write_json(
         outcome_file(run.directory, recipe.id),
         {

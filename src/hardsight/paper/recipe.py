@@ -25,8 +25,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from hardsight.errors import InputError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from hardsight.paper.context import Context
 
 Verdict = Literal["holds", "does not hold", "not comparable"]
@@ -99,14 +97,14 @@ class Outcome:
     Args:
         about: what it was run on, in a sentence or two: data, network, epochs, seeds.
         tables: ours beside the printed numbers.
-        figures: by name; the name is the caption and, with dashes, the file's name.
+        figures: matplotlib's, by name; the name is the caption and, with dashes, the file's name. Of an outcome read from a run, paths.
         claims: what the paper says, with the verdict.
         commands: command lines of ours that do the same, to try it on other data.
     """
 
     about: str
     tables: Sequence[Table] = ()
-    figures: Mapping[str, Figure] = field(default_factory=dict)
+    figures: Mapping[str, Any] = field(default_factory=dict)
     claims: Sequence[Claim] = ()
     commands: Sequence[str] = ()
 

@@ -34,6 +34,7 @@ SELECTED = {"CBST+AVH": [0.844, 0.118, 0.961, 20.84], "CBST/CRST": [0.848, 0.117
 METHODS = "source,entropy,coral,cbst,crst,cbst+avh,avc"
 SMALL: dict[str, Any] = {"rounds": 6, "epochs": 2, "seeds": 3, "hidden": 256, "limit": 800}
 PAIRS = (("photo", "art_painting"), ("art_painting", "sketch"), ("sketch", "photo"))
+VISDA_NETWORK = "torchvision:resnet101"
 VISDA: dict[str, Any] = {
     "rounds": 20, "epochs": 1, "portion": "0.2:0.05:0.5", "source_portion": "0.065:0.0085:0.165", "balance": False,
     "flip_labels": True, "rule": "classification", "lrent": 0.25, "mrkld": 0.01, "optimizer": "sgd", "lr": 1e-4, "nesterov": True,
@@ -52,7 +53,7 @@ def adapted(context: Context) -> tuple[str, dict[str, Adapted]]:
     """What it was run on, and every pair of domains, adapted once."""
     if context.scale == "paper":
         visda = context.data.require("visda", "Table 3 at scale paper")
-        source = context.train(visda / "train", "torchvision:resnet101", **VISDA_SOURCE)
+        source = context.train(visda / "train", VISDA_NETWORK, **VISDA_SOURCE)
         options = {"model": source.directory, "methods": "source,cbst,crst,cbst+avh", **VISDA}
         return "VisDA-17, ResNet-101", {"VisDA-17": _adapt(context, visda / "train", visda / "validation", options)}
     path = context.data.find("pacs_features")
@@ -111,7 +112,7 @@ def _with_domain_losses(context: Context) -> Table:
 
     def make() -> list[list[float]]:
         context.say("training with MMD and DANN")
-        pairs = _pacs_arrays(path) if path is not None else {"digits": digits_as_features()}
+        pairs: dict[str, Any] = _pacs_arrays(path) if path is not None else {"digits": digits_as_features()}
         return [
             [float(np.mean([trained_together(*pair, how, seed) for seed in seeds])) for how in kinds] for pair in pairs.values()
         ]
@@ -315,17 +316,17 @@ def figure_21(context: Context) -> Outcome:
     shown = np.flatnonzero(only & right)[:SHOWN]
     pictures = [(target.image(row_of[str(rows.ids[at])]), f"{rows.labels[at]}, could be {nearest[at]}") for at in shown]
     share = float(right[only].mean()) if only.any() else float("nan")
+    counted: list[list[Value]] = [
+        [name, int(each.kept.sum()), float((each.labels == rows.labels)[each.kept].mean())] for name, each in chosen.items()
+    ]
+    counted.append(["cbst+avh and not cbst", int(only.sum()), share])
     return Outcome(
         about=about,
         tables=[
             Table(
                 "Selected, at a portion of 0.2",
                 ("rule", "samples", "right"),
-                [
-                    [name, int(each.kept.sum()), float((each.labels == rows.labels)[each.kept].mean())]
-                    for name, each in chosen.items()
-                ]
-                + [["cbst+avh and not cbst", int(only.sum()), share]],
+                counted,
             )
         ],
         figures={"Selected and labeled correctly by AVH, not selected by softmax": grid([pictures])} if pictures else {},

@@ -6,12 +6,13 @@ The sample goes up the gradient of its own class's loss in small steps, until it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hardsight.paper.context import Context
-from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,12 +47,12 @@ class Paths:
 def figure_22(context: Context) -> Outcome:
     """Attack held-out digits in a softmax network and in one trained with the AVH loss, which knows no norms."""
     written = context.handwriting(train=5000, test=ATTACKED)
-    model, options = (written.model, {}) if written.name == "digits" else ("lenet", {})
+    model = written.model if written.name == "digits" else "lenet"
     found = {}
     for name, loss in (("plain CNN", "softmax"), ("SphereNet-style CNN (AVH loss)", "avh")):
-        trained = context.train(written.train, model, loss=loss, **TRAINING, **options)
+        trained = context.train(written.train, model, loss=loss, **TRAINING)
         key = {"run": trained.directory.name, "steps": STEPS, "step": STEP, "count": ATTACKED, "data": written.name}
-        arrays = context.cache.arrays("paths", key, lambda run=trained.directory: vars(attack(run, written.test)))
+        arrays = context.cache.arrays("paths", key, partial(_attacked, trained.directory, written.test))
         found[name] = Paths(**{field: arrays[field] for field in ("own_angle", "norm", "avh", "switched")})
     plain = found["plain CNN"]
     return Outcome(
@@ -67,20 +68,21 @@ def figure_22(context: Context) -> Outcome:
                 found=f"For {100 * _worse(plain):.1f} %.",
             ),
         ],
-        commands=["hardsight attack run --method fgsm"],
     )
+
+
+def _attacked(run: Any, data: Any) -> dict[str, np.ndarray]:
+    return dict(vars(attack(run, data)))
 
 
 def attack(run: Any, data: Any) -> Paths:
     """Walk every image up the gradient of its own class's loss, and look at it after each step."""
     import torch
 
-    from hardsight.extraction.loader import stack
     from hardsight.models import open_model
 
     model: Any = open_model(run, device="cpu")
     images = np.stack([np.asarray(model.preprocessing(data.image(row)), np.float32) for row in range(len(data))])  # (n, C, H, W)
-    del stack
     model(images[:16])  # finds the head
     head, labels = model.head, data.labels
     std = np.asarray(model.preprocessing.std, np.float32)[:, None, None]
@@ -139,7 +141,7 @@ def _worse(paths: Paths) -> float:
 
 
 def _table(found: dict[str, Paths]) -> Table:
-    rows = []
+    rows: list[list[Value]] = []
     for name, paths in found.items():
         last = paths.first_switch
         chosen = np.flatnonzero(last > 0)

@@ -79,7 +79,7 @@ def _train(epsilon: float, seed: int) -> np.ndarray:
                 (gradient,) = torch.autograd.grad(F.cross_entropy(model(batch), targets[rows]), batch)
                 batch = (batch + epsilon * gradient.sign()).clamp(0, 1).detach()
             optimizer.zero_grad()
-            F.cross_entropy(model(batch), targets[rows]).backward()  # type: ignore[no-untyped-call]
+            F.cross_entropy(model(batch), targets[rows]).backward()
             optimizer.step()
         curves.append(_look(model, inputs[held_out], labels[held_out]))
     return np.array(curves)

@@ -6,7 +6,7 @@ import numpy as np
 
 from hardsight.files.npy import open_npz
 from hardsight.paper.context import Context
-from hardsight.paper.recipe import Outcome, Table, claim, recipe
+from hardsight.paper.recipe import Outcome, Table, Value, claim, recipe
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -24,7 +24,7 @@ def figure_23(context: Context) -> Outcome:
         for k in range(10)
     ]
     apart = sum(value < 0.05 / 10 for value in per_class)
-    rows = [
+    rows: list[list[Value]] = [
         [CLASSES[k] if path else str(k), *(float(share[k]) for share in chosen.values()), f"{per_class[k]:.2g}"]
         for k in range(10)
     ]

@@ -173,7 +173,7 @@ def _gaps(runs: Sequence[Watched]) -> Claim:
     shares = []
     for run in runs:
         levels = run.by_level("avh")  # (g, e), the hardest first
-        ordered = (np.diff(levels, axis=0) <= 0).all(axis=0)
+        ordered = np.asarray((np.diff(levels, axis=0) <= 0).all(axis=0))  # (e,)
         shares.append((int(ordered.sum()), len(ordered)))
     return claim(
         "Levels of hardness keep their order by AVH through all of training, in every network (observation 3).",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from hardsight.dynamics.curves import read_curves
 from hardsight.paper.avh.curve_claims import Watched, avh_claims, norm_claims, watched
@@ -218,7 +219,7 @@ def last_epoch(runs: Sequence[Watched]) -> Table:
     return Table("After the last epoch", header, rows, words=2, digits=4)
 
 
-def _by_level(runs: Sequence[Watched], columns: Sequence[str]) -> dict[str, object]:
+def _by_level(runs: Sequence[Watched], columns: Sequence[str]) -> dict[str, Any]:
     return {run.training.network: curves_figure(run.levels, columns, title=run.training.network) for run in runs}
 
 

@@ -46,7 +46,7 @@ def trained_together(source: Any, target: Any, how: str, seed: int) -> float:
             reversed_ = (1 + strength) * both.detach() - strength * both  # the same values, the gradient times -strength
             loss = loss + WEIGHT * F.cross_entropy(domain(reversed_), which)
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
     with torch.no_grad():
         predicted = head(hidden(there)).argmax(1)

@@ -12,7 +12,7 @@ from hardsight.paper.avh import imagenet
 from hardsight.paper.avh.panels import Panel, cifar_panels, degraded_digits, imagenet_panels
 from hardsight.paper.avh.wordnet import coarser, find_wordnet
 from hardsight.paper.context import Context
-from hardsight.paper.recipe import Outcome, Table, claim, recipe
+from hardsight.paper.recipe import Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +42,8 @@ class Coarse:
 def figure_19(context: Context) -> Outcome:
     """Three coarser classes; Spearman of norm and frequency in each, with its interval."""
     about, shown = _shown(context)
-    rows, inside = [], []
+    rows: list[list[Value]] = []
+    inside = []
     for each in shown:
         coefficient, low, high = spearman_interval(each.norm, each.frequency, context.seed)
         inside.append(low <= 0 <= high)

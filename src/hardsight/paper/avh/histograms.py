@@ -8,7 +8,7 @@ import numpy as np
 
 from hardsight.paper.avh.panels import CONTRAST, NOISE, Panel, cifar_snapshot, compared, degraded_digits, panels, scored, total
 from hardsight.paper.context import Context
-from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +107,8 @@ def degraded_panels(context: Context, degradation: str) -> list[Panel]:
 
 def _degraded(context: Context, degradation: str, sentence: str, more_is_hard: bool) -> Outcome:
     found = degraded_panels(context, degradation)
-    rows, monotone, coefficients = [], [], []
+    rows: list[list[Value]] = []
+    monotone, coefficients = [], []
     for panel in found:
         for network, table in panel.tables.items():
             avh, levels = table["avh"].to_numpy(), np.unique(panel.target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def read_votes(path: Path) -> Votes:
 def snapshots(context: Context) -> dict[str, Snapshot]:
     """What each network saw of the 5,000 images, extracted once."""
     path = context.data.require("imagenet5k", "this recipe")
-    return {f"EfficientNet-Lite{k}": context.extract((f"efficientnet_lite{k}", lambda k=k: lite(k)), path) for k in NETWORKS}
+    return {f"EfficientNet-Lite{k}": context.extract((f"efficientnet_lite{k}", partial(lite, k)), path) for k in NETWORKS}
 
 
 def _package(k: int) -> str:

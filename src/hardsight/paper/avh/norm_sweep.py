@@ -6,7 +6,7 @@ import numpy as np
 
 from hardsight.paper.avh.panels import digits_snapshot
 from hardsight.paper.context import Context
-from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 from hardsight.scores import avh
 
 NEAR, FAR = np.pi / 4 - 0.05, np.pi / 4 + 0.05
@@ -24,7 +24,8 @@ def figure_20(context: Context) -> Outcome:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.4), layout="constrained")
-    rows, values, ends = [], [], []
+    rows: list[list[Value]] = []
+    values, ends = [], []
     for axes, own, title in zip(
         figure.subplots(1, 2), (NEAR, FAR), ("nearer to its class", "nearer to the other class"), strict=True
     ):

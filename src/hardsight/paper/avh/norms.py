@@ -55,9 +55,8 @@ def _by_class(context: Context, model: str, train: ImageData, test: ImageData) -
     """(10,) mean norm and AVH of held-out samples of each class."""
     from hardsight.scoring.job import score
 
-    options = {"model_options": {"num_features": 64}} if model == "mnist_cnn" else {}
     network = "lenet" if model == "mnist_cnn" else model
-    trained = context.train(train, network, snapshot=False, **DIGITS, **({} if network == "lenet" else options))
+    trained = context.train(train, network, snapshot=False, **DIGITS)
     table = score(context.extract(trained.directory, test), scores=["norm", "avh"])
     labels = table["label"].to_numpy()
     return {name: np.array([table[name].to_numpy()[labels == k].mean() for k in range(10)]) for name in ("norm", "avh")}

@@ -22,7 +22,7 @@ WORDS = {
     "confidence": "model confidence",
     "norm_in_class": "norm within its class",
     "angular_gap": "angular gap",
-    "avh_nearest": "AVH over the nearest classes",
+    "avh_nearest": "AVH against the nearest class alone",
 }
 CONTRAST, NOISE = "contrast=0.1,0.2,0.3,0.6,1.0", "noise=0.4,0.3,0.2,0.1,0.0"  # the levels of appendix B
 REPLICATES = {"replicates": 200, "permutations": 20, "splits": 10}

@@ -7,7 +7,7 @@ from hardsight.paper.context import Context
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 BINS = ("[0, 0.2]", "[0.2, 0.4]", "[0.4, 0.6]", "[0.6, 0.8]", "[0.8, 1.0]")
-PRINTED = {
+PRINTED: dict[str, list[float]] = {
     "samples": [29987, 837, 2732, 6541, 11066, 8811],
     "avh": [0.36, 0.228, 0.125, 0.124, 0.103, 0.094],
     "confidence": [0.325, 0.192, 0.122, 0.102, 0.078, 0.056],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def on_imagenet(context: Context, degradation: str | None = None) -> list[Traini
     for name, (network, rate, shortcuts) in IMAGENET_NETWORKS.items():
         trained = context.train(imagenet, network, lr=rate, degradations=levels, **IMAGENET)
         run = trained.directory
-        groups = (lambda run=run: by_degradation(run)) if degradation else (lambda run=run: by_human(run, frequency, "val"))
+        groups = partial(by_level, run, degradation) if degradation else partial(by_human, run, frequency, "val")
         about = f"{name} on ImageNet, {IMAGENET['epochs']} epochs"
         trainings.append(Training(name, shortcuts, run, "val", _drops(IMAGENET), groups, about))
     return trainings
@@ -95,8 +96,7 @@ def on_cifar(context: Context) -> list[Training]:
     trainings = []
     for name, network, shortcuts, options in _small_networks(0.01):
         trained = context.train(data.take(train), network, watch={"test": data.take(watched)}, **STAGES, **options)
-        run = trained.directory
-        groups = lambda run=run: by_human(run, human, "test")  # noqa: E731
+        run, groups = trained.directory, partial(by_human, trained.directory, human, "test")
         trainings.append(Training(name, shortcuts, run, "test", _drops(STAGES), groups, about))
     return trainings
 
@@ -121,18 +121,27 @@ def on_digits(context: Context, degradation: str) -> list[Training]:
     trainings = []
     for name, network, shortcuts, options in networks:
         trained = context.train(train, network, watch={"test": test}, degradations=(CONTRAST, NOISE), **ON_DIGITS, **options)
-        groups = lambda run=trained.directory: of_levels(by_degradation(run), degradation)  # noqa: E731
-        originals = lambda run=trained.directory: only(by_degradation(run), "contrast=1.0")  # noqa: E731
+        groups, whole = partial(by_level, trained.directory, degradation), partial(originals, trained.directory)
         about = f"1,438 digits; 150 others are watched at five levels of {degradation}, which stand in for people"
-        trainings.append(Training(name, shortcuts, trained.directory, "test", _drops(ON_DIGITS), groups, about, originals))
+        trainings.append(Training(name, shortcuts, trained.directory, "test", _drops(ON_DIGITS), groups, about, whole))
     return trainings
+
+
+def by_level(run: Path, degradation: str) -> Groups:
+    """The watched samples by the level of one degradation, the hardest first."""
+    return of_levels(by_degradation(run), degradation)
+
+
+def originals(run: Path) -> Groups:
+    """The watched samples with all of their contrast and no noise."""
+    return only(by_degradation(run), "contrast=1.0")
 
 
 def of_levels(groups: Groups, degradation: str) -> Groups:
     """Only the levels of one degradation, the hardest first."""
     names = [name for name in groups.names if name.startswith(f"{degradation}=")]
     names.sort(key=lambda name: float(name.partition("=")[2]), reverse=degradation == "noise")
-    code = np.array([names.index(name) if name in names else -1 for name in groups.names])
+    code = np.array([*(names.index(name) if name in names else -1 for name in groups.names), -1])  # of group -1, too
     return Groups(degradation, names, lambda table: code[groups.of(table)], ordered=True)
 
 
