@@ -97,7 +97,7 @@ class Outcome:
     Args:
         about: what it was run on, in a sentence or two: data, network, epochs, seeds.
         tables: ours beside the printed numbers.
-        figures: matplotlib's, by name; the name is the caption and, with dashes, the file's name. Of an outcome read from a run, paths.
+        figures: by name, which is the caption and, with dashes, the file's name; paths in an outcome that was read from a run.
         claims: what the paper says, with the verdict.
         commands: command lines of ours that do the same, to try it on other data.
     """
