@@ -114,7 +114,8 @@ def _with_domain_losses(context: Context) -> Table:
         context.say("training with MMD and DANN")
         pairs: dict[str, Any] = _pacs_arrays(path) if path is not None else {"digits": digits_as_features()}
         return [
-            [float(np.mean([trained_together(*pair, how, seed) for seed in seeds])) for how in kinds] for pair in pairs.values()
+            [float(np.mean([trained_together(source, target, how, seed) for seed in seeds])) for how in kinds]
+            for source, target in pairs.values()
         ]
 
     names = ["digits"] if path is None else [f"{a} to {b}" for a, b in PAIRS]

@@ -146,14 +146,15 @@ def _table(found: dict[str, Paths]) -> Table:
         last = paths.first_switch
         chosen = np.flatnonzero(last > 0)
         at = (last[chosen], chosen)
-        rows.append(
-            [name, int((~paths.switched[0]).sum()), len(chosen), float(last[chosen].mean()) if len(chosen) else None]
-            + [
-                value
-                for values in (np.degrees(paths.own_angle), paths.norm, paths.avh)
-                for value in (float(values[0, chosen].mean()), float(values[at].mean()))
-            ]
-        )
+        row: list[Value] = [
+            name,
+            int((~paths.switched[0]).sum()),
+            len(chosen),
+            float(last[chosen].mean()) if len(chosen) else None,
+        ]
+        for values in (np.degrees(paths.own_angle), paths.norm, paths.avh):
+            row += [float(values[0, chosen].mean()), float(values[at].mean())] if len(chosen) else [None, None]
+        rows.append(row)
     header = (
         "network",
         "correct",

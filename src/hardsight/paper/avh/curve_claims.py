@@ -51,7 +51,7 @@ def norm_claims(runs: Sequence[Watched]) -> list[Claim]:
     growth = [run.mean("norm") for run in runs]
     keeps = [bool(curve[-1] > curve[0] and curve[-1] >= 0.98 * curve.max()) for curve in growth]
     jumps = [_jump(run) for run in runs]
-    similar = [float(np.corrcoef(run.mean("norm"), run.mean("correct"))[0, 1]) for run in runs]
+    similar = [_correlation(run.mean("norm"), run.mean("correct")) for run in runs]
     claims = [
         claim(
             "The norm of features keeps increasing during training (observation 1).",
@@ -75,6 +75,11 @@ def norm_claims(runs: Sequence[Watched]) -> list[Claim]:
         ),
     ]
     return [*claims, _equalised(runs)]
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Pearson's; NaN where one of them never moves."""
+    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0 and np.ptp(b) > 0 else float("nan")
 
 
 def _jump(run: Watched) -> tuple[float, float] | None:

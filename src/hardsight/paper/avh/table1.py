@@ -24,15 +24,9 @@ PRINTED: dict[str, list[float]] = {
 def table_1(context: Context) -> Outcome:
     """Correlate each score with people; judge hypotheses 1, 2 and 4, and the sentence on bins."""
     found = [(panel, compared(context, panel)) for panel in panels(context)]
-    printed = Table(
-        "As printed: ResNet-50 on ImageNet",
-        ("score", "all", *BINS),
-        [
-            ("number of samples", *PRINTED["samples"]),
-            *((WORDS[name], *PRINTED[name]) for name in ("avh", "confidence", "norm_in_class")),
-        ],
-        digits=4,
-    )
+    rows_on_paper: list[list[Value]] = [["number of samples", *PRINTED["samples"]]]
+    rows_on_paper += [[WORDS[name], *PRINTED[name]] for name in ("avh", "confidence", "norm_in_class")]
+    printed = Table("As printed: ResNet-50 on ImageNet", ("score", "all", *BINS), rows_on_paper, digits=4)
     return Outcome(
         about=_about(found),
         tables=[printed, *(_bins(panel, rows["table1"]) for panel, rows in found), _models(found)],
