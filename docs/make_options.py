@@ -16,6 +16,7 @@ SETTINGS = {  # command: the class that defines its options
     "clean": "hardsight.act.settings:CleanFileSettings",
     "select": "hardsight.act.subsets.settings:SelectFileSettings",
     "curriculum": "hardsight.act.subsets.settings:CurriculumSettings",
+    "reproduce": "hardsight.paper.settings:ReproduceSettings",
 }
 
 HEAD = """\
