@@ -157,7 +157,9 @@ def trained(output: Path, data: Any = None, **options: Any) -> dict[str, Any]:
 
 
 def ids_of_epoch(run: Path, epoch: int) -> list[str]:
-    ids: list[str] = pq.read_table(run / "dynamics" / f"epoch={epoch:04d}.parquet").column("id").to_pylist()
+    """Ids of the training samples that an epoch saw, each once."""
+    table = pq.read_table(run / "dynamics" / f"epoch={epoch:04d}.parquet").to_pydict()
+    ids = [id for id, split in zip(table["id"], table["split"], strict=True) if split == "train"]
     assert len(set(ids)) == len(ids)
     return ids
 

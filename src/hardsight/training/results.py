@@ -110,8 +110,8 @@ def write_part(
     columns |= {key: [column[row] for row in at] for key, column in inputs.columns.items() if key in OWN_COLUMNS}
     columns["split"] = [name] * len(at)
     for key, kind in types.items():
-        values = inputs.columns.get(key)
-        columns[key] = pa.nulls(len(at), kind) if values is None else _arrow([values[row] for row in at], kind)
+        held = inputs.columns.get(key)
+        columns[key] = pa.nulls(len(at), kind) if held is None else _arrow([held[row] for row in at], kind)
     matrix = np.concatenate(features) if features else np.zeros((0, num_features), np.float32)
     write_samples(path, matrix, columns)
 

@@ -59,7 +59,7 @@ def cost_curve(source: Any, settings: SelectSettings, pool: Pool | None = None) 
     pool, test, tested_on = _held_out(pool, labels, features, settings.seed)
     assert settings.budget is not None
     budgets = sorted({max(pool.num_classes, min(settings.budget, len(pool)) // part) for part in PARTS})
-    lines = []
+    lines: list[tuple[str, np.ndarray]] = []
     for method in dict.fromkeys([settings.method, "random"]):
         own = replace(settings, method=method, cut=None) if method == "random" else settings
         lines += [(method, _chosen(pool, own, min(budget, len(pool)))) for budget in budgets]

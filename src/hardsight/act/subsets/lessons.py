@@ -84,10 +84,7 @@ def plan(source: Any, settings: CurriculumSettings) -> Planned:
 def _samples(source: Any, settings: CurriculumSettings) -> Pool:
     """Every sample that has the score."""
     chosen = SelectSettings(budget=1, method="hardest", by=settings.by, split=settings.split)
-    try:
-        return open_pool(source, chosen)
-    except InputError as error:
-        raise InputError(str(error).replace("choosing among", "ordering")) from error
+    return open_pool(source, chosen)
 
 
 @takes(CurriculumSettings)

@@ -50,8 +50,9 @@ class Pool:
 
     def take(self, rows: np.ndarray) -> Pool:
         """Some of them."""
-        held = {name: getattr(self, name) for name in ("ids", "labels", "rows", "values", "harder", "unit")}
-        return replace(self, **{name: None if x is None else x[rows] for name, x in held.items()})
+        some = lambda x: None if x is None else x[rows]
+        own = replace(self, ids=self.ids[rows], labels=self.labels[rows], rows=self.rows[rows])
+        return replace(own, values=some(self.values), harder=some(self.harder), unit=some(self.unit))
 
     def name_of(self, label: int) -> str:
         """A class for people."""
@@ -141,7 +142,7 @@ def _rows(labels: np.ndarray, splits: list[Any] | None, settings: SelectSettings
     split = settings.split
     if split is None and "train" in present and len(present) > 1:
         split = "train"
-        notes.append(f"choosing among the split train; the others are {', '.join(name for name in present if name != 'train')}")
+        notes.append(f"of the split train alone; there are also {', '.join(name for name in present if name != 'train')}")
     if split is not None:
         if split not in present:
             raise InputError(f"there is no split {split!r} to choose from; splits: {', '.join(present) or 'none'}.")
