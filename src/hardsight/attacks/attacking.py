@@ -2,7 +2,7 @@
 
 samples/part-00000.parquet ...    features of each image, clean and attacked: a snapshot with its head
 attack.parquet                    a row per image and attack: predicted, correct, avh, norm, likelihood, score, ...
-epsilons.parquet                  a row per attack: error with an interval, and means
+epsilons.parquet                  a row per attack: error with an interval, and medians of the scores
 detection.parquet                 AUROC of telling attacked inputs from clean ones
 trajectories.parquet              paths of some samples in angle and norm
 figures/                          error.png, roc.png, histograms.png, trajectory.png
@@ -22,10 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.attacks.detection import detection_table
-from hardsight.attacks.drawing import draw
 from hardsight.attacks.settings import AttackSettings
-from hardsight.attacks.tables import attack_table, epsilon_table
 from hardsight.attacks.target import (
     Target,
     check_same_model,
@@ -70,7 +67,7 @@ class Attack:
     Attributes:
         directory: the run.
         table: a row per image and attack, clean ones first.
-        by_epsilon: a row per attack: error, its interval, and means.
+        by_epsilon: a row per attack: error, its interval, and medians of the scores.
         detection: a row per attack, kind of inputs and detector: AUROC and its interval.
         trajectories: a row per followed sample and step.
         counts: what run.json says: images, the verification score in words, and what the paths have in common.
@@ -208,7 +205,9 @@ class _Job:
 
     def _columns(self, rows: np.ndarray) -> dict[str, Any]:
         base = [self.inputs.ids[row] for row in rows]
-        ids, methods, levels = list(base), [None] * len(base), [None] * len(base)
+        ids = list(base)
+        methods: list[str | None] = [None] * len(base)
+        levels: list[float | None] = [None] * len(base)
         for method, epsilon in self.attacks:
             ids += [f"{id}#{method}={epsilon:.6g}" for id in base]
             methods += [method] * len(base)
@@ -254,6 +253,10 @@ class _Job:
 
     def _finish(self, run: Run, parts: list[Path]) -> None:
         """The head, the tables, the figures, and run.json last."""
+        from hardsight.attacks.detection import detection_table  # with statistics, which take a second to load
+        from hardsight.attacks.drawing import draw
+        from hardsight.attacks.tables import attack_table, epsilon_table
+
         samples, features, rows, broken = _read_parts(parts)
         if len(features) == 0:
             raise FileError(f"none of the {len(self.inputs)} images can be read.")
@@ -358,7 +361,8 @@ def read_attack(directory: str | os.PathLike[str]) -> Attack:
     """A finished attack from its run directory."""
     path = Path(directory)
     counts = read_manifest(path)["counts"]
-    return Attack(path, *(read_parquet(path / f"{name}.parquet") for name in TABLES), counts)
+    table, by_epsilon, detection, trajectories = (read_parquet(path / f"{name}.parquet") for name in TABLES)
+    return Attack(path, table, by_epsilon, detection, trajectories, counts)
 
 
 def _silent(sentence: str) -> None:

@@ -52,11 +52,9 @@ def _epsilon(part: Any) -> float:
 class AttackSettings(PreprocessingOptions):
     """Options of an attack: how, how far, on which images and on which model."""
 
-    method: tuple[str, ...] = option(
-        ("fgsm",), "Comma-separated attacks: fgsm (one step), pgd (many).", read=_methods, metavar="[fgsm|pgd]"
-    )
-    epsilon: tuple[float, ...] = option(
-        (0.1, 0.2, 0.3), "Comma-separated limits of how far a pixel may move, for pixels of 0 to 1; 8/255 is read, too.",
+    method: Any = option("fgsm", "Comma-separated attacks: fgsm (one step), pgd (many).", read=_methods, metavar="[fgsm|pgd]")
+    epsilon: Any = option(
+        "0.1,0.2,0.3", "Comma-separated limits of how far a pixel may move, for pixels of 0 to 1; 8/255 is read, too.",
         read=_epsilons, metavar="E,E,..",
     )  # fmt: skip
     steps: int = option(10, "Steps of pgd.", least=1)
@@ -79,6 +77,7 @@ class AttackSettings(PreprocessingOptions):
     num_classes: int | None = option(
         None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
     )
+    head: str | None = option(None, "Name of the last linear layer, where several are possible.", decides=False)
     batch_size: int = option(128, "Images per step.", least=1)
     device: Any = option("auto", "Device: auto, cpu, cuda, cuda:1, mps.", decides=False)
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)

@@ -14,7 +14,7 @@ from hardsight.attacks.verification import Verification
 from hardsight.scoring import score
 
 SCORES = ("avh", "own_angle", "nearest_angle", "norm", "confidence", "predicted_confidence", "avc_predicted", "max_logit")
-MEANS = ("avh", "norm", "confidence", "likelihood", "score")
+MEDIANS = ("avh", "norm", "confidence", "likelihood", "score")
 
 
 def attack_table(samples: pa.Table, features: np.ndarray, verification: Verification) -> pa.Table:
@@ -55,7 +55,7 @@ def _with_order(table: pa.Table) -> pa.Table:
 
 
 def epsilon_table(table: pa.Table) -> pa.Table:
-    """One row per attack, clean first: error with a 95 % interval, and the means of the scores."""
+    """One row per attack, clean first: error with a 95 % interval, and the medians of the scores: likelihoods have long tails."""
     clean = table.filter(pc.equal(table.column("method"), "clean"))
     first = {name: clean.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
     rows = [_row("clean", 0.0, first)]
@@ -67,9 +67,9 @@ def _row(method: str, epsilon: float, columns: dict[str, np.ndarray]) -> dict[st
     wrong, n = int((~columns["correct"].astype(bool)).sum()), len(columns["correct"])
     low, high = wilson(wrong, n)
     row: dict[str, Any] = {"method": method, "epsilon": epsilon, "n": n, "error": wrong / n, "low": low, "high": high}
-    for name in MEANS:
+    for name in MEDIANS:
         values = columns[name].astype(np.float64)
-        row[name] = float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else None
+        row[name] = float(np.median(values[np.isfinite(values)])) if np.isfinite(values).any() else None
     return row
 
 

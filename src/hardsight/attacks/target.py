@@ -116,7 +116,7 @@ def _recorded_data(run: Any, directory: Path | None) -> tuple[Any, str | None]:
     recorded = read_json(start)
     sources = recorded.get("sources") if isinstance(recorded, dict) else None
     sources = sources if isinstance(sources, dict) else {}
-    watch = sources.get("watch") if isinstance(sources.get("watch"), dict) else {}
+    watch: dict[str, Any] = sources.get("watch") or {}
     found = next(((watch[each], each) for each in HELD_OUT if each in watch), (sources.get("data") or sources.get("train"), None))
     if not isinstance(found[0], str):
         raise InputError(f"{name} was not made from images on disk, or does not say where they are: give --data DATA.")
@@ -153,7 +153,8 @@ def open_attacked(model: Any, settings: AttackSettings) -> Network:
     """The model, which must be a network of torch."""
     from hardsight.models.network import Network
 
-    opened = open_model(model, weights=settings.weights, device=settings.device, num_classes=settings.num_classes)
+    s = settings
+    opened = open_model(model, weights=s.weights, head=s.head, device=s.device, num_classes=s.num_classes)
     if not isinstance(opened, Network):
         raise InputError(f"{opened.name} gives no gradients, and an attack follows them: give the network in torch.")
     return opened

@@ -50,10 +50,14 @@ def print_attack(done: Attack) -> None:
         means = [number(row[name]) for name in ("avh", "norm", "confidence", "likelihood", "score")]
         rows.append((row["method"], f"{row['epsilon']:.4g}", error, *means))
     print_line(f"n = {done.counts['images']}   score: {done.counts['score']}   Gaussians of {done.counts['gaussians']}")
-    print_table(("attack", "epsilon", "error % [95 %]", "avh", "norm", "confidence", "likelihood", "score"), rows, title="means")
+    print_table(
+        ("attack", "epsilon", "error % [95 %]", "avh", "norm", "confidence", "likelihood", "score"),
+        rows,
+        title="error, and medians of the scores",
+    )
     detection = done.detection.to_pylist()
     names = list(dict.fromkeys(row["detector"] for row in detection))
-    areas = {}
+    areas: dict[tuple[str, str, str], dict[str, str]] = {}
     for row in detection:
         value = "–" if row["auroc"] is None else f"{row['auroc']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
         areas.setdefault((row["method"], f"{row['epsilon']:.4g}", row["inputs"]), {})[row["detector"]] = value

@@ -76,7 +76,9 @@ def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "
         edges = np.linspace(low, high if high > low else low + 1, 41)
         for (kind, x), colour in zip(values.items(), COLOURS, strict=False):
             weights = np.full(len(x), 1 / max(1, len(x))) if share else None
-            axes.hist(np.clip(x, edges[0], edges[-1]), edges, weights=weights, color=colour, alpha=0.55, label=kind)
+            inside = np.clip(x, edges[0], edges[-1])
+            axes.hist(inside, edges, weights=weights, color=colour, alpha=0.25, histtype="stepfilled")
+            axes.hist(inside, edges, weights=weights, color=colour, histtype="step", linewidth=1.3, label=kind)
         axes.set(xlabel=name, ylabel="share of inputs" if share else "inputs")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=8)
@@ -124,7 +126,9 @@ def _draw_one(axes: Any, path: Mapping[str, np.ndarray], away: np.ndarray) -> No
     axes.set_rlim(0, 1.1 * norm.max())
     axes.tick_params(labelsize=7)
     axes.set_title("one sample: angle to its class, norm", fontsize=9)
-    axes.legend(frameon=False, fontsize=7, title="predicted", title_fontsize=7, loc="upper left", bbox_to_anchor=(-0.3, 1.12))
+    axes.legend(
+        frameon=False, fontsize=7, title="predicted", title_fontsize=7, loc="upper center", ncol=2, bbox_to_anchor=(0.5, -0.08)
+    )
 
 
 def _draw_many(axes: Axes, epsilon: np.ndarray, curves: Mapping[str, np.ndarray]) -> None:
