@@ -124,7 +124,7 @@ def test_equal_scores_are_in_no_order_and_missing_ones_come_last() -> None:
 def test_the_best_of_cleanlab_is_what_ours_is_compared_with() -> None:
     of = lambda run, probs, theirs: {
         "errors": 100,
-        "expected": {clean.FROM_RUN: 90.0, clean.FROM_PROBS: 150.0},
+        "expected": {clean.FROM_RUN: 90.0, clean.FROM_PROBS: 150.0, clean.FROM_FEATURES: 100.0},
         "average_precision": {clean.FROM_RUN: run, clean.FROM_PROBS: probs, "cleanlab a": theirs, "cleanlab b": 0.1},
     }
     lines = {line.what: line for line in clean.measurements("case", [of(0.9, 0.6, 0.7), of(0.7, 0.6, 0.9)])}
@@ -208,7 +208,7 @@ def test_clean_is_measured_on_the_same_networks(
     before = sorted((output / "runs").iterdir())
     result = clean.measured(noise, output, lambda done, total, words: None)
     assert sorted((output / "runs").iterdir()) == before and result["errors"] == 6
-    assert {clean.FROM_RUN, clean.FROM_PROBS} == set(result["expected"]) and all(map(np.isfinite, result["expected"].values()))
+    assert set(clean.WAYS) == set(result["expected"]) and all(map(np.isfinite, result["expected"].values()))
     monkeypatch.setattr(clean, "train", None)
     assert clean.measured(noise, output, lambda done, total, words: None) == result
 
@@ -273,7 +273,7 @@ def test_the_page_takes_means_over_sets_and_rates(which_score: Any) -> None:
 def test_the_page_shows_clean_beside_the_best_of_cleanlab(which_score: Any) -> None:
     result = {
         "errors": 100,
-        "expected": {clean.FROM_RUN: 90.0, clean.FROM_PROBS: 150.0},
+        "expected": {clean.FROM_RUN: 90.0, clean.FROM_PROBS: 150.0, clean.FROM_FEATURES: 100.0},
         "average_precision": {clean.FROM_RUN: 0.9, clean.FROM_PROBS: 0.6, "cleanlab self_confidence": 0.8, "cleanlab b": 0.1},
     }
     lines = [asdict(line) | {"within": line.within} for line in clean.measurements("digits, pair 10%", [result])]
