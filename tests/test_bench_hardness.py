@@ -271,16 +271,32 @@ def test_the_page_takes_means_over_sets_and_rates(which_score: Any) -> None:
 
 
 def test_the_page_shows_clean_beside_the_best_of_cleanlab(which_score: Any) -> None:
+    precisions = dict(zip(clean.WAYS, (0.9, 0.6, 0.8), strict=True))
     result = {
         "errors": 100,
-        "expected": {clean.FROM_RUN: 90.0, clean.FROM_PROBS: 150.0, clean.FROM_FEATURES: 100.0},
-        "average_precision": {clean.FROM_RUN: 0.9, clean.FROM_PROBS: 0.6, "cleanlab self_confidence": 0.8, "cleanlab b": 0.1},
+        "expected": dict(zip(clean.WAYS, (90.0, 150.0, 81.0), strict=True)),
+        "average_precision": precisions | {"cleanlab self_confidence": 0.8, "cleanlab b": 0.1},
     }
     lines = [asdict(line) | {"within": line.within} for line in clean.measurements("digits, pair 10%", [result])]
-    text, table = which_score.beside_cleanlab(lines)
-    assert "cleanlab's best\nin 1 of 1 settings from the run, and in 0 of 1" in text
-    assert "off by more than a fifth in 0 settings from the run, and in 1 from the\nprobabilities" in text
-    assert "| digits, pair 10% | 0.900 | 0.600 | 0.800 (self_confidence) | 100 | 90 | 150 |" in table
+    (text,) = which_score.beside_cleanlab(lines)
+    assert "cleanlab's best in 1 of 1 (run), 0 of 1 (probabilities), 1 of 1 (features)." in text
+    assert "Off by more than a fifth (in the mean over seeds): 0 of 1 (run), 1 of 1 (probabilities), 0 of 1 (features)." in text
+    assert "| digits, pair 10% | 0.900 | 0.600 | 0.800 | 0.800 (self_confidence) |" in text
+    assert "| digits, pair 10% | 100 | 90 (-10 %) | 150 (+50 %) | 81 (-19 %) |" in text
+
+
+def test_the_page_names_the_best_score_for_what_one_has(which_score: Any) -> None:
+    job = which_score.JOBS[0]
+    ranked = {
+        job: [
+            which_score.Line("aum", "epochs", 0.9, 0.90, 0.1),
+            which_score.Line("el2n", "final model", 0.9, 0.89, 0.1),
+            which_score.Line("avh", "final model", 0.9, 0.80, 0.1),
+            which_score.Line("vim", "reference", 0.5, 0.10, 0.9),
+        ]
+    }
+    assert "| **`aum` 0.900** | **`el2n` 0.890** | – | – | 0.800, 3 of 4 |" in which_score.overview(ranked)
+    assert "hardsight score RUN --scores aum " in which_score.commands(ranked)
 
 
 def test_every_kind_of_hardness_is_a_job(which_score: Any) -> None:
