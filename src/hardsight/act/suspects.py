@@ -189,7 +189,7 @@ def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarr
 
 def _without_empty(labels: np.ndarray, probs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(n,) labels and (n, c) probabilities without the classes that have neither: indices may have large gaps."""
-    there = probs.any(axis=0)
+    there = np.asarray(probs.any(axis=0))  # (c,)
     there[labels] = True
     return (labels, probs) if there.all() else (np.cumsum(there)[labels] - 1, probs[:, there])
 
