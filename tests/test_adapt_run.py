@@ -118,7 +118,8 @@ def test_the_target_is_passed_through_once_a_round(
         {"optimizer": "adamw", "lr": 0.01}, {"methods": "avc"}, {"methods": "threshold"}, {"methods": "cbst+norm"},
         {"methods": "crst-lrent", "rule": "segmentation"}, {"methods": "crst-mrkld"}, {"group_by": "label"},
         {"kc_value": "prob", "methods": "cbst"}, {"kc_policy": "global"}, {"kc_policy": "ucb", "methods": "crst"},
-        {"reset_optimizer": True}, {"methods": "entropy+cbst", "entropy_weight": 0.5}, {"methods": "coral", "coral_reg": 0.1, "standardize": "none"},
+        {"reset_optimizer": True}, {"methods": "entropy+cbst", "entropy_weight": 0.5},
+        {"methods": "coral", "coral_reg": 0.1, "standardize": "none"},
     ],
 )  # fmt: skip
 def test_every_option_runs_and_acts(options: dict[str, Any], default: dict[str, Any], tmp_path: Path) -> None:
