@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shutil
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from doc_blocks import ROOT
+from doc_blocks import doc_script
 from hardsight.bench import clean, hardness, peers
 from hardsight.bench.finding import Found, found
 from hardsight.bench.injection import MISLABELS, VIEWS, copied, mislabeled, scrambled
@@ -248,11 +247,7 @@ def test_wrong_options_are_refused_before_anything_is_trained(
 
 @pytest.fixture(scope="module")
 def which_score() -> Any:
-    spec = importlib.util.spec_from_file_location("make_which_score", ROOT / "docs" / "make_which_score.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return doc_script("make_which_score")
 
 
 def test_the_page_takes_means_over_sets_and_rates(which_score: Any) -> None:
