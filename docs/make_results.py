@@ -71,6 +71,14 @@ def reproduced(run: Path) -> str:
     return "\n\n".join([f"{len(verdicts)} claims: {counted}.", *map(_recipe, outcomes)])
 
 
+def verdicts(run: Path) -> str:
+    """One row per claim of a run of `hardsight reproduce`: python docs/make_results.py --verdicts RUN"""
+    order = json.loads((run / "start.json").read_text("utf-8"))["arguments"]["ids"]
+    outcomes = {id: json.loads((run / "outcomes" / f"{id.replace('/', '-')}.json").read_text("utf-8")) for id in order}
+    rows = [[f"`{id}`", c["text"], c["verdict"], c["found"]] for id, outcome in outcomes.items() for c in outcome["claims"]]
+    return _table(["id", "claim", "verdict", "found"], rows)
+
+
 def _recipe(outcome: Row) -> str:
     from hardsight.paper.recipe import Table
 
@@ -105,5 +113,6 @@ def _rows(path: Path) -> list[Row]:
 
 
 if __name__ == "__main__":
-    for place in map(Path, sys.argv[1:]):
-        print(f"{place.name}\n\n{printed(place)}\n")
+    brief = sys.argv[1:2] == ["--verdicts"]
+    for place in map(Path, sys.argv[1 + brief :]):
+        print(f"{place.name}\n\n{(verdicts if brief else printed)(place)}\n")
