@@ -26,6 +26,7 @@ _HOME = {
     "aldr_lambda": "hardsight.scores",
     "angles": "hardsight.geometry",
     "angular_gap": "hardsight.scores",
+    "attack": "hardsight.attacks",
     "aum": "hardsight.scores",
     "avc_label": "hardsight.scores",
     "avc_predicted": "hardsight.scores",
@@ -96,6 +97,7 @@ __all__ = [  # a plain list: type checkers read it
     "aldr_lambda",
     "angles",
     "angular_gap",
+    "attack",
     "aum",
     "avc_label",
     "avc_predicted",
@@ -152,6 +154,7 @@ __all__ = [  # a plain list: type checkers read it
 if TYPE_CHECKING:
     from hardsight.act import clean, out_of_sample
     from hardsight.agreement import Correlations, correlate
+    from hardsight.attacks import attack
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
     from hardsight.exporting.run_export import export

@@ -25,6 +25,11 @@ MODULES = (
     "avh.table1",
     "avh.table2",
     "avh.theory",
+    "lgm.adversarial",
+    "lgm.benchmarks",
+    "lgm.calibration",
+    "lgm.embeddings",
+    "lgm.margin",
 )
 
 

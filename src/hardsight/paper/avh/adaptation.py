@@ -96,7 +96,8 @@ def table_3(context: Context) -> Outcome:
     printed = Table("As printed: VisDA-17", ("method", *CLASSES), [[name, *row] for name, row in PRINTED.items()], digits=1)
     tables = [_classes(name, each) for name, each in found.items()]
     return Outcome(
-        about=f"{about}. MMD, DANN, MCD and ADR are printed only. CORAL is run, which the paper does not have. The last round counts.",
+        about=f"{about}. MMD, DANN, MCD and ADR are printed only. CORAL is run, which the paper does not have. The last "
+        "round counts.",
         tables=[printed, *tables, _differences(found)],
         claims=[_beats(found, "cbst+avh", "cbst"), _beats(found, "cbst+avh", "crst")],
         commands=["hardsight adapt pacs.npz:photo pacs.npz:sketch --methods source,cbst,crst,cbst+avh --seeds 3 -o run"],
