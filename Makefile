@@ -78,8 +78,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PIP) -e '.[torch]'
 	touch $@
 
-# timm and torchvision ask for builds of torch that a machine without a GPU does not want: without their dependencies.
+# These ask for builds of torch that a machine without a GPU does not want: without their dependencies.
 $(TOOLS): $(INSTALLED)
 	$(PIP) --group test --group models
-	$(PIP) --no-deps timm torchvision
+	$(PIP) --no-deps timm torchvision pytorch-ood
 	touch $@

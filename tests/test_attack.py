@@ -154,7 +154,7 @@ def test_a_run_is_attacked_and_a_killed_one_is_resumed_to_the_same_bytes(
     assert len(snapshot) == 200 and snapshot.columns(["degradation"])["degradation"].null_count == 40
     assert not clean["score"].isna().any() and whole.counts["score"] == "-distance to the centre of the predicted class"
     assert whole.counts["gaussians"] == "training features"
-    extracted = hardsight.extract(str(trained), "digits:test", tmp_path / "clean", workers=1)
+    extracted = hardsight.extract(str(trained), "digits:test", tmp_path / "clean", limit=40, workers=1)
     by_id = {row["id"]: row for row in hardsight.score(extracted, scores=["avh", "norm"]).to_pylist()}
     for id in clean.index[:10]:  # epsilon 0 is the clean input
         assert clean.loc[id, "avh"] == pytest.approx(by_id[id]["avh"], rel=1e-5)
