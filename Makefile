@@ -12,7 +12,7 @@ PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m "not slow" -n auto 
 MYPY := $(BIN)/mypy src/hardsight tests $(wildcard docs/make_*.py)
 # The tests start hundreds of Pythons: each would compile all of hardsight again.
 unexport PYTHONDONTWRITEBYTECODE
-BENCHMARKS := score extract explore losses correlate adapt cluster clean hardness
+BENCHMARKS := score extract explore losses correlate adapt mine cluster clean hardness
 
 .PHONY: help demo test check lint javascript browser nightly coverage docs bench dist clean
 

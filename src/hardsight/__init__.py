@@ -40,6 +40,7 @@ _HOME = {
     "confidence": "hardsight.scores",
     "confidence_nobias": "hardsight.scores",
     "correlate": "hardsight.agreement",
+    "cosine_histograms": "hardsight.dynamics.cosines",
     "data_iq": "hardsight.scores",
     "el2n": "hardsight.scores",
     "energy": "hardsight.scores",
@@ -62,8 +63,10 @@ _HOME = {
     "mean_avh": "hardsight.scores",
     "mean_el2n": "hardsight.scores",
     "mean_shift": "hardsight.scores",
+    "mine": "hardsight.act",
     "model_agreement": "hardsight.scores",
     "nearest_angle": "hardsight.scores",
+    "neural_collapse": "hardsight.dynamics.collapse",
     "norm": "hardsight.scores",
     "norm_in_class": "hardsight.scores",
     "out_of_sample": "hardsight.act",
@@ -73,6 +76,8 @@ _HOME = {
     "probability_margin": "hardsight.scores",
     "prototypicality": "hardsight.scores",
     "score": "hardsight.scoring",
+    "tolerance": "hardsight.dynamics.cosines",
+    "uniformity": "hardsight.dynamics.cosines",
     "verify": "hardsight.files.verifying",
     "vim": "hardsight.scores",
     "vog": "hardsight.scores",
@@ -109,6 +114,7 @@ __all__ = [  # a plain list: type checkers read it
     "confidence",
     "confidence_nobias",
     "correlate",
+    "cosine_histograms",
     "data_iq",
     "el2n",
     "energy",
@@ -131,8 +137,10 @@ __all__ = [  # a plain list: type checkers read it
     "mean_avh",
     "mean_el2n",
     "mean_shift",
+    "mine",
     "model_agreement",
     "nearest_angle",
+    "neural_collapse",
     "norm",
     "norm_in_class",
     "out_of_sample",
@@ -142,14 +150,18 @@ __all__ = [  # a plain list: type checkers read it
     "probability_margin",
     "prototypicality",
     "score",
+    "tolerance",
+    "uniformity",
     "verify",
     "vim",
     "vog",
 ]
 
 if TYPE_CHECKING:
-    from hardsight.act import clean, out_of_sample
+    from hardsight.act import clean, mine, out_of_sample
     from hardsight.agreement import Correlations, correlate
+    from hardsight.dynamics.collapse import neural_collapse
+    from hardsight.dynamics.cosines import cosine_histograms, tolerance, uniformity
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
     from hardsight.exporting.run_export import export

@@ -132,6 +132,7 @@ from hardsight.cli import (  # noqa: E402, F401
     export,
     extract,
     generalize,
+    mine,
     report,
     score,
     train,
