@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -115,13 +114,9 @@ def test_a_projection_learns_and_is_dropped() -> None:
 
 
 def test_train_with_supcon(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
     import hardsight.training
 
-    x, y = case(n=40, c=3)
-    np.savez(tmp_path / "data.npz", images=x.numpy().astype(np.float32), labels=y.numpy())
-    network = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
-    pytest.importorskip("accelerate")
-    hardsight.training.run(
-        tmp_path / "data.npz", network, tmp_path / "run", loss="supcon", loss_options={"projection": 4}, epochs=2
-    )
-    assert not (tmp_path / "run" / "loss.safetensors").exists() and (tmp_path / "run" / "head.safetensors").exists()
+    options = {"loss": "supcon", "loss_options": {"projection": 4}, "epochs": 1, "limit": 40}
+    run = hardsight.training.run("digits", "DigitsCNN", tmp_path / "run", watch={}, **options).directory
+    assert not (run / "loss.safetensors").exists() and (run / "head.safetensors").exists()

@@ -134,6 +134,7 @@ from hardsight.cli import (  # noqa: E402, F401
     generalize,
     mine,
     report,
+    reproduce,
     score,
     train,
     verify,
