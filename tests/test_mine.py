@@ -157,7 +157,7 @@ def test_the_command(cli: Cli, tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, labels: Any, words: list[str], said: str) -> None:
-    arrays = {} if labels is None else {"labels": np.array(labels)}
+    arrays: dict[str, Any] = {} if labels is None else {"labels": np.array(labels)}
     np.savez(tmp_path / "s.npz", features=np.eye(6) + 0.1, **arrays)
     done = cli("mine", tmp_path / "s.npz", "-o", tmp_path / "t.parquet", *words)
     assert done.code == 2 and said in done.err and done.err.count("\n") == 1, done.err
@@ -195,7 +195,7 @@ def test_a_miner_finds_the_same_in_a_batch() -> None:
     with pytest.raises(InputError, match="hard, semihard"):
         AngleMiner(kind="soft")
     with pytest.raises(InputError, match="a miner must return"):
-        TripletLoss(mining=lambda x, y: x)(x, y)
+        TripletLoss(mining=lambda x, y: x)(x, y)  # type: ignore[arg-type, return-value]
 
 
 def test_hard_mining_in_the_losses_by_hand() -> None:
