@@ -15,6 +15,7 @@ SETTINGS = {  # command: the class that defines its options
     "correlate": "hardsight.agreement.settings:StudySettings",
     "clean": "hardsight.act.settings:CleanFileSettings",
     "mine": "hardsight.act.pairs.settings:MineFileSettings",
+    "attack": "hardsight.attacks.settings:AttackSettings",
     "reproduce": "hardsight.paper.settings:ReproduceSettings",
 }
 

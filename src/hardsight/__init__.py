@@ -26,6 +26,7 @@ _HOME = {
     "aldr_lambda": "hardsight.scores",
     "angles": "hardsight.geometry",
     "angular_gap": "hardsight.scores",
+    "attack": "hardsight.attacks",
     "aum": "hardsight.scores",
     "avc_label": "hardsight.scores",
     "avc_predicted": "hardsight.scores",
@@ -101,6 +102,7 @@ __all__ = [  # a plain list: type checkers read it
     "aldr_lambda",
     "angles",
     "angular_gap",
+    "attack",
     "aum",
     "avc_label",
     "avc_predicted",
@@ -162,6 +164,7 @@ __all__ = [  # a plain list: type checkers read it
 if TYPE_CHECKING:
     from hardsight.act import clean, mine, out_of_sample
     from hardsight.agreement import Correlations, correlate
+    from hardsight.attacks import attack
     from hardsight.dynamics.collapse import neural_collapse
     from hardsight.dynamics.cosines import cosine_histograms, tolerance, uniformity
     from hardsight.dynamics.tracker import Dynamics
