@@ -26,6 +26,7 @@ _HOME = {
     "aldr_lambda": "hardsight.scores",
     "angles": "hardsight.geometry",
     "angular_gap": "hardsight.scores",
+    "attack": "hardsight.attacks",
     "aum": "hardsight.scores",
     "avc_label": "hardsight.scores",
     "avc_predicted": "hardsight.scores",
@@ -40,6 +41,7 @@ _HOME = {
     "confidence": "hardsight.scores",
     "confidence_nobias": "hardsight.scores",
     "correlate": "hardsight.agreement",
+    "cosine_histograms": "hardsight.dynamics.cosines",
     "curriculum": "hardsight.act",
     "data_iq": "hardsight.scores",
     "el2n": "hardsight.scores",
@@ -63,8 +65,10 @@ _HOME = {
     "mean_avh": "hardsight.scores",
     "mean_el2n": "hardsight.scores",
     "mean_shift": "hardsight.scores",
+    "mine": "hardsight.act",
     "model_agreement": "hardsight.scores",
     "nearest_angle": "hardsight.scores",
+    "neural_collapse": "hardsight.dynamics.collapse",
     "norm": "hardsight.scores",
     "norm_in_class": "hardsight.scores",
     "out_of_sample": "hardsight.act",
@@ -76,6 +80,8 @@ _HOME = {
     "reproduce": "hardsight.paper.running",
     "score": "hardsight.scoring",
     "select": "hardsight.act",
+    "tolerance": "hardsight.dynamics.cosines",
+    "uniformity": "hardsight.dynamics.cosines",
     "verify": "hardsight.files.verifying",
     "vim": "hardsight.scores",
     "vog": "hardsight.scores",
@@ -98,6 +104,7 @@ __all__ = [  # a plain list: type checkers read it
     "aldr_lambda",
     "angles",
     "angular_gap",
+    "attack",
     "aum",
     "avc_label",
     "avc_predicted",
@@ -112,6 +119,7 @@ __all__ = [  # a plain list: type checkers read it
     "confidence",
     "confidence_nobias",
     "correlate",
+    "cosine_histograms",
     "curriculum",
     "data_iq",
     "el2n",
@@ -135,8 +143,10 @@ __all__ = [  # a plain list: type checkers read it
     "mean_avh",
     "mean_el2n",
     "mean_shift",
+    "mine",
     "model_agreement",
     "nearest_angle",
+    "neural_collapse",
     "norm",
     "norm_in_class",
     "out_of_sample",
@@ -148,14 +158,19 @@ __all__ = [  # a plain list: type checkers read it
     "reproduce",
     "score",
     "select",
+    "tolerance",
+    "uniformity",
     "verify",
     "vim",
     "vog",
 ]
 
 if TYPE_CHECKING:
-    from hardsight.act import clean, curriculum, out_of_sample, select
+    from hardsight.act import clean, curriculum, mine, out_of_sample, select
     from hardsight.agreement import Correlations, correlate
+    from hardsight.attacks import attack
+    from hardsight.dynamics.collapse import neural_collapse
+    from hardsight.dynamics.cosines import cosine_histograms, tolerance, uniformity
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
     from hardsight.exporting.run_export import export

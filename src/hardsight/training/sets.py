@@ -39,6 +39,7 @@ class Sets:
     watched: dict[str, ImageData | ArrayInputs]
     num_classes: int
     class_names: list[str] | None
+    sources: dict[str, Any] | None = None  # where they were, to open them again: {"train": path, "watch": {name: path}}
     curriculum: Curriculum | None = None
 
     def prepared(self, source: Trainable, settings: TrainSettings) -> tuple[dict[str, Inputs], Preprocessing | None]:
@@ -100,7 +101,8 @@ def open_sets(data: Any, settings: TrainSettings, say: Said) -> Sets:
             raise InputError(f"a training on {what} can watch {what} only, and {name} is something else.")
     watched = {name: _same_classes(name, data_set, c, names) for name, data_set in watched.items()}
     assert train.labels is not None
-    return Sets(train, watched, c, names, open_curriculum(settings, train.ids, train.labels))
+    curriculum = open_curriculum(settings, train.ids, train.labels)
+    return Sets(train, watched, c, names, _sources(data, watch or {}), curriculum)
 
 
 def _subset(train: ImageData | ArrayInputs, subset: Any, c: int, say: Said) -> ImageData | ArrayInputs:
@@ -116,6 +118,19 @@ def _subset(train: ImageData | ArrayInputs, subset: Any, c: int, say: Said) -> I
         names = [str(label) if train.class_names is None else train.class_names[label] for label in absent[:3]]
         say(f"the subset has no samples of {len(absent)} of {c} classes, such as {', '.join(names)}")
     return taken
+
+
+def _sources(data: Any, watch: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Paths that open the same data from any directory; none for data that was passed as objects."""
+    places = {name: _place(spec) for name, spec in watch.items()}
+    sources = {"train": _place(data), "watch": {name: path for name, path in places.items() if path}}
+    return sources if sources["train"] else None
+
+
+def _place(spec: Any) -> str | None:
+    if not isinstance(spec, (str, os.PathLike)):
+        return None
+    return str(Path(spec).resolve()) if Path(spec).exists() else os.fspath(spec)  # digits is no path
 
 
 def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
