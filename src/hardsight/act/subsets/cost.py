@@ -66,11 +66,11 @@ def cost_curve(source: Any, settings: SelectSettings, pool: Pool | None = None) 
     lines.append(("all", np.arange(len(pool))))
     records = []
     with unconverged():
-        for method, chosen in lines:
+        for name, chosen in lines:
             right = _right(features, labels, pool.rows[chosen], test)
             low, high = accuracy_interval(int(right.sum()), len(right))
             bounds = {"accuracy_low": low, "accuracy_high": high}
-            records.append({"subset": method, "budget": len(chosen), "accuracy": float(right.mean()), **bounds})
+            records.append({"subset": name, "budget": len(chosen), "accuracy": float(right.mean()), **bounds})
     return Curve(pa.Table.from_pylist(records), tested_on)
 
 

@@ -50,13 +50,16 @@ class Pool:
 
     def take(self, rows: np.ndarray) -> Pool:
         """Some of them."""
-        some = lambda x: None if x is None else x[rows]
         own = replace(self, ids=self.ids[rows], labels=self.labels[rows], rows=self.rows[rows])
-        return replace(own, values=some(self.values), harder=some(self.harder), unit=some(self.unit))
+        return replace(own, values=_some(self.values, rows), harder=_some(self.harder, rows), unit=_some(self.unit, rows))
 
     def name_of(self, label: int) -> str:
         """A class for people."""
         return f"{label}" if self.class_names is None else f"{label} ({self.class_names[label]})"
+
+
+def _some(x: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if x is None else x[rows]
 
 
 def open_pool(source: Any, settings: SelectSettings) -> Pool:
