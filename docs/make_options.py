@@ -14,6 +14,8 @@ SETTINGS = {  # command: the class that defines its options
     "generalize": "hardsight.generalize.settings:GeneralizeSettings",
     "correlate": "hardsight.agreement.settings:StudySettings",
     "clean": "hardsight.act.settings:CleanFileSettings",
+    "select": "hardsight.act.subsets.settings:SelectFileSettings",
+    "curriculum": "hardsight.act.subsets.settings:CurriculumSettings",
     "mine": "hardsight.act.pairs.settings:MineFileSettings",
     "attack": "hardsight.attacks.settings:AttackSettings",
     "reproduce": "hardsight.paper.settings:ReproduceSettings",

@@ -42,6 +42,7 @@ _HOME = {
     "confidence_nobias": "hardsight.scores",
     "correlate": "hardsight.agreement",
     "cosine_histograms": "hardsight.dynamics.cosines",
+    "curriculum": "hardsight.act",
     "data_iq": "hardsight.scores",
     "el2n": "hardsight.scores",
     "energy": "hardsight.scores",
@@ -78,6 +79,7 @@ _HOME = {
     "prototypicality": "hardsight.scores",
     "reproduce": "hardsight.paper.running",
     "score": "hardsight.scoring",
+    "select": "hardsight.act",
     "tolerance": "hardsight.dynamics.cosines",
     "uniformity": "hardsight.dynamics.cosines",
     "verify": "hardsight.files.verifying",
@@ -118,6 +120,7 @@ __all__ = [  # a plain list: type checkers read it
     "confidence_nobias",
     "correlate",
     "cosine_histograms",
+    "curriculum",
     "data_iq",
     "el2n",
     "energy",
@@ -154,6 +157,7 @@ __all__ = [  # a plain list: type checkers read it
     "prototypicality",
     "reproduce",
     "score",
+    "select",
     "tolerance",
     "uniformity",
     "verify",
@@ -162,7 +166,7 @@ __all__ = [  # a plain list: type checkers read it
 ]
 
 if TYPE_CHECKING:
-    from hardsight.act import clean, mine, out_of_sample
+    from hardsight.act import clean, curriculum, mine, out_of_sample, select
     from hardsight.agreement import Correlations, correlate
     from hardsight.attacks import attack
     from hardsight.dynamics.collapse import neural_collapse

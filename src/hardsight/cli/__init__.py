@@ -127,6 +127,7 @@ from hardsight.cli import (  # noqa: E402, F401
     bench,
     clean,
     correlate,
+    curriculum,
     demo,
     dynamics,
     explore,
@@ -137,6 +138,7 @@ from hardsight.cli import (  # noqa: E402, F401
     report,
     reproduce,
     score,
+    select,
     train,
     verify,
 )
