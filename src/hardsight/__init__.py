@@ -26,6 +26,7 @@ _HOME = {
     "aldr_lambda": "hardsight.scores",
     "angles": "hardsight.geometry",
     "angular_gap": "hardsight.scores",
+    "audit": "hardsight.act.groups",
     "aum": "hardsight.scores",
     "avc_label": "hardsight.scores",
     "avc_predicted": "hardsight.scores",
@@ -41,6 +42,7 @@ _HOME = {
     "confidence_nobias": "hardsight.scores",
     "correlate": "hardsight.agreement",
     "data_iq": "hardsight.scores",
+    "drift": "hardsight.act.groups",
     "el2n": "hardsight.scores",
     "energy": "hardsight.scores",
     "entropy": "hardsight.scores",
@@ -95,6 +97,7 @@ __all__ = [  # a plain list: type checkers read it
     "aldr_lambda",
     "angles",
     "angular_gap",
+    "audit",
     "aum",
     "avc_label",
     "avc_predicted",
@@ -110,6 +113,7 @@ __all__ = [  # a plain list: type checkers read it
     "confidence_nobias",
     "correlate",
     "data_iq",
+    "drift",
     "el2n",
     "energy",
     "entropy",
@@ -149,6 +153,7 @@ __all__ = [  # a plain list: type checkers read it
 
 if TYPE_CHECKING:
     from hardsight.act import clean, out_of_sample
+    from hardsight.act.groups import audit, drift
     from hardsight.agreement import Correlations, correlate
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError

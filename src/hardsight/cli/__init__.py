@@ -123,10 +123,12 @@ def _end(message: str, code: int) -> NoReturn:
 # Each adds its command to `app`.
 from hardsight.cli import (  # noqa: E402, F401
     adapt,
+    audit,
     bench,
     clean,
     correlate,
     demo,
+    drift,
     dynamics,
     explore,
     export,
