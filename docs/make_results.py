@@ -1,10 +1,11 @@
-"""Print the tables of docs/results.md from finished runs of `hardsight adapt` and `hardsight generalize`:
+"""Print the tables of docs/results.md from finished runs of `hardsight adapt`, `hardsight generalize` and `hardsight reproduce`:
 
 python docs/make_results.py RUN [RUN ...]
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -60,6 +61,35 @@ def generalized(run: Path) -> str:
     )
 
 
+def reproduced(run: Path) -> str:
+    """A section per recipe: what it was run on, the verdicts, our numbers beside the printed ones."""
+    outcomes = [json.loads(path.read_text("utf-8")) for path in sorted((run / "outcomes").glob("*.json"))]
+    order = json.loads((run / "start.json").read_text("utf-8"))["arguments"]["ids"]
+    outcomes.sort(key=lambda outcome: order.index(outcome["id"]))
+    verdicts = [claim["verdict"] for outcome in outcomes for claim in outcome["claims"]]
+    counted = ", ".join(f"{verdicts.count(name)} {name}" for name in ("holds", "does not hold", "not comparable"))
+    return "\n\n".join([f"{len(verdicts)} claims: {counted}.", *map(_recipe, outcomes)])
+
+
+def _recipe(outcome: Row) -> str:
+    from hardsight.paper.recipe import Table
+
+    parts = [f"## {outcome['title']}", f"`hardsight reproduce {outcome['id']}`. {outcome['about']}"]
+    claims = [f"- **{claim['verdict']}**: {claim['text']} {claim['found']} Rule: {claim['rule']}" for claim in outcome["claims"]]
+    parts += ["\n".join(claims)] if claims else []
+    for content in outcome["tables"]:
+        table = Table(**content)
+        parts += [f"{table.title}:", _table(table.header, table.cells())] + ([table.note] if table.note else [])
+    return "\n\n".join(parts)
+
+
+def printed(run: Path) -> str:
+    """The tables of a run, whichever command made it."""
+    if (run / "outcomes").is_dir():
+        return reproduced(run)
+    return adapted(run) if (run / "rounds.parquet").exists() else generalized(run)
+
+
 def _interval(row: Row) -> str:
     """Points with their 95 % interval, bold where it leaves out 0."""
     text = f"{100 * row['difference']:+.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
@@ -76,4 +106,4 @@ def _rows(path: Path) -> list[Row]:
 
 if __name__ == "__main__":
     for place in map(Path, sys.argv[1:]):
-        print(f"{place.name}\n\n{adapted(place) if (place / 'rounds.parquet').exists() else generalized(place)}\n")
+        print(f"{place.name}\n\n{printed(place)}\n")

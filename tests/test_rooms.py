@@ -20,6 +20,7 @@ ROOMS = (
     "extraction", "scoring", "dynamics", "training",
     "domains", "adapt", "generalize",
     "agreement", "act", "explorer", "exporting",
+    "paper",
     "demo", "bench", "cli", "__main__",
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 import hardsight
 from hardsight import Head
@@ -120,6 +121,18 @@ def test_confidence_without_bias() -> None:
     weight, bias = np.array([[LN2], [0.0001]]), np.array([5.0, -5.0])
     assert hardsight.confidence_nobias([[1.0]], weight, [0], bias=bias) == pytest.approx([2 / 3], abs=1e-4)
     assert hardsight.confidence([[1.0]], weight, [0], bias=bias) > 0.9999
+
+
+@pytest.mark.parametrize("spread", [3.0, 11.9, 12.1, 60.0])
+def test_confidence_without_biases_that_lie_far_apart(spread: float) -> None:
+    """Whether they are taken out of the same pass or of a second one, and in float32."""
+    rng = np.random.default_rng(0)
+    features, weight = rng.standard_normal((50, 8)).astype(np.float32), rng.standard_normal((300, 8)).astype(np.float32)
+    bias = np.linspace(0, spread, 300, dtype=np.float32)
+    labels = rng.integers(0, 300, 50)
+    logits = features.astype(np.float64) @ weight.T.astype(np.float64)  # (50, 300)
+    expected = softmax(logits, axis=1)[np.arange(50), labels]
+    assert hardsight.confidence_nobias(features, weight, labels, bias=bias) == pytest.approx(expected, rel=1e-5)
 
 
 def test_digits_of_a_sure_answer_are_kept() -> None:

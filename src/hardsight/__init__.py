@@ -74,6 +74,7 @@ _HOME = {
     "prediction_depth": "hardsight.scores",
     "probability_margin": "hardsight.scores",
     "prototypicality": "hardsight.scores",
+    "reproduce": "hardsight.paper.running",
     "score": "hardsight.scoring",
     "verify": "hardsight.files.verifying",
     "vim": "hardsight.scores",
@@ -145,6 +146,7 @@ __all__ = [  # a plain list: type checkers read it
     "prediction_depth",
     "probability_margin",
     "prototypicality",
+    "reproduce",
     "score",
     "verify",
     "vim",
@@ -162,6 +164,7 @@ if TYPE_CHECKING:
     from hardsight.files.verifying import verify
     from hardsight.geometry import angles
     from hardsight.head import Head
+    from hardsight.paper.running import reproduce
     from hardsight.scores import (
         SCORES,
         Score,

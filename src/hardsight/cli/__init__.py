@@ -135,6 +135,7 @@ from hardsight.cli import (  # noqa: E402, F401
     extract,
     generalize,
     report,
+    reproduce,
     score,
     train,
     verify,

@@ -36,13 +36,13 @@ summary { cursor: pointer; font-weight: 600 }
 """
 
 
-def page(title: str, sentence: str, *parts: str) -> str:
-    """The whole file."""
+def page(title: str, sentence: str, *parts: str, style: str = "") -> str:
+    """The whole file; `style` is CSS for parts of its own."""
     head = (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<link rel="icon" href="data:,">\n<title>{escaped(title)}</title>\n<style>{STYLE}</style>\n</head>\n'
+        f'<link rel="icon" href="data:,">\n<title>{escaped(title)}</title>\n<style>{STYLE}{style}</style>\n</head>\n'
     )
     body = "\n".join([f"<h1>{escaped(title)}</h1>", paragraph(sentence), *(part for part in parts if part)])
     return f"{head}<body>\n{body}\n</body>\n</html>\n"
@@ -79,8 +79,17 @@ def figures(paths: Sequence[Path], *, wide: bool = False) -> str:
 
 
 def _figure(path: Path) -> str:
+    return f"<figure>{_image(path, path.stem)}</figure>"
+
+
+def captioned(path: Path, caption: str) -> str:
+    """A PNG file with a caption below it."""
+    return f"<figure>{_image(path, caption)}<figcaption>{escaped(caption)}</figcaption></figure>"
+
+
+def _image(path: Path, words: str) -> str:
     data = base64.b64encode(path.read_bytes()).decode()
-    return f'<figure><img alt="{escaped(path.stem)}" src="data:image/png;base64,{data}"></figure>'
+    return f'<img alt="{escaped(words)}" src="data:image/png;base64,{data}">'
 
 
 def strip(pictures: Sequence[tuple[bytes, str, bool]]) -> str:

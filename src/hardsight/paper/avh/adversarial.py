@@ -1,0 +1,194 @@
+"""Figure 22 and appendix G: the path of an adversarial sample in angle and norm, in a plain and in a normalised network.
+
+The sample goes up the gradient of its own class's loss in small steps, until it is predicted as another class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardsight.paper.context import Context
+from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STEPS, STEP, ATTACKED = 40, 0.02, 200  # of pixels in 0..1
+TRAINING: dict[str, Any] = {
+    "epochs": 12,
+    "batch_size": 32,
+    "optimizer": "adamw",
+    "lr": 2e-3,
+    "weight_decay": 0.0,
+    "snapshot": False,
+}
+
+
+@dataclass(frozen=True)
+class Paths:
+    """(steps + 1, n) what an attacked sample looks like to the network after each step."""
+
+    own_angle: np.ndarray
+    norm: np.ndarray
+    avh: np.ndarray
+    switched: np.ndarray  # whether it is predicted as another class
+
+    @property
+    def first_switch(self) -> np.ndarray:
+        """(n,) the step at which each is first misclassified; -1 for never."""
+        return np.where(self.switched.any(0), self.switched.argmax(0), -1)
+
+
+@recipe("avh/fig22", "An adversarial sample's path in angle and norm, plain and normalised networks", needs="MNIST")
+def figure_22(context: Context) -> Outcome:
+    """Attack held-out digits in a softmax network and in one trained with the AVH loss, which knows no norms."""
+    written = context.handwriting(train=5000, test=ATTACKED)
+    model = written.model if written.name == "digits" else "lenet"
+    found = {}
+    for name, loss in (("plain CNN", "softmax"), ("SphereNet-style CNN (AVH loss)", "avh")):
+        trained = context.train(written.train, model, loss=loss, **TRAINING)
+        key = {"run": trained.directory.name, "steps": STEPS, "step": STEP, "count": ATTACKED, "data": written.name}
+        arrays = context.cache.arrays("paths", key, partial(_attacked, trained.directory, written.test))
+        found[name] = Paths(**{field: arrays[field] for field in ("own_angle", "norm", "avh", "switched")})
+    plain = found["plain CNN"]
+    return Outcome(
+        about=f"{len(written.test)} held-out images of {written.name}, {STEPS} steps of {STEP} along the sign of the gradient.",
+        tables=[_table(found)],
+        figures={"Paths of adversarial samples": paths_figure(found)},
+        claims=[
+            *_claims(plain),
+            claim(
+                "An adversarial sample has a worse AVH than the original, though people see no difference.",
+                rule="AVH is higher at the switch than at the start for at least 95 % of the samples that switch.",
+                holds=_worse(plain) >= 0.95,
+                found=f"For {100 * _worse(plain):.1f} %.",
+            ),
+        ],
+    )
+
+
+def _attacked(run: Any, data: Any) -> dict[str, np.ndarray]:
+    return dict(vars(attack(run, data)))
+
+
+def attack(run: Any, data: Any) -> Paths:
+    """Walk every image up the gradient of its own class's loss, and look at it after each step."""
+    import torch
+
+    from hardsight.models import open_model
+
+    model: Any = open_model(run, device="cpu")
+    images = np.stack([np.asarray(model.preprocessing(data.image(row)), np.float32) for row in range(len(data))])  # (n, C, H, W)
+    model(images[:16])  # finds the head
+    head, labels = model.head, data.labels
+    std = np.asarray(model.preprocessing.std, np.float32)[:, None, None]
+    inputs, target = torch.tensor(images), torch.tensor(labels)
+    module = model.module.eval()
+    seen: dict[str, list[np.ndarray]] = {"own_angle": [], "norm": [], "avh": [], "switched": []}
+    for step in range(STEPS + 1):
+        features, logits = model(inputs.numpy())
+        angles = head.angles(features)
+        own = angles[np.arange(len(labels)), labels]
+        for name, value in (
+            ("own_angle", own),
+            ("norm", np.linalg.norm(features, axis=1)),
+            ("avh", own / angles.sum(1)),
+            ("switched", logits.argmax(1) != labels),
+        ):
+            seen[name].append(np.asarray(value))
+        if step < STEPS:
+            inputs = inputs.detach().requires_grad_()
+            loss = torch.nn.functional.cross_entropy(module(inputs), target, reduction="sum")
+            (gradient,) = torch.autograd.grad(loss, inputs)
+            inputs = (inputs + torch.tensor(STEP / std) * gradient.sign()).detach()
+    return Paths(**{name: np.stack(values) for name, values in seen.items()})
+
+
+def _claims(paths: Paths) -> list[Claim]:
+    """Whether norms shrink first and angles turn later, among the samples that start correct and switch."""
+    first = paths.first_switch
+    chosen = np.flatnonzero(first > 0)
+    shrinks, before = [], []
+    for row in chosen:
+        norm, angle = paths.norm[: first[row] + 1, row], paths.own_angle[: first[row] + 1, row]
+        shrinks.append(norm.min() < 0.95 * norm[0])
+        done = (angle - angle[0]) / max(angle[-1] - angle[0], 1e-12)
+        fall = (norm[0] - norm) / max(norm[0] - norm.min(), 1e-12)
+        before.append(bool(fall[len(fall) // 2] > done[len(done) // 2]))
+    return [
+        claim(
+            "On its way to another class, an adversarial sample first shrinks its norm, then turns its angle.",
+            rule="Among correct samples that switch, at least half shrink by 5 % or more, and half-way to the switch "
+            "the norm has done a larger "
+            "share of its fall than the angle of its turn, for most of them.",
+            holds=bool(np.mean(shrinks) >= 0.5 and np.mean(before) > 0.5) if len(chosen) else None,
+            found=f"{len(chosen)} samples switch; {100 * np.mean(shrinks):.0f} % shrink, and in "
+            f"{100 * np.mean(before):.0f} % the norm is ahead."
+            if len(chosen)
+            else "No sample switches.",
+        )
+    ]
+
+
+def _worse(paths: Paths) -> float:
+    first = paths.first_switch
+    chosen = np.flatnonzero(first > 0)
+    return float(np.mean([paths.avh[first[row], row] > paths.avh[0, row] for row in chosen])) if len(chosen) else float("nan")
+
+
+def _table(found: dict[str, Paths]) -> Table:
+    rows: list[list[Value]] = []
+    for name, paths in found.items():
+        last = paths.first_switch
+        chosen = np.flatnonzero(last > 0)
+        at = (last[chosen], chosen)
+        row: list[Value] = [
+            name,
+            int((~paths.switched[0]).sum()),
+            len(chosen),
+            float(last[chosen].mean()) if len(chosen) else None,
+        ]
+        for values in (np.degrees(paths.own_angle), paths.norm, paths.avh):
+            row += [float(values[0, chosen].mean()), float(values[at].mean())] if len(chosen) else [None, None]
+        rows.append(row)
+    header = (
+        "network",
+        "correct",
+        "switched",
+        "steps",
+        "angle before",
+        "at the switch",
+        "norm before",
+        "at the switch",
+        "AVH before",
+        "at the switch",
+    )
+    return Table("Means over the samples that switch", header, rows)
+
+
+def paths_figure(found: dict[str, Paths]) -> Figure:
+    """Angle against norm: one path from start to switch in colour, thirty more in grey, for each network."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    for axes, (name, paths) in zip(figure.subplots(1, len(found)), found.items(), strict=True):
+        last = paths.first_switch
+        chosen = np.flatnonzero(last > 0)
+        longest = chosen[np.argsort(-last[chosen], kind="stable")]
+        for place, row in enumerate(longest[:31]):
+            angle, norm = np.degrees(paths.own_angle[: last[row] + 1, row]), paths.norm[: last[row] + 1, row]
+            axes.plot(
+                angle,
+                norm,
+                color="#762a83" if place == 0 else "#bbbbbb",
+                linewidth=2 if place == 0 else 0.7,
+                zorder=3 if place == 0 else 1,
+            )
+            axes.plot(angle[-1], norm[-1], marker="x", color="#d55e00", markersize=6 if place == 0 else 3, zorder=4)
+        axes.set(title=name, xlabel="angle to the own class (degrees)", ylabel="norm", ylim=(0, None))
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure

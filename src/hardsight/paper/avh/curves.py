@@ -1,0 +1,229 @@
+"""Figures 4 and 9 to 15: norm, AVH, confidence and accuracy over the epochs, by people's frequency, by noise, by contrast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hardsight.dynamics.curves import read_curves
+from hardsight.paper.avh.curve_claims import Watched, avh_claims, norm_claims, watched
+from hardsight.paper.avh.trainings import STAGES, Training, by_frequency, on_cifar, on_digits, on_imagenet, subset
+from hardsight.paper.context import Context
+from hardsight.paper.recipe import Outcome, Table, Value, claim, recipe
+from hardsight.plots.dynamics import curves_figure
+
+NEEDS = "CIFAR-10 and CIFAR-10H; ImageNet at scale paper"
+PAPER_STAGES = {"epochs": 90, "rate drops after": [30, 60], "rate": {"AlexNet, VGG-19": 0.01, "ResNet-50, DenseNet-121": 0.1}}
+
+
+@recipe("avh/fig4", "Norm, AVH and accuracy over epochs by people's selection frequency", printed=PAPER_STAGES, needs=NEEDS)
+def figure_4(context: Context) -> Outcome:
+    """A row per network: norm, AVH, accuracy, one line per level of hardness."""
+    runs = watched(by_frequency(context))
+    return Outcome(
+        about=_about(runs),
+        tables=[last_epoch(runs)],
+        figures=_by_level(runs, ("norm", "avh", "correct")),
+        claims=[*norm_claims(runs), *avh_claims(runs)],
+        commands=[
+            "hardsight train DATA --model M --schedule step --milestones 30,60 -o run",
+            "hardsight dynamics run --human counts.npy",
+        ],
+    )
+
+
+@recipe("avh/fig9", "Model confidence over epochs by people's selection frequency", needs=NEEDS)
+def figure_9(context: Context) -> Outcome:
+    """The trainings of Figure 4, their confidence."""
+    runs = watched(by_frequency(context))
+    return Outcome(
+        about=_about(runs),
+        figures=_by_level(runs, ("confidence",)),
+        claims=[
+            claim(
+                "AVH saturates while model confidence keeps improving (appendices C and E).",
+                rule="From the middle of training to its end, mean confidence gains a larger share of its range than "
+                "mean AVH loses of its own.",
+                holds=all(_later_share(run, "confidence") > _later_share(run, "avh") for run in runs),
+                found="; ".join(
+                    f"{run.training.network}: confidence {100 * _later_share(run, 'confidence'):.0f} %, AVH "
+                    f"{100 * _later_share(run, 'avh'):.0f} %"
+                    for run in runs
+                )
+                + ".",
+            )
+        ],
+    )
+
+
+def _later_share(run: Watched, name: str) -> float:
+    """Share of a curve's whole range that it covers in the second half, in the direction of learning."""
+    curve = run.mean(name)
+    change = curve[-1] - curve[len(curve) // 2]
+    return float((change if name == "confidence" else -change) / (curve.max() - curve.min()))
+
+
+@recipe("avh/fig10", "Norm, AVH and accuracy over epochs, averaged over all samples", needs=NEEDS)
+def figure_10(context: Context) -> Outcome:
+    """The trainings of Figure 4, without levels."""
+    runs = watched(by_frequency(context))
+    return Outcome(
+        about=_about(runs),
+        tables=[last_epoch(runs)],
+        figures={
+            run.training.network: curves_figure(run.whole, ("norm", "avh", "correct"), title=run.training.network) for run in runs
+        },
+    )
+
+
+@recipe("avh/fig11", "Norm, AVH and accuracy over epochs by level of noise", printed={"levels": [0.4, 0.3, 0.2, 0.1, 0.0]})
+def figure_11(context: Context) -> Outcome:
+    """Uniform pixel noise on the watched images."""
+    return _degraded(context, "noise")
+
+
+@recipe("avh/fig12", "Norm, AVH and accuracy over epochs by level of contrast", printed={"levels": [0.1, 0.2, 0.3, 0.6, 1.0]})
+def figure_12(context: Context) -> Outcome:
+    """Less contrast in the watched images."""
+    return _degraded(context, "contrast")
+
+
+def _degraded(context: Context, degradation: str) -> Outcome:
+    runs = watched(on_imagenet(context, degradation) if context.scale == "paper" else on_digits(context, degradation))
+    return Outcome(
+        about=_about(runs),
+        tables=[last_epoch(runs)],
+        figures=_by_level(runs, ("norm", "avh", "correct")),
+        claims=[*norm_claims(runs), *avh_claims(runs)],
+    )
+
+
+@recipe("avh/fig13", "Norm and AVH over epochs on CIFAR-10", needs="CIFAR-10")
+def figure_13(context: Context) -> Outcome:
+    """CIFAR-10, or digits without it."""
+    if context.scale == "paper":
+        return _averages(_full(context, "cifar10_folder"))
+    found = on_cifar(context) if context.data.has("cifar10", "cifar10_people") else on_digits(context, "noise")
+    return _averages(found)
+
+
+@recipe("avh/fig14", "Norm and AVH over epochs on CIFAR-100", needs="CIFAR-100")
+def figure_14(context: Context) -> Outcome:
+    """CIFAR-100 where --data has it; other images have fewer classes and are not comparable."""
+    if context.scale == "paper":
+        return _averages(_full(context, "cifar100_folder"))
+    path = context.data.find("cifar100")
+    if path is None:
+        outcome = _averages(on_digits(context, "noise"))
+        note = claim(
+            "The observations of section 3 hold on CIFAR-100, too.",
+            rule="Those of avh/fig4, on CIFAR-100.",
+            holds=None,
+            found="There is no cifar100.npz in --data; the curves are of digits.",
+        )
+        return Outcome(outcome.about, outcome.tables, outcome.figures, [note])
+    return _averages(_full(context, "cifar100", STAGES))
+
+
+def _full(context: Context, name: str, settings: dict[str, object] | None = None) -> list[Training]:
+    """Networks for 32 x 32 images on a data set with its own test split."""
+    from hardsight.dynamics.groups import everyone
+
+    data = context.data.require(name, "this recipe")
+    settings = settings or {**STAGES, "epochs": 90, "milestones": (30, 60), "batch_size": 128, "augment": "crop=4,flip"}
+    trainings = []
+    for network, rate, shortcuts in (("cifar_alexnet", 0.01, False), ("cifar_vgg19", 0.01, False), ("cifar_resnet56", 0.1, True)):
+        trained = context.train(data, network, lr=rate, **settings)
+        drops = tuple(int(epoch) for epoch in settings["milestones"])  # type: ignore[attr-defined]
+        trainings.append(
+            Training(network, shortcuts, trained.directory, "test", drops, everyone, f"{data.name}, {settings['epochs']} epochs")
+        )
+    return trainings
+
+
+def _averages(trainings: Sequence[Training]) -> Outcome:
+    runs = watched(trainings)
+    figures = {run.training.network: curves_figure(run.whole, ("norm", "avh"), title=run.training.network) for run in runs}
+    return Outcome(
+        about=_about(runs), tables=[last_epoch(runs)], figures=figures, claims=[*norm_claims(runs)[:3], *avh_claims(runs)[:3]]
+    )
+
+
+@recipe(
+    "avh/fig15",
+    "Norm and angle over the first 60 iterations on MNIST",
+    printed={"iterations": 60, "flat after": 10},
+    needs="MNIST",
+)
+def figure_15(context: Context) -> Outcome:
+    """60 steps, looked at after each."""
+    written = context.handwriting(test=300)
+    size = 64 if written.name == "MNIST" else 24
+    train = subset(written.train, 60 * size)
+    options = {"model_options": {"num_features": 64}} if written.name == "MNIST" else {}
+    trained = context.train(
+        train, written.model, watch={"test": written.test}, epochs=1, batch_size=size, lr=0.1, every=1, snapshot=False, **options
+    )
+    curves = read_curves(trained.directory, split="test", steps=True, columns=("norm", "avh", "own_angle", "correct"))
+    norm, avh = curves.mean["norm"][0], curves.mean["avh"][0]
+    ten, last = 9, len(avh) - 1
+    share = float((avh[0] - avh[ten]) / (avh[0] - avh[last]))
+    slopes = float((norm[ten] - norm[0]) / ten), float((norm[last] - norm[ten]) / (last - ten))
+    return Outcome(
+        about=f"{written.name}, {len(avh)} steps of {size} samples, {len(written.test)} test samples looked at after each.",
+        tables=[
+            Table(
+                "Mean over the test samples",
+                ("after step", "norm", "AVH", "accuracy"),
+                [[step + 1, norm[step], avh[step], curves.mean["correct"][0][step]] for step in (0, ten, last // 2, last)],
+                digits=4,
+            )
+        ],
+        figures={f"Norm, AVH and accuracy over steps on {written.name}": curves_figure(curves, ("norm", "avh", "correct"))},
+        claims=[
+            claim(
+                "AVH falls sharply at first and is almost flat after 10 iterations.",
+                rule="After 10 steps at least 80 % of the fall over 60 steps is done.",
+                holds=share >= 0.8,
+                found=f"{100 * share:.0f} % is done.",
+            ),
+            claim(
+                "The norm rises with a large slope at first, less after 10 iterations.",
+                rule="The norm's mean slope over the first 10 steps is above that over the rest, and both are positive.",
+                holds=slopes[0] > slopes[1] > 0,
+                found=f"{slopes[0]:+.3f} a step, then {slopes[1]:+.3f}.",
+            ),
+        ],
+    )
+
+
+def last_epoch(runs: Sequence[Watched]) -> Table:
+    """Where each network ends, by level."""
+    rows: list[list[Value]] = []
+    for run in runs:
+        present = run.levels.present()
+        for group in present:
+            level = run.levels
+            rows.append(
+                [
+                    run.training.network,
+                    level.groups.names[group],
+                    int(level.count[group].max()),
+                    float(level.mean["norm"][group][-1]),
+                    float(level.mean["avh"][group][-1]),
+                    float(level.mean["confidence"][group][-1]),
+                    f"{100 * level.mean['correct'][group][-1]:.1f} %",
+                ]
+            )
+    header = ("network", runs[0].levels.groups.name, "samples", "norm", "AVH", "confidence", "accuracy")
+    return Table("After the last epoch", header, rows, words=2, digits=4)
+
+
+def _by_level(runs: Sequence[Watched], columns: Sequence[str]) -> dict[str, Any]:
+    return {run.training.network: curves_figure(run.levels, columns, title=run.training.network) for run in runs}
+
+
+def _about(runs: Sequence[Watched]) -> str:
+    drops = " and ".join(str(epoch) for epoch in runs[0].training.drops)
+    networks = ", ".join(run.training.network for run in runs)
+    return f"{runs[0].training.about}. {networks}; the learning rate falls tenfold after epochs {drops}."

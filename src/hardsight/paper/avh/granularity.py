@@ -1,0 +1,144 @@
+"""Figure 19: norm against people's frequency in coarser classes, of many fine classes, of a few, and of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hardsight.files.npy import open_npz
+from hardsight.paper.avh import imagenet
+from hardsight.paper.avh.panels import Panel, cifar_panels, degraded_digits, imagenet_panels
+from hardsight.paper.avh.wordnet import coarser, find_wordnet
+from hardsight.paper.context import Context
+from hardsight.paper.recipe import Outcome, Table, Value, claim, recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COARSE = 45
+SIZES = (58, 7, 1)  # fine classes in the three that the paper shows
+SAMPLES = 1000  # of the bootstrap
+ANIMALS = {2, 3, 4, 5, 6, 7}  # of CIFAR-10
+
+
+@dataclass(frozen=True)
+class Coarse:
+    """A coarser class: its name, how many fine classes it has, and norm and frequency of its samples."""
+
+    name: str
+    size: int
+    norm: np.ndarray
+    frequency: np.ndarray
+
+
+@recipe(
+    "avh/fig19",
+    "Norm against people's frequency in coarser classes",
+    printed={"coarser classes": COARSE, "fine classes": SIZES},
+    needs="ImageNet 5k with votes, WordNet",
+)
+def figure_19(context: Context) -> Outcome:
+    """Three coarser classes; Spearman of norm and frequency in each, with its interval."""
+    about, shown = _shown(context)
+    rows: list[list[Value]] = []
+    inside = []
+    for each in shown:
+        coefficient, low, high = spearman_interval(each.norm, each.frequency, context.seed)
+        inside.append(low <= 0 <= high)
+        rows.append([each.name, each.size, len(each.norm), coefficient, f"[{low:+.3f}, {high:+.3f}]"])
+    return Outcome(
+        about=about,
+        tables=[Table("Spearman of norm and frequency", ("coarser class", "fine classes", "images", "Spearman", "95 %"), rows)],
+        figures={"Norm by frequency in three coarser classes": scatter(shown)},
+        claims=[
+            claim(
+                "Norm and frequency are not in proportion, whatever the granularity of classes.",
+                rule="The 95 % bootstrap interval of Spearman's coefficient holds 0 in each of the three.",
+                holds=all(inside),
+                found=f"It holds 0 in {sum(inside)} of {len(inside)}.",
+            )
+        ],
+    )
+
+
+def _shown(context: Context) -> tuple[str, list[Coarse]]:
+    wordnet = find_wordnet(context)
+    if imagenet.has_imagenet(context) and wordnet is not None:
+        return _of_imagenet(context, imagenet_panels(context)[1], wordnet)
+    found = cifar_panels(context)
+    panel = found[0] if found else degraded_digits(context, "contrast=0.1,0.2,0.3,0.6,1.0")
+    table = panel.tables[panel.best]
+    norm, labels = table["norm"].to_numpy(), table["label"].to_numpy()
+    groups = (
+        [("animals", ANIMALS), ("vehicles", set(range(10)) - ANIMALS), ("cat", {3})]
+        if found
+        else [("all digits", set(range(10))), ("1, 4 and 7", {1, 4, 7}), ("8", {8})]
+    )
+    shown = []
+    for name, classes in groups:
+        rows = np.isin(labels, list(classes))
+        shown.append(Coarse(name, len(classes), norm[rows], panel.target[rows]))
+    return f"{panel.best} on {panel.name}, in groups of classes; {panel.axis}.", shown
+
+
+def _of_imagenet(context: Context, panel: Panel, wordnet: object) -> tuple[str, list[Coarse]]:
+    from hardsight.models.torchvision_models import import_with_torchvision
+
+    info = import_with_torchvision("timm.data", "ImageNet's synsets").ImageNetInfo()
+    of_class, names = coarser([str(info.index_to_label_name(k)) for k in range(1000)], wordnet, COARSE)  # type: ignore[arg-type]
+    of_class_array, table = np.array(of_class), panel.tables[panel.best]
+    norm, labels = table["norm"].to_numpy(), table["label"].to_numpy()
+    frequency = coarse_frequency(context, [str(id) for id in table["id"].to_pylist()], of_class_array, panel.target)
+    sizes = np.bincount(of_class_array, minlength=len(names))
+    shown = []
+    for wanted in SIZES:
+        k = int(np.argmin(np.abs(sizes - wanted)))
+        rows = of_class_array[labels] == k
+        shown.append(Coarse(names[k], int(sizes[k]), norm[rows], frequency[rows]))
+    return f"{panel.best} on {panel.name}; {len(names)} coarser classes of WordNet, frequency counted in them.", shown
+
+
+def coarse_frequency(context: Context, ids: list[str], of_class: np.ndarray, frequency: np.ndarray) -> np.ndarray:
+    """(n,) the highest share of yes for any label of the given label's coarser class."""
+    arrays = open_npz(context.data.require("imagenet_votes", "this recipe"))
+    row_of = {str(id): row for row, id in enumerate(np.asarray(arrays["ids"]))}
+    labels = np.asarray(arrays["labels"])
+    highest = np.zeros(len(labels))
+    image, label, votes = (np.asarray(arrays[f"question_{name}"]) for name in ("image", "label", "votes"))
+    same = of_class[label] == of_class[labels[image]]
+    np.maximum.at(highest, image[same], votes[same, 2] / imagenet.PEOPLE)
+    rows = np.array([row_of[id.removeprefix("imagenet/")] for id in ids])
+    return np.maximum(frequency, highest[rows])
+
+
+def spearman_interval(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[float, float, float]:
+    """Spearman's coefficient with its 95 % bootstrap interval over samples; 0 and an open interval where it does not exist."""
+    from scipy.stats import rankdata
+
+    if len(np.unique(x)) < 2 or len(np.unique(y)) < 2:
+        return float("nan"), -1.0, 1.0
+    rng, values = np.random.default_rng(seed), []
+    for _ in range(SAMPLES):
+        rows = rng.integers(len(x), size=len(x))
+        a, b = rankdata(x[rows]), rankdata(y[rows])
+        if a.std() > 0 and b.std() > 0:
+            values.append(float(np.corrcoef(a, b)[0, 1]))
+    low, high = np.percentile(values, [2.5, 97.5])
+    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1]), float(low), float(high)
+
+
+def scatter(shown: list[Coarse]) -> Figure:
+    """One panel per coarser class."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    jitter = np.random.default_rng(0)
+    for axes, each in zip(figure.subplots(1, len(shown)), shown, strict=True):
+        axes.scatter(
+            each.frequency + jitter.uniform(-0.02, 0.02, len(each.norm)), each.norm, s=7, alpha=0.4, color="#0072b2", linewidths=0
+        )
+        axes.set(title=f"{each.name}: {each.size} class{'es' * (each.size > 1)}", xlabel="frequency", ylabel="norm")
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure

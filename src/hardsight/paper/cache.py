@@ -1,0 +1,80 @@
+"""Trainings and extractions, each done once and shared between recipes.
+
+A place in the cache is named after what decides its content: the same settings on the same data lead to the same place.
+Most places are run directories, which know themselves whether they are complete and resume where they were interrupted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.errors import FileError
+from hardsight.files.checksums import cache_directory
+from hardsight.files.npy import open_npz
+from hardsight.files.parquet import read_parquet
+from hardsight.files.reading import read_json
+from hardsight.files.writing import replacing, why, write_json
+from hardsight.options import plain
+from hardsight.table import write_table
+from hardsight.version import VERSION
+
+
+class Cache:
+    """Directories by their settings, below one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @classmethod
+    def of_user(cls) -> Cache:
+        """The cache in the user's cache directory, or the one that HARDSIGHT_CACHE names."""
+        directory = cache_directory()
+        if directory is None:
+            raise FileError("there is no cache directory to keep trainings in: give --cache DIR.")
+        return cls(directory / "reproduce")
+
+    def place(self, name: str, key: Mapping[str, Any]) -> Path:
+        """The directory of a name and its settings; its parent exists.
+
+        Example:
+            >>> import tempfile
+            >>> cache = Cache(Path(tempfile.mkdtemp()))
+            >>> cache.place("train", {"lr": 0.1}) == cache.place("train", {"lr": 0.1}) != cache.place("train", {"lr": 0.2})
+            True
+        """
+        settings = json.dumps([VERSION, name, plain(key)], sort_keys=True)
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"{self.directory} could not be created: {why(error)} --cache names another place.") from error
+        return self.directory / f"{name}-{hashlib.sha256(settings.encode()).hexdigest()[:16]}"
+
+    def arrays(self, name: str, key: Mapping[str, Any], make: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """Arrays that `make` computes once: for what takes seconds and is not a run."""
+        path = self.place(name, key).with_suffix(".npz")
+        if not path.exists():
+            made = make()
+            with replacing(path) as temporary, temporary.open("wb") as file:
+                np.savez(file, **made)  # type: ignore[arg-type]  # of its stubs: allow_pickle is no array
+        return {key: np.asarray(rows) for key, rows in open_npz(path).items()}
+
+    def rows(self, name: str, key: Mapping[str, Any], make: Callable[[], Any]) -> Any:
+        """Lists, dictionaries, words and numbers that `make` computes once."""
+        path = self.place(name, key).with_suffix(".json")
+        if not path.exists():
+            write_json(path, make())
+        return read_json(path)
+
+    def table(self, name: str, key: Mapping[str, Any], make: Callable[[], pa.Table]) -> pa.Table:
+        """A table that `make` computes once."""
+        path = self.place(name, key).with_suffix(".parquet")
+        if not path.exists():
+            write_table(make(), path)
+        return read_parquet(path)

@@ -1,0 +1,66 @@
+"""The list of recipes. A new one is a file with `@recipe` in it and a line here."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Sequence
+
+from hardsight.errors import InputError
+from hardsight.paper.recipe import RECIPES, Recipe
+
+PAPERS = ("avh", "slides", "lgm", "losses")
+MODULES = (
+    "avh.adaptation",
+    "avh.adversarial",
+    "avh.adversarial_training",
+    "avh.annotators",
+    "avh.confusing",
+    "avh.curves",
+    "avh.embeddings",
+    "avh.generalization",
+    "avh.granularity",
+    "avh.histograms",
+    "avh.norm_sweep",
+    "avh.norms",
+    "avh.sphere",
+    "avh.table1",
+    "avh.table2",
+    "avh.theory",
+)
+
+
+def recipes() -> dict[str, Recipe]:
+    """Every recipe by its id: papers one after the other, tables first, in the order of their numbers."""
+    for module in MODULES:
+        importlib.import_module(f"hardsight.paper.{module}")
+    return dict(sorted(RECIPES.items(), key=lambda item: _order(item[0])))
+
+
+def _order(id: str) -> tuple[int, int, int, str]:
+    paper, _, name = id.partition("/")
+    kind = name.rstrip("0123456789")
+    number = int(name[len(kind) :] or 0)
+    return PAPERS.index(paper), {"table": 0, "fig": 1}.get(kind, 2), number, name
+
+
+def chosen(ids: Sequence[str]) -> list[Recipe]:
+    """The recipes of some ids: `avh/table2`, all of a paper (`avh`), or `all`."""
+    known = recipes()
+    picked: dict[str, Recipe] = {}
+    for id in ids:
+        group = [name for name in known if id == "all" or name == id or name.startswith(f"{id}/")]
+        if not group:
+            near = difflib.get_close_matches(id, [*known, *PAPERS, "all"], 1)
+            hint = f"did you mean {near[0]}?" if near else "hardsight reproduce lists them all."
+            raise InputError(f"there is no recipe {id!r}; {hint}")
+        picked |= {name: known[name] for name in group}
+    return list(picked.values())
+
+
+def one(id: str) -> Recipe:
+    """The recipe of one id."""
+    found = chosen([id])
+    if [recipe.id for recipe in found] != [id]:
+        raise InputError(f"{id} stands for {len(found)} recipes; name one of them, or give -o DIR for a page with all.")
+    return found[0]

@@ -1,0 +1,69 @@
+"""Which data sets are in --data DIR. Nothing is downloaded: a recipe runs on what is there, and on built-in data without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hardsight.errors import FileError
+
+FILES = {
+    "mnist": "mnist.npz",  # train_images, train_labels, test_images, test_labels
+    "usps": "usps.npz",
+    "cifar10": "cifar10_test.npz",  # images, labels, class_names
+    "cifar10_people": "cifar10h_counts.npy",  # (10000, 10) answers per class, in the order of the test images
+    "cifar10_train": "cifar10_train.npz",
+    "cifar100": "cifar100.npz",
+    "cifar10_resnet20": "cifar10_resnet20.safetensors",
+    "cifar10_resnet32": "cifar10_resnet32.safetensors",
+    "pacs_features": "pacs_effnetlite0.npz",
+    "imagenet5k": "imagenet_val5k.tar",
+    "imagenet_votes": "imagenet_votes.npz",
+    "cifar10_annotators": "cifar10n_train.npz",  # three people's labels for each training image
+    "wordnet": "data.noun",  # the nouns of WordNet 3.0
+}
+FOLDERS = {  # of the full protocols: docs/protocols.md shows what is in them
+    "imagenet": "imagenet",
+    "imagenet_frequency": "imagenet_frequency.csv",  # id, frequency, answers
+    "visda": "visda",
+    "pacs": "PACS",
+    "mnist_folder": "mnist",
+    "cifar10_folder": "cifar10",
+    "cifar100_folder": "cifar100",
+}
+NAMES: Mapping[str, str] = {**FILES, **FOLDERS}
+
+
+class DataFolder:
+    """A directory of data sets under their usual names; without a directory, none of them is there.
+
+    Example:
+        >>> DataFolder(None).has("mnist")
+        False
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        if directory is not None and not directory.is_dir():
+            raise FileError(f"{directory} is not a directory: --data names the one that holds {', '.join(FILES.values())}.")
+        self.directory = directory
+
+    def find(self, name: str) -> Path | None:
+        """The path of a data set of `NAMES`, or None."""
+        path = None if self.directory is None else self.directory / NAMES[name]
+        return path if path is not None and path.exists() else None
+
+    def has(self, *names: str) -> bool:
+        """Whether all of these are there."""
+        return all(self.find(name) is not None for name in names)
+
+    def require(self, name: str, purpose: str) -> Path:
+        """The path of a data set, or one line that says what is missing."""
+        path = self.find(name)
+        if path is None:
+            where = "--data DIR" if self.directory is None else str(self.directory)
+            raise FileError(f"{purpose} needs {NAMES[name]} in {where}.")
+        return path
+
+    def present(self) -> list[str]:
+        """The names of what is there."""
+        return [name for name in NAMES if self.has(name)]

@@ -1,0 +1,27 @@
+"""Options of `hardsight reproduce`, defined once. Nothing heavy is imported: `--help` is quick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hardsight.options import Options, option
+
+
+@dataclass(frozen=True)
+class ReproduceSettings(Options):
+    """What recipes run on, and where their trainings are kept."""
+
+    scale: Literal["small", "paper"] = option(
+        "small", "Scale: small takes minutes on a laptop, paper runs the full protocol on the data sets in --data."
+    )
+    data: Any = option(
+        None, "Directory of data sets: mnist.npz, imagenet_val5k.tar, ... Default: built-in and generated data.", metavar="DIR"
+    )
+    cache: Any = option(
+        None,
+        "Directory that keeps trainings and extractions for the next recipe. Default: hardsight in your cache directory.",
+        metavar="DIR",
+        decides=False,
+    )
+    seed: int = option(0, "Random seed.", least=0, below=2**32)

@@ -1,0 +1,294 @@
+"""`hardsight reproduce`: recipes, their rules, the page, and what happens when something is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hardsight
+from hardsight.dynamics.curves import Curves
+from hardsight.dynamics.groups import Groups, everyone
+from hardsight.errors import FileError, InputError, RunError
+from hardsight.files.dynamics import Moment
+from hardsight.paper import catalogue, running
+from hardsight.paper.avh.curve_claims import Watched, avh_claims, norm_claims
+from hardsight.paper.avh.embeddings import cone_width
+from hardsight.paper.avh.panels import pair
+from hardsight.paper.avh.sphere import in_overlap, two_gaussians
+from hardsight.paper.avh.table2 import printed_claims, printed_rows
+from hardsight.paper.avh.trainings import Training, of_levels
+from hardsight.paper.avh.wordnet import coarser
+from hardsight.paper.cache import Cache
+from hardsight.paper.context import Context, fingerprint
+from hardsight.paper.data_folder import DataFolder
+from hardsight.paper.keeping import read_outcome
+from hardsight.paper.page import write_page
+from hardsight.paper.recipe import Claim, Outcome, Recipe, Table, claim
+from hardsight.stats.printed import PRINTED
+
+QUICK = ("avh/fig23", "slides/theory")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
+
+
+def verdicts(claims: list[Claim]) -> list[str]:
+    return [claim.verdict for claim in claims]
+
+
+# The list
+
+
+def test_every_printed_number_of_the_avh_paper_has_an_id() -> None:
+    ids = list(catalogue.recipes())
+    assert [id for id in ids if id.startswith("avh/table")] == [f"avh/table{k}" for k in range(1, 10)]
+    assert [id for id in ids if id.startswith("avh/fig")] == [f"avh/fig{k}" for k in range(1, 24)]
+
+
+def test_an_id_a_paper_and_all() -> None:
+    assert [recipe.id for recipe in catalogue.chosen(["avh/fig3"])] == ["avh/fig3"]
+    assert {recipe.id.partition("/")[0] for recipe in catalogue.chosen(["slides"])} == {"slides"}
+    assert len(catalogue.chosen(["all", "avh/fig3"])) == len(catalogue.recipes())
+    with pytest.raises(InputError, match=r"there is no recipe 'avh/tabel2'; did you mean avh/table2\?"):
+        catalogue.one("avh/tabel2")
+    with pytest.raises(InputError, match=r"slides stands for \d recipes"):
+        catalogue.one("slides")
+
+
+def test_the_command_lists_and_refuses(cli: Callable[..., Any], tmp_path: Path) -> None:
+    listed = cli("reproduce")
+    assert listed.code == 0 and "avh/table9" in listed.out and "slides/theory" in listed.out
+    for words, said in (
+        (["avh/tabel2"], "did you mean avh/table2?"),
+        (["avh/table2", "--data", tmp_path / "nowhere"], "nowhere is not a directory: --data names"),
+        (["avh/fig4", "--scale", "paper"], "the full protocol needs imagenet in --data DIR"),
+        (["avh/fig4", "--scale", "big"], "scale must be one of small, paper"),
+        (["avh"], "recipes; name one of them, or give -o DIR"),
+    ):
+        refused = cli("reproduce", *words)
+        assert refused.code == 2 and said in refused.err and len(refused.err.splitlines()) == 1, refused.err
+    assert not list(tmp_path.iterdir())
+
+
+# Running
+
+
+def test_a_run_is_kept_shown_and_read_again(cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = cli("reproduce", *QUICK, "-o", tmp_path / "run")
+    assert first.code == 0, first.err
+    assert "HOLDS: The norm grows like log t." in first.out and "rule: " in first.out
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert page.count("<section>") == 2 and "data:image/png;base64," in page
+    assert "Of 3 claims 2 hold, 0 do not hold, 1 is not comparable." in page
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert manifest["counts"]["verdicts"]["slides/theory"] == ["holds", "holds"]
+    monkeypatch.setattr(running, "keep", None)  # a second run computes nothing
+    assert cli("reproduce", *QUICK, "-o", tmp_path / "run").out == first.out
+    other = cli("reproduce", "avh/fig23", "-o", tmp_path / "run")
+    assert other.code == 2 and "holds a run with other arguments" in other.err
+    assert hardsight.verify(tmp_path / "run")
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def recipe_of(id: str) -> Recipe:
+        def run(context: Context) -> Outcome:
+            ran.append(id)
+            if len(ran) == 2:
+                raise KeyboardInterrupt
+            return Outcome(f"about {id}", claims=[claim("It runs.", rule="It does.", holds=True, found="Yes.")])
+
+        return Recipe(id, id, run, {}, "")
+
+    monkeypatch.setattr(running, "chosen", lambda ids: [recipe_of(id) for id in ids])
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        running.reproduce_all(["avh/a", "avh/b"], tmp_path / "run")
+    assert "keeps 1 of 2 recipes: run the same command again to resume" in stopped.value.__notes__[0]
+    done = running.reproduce_all(["avh/a", "avh/b"], tmp_path / "run")
+    assert ran == ["avh/a", "avh/b", "avh/b"] and list(done) == ["avh/a", "avh/b"]
+
+
+def test_what_cannot_run_among_many_is_named_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(context: Context) -> Outcome:
+        context.data.require("imagenet", "this recipe")
+        raise AssertionError
+
+    recipes = [Recipe("avh/a", "A", lambda context: Outcome("fine"), {}, ""), Recipe("avh/b", "B", fails, {}, "")]
+    monkeypatch.setattr(running, "chosen", lambda ids: recipes)
+    assert list(running.reproduce_all(["all"], tmp_path / "run")) == ["avh/a"]
+    assert "Not run: avh/b. this recipe needs imagenet in --data DIR." in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_the_python_twin() -> None:
+    outcome = hardsight.reproduce("avh/fig23")
+    assert verdicts(list(outcome.claims)) == ["not comparable"] and len(outcome.tables[0].rows) == 11
+
+
+def test_a_damaged_outcome_is_named(tmp_path: Path) -> None:
+    (tmp_path / "outcomes").mkdir()
+    (tmp_path / "outcomes" / "avh-fig3.json").write_text('{"about": 3}')
+    with pytest.raises(FileError, match="not the outcome of a recipe. Remove it"):
+        read_outcome(tmp_path, "avh/fig3")
+
+
+def test_names_are_escaped_on_the_page() -> None:
+    outcome = Outcome("<b>", tables=[Table("t", ("<i>",), [["<script>"]])], commands=["a & b"])
+    page = write_page([Recipe("avh/x", "<u>", lambda context: outcome, {}, "")], {"avh/x": outcome}, {}, "small")
+    assert not [tag for tag in ("<b>", "<i>", "<script>", "<u>") if tag in page] and "a &amp; b" in page
+
+
+# Pieces
+
+
+def test_cells_and_verdicts() -> None:
+    table = Table("t", ("a", "b", "c", "d"), [["x", 1, 0.12345, None], ["y", 2, float("nan"), "z"]])
+    assert table.cells() == [["x", "1", "0.123", "–"], ["y", "2", "–", "z"]]
+    with pytest.raises(InputError, match="a row needs 2 cells"):
+        Table("t", ("a", "b"), [[1]])
+    assert [claim("c", rule="r", holds=holds, found="f").verdict for holds in (True, False, None)] == [
+        "holds", "does not hold", "not comparable",
+    ]  # fmt: skip
+
+
+def test_the_cache_computes_once(tmp_path: Path) -> None:
+    cache, made = Cache(tmp_path), []
+
+    def make() -> dict[str, np.ndarray]:
+        made.append(1)
+        return {"a": np.arange(3)}
+
+    for _ in range(2):
+        assert cache.arrays("x", {"lr": 0.1}, make)["a"].tolist() == [0, 1, 2]
+    assert len(made) == 1 and cache.rows("y", {}, lambda: [1, "two"]) == [1, "two"]
+    assert fingerprint(np.zeros(3)) == fingerprint(np.zeros(3)) != fingerprint(np.ones(3))
+
+
+def test_which_data_are_there(tmp_path: Path) -> None:
+    (tmp_path / "mnist.npz").touch()
+    folder = DataFolder(tmp_path)
+    assert folder.present() == ["mnist"] and folder.has("mnist") and not folder.has("mnist", "usps")
+    with pytest.raises(FileError, match=rf"needs usps.npz in {tmp_path}"):
+        folder.require("usps", "this")
+
+
+def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match="--cache names another place"):
+        Cache(tmp_path / "file" / "below").place("x", {})
+
+
+# What the paper prints
+
+
+def test_the_one_inconsistent_row_is_named() -> None:
+    follows, significant = printed_claims(list(PRINTED))
+    assert follows.verdict == "does not hold" and "Table 9, DenseNet-121, spearman: 6.2 is printed" in follows.found
+    assert "the coefficients give 5.295" in follows.found and follows.found.startswith("11 of 12 rows")
+    assert significant.found == "7 of 12 rows two-sided, 12 one-sided."
+    assert verdicts(printed_claims(printed_rows(8))) == ["holds", "holds"]
+
+
+def test_a_pair_is_turned_so_that_avh_is_first() -> None:
+    row = dict.fromkeys(("independent_z", "williams_t", "steiger_z", "meng_z"), 2.0)
+    row |= {"r_first": 0.5, "r_second": 0.3, "difference": 0.2, "trusted_low": 0.1, "trusted_high": 0.4}
+    known: dict[str, Any] = {"model": "m", "kind": "spearman", "first": "confidence", "second": "avh", **row}
+    turned = pair([known], "m")
+    assert (turned["r_first"], turned["difference"], turned["steiger_z"]) == (0.3, -0.2, -2.0)
+    assert (turned["trusted_low"], turned["trusted_high"]) == (-0.4, -0.1)
+
+
+# Rules of single recipes
+
+
+def test_a_cone_of_two_sides_around_zero_degrees() -> None:
+    degrees = np.radians([350, 355, 0, 5, 10, 180])
+    features = np.stack([np.cos(degrees), np.sin(degrees)], axis=1)
+    assert cone_width(features, 5 / 6) == pytest.approx(20)
+    assert cone_width(features, 1.0) == pytest.approx(190)  # 350 over 0 to 180
+
+
+def test_points_on_the_sphere_and_their_overlap() -> None:
+    points, labels = two_gaussians(0)
+    assert points.shape == (2000, 3) and np.allclose(np.linalg.norm(points, axis=1), 1) and labels.sum() == 1000
+    inside = in_overlap(np.array([[1.0, 1.0, 0.0], [1.0, -0.4, 0.0]]) / np.sqrt(2))
+    assert inside.tolist() == [True, False]
+
+
+def test_coarser_classes_of_a_small_wordnet(tmp_path: Path) -> None:
+    lines = ["  1 licence", "00000001 03 n 01 entity 0 000 | all"]
+    tree = {
+        "00000002": "00000001",
+        "00000003": "00000001",
+        "00000004": "00000002",
+        "00000005": "00000002",
+        "00000006": "00000003",
+    }
+    lines += [f"{child} 03 n 02 thing_{child[-1]} 0 other 0 001 @ {parent} n 0000 | a thing" for child, parent in tree.items()]
+    (tmp_path / "data.noun").write_text("\n".join(lines))
+    of_class, names = coarser(["n00000004", "n00000005", "n00000006"], tmp_path / "data.noun", 2)
+    assert of_class == [0, 0, 1] and names == ["thing 2", "thing 3"]
+    of_class, names = coarser(["n00000004", "n00000005", "n00000006"], tmp_path / "data.noun", 3)
+    assert of_class == [0, 1, 2]
+
+
+def test_levels_of_one_degradation_hardest_first() -> None:
+    groups = Groups("degradation", ["original", "contrast=0.3", "noise=0.1", "noise=0.4"], lambda table: np.arange(4), True)
+    noise = of_levels(groups, "noise")
+    assert noise.names == ["noise=0.4", "noise=0.1"] and noise.of(None).tolist() == [-1, -1, 1, 0]  # type: ignore[arg-type]
+
+
+def curves_of(levels: dict[str, list[list[float]]]) -> Curves:
+    """Curves by hand: name -> one list over epochs per level."""
+    values = {name: np.array(rows) for name, rows in levels.items()}
+    g, e = next(iter(values.values())).shape
+    groups = everyone() if g == 1 else Groups("level", [str(k) for k in range(g)], lambda table: np.zeros(0), True)
+    return Curves("test", groups, [Moment(k + 1, None) for k in range(e)], values, values, np.full((g, e), 9))
+
+
+def story(name: str, shortcuts: bool, **levels: list[list[float]]) -> Watched:
+    whole = curves_of({column: [np.mean(rows, axis=0).tolist()] for column, rows in levels.items()})
+    return Watched(Training(name, shortcuts, Path(), "test", (4, 8), everyone, ""), whole, curves_of(levels))
+
+
+def test_claims_about_curves_drawn_by_hand() -> None:
+    """Two networks that do all the paper says, on 12 epochs; then one that does the opposite."""
+    grows = [1, 1.1, 1.2, 1.3, 3, 5, 7, 8, 8.5, 9, 9.5, 10]
+    accuracy = [0.1, 0.11, 0.12, 0.13, 0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0]
+    falls = [10, 6, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4]
+    angle = [1.5, 1.0, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8]
+    flat = [1.5] * 12
+    hard_norm = [1 + 0.1 * k for k in range(12)]
+
+    def good(name: str, shortcuts: bool, lower: float, gap: float, bounce: float) -> Watched:
+        easy = [value - lower for value in falls[:-1]] + [4 - lower + bounce]
+        norms = [[gap * value for value in hard_norm], [float(value) for value in grows]]
+        return story(
+            name, shortcuts, avh=[[value + 1 for value in easy], easy], norm=norms, own_angle=[flat, angle],
+            correct=[accuracy, accuracy], confidence=[accuracy, accuracy],
+        )  # fmt: skip
+
+    runs = [good("plain", False, 0.0, 1.0, 0.2), good("shortcut", True, 0.5, 4.0, 0.0)]
+    norms = {each.text: each for each in norm_claims(runs)}
+    assert set(verdicts(list(norms.values()))) == {"holds"}, norms
+    angles = avh_claims(runs)
+    wrong = [each.text for each in angles if each.verdict != "holds"]
+    assert wrong == ["Better models have lower AVH in every level of hardness (observation 4)."] or wrong == [], wrong
+    backwards = story(
+        "bad", True, avh=[list(range(12)), list(range(1, 13))], norm=[list(range(12, 0, -1))] * 2,
+        own_angle=[flat, flat], correct=[accuracy] * 2, confidence=[accuracy] * 2,
+    )  # fmt: skip
+    assert "holds" not in verdicts(avh_claims([backwards])[:3] + norm_claims([backwards])[:3])
+
+
+def test_a_run_of_other_data_is_refused(tmp_path: Path) -> None:
+    running.reproduce_all(["avh/fig23"], tmp_path / "run")
+    with pytest.raises(RunError, match="other arguments"):
+        running.reproduce_all(["avh/fig23"], tmp_path / "run", seed=1)
