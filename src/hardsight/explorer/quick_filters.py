@@ -23,6 +23,7 @@ from hardsight.explorer.opening import Sheet
 from hardsight.explorer.settings import ReportSettings
 from hardsight.files.beside import beside, second_table
 from hardsight.files.inputs import note_input
+from hardsight.scores import SCORES
 from hardsight.table import read_scores
 
 CHOSEN = ["in the subset", "not in it"]
@@ -103,12 +104,17 @@ def _add_audit(sheet: Sheet, file: Path) -> None:
         if by not in table.column_names:
             raise FileError(f"{members}: there is no column {by!r}, which {file.name} speaks of; run hardsight audit again.")
         about = "A cluster of features that looked worse than its class." if by == "latent" else f"Groups by {by}."
-        if by != "label":
-            words = pa.array(list(notes), pa.string())
-            place = integers(pc.index_in(table.column(by).cast(pa.string()), value_set=words).combine_chunks())
-            sheet.add(codes(by, place, list(notes), about))
-        if by in sheet.columns:
-            sheet.quick_filters.append(QuickFilter(by, about, notes))
+        words = pa.array(list(notes), pa.string())
+        place = integers(pc.index_in(table.column(by).cast(pa.string()), value_set=words).combine_chunks())
+        column = codes(_free_name(sheet, by, notes), place, list(notes), about)
+        sheet.add(column)
+        sheet.quick_filters.append(QuickFilter(column.name, about, notes))
+
+
+def _free_name(sheet: Sheet, by: str, notes: dict[str, str]) -> str:
+    """The column's own name, unless the page needs what stands there: numbers that were cut, classes, right or wrong."""
+    cut = any(" to " in group for group in notes) and by in sheet.columns and sheet.columns[by].names is None
+    return f"{by} groups" if cut or by in SCORES or by in ("label", "predicted", "correct", "split") else by
 
 
 def _add_drift(sheet: Sheet, file: Path) -> None:
