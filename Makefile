@@ -8,7 +8,8 @@ TOOLS := $(VENV)/.tools# and what the tests need
 BIOME := $(VENV)/js/node_modules/.bin/biome
 BIOME_VERSION := 2.6.6
 # A file's tests stay in one process, for their fixtures; the longest files come first (tests/conftest.py), so that the cores end together.
-PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder
+# Threads that wait for work sleep, as under `hardsight` itself: those that spin take the cores from the other tests.
+PYTEST := OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=14 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder
 MYPY := $(BIN)/mypy src/hardsight tests $(wildcard docs/make_*.py)
 # The tests start hundreds of Pythons: each would compile all of hardsight again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -77,8 +78,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PIP) -e '.[torch]'
 	touch $@
 
-# timm and torchvision ask for builds of torch that a machine without a GPU does not want: without their dependencies.
+# These ask for builds of torch that a machine without a GPU does not want: without their dependencies.
 $(TOOLS): $(INSTALLED)
 	$(PIP) --group test --group models
-	$(PIP) --no-deps timm torchvision
+	$(PIP) --no-deps timm torchvision pytorch-ood
 	touch $@

@@ -1,6 +1,8 @@
 """Print the tables of docs/results.md from finished runs of `hardsight adapt`, `hardsight generalize` and `hardsight reproduce`:
 
 python docs/make_results.py RUN [RUN ...]
+
+Runs of `adapt` that compare the same methods share a table.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +19,16 @@ import pyarrow.parquet as pq
 Row = dict[str, Any]
 
 
-def adapted(run: Path) -> str:
-    """One row per pair of domains: the source model, each method's gain over it, and CBST+AVH against CBST."""
-    accuracy = {(row["pair"], row["method"]): row for row in _rows(run / "accuracy.parquet")}
-    differences = {(row["pair"], row["method"], row["against"]): row for row in _rows(run / "differences.parquet")}
+def adapted(*runs: Path) -> str:
+    """One row per pair of domains: the source model, each method's gain over it, and CRST and CBST+AVH against CBST."""
+    accuracy = {(row["pair"], row["method"]): row for run in runs for row in _rows(run / "accuracy.parquet")}
+    differences = {
+        (row["pair"], row["method"], row["against"]): row for run in runs for row in _rows(run / "differences.parquet")
+    }
     pairs = list(dict.fromkeys(pair for pair, *_ in differences))  # with "all pairs" last, where there are several
     methods = [name for name in dict.fromkeys(method for _, method in accuracy) if name != "source"]
-    contests = [(name, "source") for name in methods] + [(first, "cbst") for first in ("crst", "cbst+avh") if first in methods]
+    against_cbst = [name for name in ("crst", "cbst+avh") if {name, "cbst"} <= set(methods)]
+    contests = [(name, "source") for name in methods] + [(name, "cbst") for name in against_cbst]
 
     def source(pair: str) -> float:
         found = [
@@ -84,16 +90,23 @@ def _recipe(outcome: Row) -> str:
 
 
 def printed(run: Path) -> str:
-    """The tables of a run, whichever command made it."""
-    if (run / "outcomes").is_dir():
-        return reproduced(run)
-    return adapted(run) if (run / "rounds.parquet").exists() else generalized(run)
+    """The tables of a run of `generalize` or `reproduce`."""
+    return reproduced(run) if (run / "outcomes").is_dir() else generalized(run)
 
 
 def _interval(row: Row) -> str:
-    """Points with their 95 % interval, bold where it leaves out 0."""
+    """Points with their 95 % interval, where there is more than one run; bold where it leaves out 0."""
+    if row["low"] is None:
+        return f"{100 * row['difference']:+.1f}"
     text = f"{100 * row['difference']:+.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
     return f"**{text}**" if row["verdict"] in ("better", "worse") else text
+
+
+def _methods(run: Path) -> list[str] | None:
+    """What a run of `adapt` compares; None for one of another command."""
+    if not (run / "rounds.parquet").exists():
+        return None
+    return list(dict.fromkeys(row["method"] for row in _rows(run / "accuracy.parquet")))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -105,5 +118,8 @@ def _rows(path: Path) -> list[Row]:
 
 
 if __name__ == "__main__":
-    for place in map(Path, sys.argv[1:]):
-        print(f"{place.name}\n\n{printed(place)}\n")
+    for methods, group in groupby(map(Path, sys.argv[1:]), _methods):
+        runs = list(group)
+        tables = [adapted(*runs)] if methods is not None else [printed(run) for run in runs]
+        print(f"{', '.join(run.name for run in runs)}\n")
+        print(*tables, sep="\n\n", end="\n\n")

@@ -31,6 +31,15 @@ EVIDENCE = {  # in words; the order is that of the explanation
 }
 
 
+UNSEEN = "out-of-sample heads"
+NO_COLUMN = ("clean", "near_duplicates")  # of the scores table
+HAVING = {  # what one may have, and the evidence that it is
+    "with the epochs of a training": ("epochs",),
+    "with the final model alone": ("final model",),
+    "with a reference, or heads that have not seen the sample": ("reference", UNSEEN),
+}
+
+
 class Job(NamedTuple):
     """Something to look for, and the kinds of injected hardness that stand for it."""
 
@@ -65,8 +74,25 @@ numbers on this page are made from the measured table.
 """
 
 AVERAGED = """\
-Numbers are means over seeds, over the rates ({rates}) and over the sets of images. Scores differ by chance, too: take differences
-below {alike} for none.
+Numbers are average precisions: means over seeds, over the rates ({rates}) and over the sets of images. Scores differ by chance,
+too: take differences below {alike} for none. What is in bold is as good as the best of its row; what is less than half as good is
+left out.
+"""
+
+HOW_TO = """\
+For wrong labels, `hardsight clean` chooses for you: it takes epochs where there are any, heads that have not seen the sample
+otherwise, and looks for duplicates and outliers on the way. Single scores are columns of the scores table:
+
+<!-- skip: there are no such runs -->
+```bash
+hardsight clean RUN
+hardsight score RUN --scores {epochs}  # of hardsight train
+hardsight score RUN --scores {final}
+hardsight score TEST --reference TRAIN --scores {reference}
+```
+
+Near duplicates are found by `hardsight clean`, or by `hardsight.scores.duplicates.near_duplicates`: see
+[scores.md](scores.md#near-duplicates).
 """
 
 HOW = """\
@@ -78,6 +104,7 @@ Wrong labels are put into the training set, and the training samples are scored.
 network that was trained on clean labels and on all classes but the last two. Rankings of other libraries get the same
 out-of-sample probabilities, features or recorded margins as ours; datagnosis trains networks of its own, of the same kind and for
 as many epochs.
+The rows `clean` of the tables by job are of an earlier version of its ranking; the comparison with cleanlab is of this one.
 These are small images and small networks: repeat it on yours where much depends on it.
 
 {missing}
@@ -88,16 +115,22 @@ hardsight bench hardness --data DIR --seeds 5 --json bench.json
 ```
 """
 
-OF_RUN, OF_PROBS = "hardsight clean, of the run", "hardsight clean, of the same probabilities"
+WAYS = {  # that `clean` is called, as in the measured table, and in words
+    "hardsight clean, of the run": "run",
+    "hardsight clean, of the same probabilities": "probabilities",
+    "hardsight clean, of features and labels": "features",
+}
 CLEAN = """\
 ## `hardsight clean` beside cleanlab
 
-Average precision of the default ranking of `hardsight.clean`, from a run with its dynamics and from out-of-sample probabilities
-alone, and of the best of four rankings of cleanlab from the same probabilities. To three digits, it is at least cleanlab's best
-in {of_run} of {total} settings from the run, and in {of_probs} of {total} from the probabilities. Beside it, how many labels are
-wrong and how many it expects: off by more than a fifth in {off_run} settings from the run, and in {off_probs} from the
-probabilities.
-"""
+Average precision of the default ranking of `hardsight.clean`: of a run with its dynamics, of out-of-sample probabilities alone,
+and of the run's features and labels alone, which takes heads by folds and neighbours. Beside it the best of four rankings of
+cleanlab, from the same probabilities. To three digits, ours is at least cleanlab's best in {precise}.
+
+{table}
+How many labels are wrong, and how many are expected. Off by more than a fifth (in the mean over seeds): {off}.
+
+{counts}"""
 
 
 class Line(NamedTuple):
@@ -126,7 +159,15 @@ def page() -> str:
     ranked = {job: lines for job, lines in ranked.items() if lines}
     rates = sorted({rate for kinds in measured["results"].values() for by_rate in kinds.values() for rate in by_rate}, key=float)
     averaged = AVERAGED.format(rates=", ".join(f"{100 * float(rate):g} %" for rate in rates), alike=ALIKE)
-    parts = [HEAD, "## In short\n", overview(ranked), averaged, "## Where AVH is not the one\n", *about_avh(ranked)]
+    parts = [
+        HEAD,
+        "## In short\n",
+        overview(ranked),
+        averaged,
+        commands(ranked),
+        "## Where AVH is not the one\n",
+        *about_avh(ranked),
+    ]
     parts += [
         evidence(),
         *(section(job, lines) + partly(measured["results"], job) for job, lines in ranked.items()),
@@ -150,24 +191,40 @@ def lines_of(results: dict[str, Any], job: Job) -> list[Line]:
 
 
 def overview(ranked: dict[Job, list[Line]]) -> str:
-    """One row per job: the best scores of ours, the best of other libraries, and AVH."""
+    """One row per job: the best score of ours by what one has, the best of other libraries, and AVH."""
     rows = []
     for job, lines in ranked.items():
-        ours, theirs = [line for line in lines if line.ours], [line for line in lines if not line.ours]
-        cells = [f"{line.title} {line.average_precision:.3f}" for line in distinct(ours)[:3]]
+        theirs, avh = [line for line in lines if not line.ours], first(lines, "avh")
         best_of_theirs = f"{theirs[0].title} {theirs[0].average_precision:.3f}" if theirs else "–"
-        avh = first(lines, "avh")
         place = f"{avh.average_precision:.3f}, {lines.index(avh) + 1} of {len(lines)}" if avh else "needs a label"
-        rows.append([job.name, *cells, *["–"] * (3 - len(cells)), best_of_theirs, place])
-    return table(["to find", "best", "second", "third", "best of other libraries", "AVH, its rank"], rows)
+        rows.append([job.name, *(_cell(lines, having) for having in HAVING), best_of_theirs, place])
+    return table(["to find", *HAVING, "best of other libraries", "AVH, its rank"], rows)
 
 
-def distinct(lines: Sequence[Line]) -> list[Line]:
-    """Each score once, by its best evidence."""
-    kept: dict[str, Line] = {}
-    for line in lines:
-        kept.setdefault(line.score, line)
-    return list(kept.values())
+def best_with(lines: Sequence[Line], having: str) -> Line | None:
+    """The best of our scores by what one has, if it is of use: at least half as precise as the best of all."""
+    line = next((line for line in lines if line.ours and line.evidence in HAVING[having]), None)
+    return line if line is not None and 2 * line.average_precision >= lines[0].average_precision else None
+
+
+def _cell(lines: Sequence[Line], having: str) -> str:
+    """A score and its precision; bold if it is as good as the best."""
+    line = best_with(lines, having)
+    if line is None:
+        return "–"
+    words = f"`{line.score}` {line.average_precision:.3f}"
+    return f"**{words}**" if lines[0].average_precision - line.average_precision <= ALIKE else words
+
+
+def commands(ranked: dict[Job, list[Line]]) -> str:
+    """How to get the scores of the overview: one line for each thing one may have."""
+    names = []
+    for having in HAVING:
+        bests = [line for lines in ranked.values() if (line := best_with(lines, having)) is not None]
+        asked = [line.score for line in bests if line.score not in NO_COLUMN and line.evidence != UNSEEN]
+        names.append(",".join(dict.fromkeys(asked)))
+    epochs, final, reference = names
+    return HOW_TO.format(epochs=epochs, final=final, reference=reference)
 
 
 def first(lines: Iterable[Line], score: str) -> Line | None:
@@ -251,27 +308,8 @@ def beside_cleanlab(lines: list[dict[str, Any]]) -> list[str]:
     cases: dict[str, dict[str, dict[str, Any]]] = {}
     for line in lines:
         cases.setdefault(line["case"], {})[line["what"]] = line
-    precise = {case: found for case, found in cases.items() if OF_RUN in found}
-    rows = [[case, *_precision_cells(found)] for case, found in precise.items()]
-    parts = []
-    if rows:
-        verdicts = [sum(bool(found[name]["within"]) for found in precise.values()) for name in (OF_RUN, OF_PROBS)]
-        counts = [
-            sum(not found[f"{name}: expected errors"]["within"] for found in precise.values()) for name in (OF_RUN, OF_PROBS)
-        ]
-        parts.append(
-            CLEAN.format(total=len(rows), of_run=verdicts[0], of_probs=verdicts[1], off_run=counts[0], off_probs=counts[1])
-        )
-        head = [
-            "labels",
-            "`clean` of the run",
-            "`clean` of probabilities",
-            "cleanlab",
-            "wrong",
-            "expected, of the run",
-            "of probabilities",
-        ]
-        parts.append(table(head, rows))
+    precise = {case: found for case, found in cases.items() if next(iter(WAYS)) in found}
+    parts = [_precision(precise)] if precise else []
     timed = [line for case, found in cases.items() if case not in precise for line in found.values()]
     if timed:
         cells = [[line["case"], line["what"], f"{line['value'] / 1000:.1f} s", *_ratio_cells(line)] for line in timed]
@@ -279,17 +317,30 @@ def beside_cleanlab(lines: list[dict[str, Any]]) -> list[str]:
     return parts
 
 
-def _precision_cells(found: dict[str, dict[str, Any]]) -> list[str]:
-    """Precisions, the true number of errors, and what was expected."""
-    theirs = {name: line["value"] for name, line in found.items() if name.startswith("cleanlab")}
-    best = max(theirs, key=lambda name: theirs[name]) if theirs else None
-    counts = [found[f"{name}: expected errors"] for name in (OF_RUN, OF_PROBS)]
-    return [
-        *(f"{found[name]['value']:.3f}" for name in (OF_RUN, OF_PROBS)),
-        "–" if best is None else f"{theirs[best]:.3f} ({best.removeprefix('cleanlab ')})",
-        re.sub(r"\D", "", counts[0]["unit"]),
-        *(f"{count['value']:.0f}" for count in counts),
+def _precision(cases: dict[str, dict[str, dict[str, Any]]]) -> str:
+    """Precisions beside the best of cleanlab's, and error counts beside the true ones, by how `clean` is called."""
+    ways = {way: words for way, words in WAYS.items() if all(way in found for found in cases.values())}
+    total = len(cases)
+    precise = [
+        f"{sum(bool(found[way]['within']) for found in cases.values())} of {total} ({words})" for way, words in ways.items()
     ]
+    counted = {way: f"{way}: expected errors" for way in ways}
+    off = [f"{sum(not found[counted[way]]['within'] for found in cases.values())} of {total} ({ways[way]})" for way in ways]
+    rows, counts = [], []
+    for case, found in cases.items():
+        theirs = {name: line["value"] for name, line in found.items() if name.startswith("cleanlab")}
+        best = max(theirs, key=lambda name: theirs[name]) if theirs else None
+        said = "–" if best is None else f"{theirs[best]:.3f} ({best.removeprefix('cleanlab ')})"
+        rows.append([case, *(f"{found[way]['value']:.3f}" for way in ways), said])
+        errors = int(re.sub(r"\D", "", found[counted[next(iter(ways))]]["unit"]))
+        expected = [found[name]["value"] for name in counted.values()]
+        counts.append([case, str(errors), *(f"{value:.0f} ({100 * (value / errors - 1):+.0f} %)" for value in expected)])
+    return CLEAN.format(
+        precise=", ".join(precise),
+        off=", ".join(off),
+        table=table(["labels", *(f"`clean`, {words}" for words in ways.values()), "cleanlab"], rows),
+        counts=table(["labels", "wrong", *(f"expected, {words}" for words in ways.values())], counts),
+    )
 
 
 def _ratio_cells(line: dict[str, Any]) -> list[str]:

@@ -23,9 +23,9 @@ settings.load_profile("test")  # pytest --hypothesis-profile=nightly overrides i
 
 
 LONGEST = """
-    extract_real extract_resume demo docs training_resume cli_correlate explorer_more bad_output cluster explorer_review
-    explorer_page models_onnx dynamics_curves adapt_run generalize training explorer_adapt models_opening stats_coefficients
-    extract adapt_report
+    explorer_page demo docs training explorer_review training_resume models_onnx explorer_more adapt_run generalize extract_real
+    cluster explorer_adapt bad_output cli_correlate agreement models_opening extract_resume dynamics_curves bad_arrays places
+    dynamics_callbacks damaged models_cifar cifar adapt_report adapt_resume exports stats_coefficients protocols extract
 """.split()
 
 

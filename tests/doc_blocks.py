@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,15 @@ PAGES = [page for page in (README, *sorted((ROOT / "docs").glob("*.md"))) if pag
 BLOCK = re.compile(
     r"(?:<!-- skip: (?P<skip>.+?) -->\s*\n)?^```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE
 )
+
+
+def doc_script(name: str) -> Any:
+    """A script of docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up by name
+    spec.loader.exec_module(module)
+    return module
 
 
 @dataclass(frozen=True)

@@ -133,10 +133,10 @@ def expect(what: Any) -> Any:
 
 def eventually(page: Any, probe: Callable[[], Any], expected: Any) -> None:
     """Assert that a probe comes to equal a value while the page goes on."""
-    for _ in range(PATIENCE // 100):
+    for _ in range(PATIENCE // 20):
         if probe() == expected:
             return
-        page.wait_for_timeout(100)
+        page.wait_for_timeout(20)
     assert probe() == expected
 
 

@@ -40,8 +40,8 @@ def test_samples_not_selected_pass_only_through_batch_normalisation(batch_norm: 
 @pytest.mark.parametrize(
     ("target", "options"),
     [
-        (slice(0, 1), {}),  # one sample, of one class
-        (slice(0, 120, 3), {}),  # one class alone
+        (slice(0, 1), {}),  # one sample, without a label
+        (slice(0, 120, 3), {}),  # one class alone, as far as is known
         (slice(0, 120), {"portion": "0:0.5:1"}),
         (slice(0, 120), {"portion": 1, "methods": "crst"}),
         (slice(0, 1), {"methods": "coral+cbst"}),
@@ -51,12 +51,13 @@ def test_samples_not_selected_pass_only_through_batch_normalisation(batch_norm: 
 def test_small_and_one_sided_targets(target: slice, options: dict[str, Any], tmp_path: Path) -> None:
     there, here, labels = domains()
     given = {**QUICK, "rounds": 2, **options}
+    known = np.where(np.arange(120) == 0, -1, labels)[target]
     said: list[str] = []
-    done = run((there, labels), (here[target], labels[target]), tmp_path / "run", say=said.append, **given)
+    done = run((there, labels), (here[target], known), tmp_path / "run", say=said.append, **given)
     told = done.rounds.to_pylist()[-2:]
-    assert told[-1]["accuracy"] is not None and told[-1]["round"] == 2
+    assert (told[-1]["accuracy"] is not None) == (target != slice(0, 1)) and told[-1]["round"] == 2
     one_class = "source-to-target: every labeled target sample is of the class '0'; accuracy is that class's alone."
-    assert (one_class in said) == (target != slice(0, 120))
+    assert (one_class in said) == (target == slice(0, 120, 3))
     if "portion" in options and options["portion"] != 1:
         assert told[0]["selected"] == 0 and told[0]["true_positive_rate"] is None and told[1]["selected"] > 0
 
@@ -67,6 +68,8 @@ def test_small_and_one_sided_targets(target: slice, options: dict[str, Any], tmp
         ("all", slice(0, 0), "at least one sample|no samples"),
         ("one class", slice(0, 120), "at least two classes"),
         ("other classes", slice(0, 120), "source-to-target: no class is in both: the source has 3, 4, 5, the target 0, 1, 2"),
+        ("all", slice(0, 120, 3), "source-to-target: the target has one class only, '0', and"),
+        ("all", slice(0, 1), "source-to-target: the target has one class only, '0', and"),
         ("not finite", slice(0, 120), "must be finite, but 1 of 120 rows are not; the first is row 7"),
     ],
 )
@@ -112,16 +115,28 @@ def test_the_target_is_passed_through_once_a_round(
     [
         {"relabel": True, "epochs": 2}, {"ema": 0.9}, {"schedule": "cosine"}, {"standardize": "none"},
         {"standardize": "source"}, {"balance": False, "source_portion": "0.5:0.1:0.8"},
-        {"optimizer": "sgd", "lr": 0.05}, {"methods": "avc"}, {"methods": "threshold"}, {"methods": "cbst+norm"},
+        {"optimizer": "adamw", "lr": 0.01}, {"methods": "avc"}, {"methods": "threshold"}, {"methods": "cbst+norm"},
         {"methods": "crst-lrent", "rule": "segmentation"}, {"methods": "crst-mrkld"}, {"group_by": "label"},
-        {"kc_value": "prob"}, {"kc_policy": "global"}, {"kc_policy": "ucb", "methods": "crst"}, {"reset_optimizer": True},
-        {"methods": "entropy+cbst", "entropy_weight": 0.5}, {"methods": "coral", "coral_reg": 0.1, "standardize": "none"},
+        {"kc_value": "prob", "methods": "cbst"}, {"kc_policy": "global"}, {"kc_policy": "ucb", "methods": "crst"},
+        {"reset_optimizer": True}, {"methods": "entropy+cbst", "entropy_weight": 0.5},
+        {"methods": "coral", "coral_reg": 0.1, "standardize": "none"},
     ],
 )  # fmt: skip
-def test_every_option_runs(options: dict[str, Any], tmp_path: Path) -> None:
+def test_every_option_runs_and_acts(options: dict[str, Any], default: dict[str, Any], tmp_path: Path) -> None:
     there, here, labels = domains()
-    done = run((there, labels), (here, labels), tmp_path / "run", **{**QUICK, "rounds": 2, **options})
-    assert done.rounds.column("accuracy").to_pylist()[-1] > 0.4
+    last = run((there, labels), (here, labels), tmp_path / "run", **{**QUICK, "rounds": 2, **options}).rounds.to_pylist()[-1]
+    assert last["accuracy"] > 0.4
+    if options != {"group_by": "label"}:  # here, every label is the prediction
+        assert last["mean_avc"] != default["mean_avc"]  # another model: of angles, no two are equal
+
+
+@pytest.fixture(scope="module")
+def default(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The last round of a run without options."""
+    there, here, labels = domains()
+    done = run((there, labels), (here, labels), tmp_path_factory.mktemp("default") / "run", **{**QUICK, "rounds": 2})
+    last: dict[str, Any] = done.rounds.to_pylist()[-1]
+    return last
 
 
 def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
@@ -164,6 +179,9 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["both.npz:day", "both.npz:night", "--flip-labels"], "flip_labels is for images"),
         (["digits", "digits", "--model", "lenet", "--method", "coral+cbst"], "coral+cbst aligns features, and these are images"),
         (["one.npz"], "at least two domains; it has one, 'day'"),
+        (["both.npz:day", "others.npz"], "no class is in both: the source has 0, 1, 2, the target 3, 4, 5."),
+        (["named.npz", "unlike.npz"], "no class is in both: the source has ape, bat, cat, the target dog, eel, fox."),
+        (["both.npz:day", "same.npz"], "the target has one class only, '1', and pseudo-labels would be of several"),
         (["apart.npz"], "day-to-night: no class is in both: the source has 0, 2, the target 1."),
         (["both.npz:day", "both.npz:night", "--model", "lenet"], "model is for images"),
         (["both.npz:day", "both.npz:night", "--ema", "1"], "ema must be a number of 0 or more and below 1"),
@@ -181,6 +199,10 @@ def test_bad_input_is_one_line_and_no_output(
     np.savez("both.npz", features=there, labels=labels, domain=np.array(["day", "night"])[np.arange(len(labels)) // 3 % 2])
     np.savez("apart.npz", features=there, labels=labels, domain=np.array(["day", "night"])[labels % 2])
     np.savez("unlabeled.npz", features=there)
+    np.savez("others.npz", features=there, labels=labels + 3)
+    np.savez("same.npz", features=there, labels=np.ones_like(labels))
+    np.savez("named.npz", features=there, labels=labels, class_names=["ape", "bat", "cat"])
+    np.savez("unlike.npz", features=there, labels=labels, class_names=["dog", "eel", "fox"])
     np.savez("narrow.npz", features=there[:, :2], labels=labels)
     np.savez("one.npz", features=there, labels=labels, domain=np.array(["day"] * len(labels)))
     done = cli("adapt", *words, "-o", "out")

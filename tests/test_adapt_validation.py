@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from adapt_runs import QUICK, contents, domains
+from doc_blocks import doc_script
 from hardsight import InputError
 from hardsight.adapt import (
     circular_validation,
@@ -173,6 +174,28 @@ def test_weighted_means_by_hand() -> None:
     assert deep_embedded_validation(values, np.full(4, 0.7)) == pytest.approx(0.35)  # equal weights vary with nothing
 
 
+def test_values_of_skada() -> None:
+    """What skada 0.6.0's SoftNeighborhoodDensity, PredictionEntropyScorer and DeepEmbeddedValidation say of the same model.
+
+    Its DEV was given losses as a column (a row of them is multiplied with every weight), and even rows to fit weights on.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    rng, labels = np.random.default_rng(14), np.arange(60) % 3
+    source = np.eye(3)[labels] * 2 + rng.normal(size=(60, 3))
+    target = np.eye(3)[np.arange(40) % 3] * 2 + rng.normal(size=(40, 3)) + 0.5
+    weight = np.array([[2.0, 0, -1], [-1, 2, 0], [0, -1, 2]])
+    assert soft_neighbourhood_density(target @ weight.T) == pytest.approx(2.4422101840728367, rel=1e-7)
+    mean = probabilities(target @ weight.T).mean(0)
+    entropies = (entropy(mean) - information_maximisation(target @ weight.T)) / 3  # skada's mean is over classes too
+    assert entropies == pytest.approx(0.07214083238413212, rel=1e-5)  # it adds 1e-7 to each probability
+    of_target = np.arange(70) >= 30
+    classifier = LogisticRegression(max_iter=200).fit(np.concatenate([source[::2], target]), of_target)
+    p = classifier.predict_proba(source[1::2])
+    wrong = (source[1::2] @ weight.T).argmax(1) != labels[1::2]
+    assert deep_embedded_validation(wrong, 30 / 40 * p[:, 1] / p[:, 0]) == pytest.approx(0.4631399208407857, rel=1e-6)
+
+
 @pytest.mark.parametrize(("n", "missing"), [(1, {"snd", "mean_avc"}), (3, set()), (0, set(VALIDATORS))])
 def test_few_and_broken_samples_leave_gaps_and_no_errors(n: int, missing: set[str]) -> None:
     weight = rng.normal(size=(3, 5)).astype(np.float32)
@@ -243,6 +266,21 @@ def test_auto_writes_the_model_of_the_round_it_chose(automatic: Any) -> None:
     assert row["oracle_accuracy"] == max(row["accuracy"] for row in everything)
     page = (done.directory / "report.html").read_text("utf-8")
     assert f"auto chose seed 0: {chosen['method']}, round {chosen['round']}" in page
+
+
+def test_the_tables_of_the_results_page_are_printed_from_a_run(automatic: Any) -> None:
+    results, validation_page = doc_script("make_results"), doc_script("make_validation")
+    accuracy = {row["method"]: row["accuracy"] for row in automatic.accuracy.to_pylist()}
+    (trial,) = validation_page.trials([automatic.directory])
+    assert trial.auto == accuracy["auto"] and [trial.last(method) for method in CANDIDATES] == [accuracy[m] for m in CANDIDATES]
+    assert trial.highest(CHOSEN_BY) <= trial.oracle
+    row = validation_page.choices([trial]).splitlines()[2].split(" | ")
+    gains = [f"{100 * (accuracy[method] - accuracy['source']):+.1f}" for method in (*CANDIDATES, "auto")]
+    assert row[1] == f"{100 * accuracy['source']:.1f}" and row[2:-2] == gains
+    assert [line.split("`")[1] for line in validation_page.by_validator([trial]).splitlines()[2:]] == list(VALIDATORS)
+    assert "harmless: " in validation_page.warned([trial])
+    head, _, line = results.adapted(automatic.directory).splitlines()
+    assert "cbst+avh - source" in head and "cbst+avh - cbst" in head and gains[0] in line  # one seed: no intervals
 
 
 @pytest.mark.usefixtures("undrawn")

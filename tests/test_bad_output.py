@@ -204,8 +204,13 @@ def test_score_is_stopped(tmp_path: Path, number: int, code: int) -> None:
 
 @unix
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_extract_is_stopped(tmp_path: Path, number: int, code: int) -> None:
-    pytest.importorskip("torch")
+def test_extract_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.py").write_text(  # a linear model starts sooner than a network
+        "import numpy as np\n"
+        "from sklearn.linear_model import LogisticRegression\n"
+        "model = lambda: LogisticRegression().fit(np.random.default_rng(0).random((20, 64)), np.arange(20) % 2)\n"
+    )
     for row in range(60):
         (tmp_path / "photos").mkdir(exist_ok=True)
         Image.fromarray(RNG.integers(0, 256, (8, 8), dtype=np.uint8)).save(tmp_path / "photos" / f"{row}.png")
@@ -218,7 +223,7 @@ def test_extract_is_stopped(tmp_path: Path, number: int, code: int) -> None:
         "written = extraction.write_samples\n"
         "extraction.write_samples = lambda *a, **k: (time.sleep(0.2), written(*a, **k))[1]\n"
     )
-    command = ["extract", "hardsight.models.digits:DigitsCNN", str(tmp_path / "photos"), "-o", str(run), "--channels", "L"]
+    command = ["extract", "small:model", str(tmp_path / "photos"), "-o", str(run), "--channels", "L"]
     command += ["--size", "8", "--batch-size", "10", "--mean", "0", "--std", "1"]
     there = lambda: len(list(run.glob("samples/part-*.parquet"))) >= 2  # noqa: E731
     ended = stopped(["-c", slow + MAIN, *command], there, number)

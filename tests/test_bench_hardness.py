@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shutil
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from doc_blocks import ROOT
+from doc_blocks import doc_script
 from hardsight.bench import clean, hardness, peers
 from hardsight.bench.finding import Found, found
 from hardsight.bench.injection import MISLABELS, VIEWS, copied, mislabeled, scrambled
@@ -124,7 +123,7 @@ def test_equal_scores_are_in_no_order_and_missing_ones_come_last() -> None:
 def test_the_best_of_cleanlab_is_what_ours_is_compared_with() -> None:
     of = lambda run, probs, theirs: {
         "errors": 100,
-        "expected": {clean.FROM_RUN: 90.0, clean.FROM_PROBS: 150.0},
+        "expected": {clean.FROM_RUN: 90.0, clean.FROM_PROBS: 150.0, clean.FROM_FEATURES: 100.0},
         "average_precision": {clean.FROM_RUN: run, clean.FROM_PROBS: probs, "cleanlab a": theirs, "cleanlab b": 0.1},
     }
     lines = {line.what: line for line in clean.measurements("case", [of(0.9, 0.6, 0.7), of(0.7, 0.6, 0.9)])}
@@ -208,7 +207,7 @@ def test_clean_is_measured_on_the_same_networks(
     before = sorted((output / "runs").iterdir())
     result = clean.measured(noise, output, lambda done, total, words: None)
     assert sorted((output / "runs").iterdir()) == before and result["errors"] == 6
-    assert {clean.FROM_RUN, clean.FROM_PROBS} == set(result["expected"]) and all(map(np.isfinite, result["expected"].values()))
+    assert set(clean.WAYS) == set(result["expected"]) and all(map(np.isfinite, result["expected"].values()))
     monkeypatch.setattr(clean, "train", None)
     assert clean.measured(noise, output, lambda done, total, words: None) == result
 
@@ -248,11 +247,7 @@ def test_wrong_options_are_refused_before_anything_is_trained(
 
 @pytest.fixture(scope="module")
 def which_score() -> Any:
-    spec = importlib.util.spec_from_file_location("make_which_score", ROOT / "docs" / "make_which_score.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return doc_script("make_which_score")
 
 
 def test_the_page_takes_means_over_sets_and_rates(which_score: Any) -> None:
@@ -271,16 +266,32 @@ def test_the_page_takes_means_over_sets_and_rates(which_score: Any) -> None:
 
 
 def test_the_page_shows_clean_beside_the_best_of_cleanlab(which_score: Any) -> None:
+    precisions = dict(zip(clean.WAYS, (0.9, 0.6, 0.8), strict=True))
     result = {
         "errors": 100,
-        "expected": {clean.FROM_RUN: 90.0, clean.FROM_PROBS: 150.0},
-        "average_precision": {clean.FROM_RUN: 0.9, clean.FROM_PROBS: 0.6, "cleanlab self_confidence": 0.8, "cleanlab b": 0.1},
+        "expected": dict(zip(clean.WAYS, (90.0, 150.0, 81.0), strict=True)),
+        "average_precision": precisions | {"cleanlab self_confidence": 0.8, "cleanlab b": 0.1},
     }
     lines = [asdict(line) | {"within": line.within} for line in clean.measurements("digits, pair 10%", [result])]
-    text, table = which_score.beside_cleanlab(lines)
-    assert "cleanlab's best\nin 1 of 1 settings from the run, and in 0 of 1" in text
-    assert "off by more than a fifth in 0 settings from the run, and in 1 from the\nprobabilities" in text
-    assert "| digits, pair 10% | 0.900 | 0.600 | 0.800 (self_confidence) | 100 | 90 | 150 |" in table
+    (text,) = which_score.beside_cleanlab(lines)
+    assert "cleanlab's best in 1 of 1 (run), 0 of 1 (probabilities), 1 of 1 (features)." in text
+    assert "Off by more than a fifth (in the mean over seeds): 0 of 1 (run), 1 of 1 (probabilities), 0 of 1 (features)." in text
+    assert "| digits, pair 10% | 0.900 | 0.600 | 0.800 | 0.800 (self_confidence) |" in text
+    assert "| digits, pair 10% | 100 | 90 (-10 %) | 150 (+50 %) | 81 (-19 %) |" in text
+
+
+def test_the_page_names_the_best_score_for_what_one_has(which_score: Any) -> None:
+    job = which_score.JOBS[0]
+    ranked = {
+        job: [
+            which_score.Line("aum", "epochs", 0.9, 0.90, 0.1),
+            which_score.Line("el2n", "final model", 0.9, 0.89, 0.1),
+            which_score.Line("avh", "final model", 0.9, 0.80, 0.1),
+            which_score.Line("vim", "reference", 0.5, 0.10, 0.9),
+        ]
+    }
+    assert "| **`aum` 0.900** | **`el2n` 0.890** | – | – | 0.800, 3 of 4 |" in which_score.overview(ranked)
+    assert "hardsight score RUN --scores aum " in which_score.commands(ranked)
 
 
 def test_every_kind_of_hardness_is_a_job(which_score: Any) -> None:

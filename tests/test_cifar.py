@@ -24,7 +24,7 @@ def extracted(output: Path, **options: Any) -> hardsight.Snapshot:
     """`hardsight extract` of the test images."""
     data, weights = real("cifar10_test.npz"), real("cifar10_resnet20.safetensors")
     model = "hardsight.models.cifar_resnet:cifar_resnet20"
-    return hardsight.extract(model, data, output, weights=weights, split="test", batch_size=256, **options)
+    return hardsight.extract(model, data, output, weights=weights, split="test", batch_size=50, **options)
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +79,8 @@ def features_of(model: torch.nn.Module, images: np.ndarray) -> np.ndarray:  # ty
     seen: list[torch.Tensor] = []  # type: ignore[name-defined]
     hook = model.linear.register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0]))
     with torch.inference_mode():
-        for start in range(0, len(images), 500):
-            pixels = (images[start : start + 500].astype(np.float32) / 255 - MEAN) / STD  # (b, 32, 32, 3)
+        for start in range(0, len(images), 50):
+            pixels = (images[start : start + 50].astype(np.float32) / 255 - MEAN) / STD  # (b, 32, 32, 3)
             model(torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous())
     hook.remove()
     return torch.cat(seen).numpy()

@@ -31,6 +31,7 @@ from hardsight.files.samples import write_samples
 from hardsight.files.suspects import SUSPECTS, read_suspects
 from hardsight.head import Head
 from hardsight.scores.duplicates import near_duplicates
+from hardsight.stats import pass_scores
 
 Cli = Callable[..., Any]
 
@@ -168,6 +169,22 @@ def test_no_errors_are_expected_where_every_label_is_surely_right() -> None:
     table = hardsight.clean(probs=probs, labels=labels)
     assert notes(table)["expected_errors"] < 1 and not column(table, "is_label_issue").any()
     assert table.column("verdict").null_count == 60
+
+
+def test_classes_that_no_sample_is_labeled_as_change_nothing() -> None:
+    """Gaps between class indices, and a head that knows more classes than the data has: a wrong label is one of those in use."""
+    features, right = blobs(n=200)
+    labels, _ = flipped(right, 0.2)
+    probs = hardsight.out_of_sample(features, labels)
+    table = hardsight.clean(probs=probs, labels=labels)
+    gaps = np.zeros((200, 40))
+    gaps[:, :40:10] = probs
+    more = np.concatenate([0.9 * probs, 0.1 * np.random.default_rng(0).dirichlet(np.ones(30), 200)], axis=1)
+    for other in (hardsight.clean(probs=gaps, labels=10 * labels), hardsight.clean(probs=more, labels=labels)):
+        assert notes(other)["expected_errors"] == pytest.approx(notes(table)["expected_errors"], rel=0.05)
+    np.testing.assert_array_equal(
+        column(hardsight.clean(probs=gaps, labels=10 * labels), "suggested_label"), 10 * column(table, "suggested_label")
+    )
 
 
 def test_rows_and_classes_may_come_in_any_order() -> None:
@@ -346,6 +363,8 @@ def test_pred_probs_is_another_name_of_probs() -> None:
     assert hardsight.score(pred_probs=probs, labels=labels).equals(hardsight.score(probs=probs, labels=labels))
     np.testing.assert_array_equal(hardsight.loss(pred_probs=probs, labels=labels), hardsight.loss(probs=probs, labels=labels))
     assert Snapshot(pred_probs=probs).num_classes == 2
+    np.testing.assert_array_equal(hardsight.model_agreement(pred_probs=[probs, probs]), [1, 1, 1])
+    np.testing.assert_array_equal(pass_scores(pred_probs=[probs, probs])["passes_variance"], [0, 0, 0])
     calls: list[Callable[..., Any]] = [hardsight.clean, hardsight.score, hardsight.loss, Snapshot]
     for call in calls:
         with pytest.raises(InputError, match="probs and pred_probs are two names of the same"):

@@ -17,6 +17,8 @@ from sklearn.neighbors import NearestNeighbors
 
 import hardsight
 from hardsight import SCORES, Head, InputError, Snapshot, score
+from hardsight.errors import MissingExtra
+from hardsight.models.torchvision_models import import_torchvision
 from oracles import on_circle
 from properties import examples
 
@@ -124,6 +126,33 @@ def test_mean_shift_against_a_plain_loop(n: int, d: int, k: int, seed: int) -> N
             return  # equally near to either: which of them counts is nobody's business
         here = np.stack([here[rows].mean(0) for rows in nearest])
     np.testing.assert_allclose(hardsight.mean_shift(x, k=k), np.linalg.norm(x - here, axis=1), atol=1e-9)
+
+
+def test_detectors_against_pytorch_ood() -> None:
+    """Its covariances are sums, not means, and its GEN is a mean, not a sum, of clipped probabilities: all else is equal."""
+    torch = pytest.importorskip("torch")
+    try:
+        import_torchvision()  # which pytorch-ood imports, and which does not import by itself beside a torch without CUDA
+    except MissingExtra as error:
+        pytest.skip(str(error))
+    theirs = pytest.importorskip("pytorch_ood.detector")
+
+    def single(x: Any) -> Any:
+        return torch.from_numpy(np.asarray(x, dtype=np.float32))
+
+    train, test, labels, logits = single(TRAIN), single(TEST), torch.from_numpy(LABELS), HEAD.logits(TEST) / 20
+    relative = theirs.RMD(None).fit_features(train, labels).predict_features(test)
+    nearest = theirs.KNN(None, k=7).fit_features(train, labels).predict_features(test)
+    virtual = theirs.ViM(None, d=3, w=single(HEAD.weight), b=single(HEAD.bias)).fit_features(train, labels).predict_features(test)
+    pairs = {
+        "mahalanobis_relative": (hardsight.mahalanobis_relative(TEST, TRAIN, LABELS), len(TRAIN) * relative),
+        "knn_distance": (hardsight.knn_distance(TEST, TRAIN, k=7), nearest),
+        "vim": (hardsight.vim(TEST, HEAD, TRAIN), virtual),
+        "energy": (hardsight.energy(logits=logits), theirs.EnergyBased(None).predict_logits(single(logits))),
+        "gen": (hardsight.gen(logits=logits), logits.shape[1] * theirs.GEN(None, M=100).predict_logits(single(logits))),
+    }
+    for name, (our, other) in pairs.items():
+        np.testing.assert_allclose(our, other.numpy(), rtol=1e-3, atol=1e-4, err_msg=name)
 
 
 def test_odd_inputs_are_found() -> None:

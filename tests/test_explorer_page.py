@@ -75,6 +75,7 @@ def test_any_column_is_an_axis_or_a_colour(watched: Watched, address: str, run: 
     expect(page.locator("#legend .entry")).to_have_text(["test", "train"])
     drag(page, (0.1, 0.05), (0.98, 0.2))  # the upper rows of groups
     settled(page, "of 400 samples")
+    ready(page)
     box = drawn_filter(page)
     assert box[:3] == ["box", "confidence", "label"] and box[6] > 8
     shown = {row.split("\t")[0] for row in page.locator("#view-classes tbody tr").all_inner_texts()}
@@ -185,12 +186,14 @@ def test_classes_and_confusions_filter(watched: Watched, address: str, run: Path
     wrong = table[table.label != table.predicted].groupby(["label", "predicted"]).size().sort_values(ascending=False)
     rows = page.locator("#view-confusions tbody tr")
     expect(rows).to_have_count(len(wrong))
+    ready(page)
     assert int(rows.first.inner_text().split("\t")[1]) == wrong.iloc[0]
     page.locator("#view-confusions tbody .pick").first.click()
     settled(page, f"^{wrong.iloc[0]} of 400")
     assert len(view(page)["f"]) == 2
     page.get_by_role("tab", name="Class angles").click()
     page.get_by_role("img", name="Cosines between the vectors").wait_for()
+    ready(page)  # with the table below
     weight = Snapshot.load(run).head.weight  # type: ignore[union-attr]
     unit = weight / np.linalg.norm(weight, axis=1, keepdims=True)
     top = np.max((unit @ unit.T)[np.triu_indices(10, 1)])
@@ -320,4 +323,4 @@ def test_dark_and_light(watched: Watched, address: str) -> None:
     eventually(page, lambda: page.evaluate(colour) != light and page.evaluate(corner) != drawn, True)
     page.reload()
     ready(page)
-    assert page.evaluate(colour) != light  # it is remembered
+    eventually(page, lambda: page.evaluate(colour) != light, True)  # it is remembered

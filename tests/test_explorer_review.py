@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from explorer_browser import Watched, downloads, expect, first_tile, ready, served, settled
+from explorer_browser import Watched, downloads, eventually, expect, first_tile, ready, served, settled
 from explorer_runs import digits_run, write_suspects
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.report import report
@@ -202,9 +202,16 @@ def test_keys_may_come_faster_than_the_server_answers(chromium: Any, tmp_path: P
     context = chromium.new_context()
     with served(run) as address:
         page = Watched(context.new_page()).open(address)
-        page.route("**/api/mark", lambda route: (page.wait_for_timeout(300), route.continue_()))
+        held: list[Any] = []  # what the page has asked while no answer comes
+        answering = False
+        page.route("**/api/mark", lambda route: route.continue_() if answering else held.append(route))
         for key in "sfdaf":
             page.keyboard.press(key)
+        expect(page.locator("#grid .tile").nth(4)).to_be_focused()
+        eventually(page, lambda: len(held), 1)
+        assert not (run / "review.parquet").exists()
+        answering = True
+        held[0].continue_()
         ready(page)
         assert rows(run / "review.parquet") == {
             id: (mark, None) for id, mark in zip(hardest, ("fine", "drop", "ambiguous", "fine"), strict=False)

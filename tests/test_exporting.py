@@ -151,7 +151,8 @@ def test_huggingface_opens_it_with_images_and_class_names(run: Path, tmp_path: P
 
 
 def test_label_studio_tasks_come_most_suspect_first(run: Path, tmp_path: Path) -> None:
-    export(run, "labelstudio", tmp_path / "out")
+    done = export(run, "labelstudio", tmp_path / "out")
+    assert f"DOCUMENT_ROOT={tmp_path}, and add {tmp_path / 'out'} as local storage" in done.notes[-1]  # a child of the root
     tasks, table = read(tmp_path / "out" / "tasks.json"), of_run(run)
     scores = [task["data"]["error_score"] for task in tasks]
     assert len(tasks) == N and scores == sorted(scores, reverse=True) and isinstance(scores[0], float)
@@ -162,7 +163,7 @@ def test_label_studio_tasks_come_most_suspect_first(run: Path, tmp_path: Path) -
         assert data["label"] == NAMES[table.label[data["id"]]]
         assert prediction["result"][0]["value"]["choices"] == [NAMES[table.suggested_label[data["id"]]]]
         assert prediction["score"] == pytest.approx(table.suggested_probability[data["id"]])
-        assert (tmp_path / "out" / data["image"].removeprefix("/data/local-files/?d=")).is_file()
+        assert (tmp_path / data["image"].removeprefix("/data/local-files/?d=")).is_file()
 
 
 def test_hostile_class_names_reach_label_studio_as_text(tmp_path: Path) -> None:
@@ -190,6 +191,14 @@ def test_what_cannot_be_exported_is_said_before_anything_is_written(files: Path,
     with pytest.raises(InputError, match=match):
         export(files, to, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_images_that_are_of_other_samples_are_said_to_be_missing(tmp_path: Path) -> None:
+    Snapshot(np.eye(4), np.eye(4), labels=[0, 1, 2, 3], ids=["a", "b", "c", "d"]).save(tmp_path / "x.npz")
+    with pytest.raises(
+        InputError, match=r"none of the 4 images can be read \(the first: missing\); give --images with images of the same"
+    ):
+        export(tmp_path / "x.npz", "coco", images="digits")
 
 
 def test_nobody_elses_folder_is_written_over(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:

@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 from PIL import Image
 
 import hardsight
+from forked import started
 from hardsight.bench.timing import extra_memory
 from hardsight.data import open_data
 from hardsight.errors import RunError
@@ -80,16 +79,9 @@ def whole(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def started(data: Path, run: Path, kill_at: int = 0) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", SCRIPT, str(data), str(run), str(kill_at)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
 def finished(data: Path, run: Path, kill_at: int) -> tuple[int, str]:
     """The exit code of such a run, and what it said."""
-    process = started(data, run, kill_at)
-    said = process.communicate(timeout=60)[0]
-    return process.returncode, said
+    return started(SCRIPT, data, run, kill_at).ended()
 
 
 def parts(run: Path) -> dict[str, int]:
@@ -114,13 +106,12 @@ def test_killed_when_some_parts_are_there(
     photos: Path, whole: Path, tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
-    process = started(photos, run)
+    process = started(SCRIPT, photos, run, 0)
     while not (run / "start.json").exists() or len(parts(run)) < count:
-        assert process.poll() is None, process.communicate()[0]
+        assert process.running(), process.ended()[1]
         time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL and not (run / "run.json").exists()
+    process.kill()
+    assert process.ended()[0] == -signal.SIGKILL and not (run / "run.json").exists()
     before = parts(run)
     assert count <= len(before) < PARTS
     said: list[str] = []
@@ -334,9 +325,8 @@ def test_a_full_disk(photos: Path, whole: Path, tmp_path: Path, monkeypatch: pyt
     script = f"import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n{SCRIPT}".replace(
         "hardsight.extract(", f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\nhardsight.extract(", 1
     )
-    command = [sys.executable, "-c", script, str(photos), str(run), "-1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and "FileError" in done.stderr and "could not be written" in done.stderr
+    code, said = started(script, photos, run, -1).ended()
+    assert code == 1 and "FileError" in said and "could not be written" in said
     assert parts(run) == {} and not list(run.rglob("*.tmp")) and not (run / "run.json").exists()
     extracted(photos, run, monkeypatch)
     assert content(run) == content(whole)

@@ -19,8 +19,8 @@ def accuracy(net: str, count: int) -> float:
     with np.load(test, allow_pickle=False) as data:
         images, labels = data["images"][:count], data["labels"][:count]
     right = 0
-    for start in range(0, count, 500):
-        part = slice(start, start + 500)
+    for start in range(0, count, 50):  # what a processor's cache holds: quicker than 500
+        part = slice(start, start + 50)
         batch = np.stack([model.preprocessing(Image.fromarray(image)) for image in images[part]])
         features, logits = model(batch)
         assert features.shape == (len(batch), 64)

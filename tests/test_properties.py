@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
 
 from properties import MORE, examples
 
@@ -35,6 +36,7 @@ def test_examples_do_not_depend_on_the_modules_loaded_before(tmp_path: Path, mon
     import many_constants  # type: ignore[import-not-found]  # noqa: F401
 
     assert drawn(fixed) == before
+    monkeypatch.setattr("properties._constants_in_modules", providers.Constants)  # to read all modules takes seconds
     anew = settings(settings.get_profile("nightly"), max_examples=400, database=None)
     assert drawn(anew) != drawn(anew)
     del sys.modules["many_constants"]

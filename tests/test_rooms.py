@@ -19,7 +19,7 @@ ROOMS = (
     "plots", "data", "models",
     "extraction", "scoring", "dynamics", "training",
     "domains", "adapt", "generalize",
-    "agreement", "act", "explorer", "exporting",
+    "agreement", "act", "attacks", "explorer", "exporting",
     "paper",
     "demo", "bench", "cli", "__main__",
 )  # fmt: skip

@@ -26,6 +26,7 @@ _HOME = {
     "aldr_lambda": "hardsight.scores",
     "angles": "hardsight.geometry",
     "angular_gap": "hardsight.scores",
+    "attack": "hardsight.attacks",
     "audit": "hardsight.act.groups",
     "aum": "hardsight.scores",
     "avc_label": "hardsight.scores",
@@ -98,6 +99,7 @@ __all__ = [  # a plain list: type checkers read it
     "aldr_lambda",
     "angles",
     "angular_gap",
+    "attack",
     "audit",
     "aum",
     "avc_label",
@@ -157,6 +159,7 @@ if TYPE_CHECKING:
     from hardsight.act import clean, out_of_sample
     from hardsight.act.groups import audit, drift
     from hardsight.agreement import Correlations, correlate
+    from hardsight.attacks import attack
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
     from hardsight.exporting.run_export import export

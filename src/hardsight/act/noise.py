@@ -115,6 +115,19 @@ class Noise:
 
 
 def estimated_noise(probs: np.ndarray, labels: np.ndarray) -> Noise:
-    """From (n, c) probabilities and (n,) labels."""
-    counts = confident_counts(probs, labels)
-    return Noise(noise_factors(counts), chances(counts))
+    """From (n, c) probabilities and (n,) labels. A class that nothing is labeled as is no wrong label, either.
+
+    Example:
+        >>> estimated_noise(np.array([[0.9, 0.1, 0.0], [0.2, 0.5, 0.3]]), np.array([0, 1])).chances  # no label is class 2
+        array([[1., 1., 0.],
+               [1., 1., 0.],
+               [1., 1., 0.]])
+    """
+    c = probs.shape[1]
+    given = np.unique(labels)
+    counts = confident_counts(probs, labels)[np.ix_(given, given)]
+    factors, chance = np.ones((c, c)), np.zeros((c, c))
+    factors[np.ix_(given, given)] = noise_factors(counts)
+    chance[:, given] = 1.0
+    chance[np.ix_(given, given)] = chances(counts)
+    return Noise(factors, chance)

@@ -38,9 +38,27 @@ def posterior(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
         >>> posterior(np.array([[0.5, 0.5, 0.0], [0.1, 0.9, 0.0]]), even)[:, 0].round(3)
         array([0.   , 2.197])
     """
-    of_others = factors * ~np.eye(len(factors), dtype=bool)
-    others = (probs**POWER @ of_others**POWER) ** (1 / POWER)  # (b, c): over all k but y
-    return np.log(np.maximum(others, TINY)) - np.log(np.maximum(probs, TINY))
+    powers = probs**POWER
+    if (factors == 1).all():
+        others = _sum_of_others(powers)  # (b, c): over all k but y
+    else:
+        others = powers @ (factors * ~np.eye(len(factors), dtype=bool)) ** POWER
+    return np.log(np.maximum(others ** (1 / POWER), TINY)) - np.log(np.maximum(probs, TINY))
+
+
+def _sum_of_others(values: np.ndarray) -> np.ndarray:
+    """The sum of each row without the entry itself, in c steps a row instead of c^2: (b, c) -> (b, c).
+
+    Example:
+        >>> _sum_of_others(np.array([[1.0, 1e-20, 1e-20]]))
+        array([[2.e-20, 1.e+00, 1.e+00]])
+    """
+    rows, first = np.arange(len(values)), values.argmax(axis=1)
+    others = values.sum(axis=1, keepdims=True) - values  # at least half of the sum is left, but for the largest entry
+    rest = values.copy()
+    rest[rows, first] = 0.0
+    others[rows, first] = rest.sum(axis=1)  # which a difference would round to nothing
+    return others
 
 
 def confidence(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:

@@ -177,7 +177,7 @@ def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarr
     known = (labels >= 0) & np.isfinite(evidence.probs).all(axis=1)
     if evidence.kind == "epochs":
         known &= np.isfinite(evidence.epochs["aum" if evidence.by == "epochs" else evidence.by])
-    own_labels, probs = labels[known], evidence.probs[known]
+    own_labels, probs = _without_empty(labels[known], evidence.probs[known])
     noise = estimated_noise(probs, own_labels)
     scores[known], count = scores_and_count(probs, own_labels, BY_PROBS.get(evidence.by, posterior), noise, seed)
     if evidence.kind == "epochs":
@@ -185,6 +185,13 @@ def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarr
         scores[known] = by_epochs(columns, evidence.by, None if noise.even else scores[known])
         count = count_of_lost(columns["cartography_correctness"], seed)
     return scores, count
+
+
+def _without_empty(labels: np.ndarray, probs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) labels and (n, c) probabilities without the classes that have neither: indices may have large gaps."""
+    there = np.asarray(probs.any(axis=0))  # (c,)
+    there[labels] = True
+    return (labels, probs) if there.all() else (np.cumsum(there)[labels] - 1, probs[:, there])
 
 
 def _table(

@@ -6,6 +6,7 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from hardsight.act.applying import Applied, apply_review
 from hardsight.act.evidence import samples_of
 from hardsight.act.settings import CleanFileSettings
 from hardsight.act.suspects import ProgressCallback, Suspects, find_suspects
+from hardsight.checks import given_probs
 from hardsight.errors import InputError
 from hardsight.files.class_names import read_class_names
 from hardsight.files.inputs import command, note_input
@@ -40,6 +42,7 @@ def clean_to_file(
     source: str | os.PathLike[str],
     output: str | os.PathLike[str] | None = None,
     *,
+    pred_probs: Any = None,
     settings: CleanFileSettings,
     progress: ProgressCallback | None = None,
 ) -> Cleaned:
@@ -49,10 +52,12 @@ def clean_to_file(
         source: a run directory, .npz, .npy or .parquet.
         output: .parquet, .csv or .json. Default: suspects.parquet of a run, or photo.suspects.parquet beside photo.npz; after a
             review, labels.parquet of a run. Nothing if `limit` or `split` leave samples out.
+        pred_probs: another name of the option `probs`.
         settings: all options as one object; each is also a keyword of its own, see below.
         progress: called with the steps done, the steps in all, and what is going on.
     """
     path = place(source)
+    settings = dataclasses.replace(settings, probs=given_probs(settings.probs, pred_probs))
     note_input(path, settings.head, settings.labels, settings.probs, settings.class_names, settings.apply, settings.reference)
     target = _target(path, None if output is None else place(output), settings)
     snapshot = Snapshot.load(path, head=settings.head, labels=settings.labels)

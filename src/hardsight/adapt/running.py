@@ -144,27 +144,30 @@ def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data,
             raise InputError(f"without a target the data needs a domain column with at least two domains{there}.")
         parts = {domain: open_domain(only(first, domain), limit=limit)[0] for domain in names}
         pairs = {f"{a}-to-{b}": (parts[a], parts[b]) for a in names for b in names if a != b}
-    checked = {}
-    for key, (a, b) in pairs.items():
-        a = labeled_only(a)
-        if len(b) == 0:
-            raise InputError("the target has no samples.")
-        checked[key] = (a, in_classes_of(b, a))
-        if num_classes(a) < 2:
-            raise InputError(f"self-training needs at least two classes, the source has {num_classes(a)}.")
-        _check_overlap(key, *checked[key])
-    return checked
+    return {pair: _checked(pair, labeled_only(a), b) for pair, (a, b) in pairs.items()}
 
 
-def _check_overlap(pair: str, source: Data, target: Data) -> None:
-    """Where target labels are known, at least one of their classes must be in the source."""
+def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
+    """Two domains between which there is something to learn, classes counted alike; what labels of the target say counts."""
+    if len(target) == 0:
+        raise InputError("the target has no samples.")
+    if num_classes(source) < 2:
+        raise InputError(f"self-training needs at least two classes, the source has {num_classes(source)}.")
     ours, theirs = _classes(source), _classes(target)
+    if source.class_names is None or target.class_names is None:  # classes are compared by number then
+        ours, theirs = (np.unique(known[known >= 0]).tolist() for known in (labels_of(source), labels_of(target)))
     if theirs and not set(ours) & set(theirs):
         raise InputError(f"{pair}: no class is in both: the source has {_listed(ours)}, the target {_listed(theirs)}.")
+    if len(theirs) == 1 and (labels_of(target) >= 0).all():
+        raise InputError(
+            f"{pair}: the target has one class only, {str(theirs[0])!r}, and pseudo-labels would be of several; "
+            f"without its labels it is adapted to all the same."
+        )
+    return source, in_classes_of(target, source)
 
 
 def _of_one_class(pairs: dict[str, tuple[Data, Data]]) -> Iterator[str]:
-    """A sentence for each target whose labels are all the same: it is adapted to, but its accuracy is that of one class."""
+    """A sentence for each target whose few labels are all the same: it is adapted to, but its accuracy is that of one class."""
     for pair, (_, target) in pairs.items():
         known = _classes(target)
         if len(known) == 1:
@@ -177,8 +180,8 @@ def _classes(data: Data) -> list[str]:
     return [str(k) if data.class_names is None else data.class_names[k] for k in present]
 
 
-def _listed(names: list[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def _listed(names: list[Any], most: int = 5) -> str:
+    return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _check_model(data: Data, settings: AdaptSettings) -> None:

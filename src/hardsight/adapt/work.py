@@ -121,7 +121,7 @@ class Models:
             write_tensors(place / "state.safetensors", result.learner.state_dict())
             self.views[method] = result.view
         training = self.training(method.alignment)
-        if self.keep and method != Method():
+        if self.keep:
             write_model(place, _network(result.learner, self._job(method.alignment)))
         training.write_predictions(result.view, place)
         finish(place, result.history)

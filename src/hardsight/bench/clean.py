@@ -20,13 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.act import clean, out_of_sample
-from hardsight.act.evidence import BY_EPOCHS
 from hardsight.act.ranking import BY_PROBS
 from hardsight.bench import peers
 from hardsight.bench.finding import found
 from hardsight.bench.injection import mislabeled
 from hardsight.bench.pictures import MOST, Pictures, Progress, as_json, available, load, place, train
-from hardsight.bench.scored import error_score, softmax, suspects
+from hardsight.bench.scored import as_hardness, error_score, softmax, suspects
 from hardsight.bench.settings import CleanBenchSettings
 from hardsight.bench.timing import Measurement, compared
 from hardsight.errors import InputError
@@ -35,6 +34,7 @@ from hardsight.files.reading import read_json
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.options import takes
+from hardsight.scores import SCORES
 from hardsight.scores.duplicates import near_duplicates
 from hardsight.scoring import score
 from hardsight.screen import print_line, progress_bar
@@ -44,10 +44,15 @@ from hardsight.threads import even_rows
 INJECTED = (("uniform", 0.1), ("uniform", 0.3), ("pair", 0.1))  # kind and rate
 INJECTED_INTO = ("digits", "mnist")
 PEOPLE = "cifar10n_train.npz"
+OF_EPOCHS = ("aum", "cartography_confidence")  # rankings by epochs alone
 FROM_RUN, FROM_PROBS = "hardsight clean, of the run", "hardsight clean, of the same probabilities"
+FROM_FEATURES = "hardsight clean, of features and labels"
+WAYS = (FROM_RUN, FROM_PROBS, FROM_FEATURES)  # that `clean` is called, always with its defaults
 COUNT_LIMIT = 0.2  # how far the estimated number of errors may be off, as a share of the true one
 AS_GOOD = 1.001  # the best precision of cleanlab over ours: the same to three digits
 SHAPE, COPIES = (50_000, 512, 100), (100_000, 512)  # (n, d, c) of the timings, (n, d) of the search for duplicates
+# All that arrays have, but for the mean shift, which searches all pairs three times over. `clean` also looks at every pair.
+OF_ARRAYS = [name for name, entry in SCORES.items() if entry.scope in ("row", "dataset") and name != "mean_shift"]
 TABLE_LIMIT, DATALAB_LIMIT, PRODUCT_LIMIT = 3.0, 0.1, 2.0
 QUERIES, CANDIDATES = 1024, 8192  # one block of the bare product
 
@@ -113,7 +118,7 @@ def _people(output: Path, settings: CleanBenchSettings, progress: Progress) -> l
 def measured(noise: Noise, output: Path, progress: Progress) -> dict[str, Any]:
     """Average precisions and error counts of one case, from its file or measured now."""
     path = as_json(place(output, "clean", noise.pictures, noise.what, noise.seed))
-    known = sorted([*BY_EPOCHS, *BY_PROBS, *peers.installed()])
+    known = sorted([*WAYS, *OF_EPOCHS, *BY_PROBS, *peers.installed()])
     if path.is_file() and (before := read_json(path)).get("known") == known:
         return dict(before)
     directory = place(output, "runs", noise.pictures, noise.what, noise.seed)
@@ -125,16 +130,21 @@ def measured(noise: Noise, output: Path, progress: Progress) -> dict[str, Any]:
     rows = np.asarray(snapshot.columns(["id"]).column("id").to_pylist(), dtype=np.int64)
     labels, wrong = noise.given[rows], (noise.given != noise.right)[rows]
     probs = out_of_sample(features, labels)
-    of_run, of_probs = suspects(snapshot), suspects(probs=probs, labels=labels)
-    rankings = {FROM_RUN: error_score(of_run), FROM_PROBS: error_score(of_probs), **peers.label_rankings(probs, labels)}
-    rankings |= {f"clean --by {by}": error_score(suspects(snapshot, by=by)) for by in BY_EPOCHS if by != "aldr_lambda"}
+    tables = {
+        FROM_RUN: suspects(snapshot),
+        FROM_PROBS: suspects(probs=probs, labels=labels),
+        FROM_FEATURES: suspects(features=features, labels=labels),
+    }
+    rankings = {name: error_score(table) for name, table in tables.items()} | peers.label_rankings(probs, labels)
+    epochs = as_hardness(score(snapshot, scores=OF_EPOCHS))
+    rankings |= {f"clean --by {name}": epochs[name] for name in OF_EPOCHS}
     rankings |= {
         f"clean --by {by}, of probabilities": error_score(suspects(probs=probs, labels=labels, by=by)) for by in BY_PROBS
     }
     result: dict[str, Any] = {
         "known": known,
         "errors": int(wrong.sum()),
-        "expected": {FROM_RUN: _expected(of_run), FROM_PROBS: _expected(of_probs)},
+        "expected": {name: _expected(table) for name, table in tables.items()},
         "average_precision": {name: found(x, wrong).average_precision for name, x in rankings.items()},
     }
     write_json(path, result)
@@ -153,10 +163,10 @@ def measurements(case: str, results: list[dict[str, Any]]) -> list[Measurement]:
     theirs = max((value for name, value in mean.items() if name.startswith("cleanlab")), default=None)
     lines = []
     for name, value in mean.items():
-        ratio = theirs / value if theirs is not None and name in (FROM_RUN, FROM_PROBS) else None
+        ratio = theirs / value if theirs is not None and name in WAYS else None
         lines.append(Measurement(case, name, value, "AP", ratio, None if ratio is None else AS_GOOD))
     errors = np.array([result["errors"] for result in results])
-    for name in (FROM_RUN, FROM_PROBS):
+    for name in WAYS:
         expected = np.array([result["expected"][name] for result in results])
         off = float(np.mean(np.abs(expected - errors) / errors))
         unit = f"of {errors.mean():.0f} errors"
@@ -165,7 +175,7 @@ def measurements(case: str, results: list[dict[str, Any]]) -> list[Measurement]:
 
 
 def _whole(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
-    """The whole of `clean` against the table of all scores and against Datalab, on the same features and probabilities."""
+    """The whole of `clean` against the scores table and against Datalab, on the same features and probabilities."""
     n, d, c = shape
     rng = np.random.default_rng(0)
     labels = rng.integers(0, c, n)
@@ -174,9 +184,9 @@ def _whole(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
     head = Head("linear", weight / np.float32(d**0.5))
     probs = softmax(head.logits(features))
     given = mislabeled("uniform", features, labels, 0.1, 0)
-    ours, table = "hardsight: clean", "hardsight: table of all scores"
+    ours, table = "hardsight: clean", "hardsight: table of row and dataset scores"
     work: dict[str, Callable[[], object]] = {
-        table: lambda: score(features, head, given, scores="all"),
+        table: lambda: score(features, head, given, scores=OF_ARRAYS),
         "hardsight: table of row scores": lambda: score(features, head, given),
         ours: lambda: clean(features=features, probs=probs, labels=given),
     }

@@ -77,10 +77,10 @@ def error_score(table: pa.Table) -> np.ndarray:
 
 
 def suspects(*source: Any, **options: Any) -> pa.Table:
-    """The table of `hardsight.clean`, without neighbours, which say nothing of labels, and without warnings."""
+    """The table of `hardsight.clean`, without its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return clean(*source, neighbours=False, **options)
+        return clean(*source, **options)
 
 
 def softmax(logits: Any) -> np.ndarray:

@@ -123,6 +123,7 @@ def _end(message: str, code: int) -> NoReturn:
 # Each adds its command to `app`.
 from hardsight.cli import (  # noqa: E402, F401
     adapt,
+    attack,
     audit,
     bench,
     clean,

@@ -60,7 +60,11 @@ def place_images(material: Material, folder: str = "images") -> ImagePlaces:
     places = ImagePlaces(_common_root(material, own), own, False) if own is not None else _written(material, folder)
     missing = sum(file is None for file in places.files)
     if missing == len(places.files):
-        raise InputError(f"{material.sheet.path}: none of the {missing} images can be read; give --images.")
+        first = material.pictures.trouble(int(material.rows[0]))
+        raise InputError(
+            f"{material.sheet.path}: none of the {missing} images can be read (the first: {first}); "
+            "give --images with images of the same ids or paths."
+        )
     if missing:
         material.notes.append(f"{missing} of {len(places.files)} samples have no image that can be read and are left out.")
     return places

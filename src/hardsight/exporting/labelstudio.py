@@ -16,7 +16,7 @@ from hardsight.files.writing import replacing, write_json
 from hardsight.screen import printable
 
 OPENS = "Label Studio: Settings, Labeling Interface: paste {folder}/labeling-config.xml; then Import {folder}/tasks.json"
-LOCAL_FILES = "/data/local-files/?d="  # below LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT
+LOCAL_FILES = "/data/local-files/?d="  # below LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT, of which a local storage must be a child
 
 
 def check(material: Material) -> None:
@@ -35,13 +35,15 @@ def write(material: Material) -> None:
     if material.image_url is None:
         material.notes.append(
             "Start Label Studio with LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true and "
-            f"LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={places.root}, and add that folder as local storage; "
-            "or give --image-url."
+            f"LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={places.root.resolve().parent}, and add {places.root.resolve()} as local "
+            "storage; or give --image-url."
         )
 
 
 def _task(material: Material, places: ImagePlaces, at: int, sample: dict[str, Any]) -> dict[str, Any]:
-    address = (LOCAL_FILES if material.image_url is None else material.image_url) + quote(places.name(at))
+    name = places.name(at)
+    local = LOCAL_FILES + quote(f"{places.root.resolve().name}/{name}")
+    address = local if material.image_url is None else material.image_url + quote(name)
     suggested = "suggested_label" in sample
     chosen = sample.get("suggested_label" if suggested else "predicted")
     score = sample.get("suggested_probability" if suggested else "predicted_confidence")

@@ -10,15 +10,21 @@ NETWORKS = ("lenet",)
 
 
 class LeNet(nn.Module):
-    """(b, 1, 28, 28) -> (b, c) logits, on `num_features` features after a ReLU."""
+    """(b, 1, 28, 28) -> (b, c) logits, on `num_features` features.
 
-    def __init__(self, num_classes: int = 10, num_features: int = 128) -> None:
+    Args:
+        relu: whether a ReLU follows the features; without it they may point anywhere.
+        hidden: units of a layer before them, which few features need; None for none.
+    """
+
+    def __init__(self, num_classes: int = 10, num_features: int = 128, relu: bool = True, hidden: int | None = None) -> None:
         super().__init__()
         self.preprocessing = Preprocessing(size=(28, 28), channels="L", mean=(0.1307,), std=(0.3081,))
         self.trunk = nn.Sequential(
             nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2),  # 28 -> 24 -> 12
             nn.Conv2d(20, 50, 5), nn.ReLU(), nn.MaxPool2d(2),  # 12 -> 8 -> 4
-            nn.Flatten(), nn.Linear(50 * 4 * 4, num_features), nn.ReLU(),
+            nn.Flatten(), *([nn.Linear(800, hidden), nn.ReLU()] if hidden else []),
+            nn.Linear(hidden or 800, num_features), *([nn.ReLU()] if relu else []),
         )  # fmt: skip
         self.head = nn.Linear(num_features, num_classes)
 
@@ -28,6 +34,6 @@ class LeNet(nn.Module):
         return logits
 
 
-def lenet(num_classes: int = 10, num_features: int = 128) -> LeNet:
+def lenet(num_classes: int = 10, num_features: int = 128, relu: bool = True, hidden: int | None = None) -> LeNet:
     """LeNet for 28 x 28 grey images."""
-    return LeNet(num_classes, num_features)
+    return LeNet(num_classes, num_features, relu, hidden)

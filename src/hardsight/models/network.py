@@ -94,6 +94,13 @@ class Network(Model):
             x = x.detach().float()
             self._watched[name] = x.mean(1) if x.ndim == 3 else x.flatten(2).mean(2) if x.ndim > 2 else x
 
+    def logits(self, inputs: Tensor) -> Tensor:
+        """(b, ...) inputs on the model's device -> (b, c) logits in evaluation mode, with gradients to the inputs."""
+        if self._last is None or self._last.output is None:
+            raise InputError(f"the output of {self.name} is not its logits, so no gradient of a loss reaches its inputs.")
+        with _evaluating(self.module), _not_compiled(self.module):
+            return logit_tensors(self.module(inputs.to(self._dtype)), len(inputs))[self._last.output].float()
+
     def _find_head(self, batch: np.ndarray) -> Head:
         self._last = find_last_layer(
             self.module, lambda: self._forward(batch, None), len(batch), choice=self._layer, num_classes=self._num_classes

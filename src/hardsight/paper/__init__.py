@@ -9,6 +9,7 @@
     keeping.py      what a recipe found, on disk
     page.py         one HTML page with everything
     avh/            the recipes of the AVH paper, one small file each
+    lgm/            those of the L-GM paper
 
 Importing it imports neither torch nor matplotlib.
 """

@@ -27,6 +27,11 @@ MODULES = (
     "avh.table1",
     "avh.table2",
     "avh.theory",
+    "lgm.adversarial",
+    "lgm.benchmarks",
+    "lgm.calibration",
+    "lgm.embeddings",
+    "lgm.margin",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.checks import as_matrix, to_numpy
+from hardsight.checks import as_matrix, given_probs, to_numpy
 from hardsight.errors import InputError
 from hardsight.scores.probabilities import probs_to_logits
 from hardsight.scores.registry import plain_score
@@ -21,21 +21,22 @@ from hardsight.scores.registry import plain_score
     source="Carlini, Erlingsson, Papernot, 2019 (agreement)",
     labels=False,
 )
-def model_agreement(probs: Sequence[Any]) -> np.ndarray:
+def model_agreement(probs: Sequence[Any] | None = None, *, pred_probs: Sequence[Any] | None = None) -> np.ndarray:
     """Agreement of several models on a sample: 1 where all give the same probabilities, 0 where each is sure of another class.
 
     One less the Jensen-Shannon divergence of their probabilities, as a share of the largest there can be among M models. No
     label is needed.
 
     Args:
-        probs: M arrays (n, c), one per model, or one array (M, n, c).
+        probs: M arrays (n, c), one per model, or one array (M, n, c); `pred_probs` is another name of them.
 
     Example:
         >>> one, other = np.array([[1.0, 0.0], [0.7, 0.3]]), np.array([[0.0, 1.0], [0.7, 0.3]])
         >>> model_agreement([one, other]).round(4)
         array([0., 1.])
     """
-    tables = [as_matrix(table, "probs") for table in probs]
+    given = given_probs(probs, pred_probs)
+    tables = [] if given is None else [as_matrix(table, "probs") for table in given]
     if len(tables) < 2:
         raise InputError(f"model_agreement compares at least two models, got {len(tables)}.")
     shapes = {tuple(table.shape) for table in tables}

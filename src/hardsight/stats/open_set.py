@@ -25,8 +25,12 @@ class Auroc:
     unseen: int
 
 
-def auroc(known: Any, unseen: Any, level: float = 0.95) -> Auroc:
+def auroc(known: Any, unseen: Any, level: float = 0.95, *, made_from: Any = None) -> Auroc:
     """AUROC of a score that is high on unseen inputs, with DeLong's interval; equal values count half.
+
+    Args:
+        made_from: which known input each unseen one was made from, where all were. The two then vary together, and the
+            interval counts each pair as one draw (Obuchowski, Biometrics 1997).
 
     Example:
         >>> auroc([0.0, 1.0, 2.0, 3.0], [2.0, 4.0]).value  # 6.5 of 8 pairs, a tie being half a pair
@@ -43,6 +47,18 @@ def auroc(known: Any, unseen: Any, level: float = 0.95) -> Auroc:
     beaten = (rank[m:] - rankdata(unseen)) / m  # (n,) share of known inputs below each unseen one
     beating = 1 - (rank[:m] - rankdata(known)) / n  # (m,) share of unseen inputs above each known one
     value = float(beaten.mean())
-    error = math.sqrt(beaten.var(ddof=1) / n + beating.var(ddof=1) / m)
+    if made_from is None:
+        error = math.sqrt(beaten.var(ddof=1) / n + beating.var(ddof=1) / m)
+    else:
+        pull = (beating - value) / m  # (m,) what each known input, with those made from it, adds to the value
+        np.add.at(pull, _checked_rows(made_from, m, n), (beaten - value) / n)
+        error = math.sqrt((pull**2).sum() * m / (m - 1))
     half = float(-special.ndtri((1 - level) / 2)) * error
     return Auroc(value, max(0.0, value - half), min(1.0, value + half), m, n)
+
+
+def _checked_rows(rows: Any, known: int, unseen: int) -> np.ndarray:
+    rows = np.asarray(rows)
+    if rows.shape != (unseen,) or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= known:
+        raise InputError(f"made_from must name one of the {known} known inputs, from 0 on, for each of the {unseen} unseen ones.")
+    return rows

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.checks import to_numpy
+from hardsight.checks import given_probs, to_numpy
 from hardsight.errors import InputError
 
 
-def pass_scores(probs: Any) -> dict[str, np.ndarray]:
-    """(passes, n, c) probabilities -> (n,) scores, all of them high where a sample is uncertain.
+def pass_scores(probs: Any = None, *, pred_probs: Any = None) -> dict[str, np.ndarray]:
+    """(passes, n, c) probabilities, by either name -> (n,) scores, all of them high where a sample is uncertain.
 
     `passes_entropy` is the entropy of the mean prediction, `passes_information` that minus the mean entropy of a pass
     (mutual information), `passes_variance` the variance over passes, summed over classes.
@@ -25,7 +25,10 @@ def pass_scores(probs: Any) -> dict[str, np.ndarray]:
         >>> {name: round(float(value[0]), 4) for name, value in pass_scores(sure).items()}
         {'passes_entropy': 0.6931, 'passes_information': 0.6931, 'passes_variance': 0.5}
     """
-    probs = np.asarray(to_numpy(probs), dtype=np.float64)
+    given = given_probs(probs, pred_probs)
+    if given is None:
+        raise InputError("pass_scores needs probs: (passes, n, c) probabilities.")
+    probs = np.asarray(to_numpy(given), dtype=np.float64)
     if probs.ndim != 3:
         raise InputError(f"passes must be (passes, n, c) probabilities, got shape {probs.shape}.")
     if len(probs) < 2:

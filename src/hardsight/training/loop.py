@@ -79,7 +79,8 @@ class Training:
         arguments, self.fingerprints = self._arguments(), self._fingerprints()
         self._build()
         main = self.accelerator.is_main_process
-        run = Run(output, "hardsight train", arguments, self.fingerprints, defaults=self._defaults()) if main else None
+        inputs = self.fingerprints, self.sets.sources
+        run = Run(output, "hardsight train", arguments, *inputs, defaults=self._defaults()) if main else None
         self.accelerator.wait_for_everyone()
         if (output / "run.json").exists():
             self.say(f"{output} is complete already")

@@ -34,6 +34,7 @@ class Sets:
     watched: dict[str, ImageData | ArrayInputs]
     num_classes: int
     class_names: list[str] | None
+    sources: dict[str, Any] | None = None  # where they were, to open them again: {"train": path, "watch": {name: path}}
 
     def prepared(self, source: Trainable, settings: TrainSettings) -> tuple[dict[str, Inputs], Preprocessing | None]:
         """Every set as batches of numbers, `train` first, and the preprocessing they share."""
@@ -87,7 +88,20 @@ def open_sets(data: Any, settings: TrainSettings, say: Said) -> Sets:
             what = "arrays" if isinstance(train, ArrayInputs) else "images"
             raise InputError(f"a training on {what} can watch {what} only, and {name} is something else.")
     watched = {name: _same_classes(name, data_set, c, names) for name, data_set in watched.items()}
-    return Sets(train, watched, c, names)
+    return Sets(train, watched, c, names, _sources(data, watch or {}))
+
+
+def _sources(data: Any, watch: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Paths that open the same data from any directory; none for data that was passed as objects."""
+    places = {name: _place(spec) for name, spec in watch.items()}
+    sources = {"train": _place(data), "watch": {name: path for name, path in places.items() if path}}
+    return sources if sources["train"] else None
+
+
+def _place(spec: Any) -> str | None:
+    if not isinstance(spec, (str, os.PathLike)):
+        return None
+    return str(Path(spec).resolve()) if Path(spec).exists() else os.fspath(spec)  # digits is no path
 
 
 def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:

@@ -1,0 +1,31 @@
+"""Attacks: inputs moved by a few gray levels so that a classifier errs, and what gives them away.
+
+    gradient_sign.py   FGSM and PGD, in units of pixels
+    target.py          RUN as what is attacked: model, images, and what its loss saved
+    verification.py    how an input is verified: each loss's own score, and the likelihood of a feature
+    detection.py       can attacked inputs be told from clean ones? ROC curves and AUROC
+    trajectory.py      the path of an attacked sample in angle and norm
+    tables.py          what a run says: a row per input, a row per epsilon
+    drawing.py         its figures
+    attacking.py       `attack`: a part at a time, resumed where it was interrupted
+    settings.py        the options of `hardsight attack`
+
+Names load when first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["attack"]
+
+if TYPE_CHECKING:
+    from hardsight.attacks.attacking import attack
+
+
+def __getattr__(name: str) -> Any:
+    if name != "attack":
+        raise AttributeError(f"module 'hardsight.attacks' has no attribute {name!r}")
+    from hardsight.attacks.attacking import attack
+
+    return attack

@@ -1,0 +1,88 @@
+"""The options of `hardsight attack`, each defined once. Nothing here imports NumPy or torch."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from hardsight.errors import InputError
+from hardsight.extraction.settings import PreprocessingOptions
+from hardsight.options import option
+
+METHODS = ("fgsm", "pgd")
+
+
+def _methods(value: Any) -> tuple[str, ...]:
+    """Names of attacks, each once."""
+    names = [name.strip().lower() for name in value.split(",")] if isinstance(value, str) else [str(name) for name in value]
+    for name in names:
+        if name not in METHODS:
+            near = difflib.get_close_matches(name, METHODS, 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise InputError(f"method must be one or more of {', '.join(METHODS)}, got {name!r}.{hint}")
+    if not names:
+        raise InputError(f"method must be one or more of {', '.join(METHODS)}, got none.")
+    return tuple(dict.fromkeys(names))
+
+
+def _epsilons(value: Any) -> tuple[float, ...]:
+    """How far a pixel may move, each once, in rising order. 8/255 is read, too; 0 is the clean input, which is always there."""
+    parts = value.split(",") if isinstance(value, str) else [value] if isinstance(value, (int, float)) else list(value)
+    epsilons = sorted({_epsilon(part) for part in parts} - {0.0})
+    if not epsilons:
+        raise InputError(f"epsilon must be above 0 and at most 1, for pixels of 0 to 1, got {value!r}.")
+    return tuple(epsilons)
+
+
+def _epsilon(part: Any) -> float:
+    try:
+        above, _, below = part.partition("/") if isinstance(part, str) else (part, "", "")
+        number = float(above) / (float(below) if below else 1.0)
+    except (TypeError, ValueError, ZeroDivisionError):
+        number = math.nan
+    if not 0 <= number <= 1:
+        hint = " Write 8/255 for 8 gray levels." if math.isfinite(number) and number > 1 else ""
+        raise InputError(f"epsilon must be above 0 and at most 1, for pixels of 0 to 1, got {part!r}.{hint}")
+    return number
+
+
+@dataclass(frozen=True)
+class AttackSettings(PreprocessingOptions):
+    """Options of an attack: how, how far, on which images and on which model."""
+
+    method: Any = option("fgsm", "Comma-separated attacks: fgsm (one step), pgd (many).", read=_methods, metavar="[fgsm|pgd]")
+    epsilon: Any = option(
+        "0.1,0.2,0.3", "Comma-separated limits of how far a pixel may move, for pixels of 0 to 1; 8/255 is read, too.",
+        read=_epsilons, metavar="E,E,..",
+    )  # fmt: skip
+    steps: int = option(10, "Steps of pgd.", least=1)
+    step_size: float | None = option(None, "Step of pgd, in pixels of 0 to 1. Default: 2.5 epsilon / steps.", above=0, most=1)
+    random_start: bool = option(True, "Start pgd from a random place in the ball.", flag="--random-start/--no-random-start")
+    seed: int = option(0, "Random seed.", least=0, below=2**32)
+    trajectories: int = option(100, "Samples whose path in angle and norm is followed; 0 for none.", least=0)
+    path_steps: int = option(30, "Steps of such a path, up to the largest epsilon.", least=1)
+    data: Any = option(
+        None, "Images to attack. Default: those that RUN was made from, of these the split test or val.", metavar="DATA",
+        decides=False,
+    )  # fmt: skip
+    split: str | None = option(None, "Split of the images to attack. Default: test, else val, else all.", decides=False)
+    labels_from: Any = option(None, "Source of the labels: folder:N, a column, or a file.", decides=False)
+    limit: int | None = option(None, "Subsample N images, spread evenly over the data.", least=1, decides=False)
+    model: Any = option(
+        None, "Model to attack, as for extract, where RUN holds features but no model.", metavar="MODEL", decides=False
+    )
+    weights: Any = option(None, "Weights of the model: .safetensors, or .pt without code in it.", metavar="FILE", decides=False)
+    num_classes: int | None = option(
+        None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
+    )
+    head: str | None = option(None, "Name of the last linear layer, where several are possible.", decides=False)
+    batch_size: int = option(128, "Images per step.", least=1)
+    device: Any = option("auto", "Device: auto, cpu, cuda, cuda:1, mps.", decides=False)
+    workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What decides the result, without the options of preprocessing: what they result in is recorded as a whole."""
+        own = {field.name for field in PreprocessingOptions.fields()}
+        return {name: value for name, value in super().as_dict().items() if name not in own}

@@ -1,0 +1,85 @@
+"""What an attack says: a row per input and attack, and a row per attack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.special import ndtri
+
+from hardsight.attacks.detection import attacks_of
+from hardsight.attacks.verification import Verification
+from hardsight.scoring import score
+
+SCORES = ("avh", "own_angle", "nearest_angle", "norm", "confidence", "predicted_confidence", "avc_predicted", "max_logit")
+MEDIANS = ("avh", "norm", "confidence", "likelihood", "score")
+
+
+def attack_table(samples: pa.Table, features: np.ndarray, verification: Verification) -> pa.Table:
+    """attack.parquet: id, label, method, epsilon, predicted, correct, and what the features say.
+
+    Args:
+        samples: id, base_id, label, degradation (the method, null for clean) and level (epsilon) of the rows.
+        features: (n, d), one per row.
+    """
+    labels = samples.column("label").to_numpy().astype(np.int64)
+    scored = score(features, verification.head, labels, scores=list(SCORES))
+    predicted = scored.column("predicted").to_numpy().astype(np.int64)
+    max_logit = scored.column("max_logit").to_numpy().astype(np.float64)
+    columns: dict[str, Any] = {
+        "id": samples.column("base_id"),
+        "label": pa.array(labels),
+        "method": pc.fill_null(samples.column("degradation"), "clean"),
+        "epsilon": pc.fill_null(samples.column("level"), 0.0),
+        "predicted": pa.array(predicted),
+        "correct": pa.array(predicted == labels),
+        **{name: scored.column(name) for name in SCORES if name != "max_logit"},
+        "likelihood": pa.array(verification.likelihood(features, predicted)),
+        "score": pa.array(verification.score(features, predicted, max_logit)),
+    }
+    table = pa.table(columns)
+    order = pc.sort_indices(
+        _with_order(table), sort_keys=[("_method", "ascending"), ("epsilon", "ascending"), ("_row", "ascending")]
+    )
+    return table.take(order).combine_chunks()
+
+
+def _with_order(table: pa.Table) -> pa.Table:
+    """Clean inputs first, then the attacks by name; within each, inputs as they were read."""
+    method = table.column("method").to_numpy(zero_copy_only=False)
+    rank = {name: place for place, name in enumerate(["clean", *sorted(set(method.tolist()) - {"clean"})])}
+    keys = np.array([rank[name] for name in method.tolist()], np.int64)
+    return table.append_column("_method", pa.array(keys)).append_column("_row", pa.array(np.arange(len(table))))
+
+
+def epsilon_table(table: pa.Table) -> pa.Table:
+    """One row per attack, clean first: error with a 95 % interval, and the medians of the scores: likelihoods have long tails."""
+    clean = table.filter(pc.equal(table.column("method"), "clean"))
+    first = {name: clean.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+    rows = [_row("clean", 0.0, first)]
+    rows += [_row(attack.method, attack.epsilon, attack.attacked) for attack in attacks_of(table)]
+    return pa.Table.from_pylist(rows)
+
+
+def _row(method: str, epsilon: float, columns: dict[str, np.ndarray]) -> dict[str, Any]:
+    wrong, n = int((~columns["correct"].astype(bool)).sum()), len(columns["correct"])
+    low, high = wilson(wrong, n)
+    row: dict[str, Any] = {"method": method, "epsilon": epsilon, "n": n, "error": wrong / n, "low": low, "high": high}
+    for name in MEDIANS:
+        values = columns[name].astype(np.float64)
+        row[name] = float(np.median(values[np.isfinite(values)])) if np.isfinite(values).any() else None
+    return row
+
+
+def wilson(count: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a share.
+
+    Example:
+        >>> [round(end, 4) for end in wilson(0, 10)]
+        [0.0, 0.2775]
+    """
+    z, share = float(-ndtri((1 - level) / 2)), count / n
+    middle, half = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return max(0.0, float((middle - half) / (1 + z**2 / n))), min(1.0, float((middle + half) / (1 + z**2 / n)))

@@ -1,0 +1,208 @@
+"""RUN as what is attacked: a model that gradients pass through, images with labels, and what its loss saved.
+
+    run/                a run of train, adapt or generalize: its model, and the images that it was trained or watched on
+    run/ --model M      a run of extract, which keeps the images' place but not the model
+    MODEL --data DATA   any model of torch, as `hardsight extract` takes it
+
+What is quick is checked in `check_target`, before torch is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+from safetensors import safe_open
+
+from hardsight.attacks.settings import AttackSettings
+from hardsight.checks import check_labels
+from hardsight.data import ImageData, open_data
+from hardsight.data.labels import renumbered
+from hardsight.data.opening import check_files
+from hardsight.errors import InputError
+from hardsight.files.checksums import check
+from hardsight.files.reading import read_json, reading
+from hardsight.models.opening import check_model_name, open_model
+from hardsight.models.trained import trained_directory
+from hardsight.models.weights import check_weights
+from hardsight.snapshot import Snapshot
+from hardsight.threads import even_rows
+
+if TYPE_CHECKING:
+    from hardsight.models.network import Network
+
+HELD_OUT = ("test", "val")  # what is attacked by default
+NO_GRADIENTS = (".onnx", ".skops")
+ARRAYS = (".npz", ".npy", ".parquet", ".csv", ".safetensors")
+MOST_REFERENCE = 20_000  # training samples that Gaussians are fitted to
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a RUN names, before the model is opened.
+
+    Attributes:
+        model: as `open_model` takes it.
+        directory: the run, if it is one.
+        data: labeled images to attack.
+        source: where they are, if known.
+        notes: sentences for the user.
+    """
+
+    model: Any
+    directory: Path | None
+    data: ImageData
+    source: str | None
+    notes: tuple[str, ...]
+
+
+def check_target(run: Any, settings: AttackSettings) -> Target:
+    """Everything about RUN that can be known without torch."""
+    s = settings
+    check_weights(s.weights)
+    directory = _directory(run)
+    model = _model(run, directory, s.model)
+    spec, watched = (s.data, None) if s.data is not None else _recorded_data(run, directory)
+    data, notes = _opened_data(spec, s, watched, trained=directory is not None and model == str(directory))
+    source = str(Path(spec).resolve()) if isinstance(spec, (str, os.PathLike)) and Path(spec).exists() else None
+    return Target(model, directory, data, source or (spec if isinstance(spec, str) else None), tuple(notes))
+
+
+def _directory(run: Any) -> Path | None:
+    return Path(run) if isinstance(run, (str, os.PathLike)) and Path(run).is_dir() else None
+
+
+def _model(run: Any, directory: Path | None, chosen: Any) -> Any:
+    """The model that is attacked: the one chosen, or else the run's own."""
+    if not isinstance(run, (str, os.PathLike)):
+        if chosen is not None:
+            raise InputError("give the model once: as the first argument or as model.")
+        return run
+    if chosen is not None:
+        return _with_gradients(chosen)
+    text = os.fspath(run)
+    if directory is None:
+        if Path(text).is_file() and Path(text).suffix in ARRAYS:
+            raise InputError(
+                f"{text} holds arrays, and no gradient leads from them back to an image: give a run of hardsight train, "
+                "or the model that they came from with --model and its images with --data."
+            )
+        return _with_gradients(text)
+    if trained_directory(directory) is None:
+        raise InputError(
+            f"{text} has no model to attack (there is no model/config.json in it): name the model that its features came from "
+            "with --model MODEL."
+        )
+    return str(directory)
+
+
+def _with_gradients(spec: Any) -> Any:
+    check_model_name(spec)
+    if isinstance(spec, (str, os.PathLike)) and Path(spec).suffix in NO_GRADIENTS:
+        raise InputError(f"{spec} gives no gradients, and an attack follows them: give the network in torch.")
+    return spec
+
+
+def _recorded_data(run: Any, directory: Path | None) -> tuple[Any, str | None]:
+    """Where the images of a run are, and under which name it watched them."""
+    name = os.fspath(run) if isinstance(run, (str, os.PathLike)) else "a model"
+    start = directory / "start.json" if directory is not None else None
+    if start is None or not start.is_file():
+        raise InputError(f"{name} does not say which images to attack: give --data DATA.")
+    recorded = read_json(start)
+    sources = recorded.get("sources") if isinstance(recorded, dict) else None
+    sources = sources if isinstance(sources, dict) else {}
+    watch: dict[str, Any] = sources.get("watch") or {}
+    found = next(((watch[each], each) for each in HELD_OUT if each in watch), (sources.get("data") or sources.get("train"), None))
+    if not isinstance(found[0], str):
+        raise InputError(f"{name} was not made from images on disk, or does not say where they are: give --data DATA.")
+    return found
+
+
+def _opened_data(spec: Any, s: AttackSettings, watched: str | None, trained: bool) -> tuple[ImageData, list[str]]:
+    """The labeled images to attack: of data with splits those held out, of these as many as asked for."""
+    if isinstance(spec, ImageData):
+        data = spec
+    else:
+        path = Path(spec) if isinstance(spec, os.PathLike) else spec
+        data = open_data(path, split=s.split, labels_from=s.labels_from)
+        check_files(data)
+    notes = list(data.notes)
+    if data.labels is None:
+        raise InputError("an attack needs the labels of the images, and these have none: give --labels-from.")
+    splits = data.columns.get("split")
+    held_out = next((name for name in HELD_OUT if splits is not None and name in splits), None)
+    if s.split is None and held_out is not None and splits is not None:
+        data = data.take([row for row, value in enumerate(splits) if value == held_out])
+    elif trained and s.split is None and s.data is None and watched is None:
+        notes.append("nothing was held out: the model was trained on these images")
+    labeled = np.flatnonzero(np.asarray(data.labels) >= 0)
+    if len(labeled) < len(data):
+        notes.append(f"{len(data) - len(labeled)} images without a label are left out")
+        data = data.take(labeled)
+    if len(data) == 0:
+        raise InputError("there are no images to attack.")
+    return data if s.limit is None else data.take(even_rows(len(data), s.limit)), notes
+
+
+def open_attacked(model: Any, settings: AttackSettings) -> Network:
+    """The model, which must be a network of torch."""
+    from hardsight.models.network import Network
+
+    s = settings
+    opened = open_model(model, weights=s.weights, head=s.head, device=s.device, num_classes=s.num_classes)
+    if not isinstance(opened, Network):
+        raise InputError(f"{opened.name} gives no gradients, and an attack follows them: give the network in torch.")
+    return opened
+
+
+def check_same_model(directory: Path | None, model: Network) -> None:
+    """Of a run of extract: the model given must be the one that its features came from."""
+    start = None if directory is None else directory / "start.json"
+    recorded = read_json(start) if start is not None and start.is_file() else {}
+    before = (recorded.get("inputs") or {}).get("model") if recorded.get("command") == "hardsight extract" else None
+    now = model.fingerprint()
+    if isinstance(before, dict) and before.get("sha256") != now["sha256"]:
+        raise InputError(
+            f"{directory} holds features of another model, {before.get('name')}: give that one, with its weights, as --model."
+        )
+
+
+def in_classes_of(model: Network, data: ImageData) -> ImageData:
+    """The images with their labels counted as the model counts its classes."""
+    ours, theirs = data.class_names, model.class_names
+    if ours is not None and theirs is not None and list(theirs) != ours and set(ours) <= set(theirs):
+        data = replace(data, labels=renumbered(np.asarray(data.labels), ours, theirs), class_names=list(theirs))
+    check_labels(data.labels, len(data), model.head.num_classes)
+    return data
+
+
+def saved_centres(directory: Path | None, num_features: int) -> np.ndarray | None:
+    """(c, d) centres that the center loss learned, from the run's loss.safetensors."""
+    path = None if directory is None else directory / "loss.safetensors"
+    if path is None or not path.is_file():
+        return None
+    check(path)
+    with reading(path, "not a readable safetensors file"), safe_open(path, framework="numpy") as file:
+        centres = np.asarray(file.get_tensor("centres"), np.float64) if "centres" in file.keys() else None  # noqa: SIM118
+    return centres if centres is not None and centres.shape[1:] == (num_features,) else None
+
+
+def training_features(directory: Path | None, num_features: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """(n, d) features and (n,) labels of what the model was trained on, an even subsample, if the run kept them."""
+    if directory is None or not (directory / "samples").is_dir() or not (directory / "run.json").is_file():
+        return None
+    snapshot = Snapshot.load(directory)
+    if snapshot.source.width != num_features or "split" not in snapshot.column_names:
+        return None
+    columns = snapshot.columns(["split", "label"])
+    mask = pc.and_(pc.equal(columns["split"], "train"), pc.is_valid(columns["label"]))
+    rows = np.flatnonzero(pc.fill_null(mask, False).to_numpy(zero_copy_only=False))
+    if len(rows) == 0:
+        return None
+    batch = snapshot.take(rows[even_rows(len(rows), MOST_REFERENCE)]).in_memory()
+    return np.asarray(batch.values, np.float64), batch.labels

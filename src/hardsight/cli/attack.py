@@ -1,0 +1,77 @@
+"""`hardsight attack`: inputs moved so that a model errs, and what gives them away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from hardsight.attacks.settings import AttackSettings
+from hardsight.cli import app
+from hardsight.cli.options import options_of
+
+if TYPE_CHECKING:
+    from hardsight.attacks.attacking import Attack
+
+
+@app.command()
+@options_of(AttackSettings)
+def attack(
+    settings: AttackSettings,
+    run: str = typer.Argument(
+        ..., metavar="RUN", help="A run of hardsight train; of hardsight extract, with --model; or a model, with --data."
+    ),
+    output: str = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
+) -> None:
+    """Attack the model of RUN by FGSM or PGD: error by epsilon, scores of attacked inputs, and how well they are detected.
+
+    \b
+    Example:
+        hardsight attack run -o attacked
+        hardsight attack run --method fgsm,pgd --epsilon 2/255,8/255 --limit 1000 -o attacked
+        hardsight attack timm:resnet18 --weights resnet18.safetensors --data photos/ --epsilon 8/255 -o attacked
+    """
+    from hardsight.attacks.attacking import attack as attack_run
+    from hardsight.screen import print_line, progress_bar
+
+    with progress_bar("attacking") as progress:
+        done = attack_run(run, output, settings=settings, progress=progress, say=print_line)
+    print_attack(done)
+    print_line(f"wrote {output}: attack.parquet, epsilons.parquet, detection.parquet, trajectories.parquet, figures/")
+
+
+def print_attack(done: Attack) -> None:
+    """What `hardsight attack` says on the screen: an attack per line, detectors, and the paths."""
+    from hardsight.screen import number, percent, print_line, print_table
+
+    rows = []
+    for row in done.by_epsilon.to_pylist():
+        error = f"{percent(row['error'])} [{percent(row['low'])}, {percent(row['high'])}]"
+        means = [number(row[name]) for name in ("avh", "norm", "confidence", "likelihood", "score")]
+        rows.append((row["method"], f"{row['epsilon']:.4g}", error, *means))
+    print_line(f"n = {done.counts['images']}   score: {done.counts['score']}   Gaussians of {done.counts['gaussians']}")
+    print_table(
+        ("attack", "epsilon", "error % [95 %]", "avh", "norm", "confidence", "likelihood", "score"),
+        rows,
+        title="error, and medians of the scores",
+    )
+    detection = done.detection.to_pylist()
+    names = list(dict.fromkeys(row["detector"] for row in detection))
+    areas: dict[tuple[str, str, str], dict[str, str]] = {}
+    for row in detection:
+        value = "–" if row["auroc"] is None else f"{row['auroc']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+        areas.setdefault((row["method"], f"{row['epsilon']:.4g}", row["inputs"]), {})[row["detector"]] = value
+    lines = [(*key, *(found[name] for name in names)) for key, found in areas.items()]
+    print_table(("attack", "epsilon", "inputs", *names), lines, title="AUROC of attacked against clean inputs [95 %]", words=3)
+    print_line(_paths(done))
+
+
+def _paths(done: Attack) -> str:
+    path = done.counts["trajectories"]
+    if not path["switched"]:
+        return f"paths: none of {path['followed']} samples changes class" if path["followed"] else "paths: none followed"
+    return (
+        f"paths: {path['switched']} of {path['followed']} samples change class; at that step the median norm is "
+        f"{path['norm_at_switch']:.2f} of the clean one and the angle to the class {path['own_angle_at_switch']:.0f} degrees, "
+        f"from {path['own_angle']:.0f}; {100 * path['shrink_first']:.0f} % shrink before they turn"
+    )

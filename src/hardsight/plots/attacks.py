@@ -1,0 +1,141 @@
+"""Attacked inputs in pictures: error by epsilon, ROC curves, histograms, and paths in angle and norm.
+
+The histograms are those of Figures 3 and 4 of Wan et al., CVPR 2018; the paths that of Figure 22 of Chen et al., ICML 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")  # Okabe and Ito
+CLEAN, ATTACKED = COLOURS[0], COLOURS[1]
+
+
+def error_curves(curves: Mapping[str, Sequence[tuple[float, float, float, float]]], *, title: str = "") -> Figure:
+    """Error against epsilon, a line each with its interval as a band.
+
+    Args:
+        curves: name -> (epsilon, error, low, high) in rising order of epsilon, as shares.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2, 3.6), layout="constrained", dpi=130)
+    axes = figure.subplots()
+    for (name, points), colour, marker in zip(curves.items(), COLOURS, "osD^vPX*", strict=False):
+        epsilon, error, low, high = np.array(points, np.float64).T
+        axes.plot(epsilon, 100 * error, color=colour, marker=marker, label=name)
+        axes.fill_between(epsilon, 100 * low, 100 * high, color=colour, alpha=0.2, linewidth=0)
+    axes.set(xlabel="epsilon (pixels of 0 to 1)", ylabel="error (%)", ylim=(0, 100))
+    axes.set_title(title, fontsize=11)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def roc_curves(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], *, title: str = "") -> Figure:
+    """ROC curves: share of attacked inputs that are rejected, against the share of clean ones.
+
+    Args:
+        curves: name -> (share of clean, share of attacked inputs rejected).
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.8, 4.6), layout="constrained", dpi=130)
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=0.8)
+    for (name, (clean, attacked)), colour, line in zip(curves.items(), COLOURS, ("-", "--", "-.", ":") * 2, strict=False):
+        axes.plot(clean, attacked, color=colour, linestyle=line, label=name)
+    axes.set(xlabel="clean inputs rejected", ylabel="attacked inputs rejected", xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
+    axes.set_title(title, fontsize=11)
+    axes.legend(frameon=False, loc="lower right", fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", share: bool = True) -> Figure:
+    """A panel per quantity, a histogram per kind of input over the same bins, which cover 98 % of all values.
+
+    Args:
+        panels: name of the quantity -> name of the inputs -> (n,) values.
+        share: of the inputs in each bin instead of their number.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.0 * len(panels) + 0.4, 3.2), layout="constrained", dpi=130)
+    for axes, (name, kinds) in zip(np.atleast_1d(np.asarray(figure.subplots(1, len(panels)))), panels.items(), strict=True):
+        values = {kind: x[np.isfinite(x)] for kind, x in kinds.items()}
+        everything = np.concatenate(list(values.values()))
+        low, high = np.percentile(everything, [1, 99]) if len(everything) else (0.0, 1.0)
+        edges = np.linspace(low, high if high > low else low + 1, 41)
+        for (kind, x), colour in zip(values.items(), COLOURS, strict=False):
+            weights = np.full(len(x), 1 / max(1, len(x))) if share else None
+            inside = np.clip(x, edges[0], edges[-1])
+            axes.hist(inside, edges, weights=weights, color=colour, alpha=0.25, histtype="stepfilled")
+            axes.hist(inside, edges, weights=weights, color=colour, histtype="step", linewidth=1.3, label=kind)
+        axes.set(xlabel=name, ylabel="share of inputs" if share else "inputs")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def trajectories(path: Mapping[str, np.ndarray], *, title: str = "") -> Figure:
+    """One path as a line in the plane of angle and norm, and the medians of all of them by epsilon.
+
+    Args:
+        path: (n, steps + 1) arrays: own_angle, other_angle (radians), norm, epsilon, predicted and label.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11.5, 3.9), layout="constrained", dpi=130)
+    figure.suptitle(title, fontsize=11)
+    one: Any = figure.add_subplot(1, 3, 1, projection="polar")
+    norm_axes, angle_axes = figure.add_subplot(1, 3, 2), figure.add_subplot(1, 3, 3)
+    away = path["predicted"] != path["label"]
+    switched = np.flatnonzero(away.any(1) & ~away[:, 0])
+    rows = switched if len(switched) else np.arange(len(away))
+    _draw_one(one, {name: x[rows[0]] for name, x in path.items()}, away[rows[0]])
+    epsilon = path["epsilon"][0]
+    _draw_many(norm_axes, epsilon, {"norm": path["norm"][rows] / path["norm"][rows, :1]})
+    norm_axes.set(ylabel="norm, as a share of the clean one")
+    angles = {"to its own class": path["own_angle"][rows], "to the class it turns to": path["other_angle"][rows]}
+    _draw_many(angle_axes, epsilon, {name: np.degrees(x) for name, x in angles.items()})
+    angle_axes.set(ylabel="angle (degrees)")
+    angle_axes.legend(frameon=False, fontsize=9)
+    norm_axes.set_title(
+        f"{len(rows)} samples {'that change class' if len(switched) else 'followed'}: median, quartiles", fontsize=9
+    )
+    return figure
+
+
+def _draw_one(axes: Any, path: Mapping[str, np.ndarray], away: np.ndarray) -> None:
+    """A path in polar coordinates: 0 degrees is the class vector of the own class, the radius is the norm."""
+    angle, norm = path["own_angle"], path["norm"]
+    axes.plot(angle, norm, color="#762a83", linewidth=1.2, zorder=2)
+    axes.scatter(angle[~away], norm[~away], s=14, color=CLEAN, zorder=3, label="own class")
+    axes.scatter(angle[away], norm[away], s=18, color=ATTACKED, marker="X", zorder=3, label="another class")
+    axes.set_thetamin(0)
+    axes.set_thetamax(180 if np.degrees(angle.max()) > 90 else 90)
+    axes.set_rlim(0, 1.1 * norm.max())
+    axes.tick_params(labelsize=7)
+    axes.set_title("one sample: angle to its class, norm", fontsize=9)
+    axes.legend(
+        frameon=False, fontsize=7, title="predicted", title_fontsize=7, loc="upper center", ncol=2, bbox_to_anchor=(0.5, -0.08)
+    )
+
+
+def _draw_many(axes: Axes, epsilon: np.ndarray, curves: Mapping[str, np.ndarray]) -> None:
+    for (name, values), colour in zip(curves.items(), COLOURS, strict=False):
+        low, middle, high = np.percentile(values, [25, 50, 75], axis=0)  # (steps + 1,) each
+        axes.plot(epsilon, middle, color=colour, label=name)
+        axes.fill_between(epsilon, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.set(xlabel="epsilon (pixels of 0 to 1)")
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)

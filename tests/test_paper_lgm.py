@@ -1,0 +1,70 @@
+"""Recipes of the L-GM paper: those that need no training, and the pieces of the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from hardsight.head import Head
+from hardsight.paper.cache import Cache
+from hardsight.paper.context import Context
+from hardsight.paper.data_folder import DataFolder
+from hardsight.paper.lgm.digit_networks import about
+from hardsight.paper.lgm.embeddings import draw, separation
+from hardsight.paper.lgm.margin import figure_2, lemma_1, reach
+from hardsight.paper.recipe import RECIPES
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context(data=DataFolder(None), cache=Cache(tmp_path))
+
+
+def test_the_margin_by_hand() -> None:
+    """(1 + 3) r^2 = (2 - r)^2 gives r = 2/3, a gap of 2/3 between the two classes."""
+    assert reach(0.0) == pytest.approx(1.0) and reach(3.0) == pytest.approx(2 / 3)
+
+
+def test_figure_2_and_lemma_1_hold(context: Context) -> None:
+    for recipe in (figure_2, lemma_1):
+        outcome = recipe(context)
+        assert [claim.verdict for claim in outcome.claims] == ["holds"]
+        assert all(table.cells() for table in outcome.tables)
+
+
+def test_separation_and_the_heat_map() -> None:
+    points, labels = np.array([[-1.0, 0], [1, 0], [9, 0], [11, 1]]), np.array([0, 0, 1, 1])
+    assert separation(points[:, :1], labels) == pytest.approx(10.0)
+    head = Head("gaussian", np.array([[0.0, 0.0], [10.0, 0.5]]))
+    losses = ("softmax", "center", "l_softmax", "gm", "lgm")
+    figure = draw({loss: (points, labels) for loss in losses}, {loss: head for loss in losses}, points)
+    assert len(figure.axes) == 6
+
+
+def test_every_table_and_figure_of_the_slides_has_a_recipe(context: Context) -> None:
+    from hardsight.paper.lgm import adversarial, benchmarks, calibration, embeddings, margin  # noqa: F401
+
+    ids = {id for id in RECIPES if id.startswith("lgm/")}
+    printed = {"fig1", "fig2", "fig3", "fig4", "table3", "table4", "table6"}
+    assert ids == {f"lgm/{name}" for name in (*printed, "calibration", "verification", "lemma1")}
+    assert "digits" in about(context, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "id", ["lgm/table6", "lgm/fig1", "lgm/fig3", "lgm/fig4", "lgm/verification", "lgm/table3", "lgm/table4", "lgm/calibration"]
+)
+def test_recipes_run_on_the_built_in_digits(
+    id: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hardsight.paper.lgm import adversarial, benchmarks, calibration, digit_networks, embeddings  # noqa: F401
+
+    monkeypatch.setitem(digit_networks.EPOCHS, "digits", 1)
+    monkeypatch.setitem(benchmarks.SMALL, "epochs", 1)
+    shared = tmp_path_factory.getbasetemp() / "lgm-cache"
+    outcome = RECIPES[id].run(Context(data=DataFolder(None), cache=Cache(shared)))
+    assert outcome.claims and outcome.tables
