@@ -77,6 +77,14 @@ def reproduced(run: Path) -> str:
     return "\n\n".join([f"{len(verdicts)} claims: {counted}.", *map(_recipe, outcomes)])
 
 
+def verdicts(run: Path) -> str:
+    """One row per claim of a run of `hardsight reproduce`: python docs/make_results.py --verdicts RUN"""
+    order = json.loads((run / "start.json").read_text("utf-8"))["arguments"]["ids"]
+    outcomes = {id: json.loads((run / "outcomes" / f"{id.replace('/', '-')}.json").read_text("utf-8")) for id in order}
+    rows = [[f"`{id}`", c["text"], c["verdict"], c["found"]] for id, outcome in outcomes.items() for c in outcome["claims"]]
+    return _table(["id", "claim", "verdict", "found"], rows)
+
+
 def _recipe(outcome: Row) -> str:
     from hardsight.paper.recipe import Table
 
@@ -118,6 +126,9 @@ def _rows(path: Path) -> list[Row]:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--verdicts"]:
+        print(*(verdicts(Path(run)) for run in sys.argv[2:]), sep="\n\n")
+        sys.exit()
     for methods, group in groupby(map(Path, sys.argv[1:]), _methods):
         runs = list(group)
         tables = [adapted(*runs)] if methods is not None else [printed(run) for run in runs]

@@ -13,13 +13,17 @@ from typer.main import get_command
 from doc_blocks import PAGES, README, ROOT, doc_script, run_blocks
 from hardsight.cli import app
 from hardsight.scores import SCORES
+from undrawn import undrawn
+
+FIGURES: set[str] = set()  # of all pages: each is drawn once
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != README], ids=lambda page: page.name)
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable[..., Any]) -> None:
     """Those of the README, with its demo, run in test_demo.py."""
     monkeypatch.chdir(tmp_path)
-    run_blocks(page, cli)
+    with undrawn(once=FIGURES):
+        run_blocks(page, cli)
 
 
 def commands(command: Any = None, words: str = "hardsight") -> Iterator[str]:

@@ -318,7 +318,7 @@ def test_a_set_may_have_any_name(tmp_path: Path) -> None:
 
 def test_steps_have_a_figure_of_their_own(said: Description) -> None:
     assert "inside the epochs, steps 10 to 200:" in str(said) and "AVH settles at step 50 of 200" in str(said)
-    assert [path.name for path in said.figures[2:]] == ["dynamics-test-steps.png"]
+    assert [path.name for path in said.figures[2:]] == ["dynamics-test-steps.png", "dynamics-test-collapse.png"]
 
 
 def test_the_command(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:

@@ -45,6 +45,9 @@ PAIR_LOSSES: dict[str, Callable[..., Any]] = {
     "triplet_semihard": lambda **k: losses.TripletLoss(mining="semihard", **k),
     "proto_triplet": losses.ProtoTripletLoss,
     "icnn": losses.ICNNLoss,
+    "triplet_hard": lambda **k: losses.TripletLoss(mining="hard", **k),
+    "contrastive_hard": lambda **k: losses.ContrastiveLoss(mining="hard", **k),
+    "supcon": losses.SupConLoss,
 }
 
 

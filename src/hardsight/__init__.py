@@ -42,6 +42,7 @@ _HOME = {
     "confidence": "hardsight.scores",
     "confidence_nobias": "hardsight.scores",
     "correlate": "hardsight.agreement",
+    "cosine_histograms": "hardsight.dynamics.cosines",
     "data_iq": "hardsight.scores",
     "drift": "hardsight.act.groups",
     "el2n": "hardsight.scores",
@@ -65,8 +66,10 @@ _HOME = {
     "mean_avh": "hardsight.scores",
     "mean_el2n": "hardsight.scores",
     "mean_shift": "hardsight.scores",
+    "mine": "hardsight.act",
     "model_agreement": "hardsight.scores",
     "nearest_angle": "hardsight.scores",
+    "neural_collapse": "hardsight.dynamics.collapse",
     "norm": "hardsight.scores",
     "norm_in_class": "hardsight.scores",
     "out_of_sample": "hardsight.act",
@@ -77,6 +80,8 @@ _HOME = {
     "prototypicality": "hardsight.scores",
     "reproduce": "hardsight.paper.running",
     "score": "hardsight.scoring",
+    "tolerance": "hardsight.dynamics.cosines",
+    "uniformity": "hardsight.dynamics.cosines",
     "verify": "hardsight.files.verifying",
     "vim": "hardsight.scores",
     "vog": "hardsight.scores",
@@ -115,6 +120,7 @@ __all__ = [  # a plain list: type checkers read it
     "confidence",
     "confidence_nobias",
     "correlate",
+    "cosine_histograms",
     "data_iq",
     "drift",
     "el2n",
@@ -138,8 +144,10 @@ __all__ = [  # a plain list: type checkers read it
     "mean_avh",
     "mean_el2n",
     "mean_shift",
+    "mine",
     "model_agreement",
     "nearest_angle",
+    "neural_collapse",
     "norm",
     "norm_in_class",
     "out_of_sample",
@@ -150,16 +158,20 @@ __all__ = [  # a plain list: type checkers read it
     "prototypicality",
     "reproduce",
     "score",
+    "tolerance",
+    "uniformity",
     "verify",
     "vim",
     "vog",
 ]
 
 if TYPE_CHECKING:
-    from hardsight.act import clean, out_of_sample
+    from hardsight.act import clean, mine, out_of_sample
     from hardsight.act.groups import audit, drift
     from hardsight.agreement import Correlations, correlate
     from hardsight.attacks import attack
+    from hardsight.dynamics.collapse import neural_collapse
+    from hardsight.dynamics.cosines import cosine_histograms, tolerance, uniformity
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
     from hardsight.exporting.run_export import export

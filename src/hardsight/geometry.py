@@ -161,6 +161,14 @@ def angles_at(cosine: Any, x: Any, w: Any, at: tuple[Any, ...]) -> np.ndarray:
     return theta
 
 
+def pair_angles(cosine: np.ndarray, x: np.ndarray, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """(p,) angles between x[rows] and x[others] in float64, from their (p,) cosines; near the poles, from the vectors."""
+    theta = np.arccos(np.clip(cosine.astype(np.float64), -1.0, 1.0))
+    near = np.flatnonzero((cosine > NEAR_ZERO_ANGLE) | (cosine < NEAR_PI))
+    theta[near] = _measured_angles(x, x, rows[near], others[near])
+    return theta
+
+
 def _near_the_poles(cosine: Any, xp: ModuleType) -> tuple[Any, Any] | None:
     """Row and column indices of the cosines too close to +1 or -1 for arccos to be exact."""
     low, high = (cosine.min(), cosine.max()) if xp is np else xp.aminmax(cosine)

@@ -135,6 +135,7 @@ from hardsight.cli import (  # noqa: E402, F401
     export,
     extract,
     generalize,
+    mine,
     report,
     reproduce,
     score,

@@ -61,6 +61,10 @@ BENCHMARKS = (
         "adapt", "Compare pseudo-label selection with the softmax and the angles it needs.", 3,
         1_000_000, "Number of samples, with 512 dimensions and 12 classes: 2 GB for a million.", least=100, example="-n 200000",
     ),
+    Benchmark(
+        "mine", "Compare mining with the bare product of all pairs, and a SupCon step with pytorch-metric-learning's.", 1,
+        100_000, "Number of samples, with 128 dimensions and 100 classes.", least=1000, example="-n 20000",
+    ),
 )  # fmt: skip
 
 

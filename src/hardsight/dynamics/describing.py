@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.dynamics.curves import Curves, plateau, read_curves, still_grows
+from hardsight.dynamics.epoch_table import MEASURES, collapse_lines, epoch_table
 from hardsight.dynamics.groups import Groups, by_column, by_hardness, by_human
 from hardsight.dynamics.phases import Phases, find_phases
 from hardsight.errors import FileError, InputError
@@ -30,6 +32,7 @@ class Description:
     figures: list[Path] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
     passes: int = 0  # over the files, so far
+    table: pa.Table | None = None  # one row per split and epoch (epoch_table.py)
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -135,7 +138,24 @@ def _describe_steps(run: str | Path, split: str | None, groups: Groups | None, f
         said.lines += [f"  {line}" for line in _plateau_lines(curves, said.numbers[name].setdefault("steps", {}))]
 
 
-_PASSES = (_describe_all, _describe_easy_and_hard, _describe_groups, _describe_steps)
+def _describe_collapse(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+    """Neural collapse, uniformity and tolerance, where they were recorded."""
+    name = split or "all samples"
+    table = epoch_table(run, [split])
+    said.table = table if said.table is None else pa.concat_tables([said.table, table])
+    measured = table.filter(pc.is_valid(table.column("measured")))
+    if len(measured) == 0:
+        return
+    said.lines += collapse_lines(measured)
+    said.numbers[name]["collapse"] = measured.slice(len(measured) - 1).select(list(MEASURES)).to_pylist()[0]
+    if len(measured) > 1:
+        from hardsight.plots.collapse import collapse_figure
+
+        figure = collapse_figure(measured, title=f"{name}: collapse of the features, and cosines of pairs")
+        _save(figure, folder / f"dynamics-{_file_word(name)}-collapse.png", said)
+
+
+_PASSES = (_describe_all, _describe_easy_and_hard, _describe_groups, _describe_steps, _describe_collapse)
 
 
 def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
@@ -226,8 +246,11 @@ def _draw(
 ) -> None:
     from hardsight.plots.dynamics import curves_figure
 
+    _save(curves_figure(curves, columns, title=title, marks=marks or []), path, said)
+
+
+def _save(figure: Any, path: Path, said: Description) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure = curves_figure(curves, columns, title=title, marks=marks or [])
     with replacing(path) as temporary:
         figure.savefig(temporary, format="png", metadata={"Software": None})
     said.figures.append(path)

@@ -191,6 +191,15 @@ def _parts(head: Any) -> tuple[Any, Any, Any, float | None, Head | None]:
     return "linear", widened(as_matrix(weight, "weight")), bias, None, None
 
 
+def head_of(head: Any) -> Head | None:
+    """The head that a tracker was given, as a `Head` with its parameters as they are now; None if these are no numbers."""
+    try:
+        kind, weight, bias, scale, whole = _parts(head)
+        return whole if whole is not None else Head(kind, weight, bias, scale=scale)
+    except InputError:
+        return None
+
+
 def _on_cpu(features: Any, weight: Any) -> bool:
     both = is_tensor(features), is_tensor(weight)
     return both == (False, False) or (both == (True, True) and features.device.type == weight.device.type == "cpu")

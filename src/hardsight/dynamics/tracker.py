@@ -1,7 +1,8 @@
 """`Dynamics`: what every sample went through while a network trained, one Parquet file per epoch.
 
-A file has one row per sample and split: its angles, norm, confidence, margin and loss at the moment it was seen. Only
-the epoch at hand is in memory; what was finished is on disk and read back a file at a time.
+A file has one row per sample and split: its angles, norm, confidence, margin and loss at the moment it was seen. Its metadata
+has the measures of each split as a whole (kept_features.py). Only the epoch at hand is in memory; what was finished is on disk
+and read back a file at a time.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import as_numbers, check_count, check_ids, to_numpy
-from hardsight.dynamics.measuring import Batch, alike, batch_to_wait, join, sweep_batch, sweep_batches
+from hardsight.checks import as_matrix, as_numbers, check_count, check_ids, to_numpy
+from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, to_bytes
+from hardsight.dynamics.measuring import Batch, alike, batch_to_wait, head_of, join, sweep_batch, sweep_batches
 from hardsight.errors import InputError, RunError
 from hardsight.files.dynamics import COLUMNS, EXTRA, Moment, moments, read_moment
 from hardsight.files.writing import replacing
@@ -64,6 +66,7 @@ class Dynamics:
         self._open: dict[bool, _Pool] = {}  # at most two: the epoch at hand, and the step at hand
         self._begun = False
         self._waiting: list[tuple[Moment, Batch, Sequence[Any]]] = []
+        self._waiting_head: Any = None
 
     def update(
         self,
@@ -99,7 +102,8 @@ class Dynamics:
         rows = sweep_batch(features, head, labels)
         names = check_ids(align(ids, "ids", features, "features"), len(rows.labels))
         lambdas = None if aldr_lambda is None else _lambdas(align(aldr_lambda, "aldr_lambda", features, "features"), len(names))
-        self._take(moment, split, names, rows, lambdas)
+        pool = self._take(moment, split, names, rows, lambdas)
+        pool.keep(names, split, rows.labels, as_matrix(features, "features"), head)
         return _sums(rows)
 
     def collect(self, epoch: int, features: Any, head: Any, labels: Any, ids: Sequence[Any]) -> dict[str, float]:
@@ -115,6 +119,7 @@ class Dynamics:
         first = self._waiting[0] if self._waiting else None
         sums = dict(_NO_SUMS) if first is None or (first[0] == moment and alike(first[1], batch)) else self.settle()
         self._waiting.append((moment, batch, ids))
+        self._waiting_head = head
         if len(self._waiting) * len(batch.features) * max(len(batch.weight), 128) < ENOUGH_WAIT:
             return sums
         return {name: sums[name] + value for name, value in self.settle().items()}
@@ -126,10 +131,14 @@ class Dynamics:
             return dict(_NO_SUMS)
         rows = sweep_batches([batch for _, batch, _ in waiting])
         names = check_ids([name for _, _, ids in waiting for name in ids], len(rows.labels))
-        self._take(waiting[0][0], "train", names, rows)
+        pool, first = self._take(waiting[0][0], "train", names, rows), 0
+        for _, batch, _ in waiting:
+            part = slice(first, first + len(batch.features))
+            pool.keep(names[part], "train", rows.labels[part], batch.features, self._waiting_head)
+            first = part.stop
         return _sums(rows)
 
-    def _take(self, moment: Moment, split: str | None, names: np.ndarray, rows: Sweep, lambdas: pa.Array | None = None) -> None:
+    def _take(self, moment: Moment, split: str | None, names: np.ndarray, rows: Sweep, lambdas: pa.Array | None = None) -> _Pool:
         self._begin(moment)
         pool = self._open.get(moment.step is not None)
         if pool is not None and pool.moment != moment:
@@ -138,6 +147,7 @@ class Dynamics:
         if pool is None:
             pool = self._open[moment.step is not None] = _Pool(moment)
         pool.add(names, split, rows, lambdas)
+        return pool
 
     def finish(self, epoch: int, *, step: int | None = None, gather: Gather | None = None) -> Path | None:
         """Write what was collected at this moment; None if that was nothing.
@@ -153,19 +163,22 @@ class Dynamics:
         moment = _moment(epoch, step)
         pool = self._open.get(step is not None)
         table = _NO_ROWS
+        kept: dict[str | None, KeptFeatures] = {}
         if pool is not None and pool.moment == moment:
-            table = pool.table()
+            table, kept = pool.table(), pool.measured()
         if gather is not None:
-            gathered = gather(table)
+            gathered = gather(table.replace_schema_metadata({_KEPT: to_bytes(kept)}))
             if gathered is None:
                 self._close(moment)
                 return None
-            table = _joined(gathered)
+            kept = _all_kept(gathered, kept)
+            table = _joined([part.replace_schema_metadata(None) for part in gathered])
         if len(table) == 0:
             return None
         path = self.folder / moment.file_name
         table = table.drop_columns([name for name in EXTRA if table.column(name).null_count == len(table)])
-        notes = {"version": VERSION, "epoch": moment.epoch, "step": moment.step}
+        measures = {split or "": features.measures() for split, features in sorted(kept.items(), key=lambda item: item[0] or "")}
+        notes = {"version": VERSION, "epoch": moment.epoch, "step": moment.step, "measures": measures}
         table = _sorted_once_each(table).replace_schema_metadata({"hardsight": json.dumps(notes)})
         with replacing(path) as temporary:
             pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
@@ -229,6 +242,21 @@ class _Pool:
         self.parts: list[pa.Table] = []
         self.waiting: list[tuple[np.ndarray, str | None, Sweep, pa.Array]] = []
         self.rows_waiting = 0
+        self.kept: dict[str | None, tuple[KeptFeatures, Any]] = {}  # by split, with the head as it was given
+
+    def keep(self, ids: np.ndarray, split: str | None, labels: np.ndarray, features: Any, head: Any) -> None:
+        """Hold on to the features of a few samples."""
+        if split not in self.kept:
+            self.kept[split] = KeptFeatures(), head
+        kept = self.kept[split][0]
+        kept.add(ids, labels, features)
+        self.kept[split] = kept, head
+
+    def measured(self) -> dict[str | None, KeptFeatures]:
+        """The features that were kept, each with the head as it is now."""
+        for kept, head in self.kept.values():
+            kept.head = head_of(head)
+        return {split: kept for split, (kept, _) in self.kept.items()}
 
     def add(self, ids: np.ndarray, split: str | None, rows: Sweep, lambdas: pa.Array | None = None) -> None:
         if len(ids) == 0:
@@ -269,6 +297,21 @@ class _Pool:
 
 
 _NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in (*COLUMNS, *EXTRA)})
+
+
+_KEPT = b"hardsight kept features"
+
+
+def _all_kept(tables: Sequence[pa.Table], own: dict[str | None, KeptFeatures]) -> dict[str | None, KeptFeatures]:
+    """The features that all processes kept; the head is everyone's, and this process has it."""
+    result: dict[str | None, KeptFeatures] = {}
+    heads = [kept.head for kept in own.values()]
+    for table in tables:
+        for split, kept in from_bytes((table.schema.metadata or {})[_KEPT]).items():
+            result.setdefault(split, KeptFeatures()).join(kept)
+    for split, kept in result.items():
+        kept.head = own[split].head if split in own else next(iter(heads), None)
+    return result
 
 
 def _lambdas(given: Any, n: int) -> pa.Array:

@@ -170,7 +170,19 @@ def recorded(run: str | Path, score: Score) -> bool:
     return not extra or any(extra <= set(parquet_columns(path)) for _, path in moments(run)[-1:])
 
 
+def read_measures(path: Path) -> dict[str | None, dict[str, Any]]:
+    """What a dynamics file says of each split as a whole, by name; nothing where it was written by an earlier version."""
+    with reading(path, "not a readable dynamics file"):
+        measures = _notes(path).get("measures", {})
+        return {split or None: {str(name): value for name, value in numbers.items()} for split, numbers in measures.items()}
+
+
 def _epoch_of(path: Path) -> int:
-    with reading(path, "not a readable dynamics file"), open_parquet(path) as file:
-        notes = json.loads((file.schema_arrow.metadata or {}).get(b"hardsight", b"{}"))
-        return int(notes["epoch"])
+    with reading(path, "not a readable dynamics file"):
+        return int(_notes(path)["epoch"])
+
+
+def _notes(path: Path) -> dict[str, Any]:
+    with open_parquet(path) as file:
+        notes: dict[str, Any] = json.loads((file.schema_arrow.metadata or {}).get(b"hardsight", b"{}"))
+        return notes

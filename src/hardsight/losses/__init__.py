@@ -30,6 +30,7 @@ from hardsight.losses.normface import NormFaceLoss, normface_loss
 from hardsight.losses.proto_triplet import ProtoTripletLoss, proto_triplet_loss
 from hardsight.losses.smooth_adversarial import SmoothAdversarialCompSumLoss, smooth_adversarial_comp_sum_loss
 from hardsight.losses.softmax import SoftmaxLoss, softmax_loss
+from hardsight.losses.supcon import SupConLoss, info_nce_loss, supcon_loss
 from hardsight.losses.triplet import TripletLoss, triplet_loss
 from hardsight.losses.truncated_gce import TruncatedGCELoss, truncated_gce_loss
 from hardsight.losses.znorm import ZNormLoss, znorm_loss
@@ -58,6 +59,7 @@ __all__ = [
     "ProtoTripletLoss",
     "SmoothAdversarialCompSumLoss",
     "SoftmaxLoss",
+    "SupConLoss",
     "TripletLoss",
     "TruncatedGCELoss",
     "ZNormLinearLoss",
@@ -76,6 +78,7 @@ __all__ = [
     "ens_loss",
     "icnn_loss",
     "icnn_scores",
+    "info_nce_loss",
     "l_softmax_loss",
     "ldr_loss",
     "lgm_loss",
@@ -84,6 +87,7 @@ __all__ = [
     "smallest_scale",
     "smooth_adversarial_comp_sum_loss",
     "softmax_loss",
+    "supcon_loss",
     "triplet_loss",
     "truncated_gce_loss",
     "znorm_loss",

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor, nn
 
+from hardsight.errors import InputError
 from hardsight.losses.contract import Reduction, check_pairs, check_positive, check_reduction, in_full_precision, reduce_plain
+from hardsight.losses.mining import Miner, mined_by
+
+PairMining = Literal["all", "hard"]
 
 
-def contrastive_loss(features: Tensor, labels: Tensor, *, margin: float = 1.0, reduction: Reduction = "mean") -> Tensor:
-    """Over all pairs of a batch: 1/2 |x_i - x_j|^2 if of one class, else 1/2 max(0, margin - |x_i - x_j|)^2.
+def contrastive_loss(
+    features: Tensor,
+    labels: Tensor,
+    *,
+    margin: float = 1.0,
+    mining: PairMining | Miner = "all",
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Over the pairs of a batch: 1/2 |x_i - x_j|^2 if of one class, else 1/2 max(0, margin - |x_i - x_j|)^2.
 
-    "mean" is over all pairs, those at zero loss too. Without a pair the loss is 0.
+    "mean" is over all these pairs, those at zero loss too. Without a pair the loss is 0.
+
+    Args:
+        features: (n, d).
+        labels: (n,) any integers.
+        margin: distance from which on samples of different classes are far enough apart.
+        mining: "all" pairs; "hard": of each sample the farthest of its class and the nearest of another one, by the distance
+            of this loss, each pair once. Or a miner: a function of features and labels that returns index tensors of triplets
+            (a, p, n) or of pairs (a, p, a, n), such as those of pytorch-metric-learning.
+        reduction: "mean", "sum" or "none".
 
     Example:
         >>> features = torch.tensor([[0.0, 0.0], [0.6, 0.8], [0.0, 0.5]])  # 1, 0.5 and 0.67 apart
@@ -20,14 +42,40 @@ def contrastive_loss(features: Tensor, labels: Tensor, *, margin: float = 1.0, r
     """
     check_pairs(features, labels)
     (features,) = in_full_precision(features)
-    i, j = torch.triu_indices(len(labels), len(labels), 1, device=labels.device)  # (pairs,) each
+    if not callable(mining) and mining not in get_args(PairMining):
+        raise InputError(f"mining must be one of {', '.join(get_args(PairMining))}, or a miner, got {mining!r}.")
+    squares = pair_squares(features)  # (n, n)
+    i, j = _pairs(mining, features.detach(), labels, squares.detach())  # (pairs,) each
     if not len(i):
         return features.sum() * 0
     same = labels[i] == labels[j]
-    square = pair_squares(features)[i, j]  # (pairs,)
+    square = squares[i, j]  # (pairs,)
     distance = torch.where(square > 0, square, 1).sqrt() * (square > 0)  # slope 0 where two samples coincide
     losses = 0.5 * torch.where(same, square, (margin - distance).clamp_min(0) ** 2)
     return reduce_plain(losses, reduction)
+
+
+def _pairs(mining: PairMining | Miner, features: Tensor, labels: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+    """The pairs that count: which two samples."""
+    if mining == "all":
+        i, j = torch.triu_indices(len(labels), len(labels), 1, device=labels.device)
+        return i, j
+    if callable(mining):
+        named = mined_by(mining, features, labels)
+        a, p, b, n = named if len(named) == 4 else (named[0], named[1], named[0], named[2])
+        return _distinct(torch.cat([a, b]), torch.cat([p, n]), len(labels))
+    same, itself = labels[:, None] == labels, torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    own = squares.masked_fill(~same | itself, -torch.inf)
+    other = squares.masked_fill(same, torch.inf)
+    (to_own, farthest), (to_other, nearest) = own.max(1), other.min(1)  # (n,) each
+    has_own, has_other = (to.isfinite().nonzero()[:, 0] for to in (to_own, to_other))
+    return _distinct(torch.cat([has_own, has_other]), torch.cat([farthest[has_own], nearest[has_other]]), len(labels))
+
+
+def _distinct(i: Tensor, j: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """Each pair once, the smaller number first."""
+    pair = (torch.minimum(i, j) * n + torch.maximum(i, j)).unique()
+    return pair // n, pair % n
 
 
 def pair_squares(features: Tensor) -> Tensor:
@@ -42,10 +90,10 @@ def pair_squares(features: Tensor) -> Tensor:
 class ContrastiveLoss(nn.Module):
     """`contrastive_loss` as a module."""
 
-    def __init__(self, *, margin: float = 1.0, reduction: Reduction = "mean") -> None:
+    def __init__(self, *, margin: float = 1.0, mining: PairMining | Miner = "all", reduction: Reduction = "mean") -> None:
         super().__init__()
-        self.margin, self.reduction = check_positive("margin", margin), check_reduction(reduction)
+        self.margin, self.mining, self.reduction = check_positive("margin", margin), mining, check_reduction(reduction)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, d) features and (n,) labels."""
-        return contrastive_loss(features, labels, margin=self.margin, reduction=self.reduction)
+        return contrastive_loss(features, labels, margin=self.margin, mining=self.mining, reduction=self.reduction)

@@ -10,12 +10,13 @@ from torch import Tensor, nn
 from hardsight.errors import InputError
 from hardsight.losses.contract import Reduction, check_pairs, check_positive, check_reduction, in_full_precision, reduce_plain
 from hardsight.losses.cosine_softmax import inverse_norms
+from hardsight.losses.mining import Miner, batch_triplets, mined_by
 
-Mining = Literal["all", "semihard"]
+Mining = Literal["all", "semihard", "hard"]
 
 
 def triplet_loss(
-    features: Tensor, labels: Tensor, *, margin: float = 0.2, mining: Mining = "all", reduction: Reduction = "mean"
+    features: Tensor, labels: Tensor, *, margin: float = 0.2, mining: Mining | Miner = "all", reduction: Reduction = "mean"
 ) -> Tensor:
     """max(0, |a - p|^2 - |a - n|^2 + margin), features scaled to length 1.
 
@@ -24,17 +25,23 @@ def triplet_loss(
         labels: (n,) any integers.
         margin: how much farther than the positive the negative should be.
         mining: "all" triplets of the batch; "semihard", as in FaceNet: for each anchor and positive, the nearest negative
-            that is farther than the positive and inside the margin. A pair without one gives no triplet.
+            that is farther than the positive and inside the margin. A pair without one gives no triplet. "hard": for each
+            anchor its farthest positive and its nearest negative. Or a miner: a function of features and labels that returns
+            index tensors (anchors, positives, negatives), such as `hardsight.act.pairs.AngleMiner` and those of
+            pytorch-metric-learning.
         reduction: "mean" is over all these triplets, those at zero loss too. Without a triplet the loss is 0.
     """
     check_pairs(features, labels)
-    if mining not in get_args(Mining):
-        raise InputError(f"mining must be one of {', '.join(get_args(Mining))}, got {mining!r}.")
+    if not callable(mining) and mining not in get_args(Mining):
+        raise InputError(f"mining must be one of {', '.join(get_args(Mining))}, or a miner, got {mining!r}.")
     (features,) = in_full_precision(features)
     unit = features * inverse_norms(features)[:, None]
     with torch.autocast(unit.device.type, enabled=False):
         square = 2 - 2 * unit @ unit.T  # (n, n)
     same = labels[:, None] == labels
+    if callable(mining) or mining == "hard":
+        a, p, n = _named(mining, features, labels) if callable(mining) else batch_triplets(_cosines(square), same)
+        return reduce_plain((square[a, p] - square[a, n] + margin).clamp_min(0), reduction) if len(a) else features.sum() * 0
     anchor, positive = torch.nonzero(same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device), as_tuple=True)
     negative = ~same[anchor]  # (pairs, n)
     usable = negative.any(1)
@@ -54,10 +61,22 @@ def triplet_loss(
     return reduce_plain((gap + margin).clamp_min(0), reduction)
 
 
+def _cosines(square: Tensor) -> Tensor:
+    """(n, n) squared distances of unit vectors -> their cosines without a gradient, NaN on the diagonal."""
+    return (1 - square.detach() / 2).fill_diagonal_(torch.nan)
+
+
+def _named(miner: Miner, features: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
+    named = mined_by(miner, features.detach(), labels)
+    if len(named) != 3:
+        raise InputError("a triplet loss needs a miner of triplets: (anchors, positives, negatives).")
+    return named
+
+
 class TripletLoss(nn.Module):
     """`triplet_loss` as a module."""
 
-    def __init__(self, *, margin: float = 0.2, mining: Mining = "all", reduction: Reduction = "mean") -> None:
+    def __init__(self, *, margin: float = 0.2, mining: Mining | Miner = "all", reduction: Reduction = "mean") -> None:
         super().__init__()
         self.margin, self.mining, self.reduction = check_positive("margin", margin), mining, check_reduction(reduction)
 

@@ -13,7 +13,6 @@ PAPERS = ("avh", "slides", "lgm", "losses")
 MODULES = (
     "avh.adaptation",
     "avh.adversarial",
-    "avh.adversarial_training",
     "avh.annotators",
     "avh.confusing",
     "avh.curves",
@@ -22,7 +21,6 @@ MODULES = (
     "avh.granularity",
     "avh.histograms",
     "avh.norm_sweep",
-    "avh.norms",
     "avh.sphere",
     "avh.table1",
     "avh.table2",

@@ -9,7 +9,7 @@ from hardsight.errors import InputError
 LOSS_NAMES = (
     "softmax", "avh", "lgm", "gm", "center", "l_softmax", "a_softmax", "normface", "normalized_softmax", "cosface", "arcface",
     "dual_head", "comp_sum", "truncated_gce", "znorm", "ldr", "aldr", "ens", "contrastive", "triplet", "proto_triplet", "icnn",
-    "smooth_adversarial",
+    "supcon", "smooth_adversarial",
 )  # fmt: skip
 
 

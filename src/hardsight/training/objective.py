@@ -43,10 +43,12 @@ LOSSES: dict[str, tuple[Family, type[nn.Module]]] = {
     "triplet": ("pairs", losses.TripletLoss),
     "proto_triplet": ("pairs", losses.ProtoTripletLoss),
     "icnn": ("pairs", losses.ICNNLoss),
+    "supcon": ("pairs", losses.SupConLoss),
     "smooth_adversarial": ("inputs", losses.SmoothAdversarialCompSumLoss),
 }
 IN_THE_HEAD = ("weight", "bias", "log_variance", "log_prior")  # of a loss with class vectors
-PAIR_WEIGHT = 0.1  # of a pair loss beside cross-entropy
+PAIR_WEIGHT = {"supcon": 1.0}  # of a pair loss beside cross-entropy; of the others:
+OTHER_PAIR_WEIGHT = 0.1
 NOT_OPTIONS = (
     "self",
     "num_features",
@@ -74,14 +76,15 @@ class Objective(nn.Module):
         super().__init__()
         self.name, options = name, dict(options)
         self.family, kind = LOSSES[name]
-        self.pair_weight = check_not_negative("weight", options.pop("weight", PAIR_WEIGHT)) if self.family == "pairs" else 0.0
+        weight = PAIR_WEIGHT.get(name, OTHER_PAIR_WEIGHT)
+        self.pair_weight = check_not_negative("weight", options.pop("weight", weight)) if self.family == "pairs" else 0.0
         _check_options(name, kind, options)
         if self.family == "head":
             classes = kind(num_features, num_classes, **options)
             self.extra: nn.Module | None = None
         else:
             classes = losses.SoftmaxLoss(num_features, num_classes)
-            self.extra = _extra(kind, num_samples, options)
+            self.extra = _extra(kind, num_samples, num_features, options)
         assert isinstance(classes, HeadLoss)
         self.classes = classes
 
@@ -114,9 +117,13 @@ class Objective(nn.Module):
         return self.extra.temperatures[rows] if isinstance(self.extra, losses.ALDRLoss) else None
 
     def kept(self) -> dict[str, Tensor]:
-        """What the loss has beside its head: centres, a second head, the lambdas of the training samples in their order."""
+        """What the loss has beside its head: centres, a second head, the lambdas of the training samples in their order.
+
+        A projection is dropped.
+        """
         in_the_head = {f"classes.{name}" for name in IN_THE_HEAD}
         state = {name: x for name, x in self.state_dict().items() if name not in in_the_head and x.ndim}
+        state = {name: x for name, x in state.items() if not name.startswith("extra.projection.")}
         return {name.partition(".")[2]: x for name, x in state.items()}
 
     @property
@@ -125,9 +132,11 @@ class Objective(nn.Module):
         return self.classes.head
 
 
-def _extra(kind: type[nn.Module], num_samples: int, options: dict[str, Any]) -> nn.Module:
+def _extra(kind: type[nn.Module], num_samples: int, num_features: int, options: dict[str, Any]) -> nn.Module:
     if kind is losses.ALDRLoss:
         return kind(num_samples, **options)
+    if kind is losses.SupConLoss:
+        return kind(num_features=num_features, **options)
     return kind(**options, reduction="none") if kind is losses.SmoothAdversarialCompSumLoss else kind(**options)
 
 

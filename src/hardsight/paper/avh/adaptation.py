@@ -96,46 +96,12 @@ def table_3(context: Context) -> Outcome:
     printed = Table("As printed: VisDA-17", ("method", *CLASSES), [[name, *row] for name, row in PRINTED.items()], digits=1)
     tables = [_classes(name, each) for name, each in found.items()]
     return Outcome(
-        about=f"{about}. MCD and ADR are printed only. CORAL is run, which the paper does not have. The last round counts.",
-        tables=[printed, *tables, *([] if context.scale == "paper" else [_with_domain_losses(context)]), _differences(found)],
+        about=f"{about}. MMD, DANN, MCD and ADR are printed only. CORAL is run, which the paper does not have. The last "
+        "round counts.",
+        tables=[printed, *tables, _differences(found)],
         claims=[_beats(found, "cbst+avh", "cbst"), _beats(found, "cbst+avh", "crst")],
         commands=["hardsight adapt pacs.npz:photo pacs.npz:sketch --methods source,cbst,crst,cbst+avh --seeds 3 -o run"],
     )
-
-
-def _with_domain_losses(context: Context) -> Table:
-    """MMD and DANN on the same features, by a small loop of its own."""
-    from hardsight.paper.avh.domain_losses import HIDDEN, STEPS, trained_together
-
-    kinds, seeds = ("source", "mmd", "dann"), range(SMALL["seeds"])
-    path = context.data.find("pacs_features")
-
-    def make() -> list[list[float]]:
-        context.say("training with MMD and DANN")
-        pairs: dict[str, Any] = _pacs_arrays(path) if path is not None else {"digits": digits_as_features()}
-        return [
-            [float(np.mean([trained_together(source, target, how, seed) for seed in seeds])) for how in kinds]
-            for source, target in pairs.values()
-        ]
-
-    names = ["digits"] if path is None else [f"{a} to {b}" for a, b in PAIRS]
-    rows = context.cache.rows(
-        "domain-losses", {"data": fingerprint(path), "steps": STEPS, "seeds": len(seeds), "pairs": names}, make
-    )
-    cells: list[list[Value]] = [[name, *(100 * value for value in row)] for name, row in zip(names, rows, strict=True)]
-    title = f"MMD and DANN on the same features: mean class accuracy (%), {STEPS} steps, {HIDDEN} hidden units"
-    return Table(title, ("domains", "source alone", "MMD", "DANN"), cells, digits=1)
-
-
-def _pacs_arrays(path: Any) -> dict[str, Any]:
-    """Features and labels of each pair of domains, as many samples as the other methods have."""
-    from hardsight.domains.opening import labels_of, open_domain
-
-    found = {}
-    for pair in PAIRS:
-        parts = [open_domain(f"{path}:{name}", limit=SMALL["limit"])[0] for name in pair]
-        found[" to ".join(pair)] = tuple((np.asarray(part.values, np.float32), labels_of(part)) for part in parts)  # type: ignore[union-attr]
-    return found
 
 
 def _classes(name: str, found: Adapted) -> Table:

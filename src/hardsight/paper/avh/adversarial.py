@@ -189,6 +189,11 @@ def paths_figure(found: dict[str, Paths]) -> Figure:
                 zorder=3 if place == 0 else 1,
             )
             axes.plot(angle[-1], norm[-1], marker="x", color="#d55e00", markersize=6 if place == 0 else 3, zorder=4)
-        axes.set(title=name, xlabel="angle to the own class (degrees)", ylabel="norm", ylim=(0, None))
+        axes.set(
+            title=name,
+            xlabel="angle to the own class (degrees)",
+            ylabel="norm",
+            ylim=(0, 1.05 * paths.norm[:, chosen].max(initial=0.01)),
+        )
         axes.spines[["top", "right"]].set_visible(False)
     return figure

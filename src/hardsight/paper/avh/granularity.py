@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +42,7 @@ class Coarse:
 )
 def figure_19(context: Context) -> Outcome:
     """Three coarser classes; Spearman of norm and frequency in each, with its interval."""
-    about, shown = _shown(context)
+    about, shown, axis = _shown(context)
     rows: list[list[Value]] = []
     inside = []
     for each in shown:
@@ -51,7 +52,7 @@ def figure_19(context: Context) -> Outcome:
     return Outcome(
         about=about,
         tables=[Table("Spearman of norm and frequency", ("coarser class", "fine classes", "images", "Spearman", "95 %"), rows)],
-        figures={"Norm by frequency in three coarser classes": scatter(shown)},
+        figures={"Norm by frequency in three coarser classes": scatter(shown, axis)},
         claims=[
             claim(
                 "Norm and frequency are not in proportion, whatever the granularity of classes.",
@@ -63,7 +64,7 @@ def figure_19(context: Context) -> Outcome:
     )
 
 
-def _shown(context: Context) -> tuple[str, list[Coarse]]:
+def _shown(context: Context) -> tuple[str, list[Coarse], str]:
     wordnet = find_wordnet(context)
     if imagenet.has_imagenet(context) and wordnet is not None:
         return _of_imagenet(context, imagenet_panels(context)[1], wordnet)
@@ -80,14 +81,14 @@ def _shown(context: Context) -> tuple[str, list[Coarse]]:
     for name, classes in groups:
         rows = np.isin(labels, list(classes))
         shown.append(Coarse(name, len(classes), norm[rows], panel.target[rows]))
-    return f"{panel.best} on {panel.name}, in groups of classes; {panel.axis}.", shown
+    return f"{panel.best} on {panel.name}, in groups of classes; {panel.axis}.", shown, panel.axis
 
 
-def _of_imagenet(context: Context, panel: Panel, wordnet: object) -> tuple[str, list[Coarse]]:
+def _of_imagenet(context: Context, panel: Panel, wordnet: Path) -> tuple[str, list[Coarse], str]:
     from hardsight.models.torchvision_models import import_with_torchvision
 
     info = import_with_torchvision("timm.data", "ImageNet's synsets").ImageNetInfo()
-    of_class, names = coarser([str(info.index_to_label_name(k)) for k in range(1000)], wordnet, COARSE)  # type: ignore[arg-type]
+    of_class, names = coarser([str(info.index_to_label_name(k)) for k in range(1000)], wordnet, COARSE)
     of_class_array, table = np.array(of_class), panel.tables[panel.best]
     norm, labels = table["norm"].to_numpy(), table["label"].to_numpy()
     frequency = coarse_frequency(context, [str(id) for id in table["id"].to_pylist()], of_class_array, panel.target)
@@ -97,7 +98,7 @@ def _of_imagenet(context: Context, panel: Panel, wordnet: object) -> tuple[str, 
         k = int(np.argmin(np.abs(sizes - wanted)))
         rows = of_class_array[labels] == k
         shown.append(Coarse(names[k], int(sizes[k]), norm[rows], frequency[rows]))
-    return f"{panel.best} on {panel.name}; {len(names)} coarser classes of WordNet, frequency counted in them.", shown
+    return f"{panel.best} on {panel.name}; {len(names)} coarser classes of WordNet, frequency counted in them.", shown, panel.axis
 
 
 def coarse_frequency(context: Context, ids: list[str], of_class: np.ndarray, frequency: np.ndarray) -> np.ndarray:
@@ -129,7 +130,7 @@ def spearman_interval(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[float, f
     return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1]), float(low), float(high)
 
 
-def scatter(shown: list[Coarse]) -> Figure:
+def scatter(shown: list[Coarse], axis: str) -> Figure:
     """One panel per coarser class."""
     from matplotlib.figure import Figure
 
@@ -139,6 +140,6 @@ def scatter(shown: list[Coarse]) -> Figure:
         axes.scatter(
             each.frequency + jitter.uniform(-0.02, 0.02, len(each.norm)), each.norm, s=7, alpha=0.4, color="#0072b2", linewidths=0
         )
-        axes.set(title=f"{each.name}: {each.size} class{'es' * (each.size > 1)}", xlabel="frequency", ylabel="norm")
+        axes.set(title=f"{each.name}: {each.size} class{'es' * (each.size > 1)}", xlabel=axis, ylabel="norm")
         axes.spines[["top", "right"]].set_visible(False)
     return figure

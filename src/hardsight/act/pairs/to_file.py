@@ -1,0 +1,64 @@
+"""`mine_to_file`: what `hardsight mine` does: samples in files in, triplets or pairs in a file out."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.act.pairs.mining import Mined, mined_triplets
+from hardsight.act.pairs.settings import MineFileSettings
+from hardsight.errors import InputError
+from hardsight.files.inputs import command, note_input
+from hardsight.files.places import place
+from hardsight.files.writing import check_output
+from hardsight.options import takes
+from hardsight.scores.class_search import ProgressCallback
+from hardsight.snapshot import Snapshot
+from hardsight.table import check_format, write_table
+
+
+@takes(MineFileSettings)
+@command()
+def mine_to_file(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    settings: MineFileSettings,
+    progress: ProgressCallback | None = None,
+) -> Mined:
+    """Mine the triplets of a run or a file and write them.
+
+    Args:
+        source: a run directory, .npz, .npy or .parquet.
+        output: .parquet, .csv or .json; nothing is written without it.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the tiles of products done, and those there are in all.
+    """
+    note_input(place(source), settings.labels)
+    target = None if output is None else place(output)
+    if target is not None:
+        check_format(target)
+        check_output(target)
+    snapshot = _chosen(Snapshot.load(source, labels=settings.labels), settings)
+    mined = mined_triplets(snapshot, settings, progress)
+    if target is not None:
+        write_table(mined.pairs_table() if settings.pairs else mined.table(), target)
+    return mined
+
+
+def _chosen(snapshot: Snapshot, settings: MineFileSettings) -> Snapshot:
+    """The samples of the split, up to the limit."""
+    if settings.split is None and settings.limit is None:
+        return snapshot
+    rows = np.arange(len(snapshot))
+    if settings.split is not None:
+        if "split" not in snapshot.column_names:
+            raise InputError(f"{snapshot.name}: --split {settings.split} needs a column split, and there is none.")
+        splits = snapshot.columns(["split"]).column("split").to_pylist()
+        rows = np.array([row for row, split in enumerate(splits) if split == settings.split], np.int64)
+        if len(rows) == 0:
+            there = ", ".join(sorted({str(split) for split in splits}))
+            raise InputError(f"{snapshot.name}: no sample is of the split {settings.split!r}; there is {there}.")
+    return snapshot.take(pa.array(rows[: settings.limit]).to_numpy())

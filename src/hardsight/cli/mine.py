@@ -1,0 +1,70 @@
+"""`hardsight mine`: hard negatives, semi-hard triplets and pairs by angle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from hardsight.act.pairs.settings import MineFileSettings
+from hardsight.cli import app
+from hardsight.cli.options import options_of
+
+if TYPE_CHECKING:
+    from hardsight.act.pairs.mining import Mined
+
+
+@app.command()
+@options_of(MineFileSettings)
+def mine(
+    settings: MineFileSettings,
+    source: str = typer.Argument(
+        ..., metavar="RUN_OR_FILE", help="A run directory, or a file with features and labels: .npz, .parquet."
+    ),
+    output: str = typer.Option(None, "-o", "--output", help="File to write: .parquet, .csv or .json. Default: none."),
+) -> None:
+    """Mine hard triplets of RUN_OR_FILE by angle: each anchor with its farthest positive and its nearest negatives.
+
+    \b
+    Example:
+        hardsight mine run -k 10 -o triplets.parquet
+        hardsight mine features.npz --kind semihard --positive nearest -o triplets.parquet
+        hardsight mine run --pairs -o pairs.parquet
+    """
+    from hardsight.act.pairs.to_file import mine_to_file
+    from hardsight.screen import printable, progress_bar
+
+    with progress_bar("mining") as progress:
+        mined = mine_to_file(source, output, settings=settings, progress=progress)
+    print_mined(mined, settings)
+    print(f"wrote {printable(output)}" if output is not None else "nothing was written: give -o triplets.parquet")
+
+
+def print_mined(mined: Mined, settings: MineFileSettings) -> None:
+    """What `hardsight mine` says on the screen: how many, who is left out, and the hardest."""
+    import numpy as np
+
+    from hardsight.screen import number, percent, print_table
+
+    anchors = len(np.unique(mined.anchor))
+    print(f"{len(mined):,} {settings.kind} triplets of {anchors:,} anchors, k = {settings.k}   search: {mined.search}", end="")
+    print("" if mined.recall is None else f", recall {percent(mined.recall, digits=1)} %")
+    left_out = [f"{count:,} {reason}" for reason, count in mined.left_out.items() if count]
+    if left_out:
+        print("no anchors: " + ", ".join(left_out))
+    if len(mined):
+        violated = percent(float((mined.hardness > 0).mean()), digits=1)
+        print(f"negative nearer than the positive: {violated} % of the triplets")
+    order = np.argsort(-mined.hardness, kind="stable")
+    worst = order[np.unique(mined.anchor[order], return_index=True)[1]]  # the hardest of each anchor
+    worst = worst[np.argsort(-mined.hardness[worst], kind="stable")][: settings.top]
+    rows = [
+        (
+            *(str(mined.ids[int(column[at])].as_py()) for column in (mined.anchor, mined.positive, mined.negative)),
+            *(number(float(np.rad2deg(angle[at]))) for angle in (mined.angle_positive, mined.angle_negative)),
+        )
+        for at in worst
+    ]
+    if rows:
+        header = ("anchor", "positive", "negative", "degrees to positive", "to negative")
+        print_table(header, rows, title=f"hardest {len(rows)} anchors", words=3)

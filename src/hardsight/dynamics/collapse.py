@@ -1,0 +1,94 @@
+"""Neural collapse: how far the features of a class shrink to one point, and these points to the corners of a simplex.
+
+M are the class means less their mean, S_B = M'M / c, S_W the mean over the classes of the covariance within each:
+
+    nc1            tr(S_W S_B^+) / c                                              0 where every class is one point
+    nc1_quotient   tr S_W / tr S_B
+    nc2            | MM' / |MM'| - (I - 11'/c) / sqrt(c - 1) |                    0 where the means are a simplex
+    nc3            | WM' / |WM'| - (I - 11'/c) / sqrt(c - 1) |                    0 where the class vectors are the means, too
+    nc4            share of the samples whose prediction is their nearest mean    1 where the head does nothing else
+
+Each class counts alike, however many samples it has. Papyan, Han and Donoho, PNAS 2020; measures as in "Perturbation Analysis
+of Neural Collapse" (ICML 2023).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hardsight.checks import to_numpy
+from hardsight.dynamics.labeled import Labeled, labeled_features
+from hardsight.head import Head
+from hardsight.threads import blocks
+
+NAMES = ("nc1", "nc1_quotient", "nc2", "nc3", "nc4")
+RANK = 1e-6  # a direction in which the means differ by less than this share of the most counts as none
+ROWS = 4096  # worked on at a time, in float64
+
+
+def neural_collapse(source: Any = None, *, features: Any = None, labels: Any = None, head: Any = None) -> dict[str, float]:
+    """NC1 to NC4 of a snapshot, or of (n, d) features, (n,) labels and a head; NaN where something is missing.
+
+    Example:
+        >>> features = np.array([[1.0, 0.1], [1.0, -0.1], [-1.0, 0.0], [-1.0, 0.0]])  # two classes, one of them a point
+        >>> measures = neural_collapse(features=features, labels=[0, 0, 1, 1], head=np.array([[2.0, 0.0], [-2.0, 0.0]]))
+        >>> {name: round(value, 6) for name, value in measures.items()}  # nothing differs along the line of the means
+        {'nc1': 0.0, 'nc1_quotient': 0.005, 'nc2': 0.0, 'nc3': 0.0, 'nc4': 1.0}
+    """
+    return measured_collapse(labeled_features(source, features=features, labels=labels, head=head))
+
+
+def measured_collapse(samples: Labeled) -> dict[str, float]:
+    """The measures of n samples that are labeled and finite."""
+    result = dict.fromkeys(NAMES, float("nan"))
+    classes, code, count = np.unique(samples.labels, return_inverse=True, return_counts=True)
+    c = len(classes)
+    if c < 2:
+        return result
+    mean = class_sums(samples.features, code, c) / count[:, None]  # (c, d)
+    between = mean - mean.mean(0)
+    _, spread, axes = np.linalg.svd(between / np.sqrt(c), full_matrices=False)  # (r,), (r, d)
+    kept = spread > RANK * max(spread[0], 1e-30)
+    if not kept.any():
+        return result  # the means are the same
+    weight = 1 / (c * count[code])  # (n,) every class counts alike
+    along = across = 0.0
+    for rows in blocks(len(code), ROWS):
+        apart = samples.features[rows].astype(np.float64) - mean[code[rows]]  # (b, d)
+        scaled = apart @ (axes[kept].T / spread[kept])  # (b, r)
+        along += float(weight[rows] @ np.vecdot(scaled, scaled))
+        across += float(weight[rows] @ np.vecdot(apart, apart))
+    result |= {"nc1": along / c, "nc1_quotient": across / float((spread**2).sum()), "nc2": _off_simplex(between @ between.T)}
+    if samples.head is not None and samples.head.num_classes > classes[-1]:
+        vectors = to_numpy(samples.head.directions).astype(np.float64)[classes]
+        result |= {"nc3": _off_simplex(vectors @ between.T), "nc4": _same_decision(samples, samples.head, mean, classes)}
+    return result
+
+
+def class_sums(x: np.ndarray, code: np.ndarray, c: int) -> np.ndarray:
+    """(c, d) sums in float64 of the (n, d) rows of each class."""
+    sums = np.zeros((c, x.shape[1]))
+    for rows in blocks(len(code), ROWS):
+        order = np.argsort(code[rows], kind="stable")
+        there, first = np.unique(code[rows][order], return_index=True)
+        sums[there] += np.add.reduceat(x[rows][order].astype(np.float64), first)
+    return sums
+
+
+def _off_simplex(product: np.ndarray) -> float:
+    """Distance of a (c, c) product, at length 1, from that of a simplex."""
+    c, length = len(product), np.linalg.norm(product)
+    simplex = (np.eye(c) - 1 / c) / np.sqrt(c - 1)
+    return float(np.linalg.norm(product / length - simplex)) if length > 0 else float("nan")
+
+
+def _same_decision(samples: Labeled, head: Head, mean: np.ndarray, classes: np.ndarray) -> float:
+    """Share of the samples that the head gives to the class of the nearest mean."""
+    same = 0
+    for rows in blocks(len(samples.labels), ROWS):
+        x = samples.features[rows].astype(np.float64)
+        nearest = (x @ mean.T - np.vecdot(mean, mean) / 2).argmax(1)  # (b,)
+        same += int((classes[nearest] == to_numpy(head.logits(x)).argmax(1)).sum())
+    return same / len(samples.labels)

@@ -1,0 +1,198 @@
+"""Neural collapse, uniformity, tolerance and cosines: by hand, by plain formulas, and over the epochs of a training."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import hardsight
+from hardsight import Dynamics, InputError, Snapshot
+from hardsight.dynamics.describing import describe_dynamics
+from hardsight.dynamics.epoch_table import epoch_table
+from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, hashes, to_bytes
+from hardsight.files.dynamics import moments, read_measures
+from oracles import on_circle
+
+
+def cloud(n: int = 60, d: int = 5, c: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, c, n)
+    weight = rng.normal(size=(c, d))
+    return rng.normal(size=(n, d)) + 2 * weight[labels] + 7, labels, weight
+
+
+def test_a_simplex_has_collapsed() -> None:
+    """Three classes at 120 degrees, each one point: all measures are at their ends, wherever the centre is."""
+    corners = on_circle(90, 210, 330)
+    measures = hardsight.neural_collapse(features=np.repeat(corners, 4, axis=0), labels=np.repeat(range(3), 4), head=5 * corners)
+    np.testing.assert_allclose([*measures.values()], [0, 0, 0, 0, 1], atol=1e-12)
+    moved = hardsight.neural_collapse(features=np.repeat(corners, 4, axis=0) + 3, labels=np.repeat(range(3), 4))
+    np.testing.assert_allclose([moved[name] for name in ("nc1", "nc2")], 0, atol=1e-12)
+    assert np.isnan(moved["nc3"]) and np.isnan(moved["nc4"])  # no head
+
+
+def test_against_the_formulas() -> None:
+    """With covariance matrices and a pseudo-inverse, as they stand in the papers; classes of different sizes count alike."""
+    x, y, weight = cloud()
+    c = 4
+    mean = np.stack([x[y == k].mean(0) for k in range(c)])
+    centred = mean - mean.mean(0)
+    within = np.mean([np.cov(x[y == k].T, ddof=0) for k in range(c)], axis=0)
+    between = centred.T @ centred / c
+    simplex = (np.eye(c) - np.ones((c, c)) / c) / np.sqrt(c - 1)
+    expected = {
+        "nc1": np.trace(within @ np.linalg.pinv(between, rcond=1e-10)) / c,
+        "nc1_quotient": np.trace(within) / np.trace(between),
+        "nc2": np.linalg.norm(centred @ centred.T / np.linalg.norm(centred @ centred.T) - simplex),
+        "nc3": np.linalg.norm(weight @ centred.T / np.linalg.norm(weight @ centred.T) - simplex),
+        "nc4": np.mean((x @ weight.T).argmax(1) == np.array([np.argmin([np.linalg.norm(row - m) for m in mean]) for row in x])),
+    }
+    got = hardsight.neural_collapse(Snapshot(x, weight, labels=y))
+    assert got == pytest.approx(expected)
+    cosine = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in x] for a in x])
+    pairs = list(itertools.combinations(range(60), 2))
+    same = [cosine[i, j] for i, j in pairs if y[i] == y[j]]
+    other = [cosine[i, j] for i, j in pairs if y[i] != y[j]]
+    assert hardsight.tolerance(features=x, labels=y) == pytest.approx(np.mean(same))
+    uniform = np.log(np.mean([np.exp(-2 * (2 - 2 * cosine[i, j])) for i, j in pairs]))
+    assert hardsight.uniformity(Snapshot(x)) == pytest.approx(uniform)  # labels are not needed
+    counted = hardsight.cosine_histograms(features=x, labels=y, bins=20)
+    assert counted.positive.tolist() == np.histogram(same, 20, (-1, 1))[0].tolist()
+    assert counted.negative.tolist() == np.histogram(other, 20, (-1, 1))[0].tolist()
+    assert (counted.positive_mean, counted.negative_mean) == pytest.approx((np.mean(same), np.mean(other)))
+
+
+def test_only_what_should_count_counts() -> None:
+    x, y, weight = cloud()
+    before = hardsight.neural_collapse(features=x, labels=y, head=weight)
+    order = np.random.default_rng(1).permutation(60)
+    rotation = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))[0]
+    assert hardsight.neural_collapse(features=x[order], labels=y[order], head=weight) == pytest.approx(before)
+    turned = hardsight.neural_collapse(features=3 * x @ rotation, labels=y, head=weight @ rotation)
+    assert turned == pytest.approx(before)
+    lengths = np.random.default_rng(3).uniform(1e-3, 1e3, (60, 1))
+    assert hardsight.uniformity(features=x * lengths, labels=y) == pytest.approx(hardsight.uniformity(features=x, labels=y))
+    with_more = np.concatenate([x, x[:3] * np.nan, x[:2]]), np.concatenate([y, y[:3], [-1, -1]])
+    assert hardsight.neural_collapse(features=with_more[0], labels=with_more[1], head=weight) == pytest.approx(before)
+
+
+def test_odd_cases() -> None:
+    assert np.isnan([*hardsight.neural_collapse(features=np.eye(3), labels=[0, 0, 0]).values()]).all()  # one class
+    assert np.isnan(hardsight.neural_collapse(features=np.ones((4, 2)), labels=[0, 0, 1, 1])["nc1"])  # the means are the same
+    assert np.isnan(hardsight.tolerance(features=np.eye(3), labels=[0, 1, 2]))  # no pair
+    assert hardsight.uniformity(features=on_circle(0, 180), t=1000) == pytest.approx(-4000)  # nothing underflows
+    for function in (hardsight.neural_collapse, hardsight.tolerance, hardsight.cosine_histograms):
+        with pytest.raises(InputError, match="no sample has a label"):
+            function(Snapshot(np.eye(3)))
+        with pytest.raises(InputError, match="there are only logits"):
+            function(Snapshot(logits=np.eye(3), labels=[0, 1, 2]))
+        with pytest.raises(InputError, match="give a snapshot, or features"):
+            function()
+
+
+# ---- over the epochs ----
+
+
+def trained(folder: Path, order: np.ndarray | None = None, batch: int = 16) -> None:
+    """Three epochs in which the classes shrink to points."""
+    x, y, weight = cloud()
+    rows = np.arange(60) if order is None else order
+    with Dynamics(folder) as tracker:
+        for epoch, width in enumerate((1.0, 0.5, 0.0), 1):
+            for split in ("train", "test"):
+                for start in range(0, 60, batch):
+                    at = rows[start : start + batch]
+                    features = 2 * weight[y[at]] + width * (x[at] - 7 - 2 * weight[y[at]])
+                    tracker.update(epoch, features, weight, y[at], at, split=split)
+
+
+def test_epochs_have_the_measures_of_their_samples(tmp_path: Path) -> None:
+    trained(tmp_path)
+    x, y, weight = cloud()
+    table = epoch_table(tmp_path, ["test"])
+    assert table.column("epoch").to_pylist() == [1, 2, 3] and table.column("measured").to_pylist() == [60] * 3
+    expected = hardsight.neural_collapse(features=(x - 7).astype(np.float32), labels=y, head=weight)
+    first = table.to_pylist()[0]
+    assert {name: first[name] for name in expected} == pytest.approx(expected, rel=1e-4)
+    assert first["tolerance"] == pytest.approx(hardsight.tolerance(features=x - 7, labels=y), rel=1e-4)
+    assert first["uniformity"] == pytest.approx(hardsight.uniformity(features=x - 7), rel=1e-4)
+    assert sum(first["positive_cosines"]) + sum(first["negative_cosines"]) == 60 * 59 // 2
+    nc1 = table.column("nc1").to_pylist()
+    assert nc1[0] > nc1[1] > nc1[2] == pytest.approx(0, abs=1e-6) and table.column("tolerance")[2].as_py() == pytest.approx(1)
+
+
+def test_the_order_of_the_batches_does_not_matter(tmp_path: Path) -> None:
+    trained(tmp_path / "a")
+    trained(tmp_path / "b", np.random.default_rng(5).permutation(60), batch=7)
+    files = [[path.read_bytes() for _, path in moments(tmp_path / name)] for name in ("a", "b")]
+    assert files[0] == files[1]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_what_the_command_says(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    trained(tmp_path)
+    done = cli("dynamics", tmp_path, "--table", tmp_path / "epochs.parquet")
+    assert done.code == 0, done.err
+    assert "collapse and cosines, of 60 samples:" in done.out and "uniformity  tolerance" in done.out
+    assert "dynamics-test-collapse.png" in done.out
+    table = pq.read_table(tmp_path / "epochs.parquet")
+    assert {"split", "epoch", "accuracy", "nc1", "nc4", "tolerance", "positive_cosines"} <= set(table.column_names)
+    assert cli("dynamics", tmp_path, "--table", tmp_path / "epochs.txt").code == 2
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_table_as_csv_has_no_lists(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    trained(tmp_path)
+    assert cli("dynamics", tmp_path, "--split", "test", "--table", tmp_path / "epochs.csv").code == 0
+    assert "positive_cosines" not in (tmp_path / "epochs.csv").read_text()
+    assert describe_dynamics(tmp_path).numbers["test"]["collapse"]["nc1"] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_file_of_an_earlier_version_has_no_measures(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    trained(tmp_path)
+    for _, path in moments(tmp_path):
+        pq.write_table(pq.read_table(path).replace_schema_metadata({"hardsight": '{"epoch": 1}'}), path)
+        assert read_measures(path) == {}
+    assert "collapse" not in cli("dynamics", tmp_path).out
+    assert epoch_table(tmp_path, ["test"]).column("nc1").to_pylist() == [None] * 3
+
+
+def test_the_same_few_samples_are_kept() -> None:
+    rng = np.random.default_rng(0)
+    x, labels, ids = rng.normal(size=(9000, 3)), rng.integers(0, 5, 9000), np.arange(9000)
+    smallest = np.sort(np.argsort(hashes(ids), kind="stable")[:2048])
+    for order in (ids, rng.permutation(9000)):
+        kept = KeptFeatures()
+        for start in range(0, 9000, 500):
+            at = order[start : start + 500]
+            kept.add(ids[at], labels[at], x[at])
+        _, names, its_labels, features = kept.as_arrays()
+        assert sorted(map(int, names)) == smallest.tolist()
+        assert (its_labels == labels[names.astype(int)]).all()
+        np.testing.assert_allclose(features, x[names.astype(int)], rtol=1e-6)
+    other = from_bytes(to_bytes({"train": kept, None: KeptFeatures()}))
+    assert other["train"].measures() == kept.measures() and other[None].measures() == {}
+
+
+def test_processes_join_what_they_kept(tmp_path: Path) -> None:
+    """Two trackers with half of the samples each, as two processes have them."""
+    x, y, weight = cloud()
+    tables: list[Any] = []
+    for half in (slice(0, 30), slice(30, 60)):
+        tracker = Dynamics(tmp_path / "two")
+        tracker.update(1, x[half], weight, y[half], np.arange(60)[half])
+        if half.start == 0:
+            tracker.finish(1, gather=lambda table: tables.append(table) or None)  # type: ignore[func-returns-value]
+        else:
+            tracker.finish(1, gather=lambda table: [*tables, table])
+    with Dynamics(tmp_path / "one") as alone:
+        alone.update(1, x, weight, y, np.arange(60))
+    two, one = (read_measures(moments(tmp_path / name)[0][1]) for name in ("two", "one"))
+    assert two == one and one["train"]["measured"] == 60

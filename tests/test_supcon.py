@@ -1,0 +1,122 @@
+"""The supervised contrastive loss: by hand, against pytorch-metric-learning, where it could break, and in a training."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import Tensor  # noqa: E402
+
+from hardsight import InputError  # noqa: E402
+from hardsight.losses import SupConLoss, info_nce_loss, supcon_loss  # noqa: E402
+from hardsight.training.objective import Objective  # noqa: E402
+from oracles import on_circle  # noqa: E402
+
+
+def case(n: int = 24, d: int = 6, c: int = 4) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(n, d, generator=generator, dtype=torch.float64), torch.randint(0, c, (n,), generator=generator)
+
+
+def test_by_a_loop() -> None:
+    x, y = torch.from_numpy(on_circle(0, 50, 80, 170, 200)), [0, 0, 1, 0, 2]
+    s = {(i, j): math.exp(math.cos(math.radians(a - b)) / 0.5) for (i, a), (j, b) in
+         itertools.product(enumerate((0, 50, 80, 170, 200)), repeat=2)}  # fmt: skip
+    expected = []
+    for i in (0, 1, 3):  # the others are alone in their class
+        positives = [p for p in range(5) if p != i and y[p] == y[i]]
+        total = sum(s[i, a] for a in range(5) if a != i)
+        expected.append(-sum(math.log(s[i, p] / total) for p in positives) / len(positives))
+    got = supcon_loss(x, torch.tensor(y), temperature=0.5, reduction="none")
+    torch.testing.assert_close(got, torch.tensor(expected, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.1, 1.0])
+def test_against_pytorch_metric_learning(temperature: float) -> None:
+    peers = pytest.importorskip("pytorch_metric_learning.losses")
+    x, y = case()
+    y[0] = 99  # without a positive: no anchor in either
+    values = []
+    for loss in (SupConLoss(temperature=temperature), peers.SupConLoss(temperature=temperature)):
+        leaf = x.clone().requires_grad_()
+        loss(leaf, y).backward()
+        values.append((loss(leaf, y).detach(), leaf.grad))
+    torch.testing.assert_close(values[0][0], values[1][0])
+    torch.testing.assert_close(values[0][1], values[1][1])
+    two = peers.NTXentLoss(temperature=temperature)(x, torch.arange(12).repeat(2))
+    torch.testing.assert_close(info_nce_loss(x[:12], x[12:], temperature=temperature), two)
+    with pytest.raises(InputError, match="same shape"):
+        info_nce_loss(x[:12], x[:11])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", ["one class", "no positive", "equal", "zero", "opposite", "one sample", "huge", "tiny"])
+def test_gradients_are_finite(name: str, dtype: Any) -> None:
+    x, y = case(n=8, c=3)
+    if name == "one class":
+        y = torch.zeros_like(y)
+    elif name == "no positive":
+        y = torch.arange(8)
+    elif name == "equal":
+        x = torch.ones_like(x)
+    elif name == "zero":
+        x[:3] = 0
+    elif name == "opposite":
+        x[4:] = -x[:4]
+    elif name == "one sample":
+        x, y = x[:1], y[:1]
+    elif name == "huge":
+        x *= 1e3
+    elif name == "tiny":
+        x *= 1e-2  # a gradient of 1 / |x| / T must still fit into float16
+    x = x.to(dtype).requires_grad_()
+    value = supcon_loss(x, y, temperature=0.01)
+    value.backward()
+    assert value.isfinite() and x.grad is not None and x.grad.isfinite().all()
+    assert (value == 0) == (name in ("no positive", "one sample"))
+
+
+def test_autocast_does_not_touch_the_cosines() -> None:
+    x, y = case()
+    x = x.float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = supcon_loss(x, y)
+    assert mixed.dtype == torch.float32 and torch.equal(mixed, supcon_loss(x, y))
+
+
+def test_bad_options_are_named() -> None:
+    x, y = case()
+    for wrong, said in (
+        ({"temperature": 0}, "temperature"),
+        ({"projection": 4}, "num_features"),
+        ({"reduction": "max"}, "reduction"),
+    ):
+        with pytest.raises(InputError, match=said):
+            SupConLoss(**wrong)
+    with pytest.raises(InputError, match="one label per sample"):
+        SupConLoss(projection=3, num_features=6)(x.float(), y[:3])
+
+
+def test_a_projection_learns_and_is_dropped() -> None:
+    x, y = case(c=3)
+    objective = Objective("supcon", 6, 3, 24, {"projection": 4, "temperature": 0.2})
+    value = objective(x.float(), y, torch.arange(24))
+    value.backward()
+    assert objective.extra is not None and objective.pair_weight == 1
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in objective.parameters())
+    assert any(name.startswith("extra.projection") for name in objective.state_dict())  # checkpoints have it
+    assert objective.kept() == {} and objective.head.num_features == 6
+
+
+def test_train_with_supcon(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    import hardsight.training
+
+    options = {"loss": "supcon", "loss_options": {"projection": 4}, "epochs": 1, "limit": 40}
+    run = hardsight.training.run("digits", "DigitsCNN", tmp_path / "run", watch={}, **options).directory
+    assert not (run / "loss.safetensors").exists() and (run / "head.safetensors").exists()
