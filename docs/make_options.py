@@ -16,6 +16,8 @@ SETTINGS = {  # command: the class that defines its options
     "clean": "hardsight.act.settings:CleanFileSettings",
     "audit": "hardsight.act.groups.settings:AuditFileSettings",
     "drift": "hardsight.act.groups.settings:DriftFileSettings",
+    "select": "hardsight.act.subsets.settings:SelectFileSettings",
+    "curriculum": "hardsight.act.subsets.settings:CurriculumSettings",
     "mine": "hardsight.act.pairs.settings:MineFileSettings",
     "attack": "hardsight.attacks.settings:AttackSettings",
     "reproduce": "hardsight.paper.settings:ReproduceSettings",

@@ -104,10 +104,10 @@ def test_an_interval_of_pairs_counts_an_image_once() -> None:
     area = detected(clean, attacked, np.ones(300, bool))
     assert area is not None
     drawn = []
-    for _ in range(400):
+    for _ in range(200):
         rows = RNG.integers(0, 300, 300)
         drawn.append(auroc(-clean[rows], -attacked[rows]).value)
-    assert (area.high - area.low) / (2 * 1.96) == pytest.approx(np.std(drawn), rel=0.15)
+    assert (area.high - area.low) / (2 * 1.96) == pytest.approx(np.std(drawn), rel=0.2)
     alone = auroc(-clean, -attacked)
     assert area.value == alone.value and area.high - area.low < 0.5 * (alone.high - alone.low)
     rejected_clean, rejected = roc_curve(clean, attacked)
@@ -136,7 +136,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from hardsight.training import run
 
     directory = tmp_path_factory.mktemp("trained") / "run"
-    run("digits", "DigitsCNN", directory, loss="center", epochs=3, optimizer="adamw", lr=0.01, limit=150, workers=1)
+    run(
+        "digits", "DigitsCNN", directory, loss="center", epochs=2, optimizer="adamw", lr=0.01, batch_size=16, limit=100, workers=1
+    )
     return directory
 
 

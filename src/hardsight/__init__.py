@@ -43,6 +43,7 @@ _HOME = {
     "confidence_nobias": "hardsight.scores",
     "correlate": "hardsight.agreement",
     "cosine_histograms": "hardsight.dynamics.cosines",
+    "curriculum": "hardsight.act",
     "data_iq": "hardsight.scores",
     "drift": "hardsight.act.groups",
     "el2n": "hardsight.scores",
@@ -80,6 +81,7 @@ _HOME = {
     "prototypicality": "hardsight.scores",
     "reproduce": "hardsight.paper.running",
     "score": "hardsight.scoring",
+    "select": "hardsight.act",
     "tolerance": "hardsight.dynamics.cosines",
     "uniformity": "hardsight.dynamics.cosines",
     "verify": "hardsight.files.verifying",
@@ -121,6 +123,7 @@ __all__ = [  # a plain list: type checkers read it
     "confidence_nobias",
     "correlate",
     "cosine_histograms",
+    "curriculum",
     "data_iq",
     "drift",
     "el2n",
@@ -158,6 +161,7 @@ __all__ = [  # a plain list: type checkers read it
     "prototypicality",
     "reproduce",
     "score",
+    "select",
     "tolerance",
     "uniformity",
     "verify",
@@ -166,7 +170,7 @@ __all__ = [  # a plain list: type checkers read it
 ]
 
 if TYPE_CHECKING:
-    from hardsight.act import clean, mine, out_of_sample
+    from hardsight.act import clean, curriculum, mine, out_of_sample, select
     from hardsight.act.groups import audit, drift
     from hardsight.agreement import Correlations, correlate
     from hardsight.attacks import attack

@@ -128,6 +128,7 @@ from hardsight.cli import (  # noqa: E402, F401
     bench,
     clean,
     correlate,
+    curriculum,
     demo,
     drift,
     dynamics,
@@ -139,6 +140,7 @@ from hardsight.cli import (  # noqa: E402, F401
     report,
     reproduce,
     score,
+    select,
     train,
     verify,
 )
