@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from hardsight.act.groups.comparing import TOO_FEW
 from hardsight.act.groups.moving import Moved, angles_between, features_moved
-from hardsight.act.groups.opening import Measured, check_labeled, measured_by, of_split, open_measured
+from hardsight.act.groups.opening import Measured, check_labeled, measured_by, of_split, open_measured, with_class_names
 from hardsight.act.groups.settings import DriftFileSettings, DriftSettings
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
@@ -97,8 +97,9 @@ def opened(
 ) -> tuple[Measured, Measured, str]:
     """Both, and the score that they are compared by: the loss where one of them has no features."""
     more: dict[str, Any] = {}
+    class_names = None
     if isinstance(settings, DriftFileSettings):
-        more = {"head": settings.head, "class_names": settings.class_names, "limit": settings.limit}
+        more, class_names = {"head": settings.head, "limit": settings.limit}, settings.class_names
     sides = [open_measured(source, settings.by, progress=progress, **more) for source in (first, second)]
     for side in sides:
         check_labeled(side)
@@ -108,7 +109,8 @@ def opened(
         names = [measured_by(side, "loss") for side in sides]
     if sides[0].name == sides[1].name:
         sides = [replace(side, name=f"the {which} snapshot") for side, which in zip(sides, ("first", "second"), strict=True)]
-    return sides[0], sides[1], names[0]
+    before, after = (with_class_names(side, class_names) for side in sides)
+    return before, after, names[0]
 
 
 def find_drift(first: Measured, second: Measured, by: str, settings: DriftSettings) -> Drift:

@@ -47,14 +47,14 @@ def find_latent(features: np.ndarray, measures: Measures, order: np.ndarray, set
     groups = []
     for label in np.unique(measures.labels[usable]):
         rows = order[usable[order] & (measures.labels[order] == label)]
-        groups += _of_class(int(label), unit[rows], rows, first[rows], measures, settings, rng)
+        groups += _of_class(rows, unit[rows], first[rows], measures, settings, rng)
     return groups
 
 
 def _of_class(
-    label: int, unit: np.ndarray, rows: np.ndarray, first: np.ndarray, measures: Measures, settings: AuditSettings,
-    rng: np.random.Generator,
-) -> list[LatentGroup]:  # fmt: skip
+    rows: np.ndarray, unit: np.ndarray, first: np.ndarray, measures: Measures, settings: AuditSettings, rng: np.random.Generator
+) -> list[LatentGroup]:
+    """Those of one class: its rows, their (n, d) directions, and whether each is of the first half."""
     clusters = settings.clusters or int(np.clip(len(rows) // SAMPLES_PER_CLUSTER, FEWEST, MOST))
     if first.sum() < max(settings.least, clusters) or (~first).sum() < settings.least:
         return []
@@ -70,7 +70,7 @@ def _of_class(
         if rest.sum() < settings.least:  # the cluster is the class
             continue
         row = compare(measures, tested, rest, least=settings.least, level=settings.level)
-        found.append(LatentGroup(label, rows[mine], rows[mine & ~first], row))
+        found.append(LatentGroup(int(measures.labels[rows[0]]), rows[mine], rows[mine & ~first], row))
     return found
 
 

@@ -90,9 +90,14 @@ class Measured:
 
 
 def open_measured(
-    source: Any, by: str, *, head: Any = None, labels: Any = None, class_names: Any = None, limit: int | None = None,
+    source: Any,
+    by: str,
+    *,
+    head: Any = None,
+    labels: Any = None,
+    limit: int | None = None,
     progress: ProgressCallback | None = None,
-) -> Measured:  # fmt: skip
+) -> Measured:
     """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place."""
     if not isinstance(source, (Snapshot, str, os.PathLike)):
         raise InputError(f"give a run, a file or a Snapshot, or arrays by keyword, got {type(source).__name__}.")
@@ -109,11 +114,16 @@ def open_measured(
             measured = _of_table(path, by, limit)
         else:
             measured = _of_snapshot(Snapshot.load(path, head=head, labels=labels), by, limit, progress)
-    if class_names is not None:
-        measured = replace(measured, class_names=read_class_names(class_names, _classes(measured)))
     if len(measured) == 0:
         raise InputError(f"{measured.name}: there are 0 samples.")
     return measured
+
+
+def with_class_names(measured: Measured, class_names: Any) -> Measured:
+    """The same with names of the classes from a file, if there is one."""
+    if class_names is None:
+        return measured
+    return replace(measured, class_names=read_class_names(class_names, _classes(measured)))
 
 
 def measured_by(measured: Measured, by: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hardsight.act.groups.auditing import Audit, find_groups
 from hardsight.act.groups.drifting import Drift, find_drift, opened
-from hardsight.act.groups.opening import open_measured
+from hardsight.act.groups.opening import open_measured, with_class_names
 from hardsight.act.groups.settings import AuditFileSettings, DriftFileSettings
 from hardsight.errors import InputError
 from hardsight.files.beside import beside, second_table
@@ -59,10 +59,9 @@ def audit_to_file(
     whole = settings.limit is None and settings.split is None
     target = _target(path, output, "audit", "samples", whole)
     measured = open_measured(
-        source, settings.by, head=settings.head, labels=settings.labels, class_names=settings.class_names,
-        limit=settings.limit, progress=progress,
-    )  # fmt: skip
-    found = find_groups(measured, settings)
+        source, settings.by, head=settings.head, labels=settings.labels, limit=settings.limit, progress=progress
+    )
+    found = find_groups(with_class_names(measured, settings.class_names), settings)
     if target is not None:
         write_table(found.table, target)
         write_table(found.members, second_table(target, "samples"))
