@@ -27,6 +27,7 @@ _HOME = {
     "angles": "hardsight.geometry",
     "angular_gap": "hardsight.scores",
     "attack": "hardsight.attacks",
+    "audit": "hardsight.act.groups",
     "aum": "hardsight.scores",
     "avc_label": "hardsight.scores",
     "avc_predicted": "hardsight.scores",
@@ -42,7 +43,9 @@ _HOME = {
     "confidence_nobias": "hardsight.scores",
     "correlate": "hardsight.agreement",
     "cosine_histograms": "hardsight.dynamics.cosines",
+    "curriculum": "hardsight.act",
     "data_iq": "hardsight.scores",
+    "drift": "hardsight.act.groups",
     "el2n": "hardsight.scores",
     "energy": "hardsight.scores",
     "entropy": "hardsight.scores",
@@ -78,6 +81,7 @@ _HOME = {
     "prototypicality": "hardsight.scores",
     "reproduce": "hardsight.paper.running",
     "score": "hardsight.scoring",
+    "select": "hardsight.act",
     "tolerance": "hardsight.dynamics.cosines",
     "uniformity": "hardsight.dynamics.cosines",
     "verify": "hardsight.files.verifying",
@@ -103,6 +107,7 @@ __all__ = [  # a plain list: type checkers read it
     "angles",
     "angular_gap",
     "attack",
+    "audit",
     "aum",
     "avc_label",
     "avc_predicted",
@@ -118,7 +123,9 @@ __all__ = [  # a plain list: type checkers read it
     "confidence_nobias",
     "correlate",
     "cosine_histograms",
+    "curriculum",
     "data_iq",
+    "drift",
     "el2n",
     "energy",
     "entropy",
@@ -154,6 +161,7 @@ __all__ = [  # a plain list: type checkers read it
     "prototypicality",
     "reproduce",
     "score",
+    "select",
     "tolerance",
     "uniformity",
     "verify",
@@ -162,7 +170,8 @@ __all__ = [  # a plain list: type checkers read it
 ]
 
 if TYPE_CHECKING:
-    from hardsight.act import clean, mine, out_of_sample
+    from hardsight.act import clean, curriculum, mine, out_of_sample, select
+    from hardsight.act.groups import audit, drift
     from hardsight.agreement import Correlations, correlate
     from hardsight.attacks import attack
     from hardsight.dynamics.collapse import neural_collapse

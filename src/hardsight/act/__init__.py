@@ -9,6 +9,8 @@
     folds.py           predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
     applying.py        a person's marks applied to the labels
     to_file.py         what `hardsight clean` does
+    groups/            `audit` and `drift`: for whom the model is worse, and what got harder
+    subsets/           `select` and `curriculum`: which samples to train on or to label next, and in which order
     pairs/             hard triplets and pairs by angle: `mine`
 
 Names load when first used.
@@ -23,16 +25,20 @@ _HOME = {
     "apply_review": "hardsight.act.applying",
     "clean": "hardsight.act.suspects",
     "clean_to_file": "hardsight.act.to_file",
+    "curriculum": "hardsight.act.subsets.lessons",
     "mine": "hardsight.act.pairs.mining",
     "out_of_sample": "hardsight.act.folds",
+    "select": "hardsight.act.subsets.choosing",
 }
 
-__all__ = ["apply_review", "clean", "clean_to_file", "mine", "out_of_sample"]
+__all__ = ["apply_review", "clean", "clean_to_file", "curriculum", "mine", "out_of_sample", "select"]
 
 if TYPE_CHECKING:
     from hardsight.act.applying import apply_review
     from hardsight.act.folds import out_of_sample
     from hardsight.act.pairs.mining import mine
+    from hardsight.act.subsets.choosing import select
+    from hardsight.act.subsets.lessons import curriculum
     from hardsight.act.suspects import clean
     from hardsight.act.to_file import clean_to_file
 

@@ -124,10 +124,13 @@ def _end(message: str, code: int) -> NoReturn:
 from hardsight.cli import (  # noqa: E402, F401
     adapt,
     attack,
+    audit,
     bench,
     clean,
     correlate,
+    curriculum,
     demo,
+    drift,
     dynamics,
     explore,
     export,
@@ -137,6 +140,7 @@ from hardsight.cli import (  # noqa: E402, F401
     report,
     reproduce,
     score,
+    select,
     train,
     verify,
 )

@@ -76,6 +76,16 @@ def evidence_of(name: str) -> str:
     return "probs" if name == "pred_probs" else name
 
 
+def is_free(name: str) -> bool:
+    """Whether a column of the user's can stand under its own name beside those of the schema; split and path are shared.
+
+    Example:
+        >>> is_free("camera"), is_free("split"), is_free("Label"), is_free("logits")
+        (True, True, False, False)
+    """
+    return name in ("split", "path") or (name not in (*OWN_COLUMNS, *LIST_COLUMNS) and name.lower() not in ("id", "label"))
+
+
 def rows_per_part(num_features: int) -> int:
     """How many samples one part of a run holds at most."""
     return max(1, min(PART_ROWS, PART_NUMBERS // num_features))

@@ -2,9 +2,11 @@
 
     job.py           `score` and the job behind it: which scores, which rows, one or two passes
     to_file.py       `score_to_file`: what `hardsight score` does; settings.py has its options
+    hardness.py      one score of every sample with its hard end up, from a run, a snapshot or a table
     fitted_head.py   a head fitted by cross-validation where there is none
     cluster.py       the same on a Dask cluster
     beside.py        what some scores look at beside the snapshot: a reference, other models, images
+    one_scale.py     two models on the same samples: compared by value, or by rank
     several_models.py, layers.py, checkpoints.py   what three scores take from there and from the run
 
 Names load when first used.

@@ -2,7 +2,8 @@
 
     settings.py        the options, each defined once; those that adapt and generalize share
     running.py         `run`: checks and opens the input; starting.py opens the network; loop.py trains it, one plain loop
-    sets.py            training data and watched sets
+    sets.py            training data and watched sets; choice.py: a subset of it, and a curriculum, joined by id
+    pacing.py          a curriculum: which samples are trained on in which epoch
     inputs.py          samples as batches of numbers, the same in every run; augmentation.py changes them
     network.py         a network cut before its last layer, and forward passes through it
     optimization.py    optimizer, clipping, precision, moving average; schedule.py: the learning rate at each step

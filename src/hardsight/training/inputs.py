@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degrade
 from hardsight.data.dataset import num_classes
 from hardsight.errors import FileError, InputError
 from hardsight.extraction.extracting import ahead
+from hardsight.files.samples import is_free
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.pandas_index import align, index_ids
 
@@ -87,6 +89,12 @@ class ArrayInputs:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def take(self, rows: np.ndarray) -> ArrayInputs:
+        """The same with only these rows, in this order; classes keep their index."""
+        taken = ArrayInputs(self.inputs[rows], self.labels[rows], [self.ids[row] for row in rows], self.class_names)
+        taken.columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
+        return taken
+
     def batches(self, rows: Sequence[np.ndarray]) -> Iterator[Batch]:
         """The inputs of each array of rows, in order."""
         return (Batch(some, self.inputs[some]) for some in rows)
@@ -95,6 +103,8 @@ class ArrayInputs:
         """Identity of the inputs: a resumed run must have the same."""
         digest = hashlib.sha256(self.inputs.tobytes() + self.labels.astype(np.int64).tobytes())
         digest.update("\n".join(self.ids).encode())
+        if self.columns:
+            digest.update(json.dumps(self.columns, default=str).encode())
         return {"kind": "arrays", "count": len(self), "sha256": digest.hexdigest()}
 
 
@@ -136,7 +146,7 @@ class ImageInputs:
         return len(self.ids)
 
     def _columns(self) -> dict[str, list[Any]]:
-        columns = {"path": list(self.data.columns["path"]) * len(self.versions)} if "path" in self.data.columns else {}
+        columns = {name: list(values) * len(self.versions) for name, values in self.data.columns.items() if is_free(name)}
         if len(self.versions) == 1:
             return columns
         n = len(self.data)

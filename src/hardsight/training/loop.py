@@ -116,6 +116,8 @@ class Training:
     def _fingerprints(self) -> dict[str, Any]:
         model = Network(BuiltNetwork(self.source.module), self.source.factory, ModelOptions(device="cpu")).fingerprint()
         teacher = {} if self.teacher is None else {"teacher": self.teacher.fingerprint()}
+        if self.sets.curriculum is not None:
+            teacher["curriculum"] = self.sets.curriculum.fingerprint()
         return {"model": model, **teacher, **{name: inputs.fingerprint() for name, inputs in self.inputs.items()}}
 
     def _build(self) -> None:
@@ -160,7 +162,7 @@ class Training:
             self._write_dynamics(0)
         for epoch in range(self.state.epoch + 1, self.settings.epochs + 1):
             started = time.monotonic()
-            entry: dict[str, Any] = {"epoch": epoch, "lr": self.updater.lr * self._factor(self.state.step)}
+            entry: dict[str, Any] = {"epoch": epoch, "lr": self.updater.lr * self._factor(epoch, 0, 1)}
             entry["train"] = self._train_epoch(epoch)
             entry |= self._evaluate(epoch)
             self._write_dynamics(epoch)
@@ -186,18 +188,38 @@ class Training:
         network = self.trainee.with_head(self.trainee.head, self.preprocessing, self.sets.class_names)
         write_tensors(output / "epochs" / f"epoch={epoch:04d}.safetensors", network.state)
 
+    def _order(self, epoch: int) -> np.ndarray:
+        """Rows of the training samples of an epoch, in a new order: all of them, or the part that a curriculum lets in."""
+        rng, curriculum = np.random.default_rng([self.settings.seed, epoch]), self.sets.curriculum
+        if curriculum is None:
+            return rng.permutation(len(self.inputs["train"]))
+        if curriculum.follows_the_network:
+            curriculum.update(self._losses())
+        return rng.permutation(curriculum.part(epoch))
+
+    @torch.no_grad()
+    def _losses(self) -> np.ndarray:
+        """(n,) the loss of every training sample by the network as it is, NaN where it cannot be read."""
+        self.trainee.eval()
+        inputs, head = self.inputs["train"], self.trainee.objective.classes
+        losses = np.full(len(inputs), np.nan)
+        for rows, features in self._features(inputs, np.arange(len(inputs))):
+            labels = torch.from_numpy(inputs.labels[rows]).to(self.device)
+            losses[rows] = torch.nn.functional.cross_entropy(head.logits(features), labels, reduction="none").cpu().numpy()
+        return losses
+
     def _train_epoch(self, epoch: int) -> dict[str, float]:
         """One pass over the training samples in a new order; their dynamics come from the forward passes made anyway."""
-        s, train, several = self.settings, self.inputs["train"], gathering.num_processes()
+        s, several = self.settings, gathering.num_processes()
         set_seed(drawn_seed(s.seed, epoch, gathering.rank()))
-        order = np.random.default_rng([s.seed, epoch]).permutation(len(train))
-        steps = self._steps_per_epoch
-        mine = processes.shares(even_batches(order, s.batch_size))
+        batches = even_batches(self._order(epoch), s.batch_size)
+        steps = len(batches)
+        mine = processes.shares(batches)
         self.model.train()
         self.trainee.objective.set_epoch(epoch - 1)
         sums, objective_sum = dict.fromkeys(SUMS, 0.0), 0.0
         for number, batch in enumerate(self.train_inputs.batches(mine, epoch), 1):
-            self.updater.set_rate(self._factor(self.state.step))
+            self.updater.set_rate(self._factor(epoch, number - 1, steps))
             self.state.step += 1
             if len(batch.rows) == 0 and several == 1:  # not one of its images could be read
                 continue
@@ -246,8 +268,10 @@ class Training:
     def _steps_per_epoch(self) -> int:
         return -(-len(self.inputs["train"]) // self.settings.batch_size)
 
-    def _factor(self, step: int) -> float:
-        return rate_factor(self.settings, step, self._steps_per_epoch, self.settings.epochs)
+    def _factor(self, epoch: int, done: int, steps: int) -> float:
+        """The share of the learning rate in an epoch of so many steps, some of which are done."""
+        whole = self._steps_per_epoch
+        return rate_factor(self.settings, (epoch - 1) * whole + done * whole / steps, whole, self.settings.epochs)
 
     def _check_loss(self, loss: float, features: Tensor, epoch: int) -> None:
         """Stop where the loss is not a number any more; all processes see the same loss, so all of them stop."""
@@ -355,6 +379,7 @@ class Training:
         if self.accelerator.is_main_process:
             folder.mkdir(exist_ok=True)
         self.accelerator.wait_for_everyone()
+        types = results.column_types(self.inputs[name] for name in dict.fromkeys(name for name, _ in parts))
         written = []
 
         for number, (name, rows) in enumerate(parts):
@@ -363,7 +388,7 @@ class Training:
             if number % gathering.num_processes() == gathering.rank():
                 inputs = self.inputs[name]
                 features = ((at, x.cpu().numpy()) for at, x in self._features(inputs, np.arange(rows.start, rows.stop)))
-                results.write_part(path, name, inputs, features, head.num_features)
+                results.write_part(path, name, inputs, features, head.num_features, types)
             written.append(path)
         self.accelerator.wait_for_everyone()
         return written

@@ -68,8 +68,38 @@ def parts_of(sets: dict[str, Inputs], num_features: int) -> list[tuple[str, rang
     return parts
 
 
-def write_part(path: Path, name: str, inputs: Inputs, features_of: Iterable[RowsAndFeatures], num_features: int) -> None:
-    """One part of the snapshot: the features of some rows of the set of that name."""
+def column_types(sets: Iterable[Inputs]) -> dict[str, pa.DataType]:
+    """The columns that the data brought, and one type for each in all parts: of numbers and text together it is text."""
+    types: dict[str, pa.DataType] = {}
+    for inputs in sets:
+        for name, values in inputs.columns.items():
+            if name not in OWN_COLUMNS:
+                types[name] = _common(types.get(name, pa.null()), _arrow(values).type)
+    return types
+
+
+def _common(first: pa.DataType, second: pa.DataType) -> pa.DataType:
+    if first == second or pa.types.is_null(second):
+        return first
+    if pa.types.is_null(first):
+        return second
+    numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in (first, second))
+    return pa.float64() if numbers else pa.string()
+
+
+def _arrow(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
+    """A column; values of several kinds become text."""
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def write_part(
+    path: Path, name: str, inputs: Inputs, features_of: Iterable[RowsAndFeatures], num_features: int,
+    types: dict[str, pa.DataType],
+) -> None:  # fmt: skip
+    """One part of the snapshot: the features of some rows of the set of that name, with the columns that the data brought."""
     kept: list[np.ndarray] = []
     features: list[np.ndarray] = []
     for rows, values in features_of:
@@ -79,6 +109,9 @@ def write_part(path: Path, name: str, inputs: Inputs, features_of: Iterable[Rows
     columns: dict[str, Any] = {"id": pa.array([inputs.ids[row] for row in at], pa.string()), "label": inputs.labels[at]}
     columns |= {key: [column[row] for row in at] for key, column in inputs.columns.items() if key in OWN_COLUMNS}
     columns["split"] = [name] * len(at)
+    for key, kind in types.items():
+        held = inputs.columns.get(key)
+        columns[key] = pa.nulls(len(at), kind) if held is None else _arrow([held[row] for row in at], kind)
     matrix = np.concatenate(features) if features else np.zeros((0, num_features), np.float32)
     write_samples(path, matrix, columns)
 

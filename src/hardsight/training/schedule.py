@@ -7,12 +7,12 @@ import math
 from hardsight.training.settings import LearningOptions
 
 
-def rate_factor(settings: LearningOptions, step: int, steps_per_epoch: int, epochs: int) -> float:
+def rate_factor(settings: LearningOptions, step: float, steps_per_epoch: int, epochs: int) -> float:
     """The share of the learning rate at a step, counted from 0.
 
     `constant` stays at 1; `step` multiplies by gamma every `step_size` epochs, or at each milestone, by default at half and
     three quarters of the epochs; `cosine` falls to 0 at the end. With a warm-up the rate first rises linearly, and the
-    schedule takes over after.
+    schedule takes over after. An epoch of a curriculum that has fewer steps counts as a whole one: its steps are fractions.
 
     Example:
         >>> [rate_factor(LearningOptions(schedule="step"), step, 1, 4) for step in range(4)]  # milestones at 2 and 3

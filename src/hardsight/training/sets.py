@@ -14,16 +14,21 @@ from hardsight.data import ImageData, open_data, parse_degradations
 from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError
+from hardsight.files.heads import ARRAYS as HEAD_ARRAYS
 from hardsight.files.npy import open_npz
+from hardsight.files.samples import is_free
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.threads import even_rows, num_threads
+from hardsight.training.choice import open_curriculum, subset_rows
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
+from hardsight.training.pacing import Curriculum
 from hardsight.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from hardsight.models.trainable import Trainable  # torch: data is opened and checked before that is loaded
 
 Said = Callable[[str], None]
+RESERVED = ("train", "model", "teacher", "curriculum")  # names of other inputs, in start.json
 
 
 @dataclass
@@ -35,6 +40,7 @@ class Sets:
     num_classes: int
     class_names: list[str] | None
     sources: dict[str, Any] | None = None  # where they were, to open them again: {"train": path, "watch": {name: path}}
+    curriculum: Curriculum | None = None
 
     def prepared(self, source: Trainable, settings: TrainSettings) -> tuple[dict[str, Inputs], Preprocessing | None]:
         """Every set as batches of numbers, `train` first, and the preprocessing they share."""
@@ -63,15 +69,19 @@ def open_sets(data: Any, settings: TrainSettings, say: Said) -> Sets:
             counts = [f"{name} ({len(data_set)} images)" for name, data_set in watched.items()]
             say(f"watching {' and '.join(counts)} of the same data")
     for name, spec in (watch or {}).items():
-        if name in watched or name in ("train", "model", "teacher") or not name.replace("-", "").replace("_", "").isalnum():
+        if name in watched or name in RESERVED or not name.replace("-", "").replace("_", "").isalnum():
             raise InputError(
-                f"a watched set needs a name of its own, of letters and digits and not train, model or teacher, got {name!r}."
+                f"a watched set needs a name of its own, of letters and digits and not {', '.join(RESERVED[:-1])} or "
+                f"{RESERVED[-1]}, got {name!r}."
             )
         watched[name] = _watched(name, spec, limit)
     for data_set in (train, *watched.values()):
         for note in getattr(data_set, "notes", ()):
             say(note)
     if isinstance(train, ImageData):
+        taken = [name for name in train.columns if not is_free(name)]
+        if taken:
+            say(f"columns with reserved names are left out: {', '.join(taken)}")
         train, unlabeled = labeled_only(train)
         if unlabeled:
             say(f"{unlabeled} images without a label are left out of training")
@@ -83,12 +93,31 @@ def open_sets(data: Any, settings: TrainSettings, say: Said) -> Sets:
     if isinstance(train, ArrayInputs) and (train.labels < 0).any():
         raise InputError("every training sample needs a label; leave unlabeled ones (-1) out.")
     names = train.class_names
+    if settings.subset is not None:
+        train = _subset(train, settings.subset, c, say)
     for name, data_set in watched.items():
         if isinstance(data_set, ArrayInputs) != isinstance(train, ArrayInputs):
             what = "arrays" if isinstance(train, ArrayInputs) else "images"
             raise InputError(f"a training on {what} can watch {what} only, and {name} is something else.")
     watched = {name: _same_classes(name, data_set, c, names) for name, data_set in watched.items()}
-    return Sets(train, watched, c, names, _sources(data, watch or {}))
+    assert train.labels is not None
+    curriculum = open_curriculum(settings, train.ids, train.labels)
+    return Sets(train, watched, c, names, _sources(data, watch or {}), curriculum)
+
+
+def _subset(train: ImageData | ArrayInputs, subset: Any, c: int, say: Said) -> ImageData | ArrayInputs:
+    """The samples of a subset; classes keep their index, also those of which it has none."""
+    rows = subset_rows(subset, train.ids)
+    say(f"training on a subset of {len(rows)} of {len(train)} samples")
+    taken = train.take(rows)
+    assert taken.labels is not None
+    absent = np.flatnonzero(np.bincount(taken.labels, minlength=c) == 0)
+    if c - len(absent) < 2:
+        raise InputError("training needs at least two classes, the subset has one.")
+    if len(absent):
+        names = [str(label) if train.class_names is None else train.class_names[label] for label in absent[:3]]
+        say(f"the subset has no samples of {len(absent)} of {c} classes, such as {', '.join(names)}")
+    return taken
 
 
 def _sources(data: Any, watch: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -122,10 +151,20 @@ def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
         names = [str(name) for name in np.asarray(arrays["class_names"])] if "class_names" in arrays else None
         some = slice(None) if options.get("limit") is None else np.arange(min(len(arrays["features"]), options["limit"]))
         kept = arrays["ids"][:][some] if "ids" in arrays else None
-        return ArrayInputs(np.asarray(arrays["features"])[some], np.asarray(arrays["labels"])[some], kept, names)
+        inputs = ArrayInputs(np.asarray(arrays["features"])[some], np.asarray(arrays["labels"])[some], kept, names)
+        inputs.columns = _further_columns(arrays, some)
+        return inputs
     images = open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
     check_files(images)
     return images
+
+
+def _further_columns(arrays: Mapping[str, Any], some: Any) -> dict[str, list[Any]]:
+    """One value per sample of whatever else an .npz of features holds."""
+    n = len(arrays["features"])
+    known = {"labels", "ids", "class_names", "kind", "scale", *HEAD_ARRAYS}
+    held = {name: arrays[name] for name in arrays if name not in known and is_free(name) and arrays[name].shape == (n,)}
+    return {name: np.asarray(column)[some].tolist() for name, column in held.items()}
 
 
 def _own_splits(

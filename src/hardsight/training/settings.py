@@ -1,6 +1,7 @@
 """The options of a training, each defined once: the Python function, the command line, the docs and start.json follow.
 
-`NetworkOptions`, `LearningOptions` and `ResourceOptions` are shared with adapt and generalize. Nothing here imports NumPy
+`NetworkOptions`, `LearningOptions` and `ResourceOptions` are shared with adapt and generalize, `PacingOptions` with
+curriculum. Nothing here imports NumPy
 or torch, so that `hardsight --help` is quick.
 """
 
@@ -19,6 +20,8 @@ from hardsight.options import Options, option
 Optimizer = Literal["sgd", "adamw"]
 Schedule = Literal["constant", "step", "cosine"]
 Precision = Literal["float32", "bfloat16", "float16"]
+Order = Literal["easy-first", "hard-first", "self-paced", "random"]
+PacingKind = Literal["linear", "root", "geometric", "step"]
 ProgressCallback = Callable[[int, int, str], None]  # steps done, steps in all, what is going on
 LEARNING_RATES = {"sgd": 0.01, "adamw": 1e-3}  # where none is given
 
@@ -209,7 +212,25 @@ class ResourceOptions(Options):
 
 
 @dataclass(frozen=True)
-class TrainSettings(NetworkOptions, LearningOptions, ResourceOptions):
+class PacingOptions(Options):
+    """In which order samples are let into a training, and how fast."""
+
+    order: Order | None = option(
+        None,
+        "Order of a curriculum: easy-first, hard-first, self-paced (by the network's own loss, epoch by epoch) or random (as a "
+        "control). Default: easy-first where there is a curriculum.",
+    )
+    pacing: PacingKind = option(
+        "linear", "Growth of the part of a curriculum that is trained on: linear, root, geometric or step."
+    )
+    pace_start: float = option(0.2, "Share of the samples that a curriculum begins with.", above=0, most=1)
+    pace_epochs: float | None = option(
+        None, "Epochs after which a curriculum has let in all samples. Default: half of the epochs.", least=0
+    )
+
+
+@dataclass(frozen=True)
+class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOptions):
     """The options of `hardsight.training.run` and `hardsight train`."""
 
     loss: str = option("softmax", "Loss: softmax, avh, lgm, gm, center, l_softmax, arcface, ...: see docs/training.md.")
@@ -242,6 +263,18 @@ class TrainSettings(NetworkOptions, LearningOptions, ResourceOptions):
     at_start: bool = option(False, "Evaluate the watched sets also before training, as epoch 0.")
     seed: int = option(0, "Random seed.", least=0, below=2**32)
     split: str | None = option(None, "Split of DATA to train on. Default: train, where it has splits.", decides=False)
+    subset: Any = option(
+        None,
+        "Samples to train on: a table with a column id, as hardsight select writes it. Default: all.",
+        metavar="FILE",
+        decides=False,
+    )
+    curriculum: Any = option(
+        None,
+        "Curriculum: let samples in by a score of an earlier run, or by a column of a table: teacher:avh, scores.parquet:loss.",
+        metavar="RUN:SCORE",
+        decides=False,
+    )
     labels_from: str | None = option(None, "Source of the labels: folder:N, a column, or a file.", decides=False)
     keep_epochs: bool | int = option(
         False,
@@ -260,6 +293,11 @@ class TrainSettings(NetworkOptions, LearningOptions, ResourceOptions):
         super().check()
         if self.crops not in (1, 10):
             raise InputError(f"crops must be 1 or 10, got {self.crops}.")
+        if self.subset is not None and self.limit is not None:
+            raise InputError("subset and limit both choose the samples to train on: leave one of them out.")
+        paced = [name for name in ("pacing", "pace_start", "pace_epochs") if getattr(self, name) != getattr(PacingOptions, name)]
+        if paced and self.curriculum is None and self.order is None:
+            raise InputError(f"{paced[0]} goes with a curriculum: give curriculum=RUN:SCORE, or an order.")
 
     def with_loss(self, name: str, loss_options: Mapping[str, Any]) -> Self:
         """The same with the loss as it is known inside, and the learning rate that is used."""

@@ -1,0 +1,129 @@
+"""`select`: which samples to train on, or to label next: a table of ids, each with the reason, in the order they were chosen.
+
+    id       of the input
+    reason   why this one, in words
+
+The schema's metadata, under `hardsight`, says by which method, score and seed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from hardsight.act.subsets.cost import Curve, cost_curve, write_curve
+from hardsight.act.subsets.picking import Picker
+from hardsight.act.subsets.pool import Pool, open_pool
+from hardsight.act.subsets.settings import SelectFileSettings, SelectSettings
+from hardsight.checks import given_probs
+from hardsight.errors import InputError
+from hardsight.files.inputs import command, note_input
+from hardsight.files.kinds import kind_of
+from hardsight.files.places import Place, place
+from hardsight.files.writing import check_output
+from hardsight.options import takes
+from hardsight.snapshot import Snapshot
+from hardsight.table import check_format, write_table
+from hardsight.version import VERSION
+
+ProgressCallback = Callable[[int, int], None]  # samples done, samples in all
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The subset, with what it was chosen from."""
+
+    table: pa.Table  # id, reason
+    pool: Pool
+    labels: list[int]  # of the chosen samples, -1 unlabeled
+    path: Place | None = None
+    curve: Curve | None = None
+
+
+@takes(SelectSettings)
+def select(
+    source: Any = None, *, features: Any = None, labels: Any = None, probs: Any = None, pred_probs: Any = None,
+    logits: Any = None, head: Any = None, ids: Any = None, settings: SelectSettings, progress: ProgressCallback | None = None,
+) -> pa.Table:  # fmt: skip
+    """Choose samples to train on, or to label next: a table with id and reason, `budget` rows.
+
+    Args:
+        source: a run directory, a file (.npz, .npy, .parquet), a `Snapshot` or a table of scores; or nothing, and arrays by
+            keyword.
+        features: (n, d) inputs of the last linear layer.
+        labels: (n,) given class; -1 or null for unlabeled.
+        probs: (n, c) instead of features; `pred_probs` is another name of them.
+        logits: (n, c) instead of features.
+        head: a `Head`, or the (c, d) weight of a linear one.
+        ids: (n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the samples done and the samples in all.
+
+    Example:
+        >>> import numpy as np
+        >>> probs = np.array([[0.9, 0.1], [0.55, 0.45], [0.7, 0.3]])
+        >>> select(probs=probs, budget=2, method="margin").to_pydict()["id"]  # what to label next
+        [1, 2]
+    """
+    arrays = {"features": features, "labels": labels, "probs": given_probs(probs, pred_probs), "logits": logits, "head": head}
+    given = {name: value for name, value in {**arrays, "ids": ids}.items() if value is not None}
+    if source is None:
+        source = Snapshot(**given)
+    elif given:
+        raise InputError(f"{next(iter(given))} goes with arrays; a run, a file or a snapshot holds its own.")
+    return choose(source, settings, progress).table
+
+
+def choose(source: Any, settings: SelectSettings, progress: ProgressCallback | None = None) -> Selected:
+    """The whole of `select`, of anything that `open_pool` opens."""
+    pool = open_pool(source, settings)
+    assert settings.budget is not None  # checked with the pool
+    rows, reasons = Picker(settings, progress)(pool, settings.budget)
+    by = {"by": pool.by} if pool.by else {}
+    notes = {"version": VERSION, "method": settings.method, **by, "seed": settings.seed, "samples": len(pool)}
+    ids = pool.ids[rows]
+    kind = pa.string() if ids.dtype == object else pa.int64()
+    schema = pa.schema([("id", kind), ("reason", pa.string())], metadata={"hardsight": json.dumps(notes)})
+    return Selected(pa.Table.from_arrays([pa.array(ids, kind), pa.array(reasons, pa.string())], schema=schema),
+                    pool, pool.labels[rows].tolist())  # fmt: skip
+
+
+@takes(SelectFileSettings)
+@command()
+def select_to_file(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    settings: SelectFileSettings,
+    progress: ProgressCallback | None = None,
+) -> Selected:
+    """Choose samples of a run or a file, and write the table; measure the curve, if asked.
+
+    Args:
+        source: a run directory, a snapshot (.npz, .npy, .parquet) or a table of scores (.parquet, .csv, .json).
+        output: .parquet, .csv or .json.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the samples done and the samples in all.
+    """
+    path, target = place(source), place(output)
+    note_input(path, settings.head, settings.labels)
+    check_format(target)
+    check_output(target)
+    opened: Any = path
+    if settings.head is not None or settings.labels is not None:
+        opened = Snapshot.load(path, head=settings.head, labels=settings.labels)
+    elif not path.exists() or path.is_dir() or kind_of(path) != "scores":  # type: ignore[arg-type]
+        opened = Snapshot.load(path)
+    selected = choose(opened, settings, progress)
+    curve = None
+    if settings.curve:
+        curve = cost_curve(opened, settings, selected.pool)
+        if isinstance(settings.curve, str):
+            write_curve(curve, place(settings.curve))
+    write_table(selected.table, target)
+    return replace(selected, path=target, curve=curve)

@@ -1,0 +1,206 @@
+"""`Pool`: the samples to choose among, with what the method needs to know of each, in the order of their ids.
+
+So rows in another order give the same subset.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.act.subsets.settings import UNCERTAIN, SelectSettings
+from hardsight.act.subsets.uncertainty import uncertainty, with_head
+from hardsight.checks import to_numpy
+from hardsight.errors import InputError
+from hardsight.files.kinds import kind_of
+from hardsight.files.places import place
+from hardsight.scores import SCORES
+from hardsight.scoring.hardness import Hardness, hardness_of
+from hardsight.snapshot import Snapshot
+from hardsight.table import read_scores
+
+BY_SCORE = ("hardest", "easiest", "coverage", "d2", *UNCERTAIN)
+BY_FEATURES = ("kcenter", "d2")
+COLUMN_OF = {"entropy": "entropy", "avc": "avc_predicted"}  # what a table of scores says of them
+
+
+@dataclass(frozen=True)
+class Pool:
+    """n samples to choose among."""
+
+    ids: np.ndarray  # (n,) strings or integers
+    labels: np.ndarray  # (n,) int64, -1 unlabeled
+    rows: np.ndarray  # (n,) where each is in the input
+    by: str = ""  # the score
+    values: np.ndarray | None = None  # (n,) of it
+    harder: np.ndarray | None = None  # (n,) the same with the hard end up
+    unit: np.ndarray | None = None  # (n, d) directions of the features
+    centres: np.ndarray | None = None  # (m, d) directions of the labeled samples, where unlabeled ones are chosen
+    class_names: list[str] | None = None
+    num_classes: int = 0
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: np.ndarray) -> Pool:
+        """Some of them."""
+        own = replace(self, ids=self.ids[rows], labels=self.labels[rows], rows=self.rows[rows])
+        return replace(own, values=_some(self.values, rows), harder=_some(self.harder, rows), unit=_some(self.unit, rows))
+
+    def name_of(self, label: int) -> str:
+        """A class for people."""
+        return f"{label}" if self.class_names is None else f"{label} ({self.class_names[label]})"
+
+
+def _some(x: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if x is None else x[rows]
+
+
+def open_pool(source: Any, settings: SelectSettings) -> Pool:
+    """The samples of a path, a `Snapshot` or a table of scores that a method can choose among."""
+    if isinstance(source, (str, os.PathLike)):
+        path = place(source)
+        if isinstance(path, Path) and path.exists() and kind_of(path) == "scores":
+            source = read_scores(path)
+        else:
+            source = Snapshot.load(path)
+    if isinstance(source, pa.Table):
+        return _of_table(source, settings)
+    if not isinstance(source, Snapshot):
+        raise InputError(f"select takes a run, a file, a Snapshot or a table of scores, got {type(source).__name__}.")
+    return _of_snapshot(source, settings)
+
+
+def _of_table(table: pa.Table, settings: SelectSettings) -> Pool:
+    """A table of scores has no features and no probabilities."""
+    method = settings.method
+    if method in BY_FEATURES or method == "margin":
+        what = "features" if method in BY_FEATURES else "a head, logits or probs"
+        raise InputError(f"{method} needs {what}, and a table of scores has none: give the run or the snapshot.")
+    columns = table.column_names
+    by = COLUMN_OF.get(method) or settings.by or next((name for name in ("aum", "avh", "loss") if name in columns), "avh")
+    hardness = hardness_of(table, by)
+    splits = table.column("split").to_pylist() if "split" in columns else None
+    rows, notes = _rows(hardness.labels, splits, settings)
+    pool = Pool(hardness.ids, hardness.labels, np.arange(len(table)), by, hardness.values, hardness.harder, notes=notes)
+    return _usable(pool.take(rows), settings, int(hardness.labels.max(initial=-1)) + 1)
+
+
+def _of_snapshot(snapshot: Snapshot, settings: SelectSettings) -> Pool:
+    method = settings.method
+    names = [name for name in ("id", "label", "split") if name in snapshot.column_names]
+    columns = snapshot.columns(names)
+    labels = np.asarray(columns.column("label").fill_null(-1).to_numpy(), np.int64)
+    rows, notes = _rows(labels, columns.column("split").to_pylist() if "split" in names else None, settings)
+    pool = Pool(columns.column("id").to_numpy(), labels, np.arange(len(labels)), class_names=snapshot.class_names, notes=notes)
+    if method in UNCERTAIN:
+        snapshot = with_head(snapshot)
+        pool = _scored(pool, uncertainty(snapshot, method))
+    elif method in BY_SCORE:
+        pool = _scored(pool, hardness_of(snapshot, settings.by or usual_score(snapshot, labels[rows])))
+    if method in BY_FEATURES:
+        if snapshot.source.evidence != "features":
+            raise InputError(f"{method} needs features, and there are only {snapshot.source.evidence}.")
+        unit = directions(to_numpy(snapshot.in_memory().values))
+        among_unlabeled = bool(len(rows)) and (labels[rows] < 0).all() and (labels >= 0).any()
+        centres = unit[(labels >= 0) & np.isfinite(unit[:, 0])] if method == "kcenter" and among_unlabeled else None
+        pool = replace(pool, unit=unit, centres=centres)
+    return _usable(pool.take(rows), settings, snapshot.num_classes or int(labels.max(initial=-1)) + 1)
+
+
+def usual_score(snapshot: Snapshot, labels: np.ndarray) -> str:
+    """The score to go by where none is named."""
+    if not (labels >= 0).any():
+        return "entropy"
+    if snapshot.source.evidence != "features":
+        return "loss"
+    path = (snapshot.loaded_from or {}).get("path")
+    has_epochs = isinstance(path, Path) and any((path / "dynamics").glob("epoch=*.parquet"))
+    return "aum" if has_epochs else "avh"
+
+
+def _scored(pool: Pool, hardness: Hardness) -> Pool:
+    return replace(pool, by=hardness.score, values=hardness.values, harder=hardness.harder)
+
+
+def directions(features: np.ndarray) -> np.ndarray:
+    """(n, d) unit vectors in float32; NaN where a row has no direction."""
+    with np.errstate(all="ignore"):
+        scaled = features.astype(np.float32) / np.abs(features).max(axis=1, keepdims=True, initial=0.0).astype(np.float32)
+        unit: np.ndarray = scaled / np.sqrt(np.vecdot(scaled, scaled))[:, None]
+    unit[~np.isfinite(unit).all(axis=1)] = np.nan
+    return unit
+
+
+def _rows(labels: np.ndarray, splits: list[Any] | None, settings: SelectSettings) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Rows of the split asked for, labeled or unlabeled, and what was decided automatically."""
+    mine, notes = np.ones(len(labels), bool), []
+    present = sorted({name for name in splits or () if name is not None})
+    split = settings.split
+    if split is None and "train" in present and len(present) > 1:
+        split = "train"
+        notes.append(f"of the split train alone; there are also {', '.join(name for name in present if name != 'train')}")
+    if split is not None:
+        if split not in present:
+            raise InputError(f"there is no split {split!r} to choose from; splits: {', '.join(present) or 'none'}.")
+        mine &= np.array([name == split for name in splits or ()], bool)
+    unlabeled = mine & (labels < 0)
+    wanted = settings.unlabeled
+    if wanted is None and settings.method in UNCERTAIN:
+        wanted = bool(unlabeled.any()) or None
+        if wanted is None:
+            notes.append("every sample is labeled: choosing among all of them")
+    if wanted and not unlabeled.any():
+        raise InputError("there are no unlabeled samples to choose from: every sample has a label.")
+    if wanted is not None:
+        mine &= (labels < 0) if wanted else (labels >= 0)
+    if not mine.any():
+        raise InputError("there are no samples to choose from.")
+    return np.flatnonzero(mine), tuple(notes)
+
+
+def _usable(pool: Pool, settings: SelectSettings, num_classes: int) -> Pool:
+    """Without the samples of which the method knows nothing, in the order of the ids; budget and classes are checked."""
+    n, method = len(pool), settings.method
+    fine, missing = np.ones(n, bool), ""
+    if pool.harder is not None:
+        fine, missing = np.isfinite(pool.harder), f"have no {pool.by}"
+    if pool.unit is not None:
+        fine, missing = fine & np.isfinite(pool.unit[:, 0]), missing or "have no direction"
+    if not fine.any():
+        unlabeled = pool.by in SCORES and SCORES[pool.by].labels and (pool.labels < 0).all()
+        hint = f": {pool.by} needs labels, and there are none; try --by entropy, or --method kcenter" if unlabeled else ""
+        raise InputError(f"not one of the {n} samples can be chosen by {method}{hint or f': they {missing}'}.")
+    if not fine.all():
+        pool = replace(pool, notes=(*pool.notes, f"{n - fine.sum()} of {n} samples {missing} and are left out"))
+    ids, pool = pool.ids, replace(pool, num_classes=num_classes)
+    rows = np.flatnonzero(fine)
+    pool = pool.take(rows[np.argsort(ids[rows], kind="stable")])
+    if len(np.unique(pool.ids)) < len(pool):
+        raise InputError("ids must be unique to choose by them, and some are there more than once.")
+    _check_budget(pool, settings)
+    return pool
+
+
+def _check_budget(pool: Pool, settings: SelectSettings) -> None:
+    budget, n = settings.budget, len(pool)
+    if budget is None:
+        raise InputError(f"give a budget: how many of the {n} samples to choose.")
+    if budget > n:
+        raise InputError(f"the budget of {budget} is above the {n} samples that there are to choose from.")
+    if not (settings.per_class or settings.method == "balanced"):
+        return
+    by = "balanced" if settings.method == "balanced" else "per_class"
+    if (pool.labels < 0).any():
+        raise InputError(f"{by} needs the label of every sample, and {(pool.labels < 0).sum()} of {n} have none.")
+    counts = np.bincount(pool.labels, minlength=pool.num_classes)
+    if counts.min() == 0:
+        raise InputError(f"class {pool.name_of(int(counts.argmin()))} has no samples to choose from, and {by} needs every class.")
+    if budget < len(counts):
+        raise InputError(f"a budget of {budget} is too small for {by}: there are {len(counts)} classes.")

@@ -1,0 +1,92 @@
+"""Options of `hardsight select` and `hardsight curriculum`, each defined once. Nothing heavy is imported: `--help` is quick."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hardsight.errors import InputError
+from hardsight.options import Options, option
+from hardsight.training.settings import PacingOptions
+
+Method = Literal["coverage", "hardest", "easiest", "balanced", "random", "kcenter", "d2", "margin", "entropy", "avc"]
+UNCERTAIN = ("margin", "entropy", "avc")  # what to label next, by what the model is least sure of
+CURVE_FILES = r"[^-].*\.(png|svg|parquet|csv|json)"
+
+
+def _curve(value: Any) -> bool | str:
+    """Whether to measure the curve, or the file to keep it in as well."""
+    if isinstance(value, bool) or value in ("true", "false"):
+        return value is True or value == "true"
+    if not isinstance(value, str) or not re.fullmatch(CURVE_FILES, value):
+        raise InputError(f"curve must be true, false or a file: .png, .svg, .parquet, .csv or .json; got {value!r}.")
+    return value
+
+
+@dataclass(frozen=True)
+class SelectSettings(Options):
+    """Which samples are chosen, and by what."""
+
+    budget: int | None = option(None, "Number of samples to choose.", least=1)
+    method: Method = option(
+        "coverage",
+        "How to choose: coverage (all levels of hardness, without the hardest), hardest, easiest, balanced (as many of each "
+        "class), random, kcenter, d2; or what to label next: margin, entropy, avc.",
+    )
+    by: str | None = option(
+        None,
+        "Score of hardness, or a column of a table of scores. Default: aum where a run recorded its epochs, else avh, else loss; "
+        "entropy for unlabeled samples.",
+        metavar="SCORE",
+    )
+    per_class: bool = option(False, "Share the budget equally over the classes, and choose within each.")
+    split: str | None = option(None, "Choose among the samples of this split. Default: train, where there is one.")
+    unlabeled: bool | None = option(
+        None,
+        "Choose among unlabeled samples alone. Default: on for margin, entropy and avc, where there are any.",
+        flag="--unlabeled/--labeled",
+    )
+    cut: float | None = option(
+        None,
+        "Share of the hardest samples that coverage leaves out. Default: 0 where half is kept, up to 0.3 where a tenth is.",
+        least=0,
+        below=1,
+    )
+    neighbours: int = option(10, "Nearest neighbours of each sample in the graph of d2.", least=1)
+    seed: int = option(0, "Random seed.", least=0, below=2**32)
+
+    def check(self) -> None:
+        """What must hold between options."""
+        if self.cut is not None and self.method != "coverage":
+            raise InputError(f"cut goes with the method coverage, not with {self.method}.")
+
+
+@dataclass(frozen=True)
+class SelectFileSettings(SelectSettings):
+    """The same with what stands in further files, and what is measured."""
+
+    head: Any = option(None, "Head, if the snapshot has none: .safetensors, .npz or .npy.", metavar="FILE")
+    labels: Any = option(None, "Labels as .npy, if the snapshot has none.", metavar="FILE")
+    curve: bool | str = option(
+        False,
+        "Measure what smaller subsets cost in accuracy, by linear heads fitted to the features of each; keep it in a table or "
+        "a figure: --curve curve.png.",
+        read=_curve,
+        word=CURVE_FILES,
+        metavar="[FILE]",
+    )
+
+
+@dataclass(frozen=True)
+class CurriculumSettings(PacingOptions):
+    """By what samples are ordered, and how fast they are let in."""
+
+    by: str | None = option(
+        None,
+        "Score of hardness, or a column of a table of scores. Default: aum where a run recorded its epochs, else avh, else loss.",
+        metavar="SCORE",
+    )
+    epochs: int = option(10, "Epochs of the training that it is for.", least=1)
+    split: str | None = option(None, "Order the samples of this split. Default: train, where there is one.")
+    seed: int = option(0, "Random seed, for the order random.", least=0, below=2**32)

@@ -1,0 +1,47 @@
+"""`hardsight curriculum`: in which order samples are trained on, and from which epoch."""
+
+from __future__ import annotations
+
+import typer
+
+from hardsight.act.subsets.settings import CurriculumSettings
+from hardsight.cli import app
+from hardsight.cli.options import options_of
+
+
+@app.command()
+@options_of(CurriculumSettings)
+def curriculum(
+    settings: CurriculumSettings,
+    source: str = typer.Argument(
+        ..., metavar="RUN_OR_FILE", help="A run directory, a snapshot (.npz, .npy, .parquet) or a table of scores."
+    ),
+    output: str = typer.Option(
+        ...,
+        "-o",
+        "--output",
+        help="File to write: .parquet, .csv or .json, with columns id, position, first_epoch and the score.",
+    ),
+) -> None:
+    """Order the samples of RUN_OR_FILE from easy to hard, and say from which epoch each is trained on.
+
+    hardsight train --curriculum RUN:SCORE does the same while it trains; this is the list, for a training of your own.
+
+    \b
+    Example:
+        hardsight curriculum teacher --by avh --epochs 20 -o curriculum.parquet
+        hardsight train photos/ --model cifar_resnet20 --curriculum teacher:avh --epochs 20 -o student
+    """
+    from hardsight.act.subsets.lessons import curriculum_to_file
+    from hardsight.screen import print_line, print_table, printable
+
+    planned = curriculum_to_file(source, output, settings=settings)
+    for note in planned.notes:
+        print_line(note)
+    n = len(planned.table)
+    print(f"n = {n}   order {planned.order} by {planned.score}   pacing {settings.pacing}")
+    rows = [(str(epoch), str(size), f"{100 * size / n:.0f}") for epoch, size in enumerate(planned.sizes, 1)]
+    print_table(("epoch", "samples", "%"), rows[:10], words=0)
+    if len(rows) > 10:
+        print(f"and {len(rows) - 10} epochs more, the last with {planned.sizes[-1]} samples")
+    print(f"wrote {printable(str(planned.path))}")

@@ -1,0 +1,92 @@
+"""One score of every sample with its hard end up, whatever it comes from: a run, a snapshot or a table of scores."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.checks import check_ids, check_labels
+from hardsight.errors import InputError
+from hardsight.files.kinds import kind_of
+from hardsight.files.places import place
+from hardsight.scores import SCORES
+from hardsight.scoring.job import score
+from hardsight.snapshot import Snapshot
+from hardsight.table import read_scores
+
+
+@dataclass(frozen=True)
+class Hardness:
+    """n samples by one score."""
+
+    ids: np.ndarray  # (n,) strings or integers
+    labels: np.ndarray  # (n,) int64, -1 unlabeled
+    values: np.ndarray  # (n,) the score as it is, NaN where there is none
+    score: str
+
+    @property
+    def harder(self) -> np.ndarray:
+        """(n,) the same with the hard end up; a column that is none of our scores is high where a sample is hard."""
+        return -self.values if self.score in SCORES and SCORES[self.score].hard == "low" else self.values
+
+
+def hardness_of(source: Any, name: str) -> Hardness:
+    """The score of that name of every sample.
+
+    Args:
+        source: a run, a snapshot or a table of scores, by its path; a `Snapshot`; or an Arrow table with a column id.
+        name: a score, which is computed where there are features; or a column of the table.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        path = place(source)
+        if isinstance(path, Path) and not path.exists():
+            raise InputError(f"{path} does not exist.")
+        if isinstance(path, Path) and kind_of(path) == "scores":
+            return _of_table(read_scores(path), name, str(path))
+        if name not in SCORES and path.is_dir() and (path / "scores.parquet").is_file():
+            return _of_table(read_scores(path), name, str(path / "scores.parquet"))
+        source = Snapshot.load(path)
+    if isinstance(source, pa.Table):
+        return _of_table(source, name, "the table")
+    return _of_table(score(source, scores=[name]), name, source.name or "the snapshot")
+
+
+def _of_table(table: pa.Table, name: str, where: str) -> Hardness:
+    for column in ("id", name):
+        if table.column_names.count(column) != 1:
+            there = "no column" if column not in table.column_names else "more than one column"
+            raise InputError(f"{where} has {there} {column!r}; it has {', '.join(table.column_names)}.")
+    kind = table.schema.field(name).type
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+        raise InputError(f"{where}: samples are ranked by a column of numbers, and {name} holds {kind}.")
+    n = len(table)
+    ids = check_ids(table.column("id").to_numpy(), n)
+    labels = np.full(n, -1) if "label" not in table.column_names else check_labels(_plain(table.column("label")), n, None)
+    values = np.asarray(table.column(name).cast(pa.float64()).to_numpy(), np.float64)
+    return Hardness(ids, labels, np.where(np.isfinite(values), values, np.nan), name)
+
+
+def _plain(labels: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(labels.fill_null(-1).to_numpy() if pa.types.is_integer(labels.type) else labels.to_numpy())
+
+
+def run_and_score(text: str) -> tuple[str, str]:
+    """RUN:SCORE taken apart; a score may carry a number, as in run:avh_nearest:10.
+
+    Example:
+        >>> run_and_score("runs/teacher:avh"), run_and_score("run:avh_nearest:10")
+        (('runs/teacher', 'avh'), ('run', 'avh_nearest:10'))
+    """
+    parts = text.split(":")
+    for words in (2, 1):  # the longer name first
+        name = ":".join(parts[-words:])
+        if len(parts) > words and (words == 1 or name in SCORES):
+            run = ":".join(parts[:-words])
+            if run and name:
+                return run, name
+    raise InputError(f"a curriculum is written RUN:SCORE, as in teacher:avh, got {text!r}.")
