@@ -42,22 +42,33 @@ def by_angle(kind: str) -> Callable[[Tensor, Tensor], Triplets]:
     return mined
 
 
-def by_avh(features: Tensor, labels: Tensor) -> Triplets:
-    """Hard by AVH: the positive is the hardest of three drawn samples of the class, the negative the one of three drawn samples
-    of other classes that has the lowest AVH for the anchor's class. Class vectors are the means of the batch."""
+def avh_for_anchor(features: Tensor, labels: Tensor) -> Tensor:
+    """(anchor, sample) AVH of the sample for the class of the anchor. Class vectors are the mean directions of the batch."""
     classes, place = labels.unique(return_inverse=True)
     unit = torch.nn.functional.normalize(features)
     mean = torch.stack([unit[place == k].mean(0) for k in range(len(classes))])
     angle = cosines(features, mean).clamp(-1, 1).acos()  # (n, c)
-    hardness = angle / angle.sum(1, keepdim=True)  # (n, c) AVH for each class
-    for_anchor = hardness[:, place].T  # (anchor, sample) AVH of the sample for the class of the anchor
-    same = labels[:, None] == labels
-    seen = torch.rand(len(labels), len(labels))  # who is drawn
-    own = seen.masked_fill(~same | torch.eye(len(labels), dtype=torch.bool), -1).topk(3, dim=1).indices
-    other = seen.masked_fill(same, -1).topk(3 * (len(classes) - 1), dim=1).indices
-    positive = own.gather(1, for_anchor.gather(1, own).argmax(1, keepdim=True))[:, 0]
-    negative = other.gather(1, for_anchor.gather(1, other).argmin(1, keepdim=True))[:, 0]
-    return torch.arange(len(labels)), positive, negative
+    return (angle / angle.sum(1, keepdim=True))[:, place].T
+
+
+def angle_to_anchor(features: Tensor, labels: Tensor) -> Tensor:
+    """(anchor, sample) angle between the two."""
+    return cosines(features, features).clamp(-1, 1).acos()
+
+
+def of_a_draw(farness: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Triplets]:
+    """Hard among few: of three drawn samples of the anchor's class the farthest, of three per other class the nearest."""
+
+    def mined(features: Tensor, labels: Tensor) -> Triplets:
+        far, same = farness(features, labels), labels[:, None] == labels
+        seen = torch.rand(len(labels), len(labels))  # who is drawn
+        own = seen.masked_fill(~same | torch.eye(len(labels), dtype=torch.bool), -1).topk(3, dim=1).indices
+        other = seen.masked_fill(same, -1).topk(3 * (len(labels.unique()) - 1), dim=1).indices
+        positive = own.gather(1, far.gather(1, own).argmax(1, keepdim=True))[:, 0]
+        negative = other.gather(1, far.gather(1, other).argmin(1, keepdim=True))[:, 0]
+        return torch.arange(len(labels)), positive, negative
+
+    return mined
 
 
 MINING = {
@@ -66,7 +77,8 @@ MINING = {
     "semi-hard (FaceNet)": "semihard",
     "semi-hard by angle": by_angle("semihard"),
     "hard by angle": "hard",
-    "hard by AVH": by_avh,
+    "hard by angle, of a draw": of_a_draw(angle_to_anchor),
+    "hard by AVH, of a draw": of_a_draw(avh_for_anchor),
 }
 
 

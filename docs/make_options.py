@@ -14,6 +14,8 @@ SETTINGS = {  # command: the class that defines its options
     "generalize": "hardsight.generalize.settings:GeneralizeSettings",
     "correlate": "hardsight.agreement.settings:StudySettings",
     "clean": "hardsight.act.settings:CleanFileSettings",
+    "audit": "hardsight.act.groups.settings:AuditFileSettings",
+    "drift": "hardsight.act.groups.settings:DriftFileSettings",
     "select": "hardsight.act.subsets.settings:SelectFileSettings",
     "curriculum": "hardsight.act.subsets.settings:CurriculumSettings",
     "mine": "hardsight.act.pairs.settings:MineFileSettings",

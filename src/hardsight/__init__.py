@@ -27,6 +27,7 @@ _HOME = {
     "angles": "hardsight.geometry",
     "angular_gap": "hardsight.scores",
     "attack": "hardsight.attacks",
+    "audit": "hardsight.act.groups",
     "aum": "hardsight.scores",
     "avc_label": "hardsight.scores",
     "avc_predicted": "hardsight.scores",
@@ -44,6 +45,7 @@ _HOME = {
     "cosine_histograms": "hardsight.dynamics.cosines",
     "curriculum": "hardsight.act",
     "data_iq": "hardsight.scores",
+    "drift": "hardsight.act.groups",
     "el2n": "hardsight.scores",
     "energy": "hardsight.scores",
     "entropy": "hardsight.scores",
@@ -105,6 +107,7 @@ __all__ = [  # a plain list: type checkers read it
     "angles",
     "angular_gap",
     "attack",
+    "audit",
     "aum",
     "avc_label",
     "avc_predicted",
@@ -122,6 +125,7 @@ __all__ = [  # a plain list: type checkers read it
     "cosine_histograms",
     "curriculum",
     "data_iq",
+    "drift",
     "el2n",
     "energy",
     "entropy",
@@ -167,6 +171,7 @@ __all__ = [  # a plain list: type checkers read it
 
 if TYPE_CHECKING:
     from hardsight.act import clean, curriculum, mine, out_of_sample, select
+    from hardsight.act.groups import audit, drift
     from hardsight.agreement import Correlations, correlate
     from hardsight.attacks import attack
     from hardsight.dynamics.collapse import neural_collapse

@@ -9,6 +9,7 @@
     folds.py           predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
     applying.py        a person's marks applied to the labels
     to_file.py         what `hardsight clean` does
+    groups/            `audit` and `drift`: for whom the model is worse, and what got harder
     subsets/           `select` and `curriculum`: which samples to train on or to label next, and in which order
     pairs/             hard triplets and pairs by angle: `mine`
 

@@ -124,11 +124,13 @@ def _end(message: str, code: int) -> NoReturn:
 from hardsight.cli import (  # noqa: E402, F401
     adapt,
     attack,
+    audit,
     bench,
     clean,
     correlate,
     curriculum,
     demo,
+    drift,
     dynamics,
     explore,
     export,

@@ -28,6 +28,9 @@ th { font-weight: 600; vertical-align: bottom } .word { text-align: left }
 figure { margin: .5rem 0; display: inline-block; max-width: 100% }
 figure img { max-width: 100%; background: #fff; border-radius: 4px }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(28rem, 1fr)); gap: 1rem }
+.strip { display: flex; flex-wrap: wrap; gap: .6rem; margin: .4rem 0 1rem }
+.strip figure { width: 5.3rem; margin: 0; font-size: 12px; line-height: 1.3; overflow-wrap: anywhere }
+.strip img { width: 100%; display: block; margin-bottom: .2rem } .tiny { image-rendering: pixelated }
 details { border: 1px solid #8884; border-radius: 6px; padding: .4rem 1rem; margin: .6rem 0 }
 summary { cursor: pointer; font-weight: 600 }
 """
@@ -87,6 +90,22 @@ def captioned(path: Path, caption: str) -> str:
 def _image(path: Path, words: str) -> str:
     data = base64.b64encode(path.read_bytes()).decode()
     return f'<img alt="{escaped(words)}" src="data:image/png;base64,{data}">'
+
+
+def strip(pictures: Sequence[tuple[bytes, str, bool]]) -> str:
+    """WebP pictures side by side, each with its caption; tiny ones keep their pixels sharp."""
+    shown = [
+        f'<figure><img class="{"tiny" if tiny else ""}" alt="" src="data:image/webp;base64,{base64.b64encode(image).decode()}">'
+        f"{escaped(caption)}</figure>"
+        for image, caption, tiny in pictures
+    ]
+    return f'<div class="strip">{"".join(shown)}</div>' if shown else ""
+
+
+def drawn(png: bytes, title: str) -> str:
+    """A figure that is in no file, on a line of its own."""
+    data = base64.b64encode(png).decode()
+    return f'<figure><img alt="{escaped(title)}" src="data:image/png;base64,{data}"></figure>'
 
 
 def folded(summary: str, *parts: str) -> str:

@@ -9,6 +9,7 @@ closeups.py     one sample: angles, neighbours, degraded versions
 epochs.py       dynamics: curves over the epochs, and each epoch's cloud
 groups.py       a selection in groups
 suspects.py     what hardsight clean found, as columns
+quick_filters.py    a subset, the groups of an audit, a drift, as columns to filter by
 agreement.py    human frequency against a score
 comparing.py    two runs on the same ids
 rounds.py       a run of hardsight adapt: its target samples, and what each method kept, round by round
@@ -19,6 +20,7 @@ security.py     who may ask the server, and for what
 ports.py        a free port that browsers open
 server.py       the routes
 starting.py     from the options to a running server
+audit_page.py   the page of hardsight audit
 report.py       what the report says: facts, figures, rows, columns
 one_file.py     the page and its data as one HTML file
 page.html, page.css, js/    the page, as it is served: no build step

@@ -1,8 +1,7 @@
 """Two runs on the same ids: the second run's columns beside the first's, and what changed.
 
-A change is a difference of values only where both runs measure on one scale: with the same head, or in probabilities of as
-many classes. Angles, norms and logits of two heads are not on one scale (an AVH of 0.09 may be easy for one head and hard for
-another), so there the change is one of ranks: where the sample stands among the same samples, within its own run.
+A change is a difference of values where both runs measure on one scale, and else one of ranks: `scoring/one_scale.py` says
+which is which.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.explorer.columns import Column, codes, numbers, replaced, signed
 from hardsight.explorer.opening import Sheet
@@ -21,7 +19,7 @@ from hardsight.explorer.rounds import ABOUT
 from hardsight.files.heads import load_head
 from hardsight.head import Head
 from hardsight.scores import SCORES
-from hardsight.scores.terms import INPUT, SOFTMAX, TOP
+from hardsight.scoring.one_scale import hardness_ranks, of_probabilities, why_two_scales
 
 SECOND, CHANGE, RANK_CHANGE = " (2)", " change", " rank change"
 
@@ -99,20 +97,7 @@ def _add_outcome(sheet: Sheet) -> None:
 
 def _different_heads(first: Sheet, second: Sheet) -> str | None:
     """Why values of the two runs are not on one scale; None where the same head made both."""
-    one, two = _head(first), _head(second)
-    if one is None or two is None:
-        return f"{first.name if one is None else second.name} does not hold the head that its scores are from"
-    if one.kind != two.kind:
-        return f"one head is {one.kind}, the other {two.kind}"
-    if one.weight.shape != two.weight.shape:
-        return (
-            f"one head has {one.num_classes} classes and {one.num_features} features, "
-            f"the other {two.num_classes} and {two.num_features}"
-        )
-    same = all(
-        _equal(getattr(one, part), getattr(two, part)) for part in ("weight", "bias", "scale", "log_variance", "log_prior")
-    )
-    return None if same else "the two heads differ in their weights"
+    return why_two_scales(_head(first), _head(second), (first.name, second.name))
 
 
 def _head(sheet: Sheet) -> Head | None:
@@ -122,27 +107,11 @@ def _head(sheet: Sheet) -> Head | None:
     return load_head(file)[0] if file.is_file() else None
 
 
-def _equal(one: Any, two: Any) -> bool:
-    if one is None or two is None:
-        return one is two
-    return bool(np.array_equal(to_numpy(one), to_numpy(two)))
-
-
 def _on_one_scale(name: str, same_classes: bool) -> bool:
     """Whether two heads give a column in the same unit: probabilities of as many classes do, and so does what no head made."""
     if name not in SCORES:
         return name not in ABOUT
-    return same_classes and _of_probabilities(name)
-
-
-def _of_probabilities(name: str) -> bool:
-    """Whether a score is made of probabilities, or of being right or wrong over the epochs."""
-    score = SCORES[name]
-    if score.scope == "dynamics":
-        return all(part == "correct" or _of_probabilities(part) for part in score.columns)
-    if score.scope == "models":
-        return True
-    return score.scope == "row" and bool(score.terms & {SOFTMAX, TOP}) and INPUT not in score.terms and not score.needs_logits
+    return same_classes and of_probabilities(name)
 
 
 def _change(name: str, before: Column, after: Column) -> Column:
@@ -156,19 +125,3 @@ def _rank_change(name: str, before: Column, after: Column) -> Column:
     change[both] = hardness_ranks(after.values[both], before.hard) - hardness_ranks(before.values[both], before.hard)
     about = f"{name}: the share of the samples that are easier, second minus first. Positive: harder than more of them."
     return replaced(numbers(name + RANK_CHANGE, change), hard="high", about=about)
-
-
-def hardness_ranks(values: np.ndarray, hard: str) -> np.ndarray:
-    """(n,) the share of the samples that are easier than each, equal ones counted half.
-
-    Example:
-        >>> hardness_ranks(np.array([0.1, 0.4, 0.2, 0.2]), "high")
-        array([0.125, 0.875, 0.5  , 0.5  ])
-    """
-    order = np.argsort(values if hard == "high" else -values)
-    ordered = values[order]
-    start = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(values)])  # of each run of equal values
-    size = np.diff(start, append=len(values))
-    ranks = np.empty(len(values))
-    ranks[order] = np.repeat((start + size / 2) / max(1, len(values)), size)
-    return ranks

@@ -31,6 +31,7 @@ from hardsight.snapshot import SNAPSHOTS, Snapshot
 from hardsight.table import TABLES, read_scores, write_table
 
 if TYPE_CHECKING:
+    from hardsight.explorer.quick_filters import QuickFilter
     from hardsight.explorer.suspects import Suspects
 
 OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
@@ -56,6 +57,7 @@ class Sheet:
     epochs: Epochs | None = None
     rounds: Rounds | None = None  # of self-training
     suspects: Suspects | None = None  # what hardsight clean found; add_suspects reads it
+    quick_filters: list[QuickFilter] = field(default_factory=list)  # a subset, groups, a drift; add_quick_filters reads them
     notes: list[str] = field(default_factory=list)  # what a person should know, one sentence each
 
     def __len__(self) -> int:
@@ -200,7 +202,7 @@ def _class_names(where: Path, snapshot: Snapshot | None, rounds: Rounds | None, 
 def _add_rounds(sheet: Sheet, rounds: Rounds) -> None:
     """What each method kept, and what the columns of a round mean."""
     sheet.rounds = rounds
-    sheet.start = sheet.start or _start(rounds.root)
+    sheet.start = sheet.start or read_start(rounds.root)
     for name, about in ABOUT.items():
         if name in sheet.columns:
             column = sheet.columns[name]
@@ -223,7 +225,7 @@ def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
         raise InputError(f"{where}: ids must be unique and not null, one per sample.")
     classes = {name: _integers(where, table, name) for name in ("label", "predicted") if name in table.column_names}
     count = max((int(values.max(initial=-1)) + 1 for values in classes.values()), default=0)
-    sheet = Sheet(where.resolve().name, where, ids, {}, _named_classes(names, count), start=_start(where))
+    sheet = Sheet(where.resolve().name, where, ids, {}, _named_classes(names, count), start=read_start(where))
     if names is not None and len(names) < count:
         sheet.notes.append(f"There are {count} classes and {len(names)} class names, so classes are shown by number.")
     about = {"label": "The given class.", "predicted": "The class with the highest logit."}
@@ -265,7 +267,7 @@ def _text(table: pa.Table, name: str) -> Any:
     return table.column(name).cast(pa.string()).combine_chunks()
 
 
-def _start(where: Path) -> dict[str, Any]:
+def read_start(where: Path) -> dict[str, Any]:
     """What is written about the run: run.json if it is complete, else start.json."""
     for name in ("run.json", "start.json"):
         file = where / name

@@ -23,6 +23,7 @@ from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
 from hardsight.explorer.opening import ProgressCallback, Sheet, open_sheet
 from hardsight.explorer.pictures import Pictures
+from hardsight.explorer.quick_filters import add_quick_filters
 from hardsight.explorer.review import Review
 from hardsight.explorer.server import Page
 from hardsight.explorer.settings import ReportSettings
@@ -58,11 +59,12 @@ def report(
         settings: all options at once; each is a keyword, too.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
-    note_input(run, settings.class_names, settings.human)
+    note_input(run, settings.class_names, settings.human, settings.subset, settings.audit, settings.drift)
     if output is not None:
         check_output(Path(output), "html")
     sheet = open_sheet(run, class_names=settings.class_names, human=settings.human, split=settings.split, progress=progress)
     add_suspects(sheet, settings.split)
+    add_quick_filters(sheet, settings)
     path = Path(output) if output is not None else (sheet.directory or sheet.path.parent) / _file_name(sheet)
     page = Page(sheet, Pictures(sheet, settings.images), Review(None, sheet.class_names), "a report is not written to.")
     content = one_file(_data(page)).encode()

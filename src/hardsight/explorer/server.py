@@ -86,6 +86,7 @@ class Page:
             "reached": {} if sheet.rounds is None else sheet.rounds.reached(),
             "methods": {} if sheet.rounds is None else sheet.rounds.methods,
             "suspects": None if sheet.suspects is None else sheet.suspects.described(),
+            "quick_filters": [quick.described() for quick in sheet.quick_filters],
             "marks": list(MARKS),
             "unmarked": self.unmarked,
             "review": None if self.review.path is None else str(self.review.path),

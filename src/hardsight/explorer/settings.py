@@ -37,6 +37,15 @@ class ReportSettings(Options):
         metavar="FILE",
         read=Path,
     )
+    subset: Path | None = option(
+        None, "Subset to filter by, as hardsight select writes it. Default: subset.parquet of the run.", metavar="FILE", read=Path
+    )
+    audit: Path | None = option(
+        None, "Groups to filter by, as hardsight audit writes them. Default: audit.parquet of the run.", metavar="FILE", read=Path
+    )
+    drift: Path | None = option(
+        None, "Drift to filter by, as hardsight drift writes it. Default: drift.parquet of the run.", metavar="FILE", read=Path
+    )
     split: str | None = option(
         None, "Split to show as the last epoch saw it, such as a watched test set; for runs with dynamics."
     )

@@ -13,6 +13,7 @@ from hardsight.explorer.comparing import compare
 from hardsight.explorer.opening import ProgressCallback, open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.ports import listen
+from hardsight.explorer.quick_filters import add_quick_filters
 from hardsight.explorer.review import Review, review_file, why_not_saved
 from hardsight.explorer.security import Guard
 from hardsight.explorer.server import Page, build, serve
@@ -80,6 +81,7 @@ def _open_page(
     comparison = None if second is None else compare(sheet, open_sheet(second, **shared))
     if comparison is None:
         add_suspects(sheet, settings.split)
+    add_quick_filters(sheet, settings)
     notes = list(sheet.notes)
     why_not = "this page was opened with --read-only." if settings.read_only else why_not_saved(sheet.path)
     review = Review(review_file(sheet.path), sheet.class_names)

@@ -6,6 +6,7 @@
     fitted_head.py   a head fitted by cross-validation where there is none
     cluster.py       the same on a Dask cluster
     beside.py        what some scores look at beside the snapshot: a reference, other models, images
+    one_scale.py     two models on the same samples: compared by value, or by rank
     several_models.py, layers.py, checkpoints.py   what three scores take from there and from the run
 
 Names load when first used.

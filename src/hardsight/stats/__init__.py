@@ -7,9 +7,11 @@ from hardsight.stats.coefficients import Coefficient, correlate_columns, fisher_
 from hardsight.stats.concordance import compare_kendall, kendall_influence
 from hardsight.stats.dependent import dunn_clark, hittner, meng, meng_interval, steiger, williams, zou
 from hardsight.stats.independent import Outcome, fisher_test
+from hardsight.stats.means import Difference, Mean, design_effect, mean_interval, welch
 from hardsight.stats.open_set import Auroc, auroc
 from hardsight.stats.permutation import swap_test
 from hardsight.stats.printed import PRINTED, PrintedRow
+from hardsight.stats.proportions import fisher_exact, share_difference, sign_test, wilson
 from hardsight.stats.uncertainty import pass_scores
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "Bootstrap",
     "Ceiling",
     "Coefficient",
+    "Difference",
+    "Mean",
     "Outcome",
     "PrintedRow",
     "Reliability",
@@ -26,7 +30,9 @@ __all__ = [
     "bootstrap",
     "compare_kendall",
     "correlate_columns",
+    "design_effect",
     "dunn_clark",
+    "fisher_exact",
     "fisher_test",
     "fisher_z",
     "fit_temperature",
@@ -35,6 +41,7 @@ __all__ = [
     "interval",
     "kendall",
     "kendall_influence",
+    "mean_interval",
     "meng",
     "meng_interval",
     "noise_ceiling",
@@ -42,9 +49,13 @@ __all__ = [
     "pearson",
     "reliability",
     "selection_frequency",
+    "share_difference",
+    "sign_test",
     "spearman",
     "steiger",
     "swap_test",
+    "welch",
     "williams",
+    "wilson",
     "zou",
 ]

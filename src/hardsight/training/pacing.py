@@ -42,7 +42,7 @@ class Pacing:
         """The share of the samples in an epoch, counted from 1.
 
         Example:
-            >>> [Pacing("linear", 0.2, 4).share(epoch) for epoch in (1, 3, 5, 9)]
+            >>> [round(Pacing("linear", 0.2, 4).share(epoch), 6) for epoch in (1, 3, 5, 9)]
             [0.2, 0.6, 1.0, 1.0]
         """
         b, u = self.start, min(1.0, (epoch - 1) / self.epochs) if self.epochs else 1.0

@@ -55,7 +55,7 @@ def curriculum(source: Any, *, settings: CurriculumSettings) -> pa.Table:
     Example:
         >>> table = pa.table({"id": ["a", "b", "c", "d"], "avh": [0.3, 0.1, 0.4, 0.2]})
         >>> curriculum(table, by="avh", epochs=4, pace_start=0.5).select(["id", "first_epoch"]).to_pydict()
-        {'id': ['b', 'd', 'a', 'c'], 'first_epoch': [1, 1, 2, 2]}
+        {'id': ['b', 'd', 'a', 'c'], 'first_epoch': [1, 1, 2, 3]}
     """
     return plan(source, settings).table
 

@@ -16,6 +16,7 @@ import { FilterForm, drawChips } from "./filters.js";
 import { drawHeadline } from "./headline.js";
 import { drawLegend } from "./legend.js";
 import { Matrix } from "./matrix.js";
+import { QuickFilters } from "./quick_filters.js";
 import { Review } from "./review.js";
 import { drawRun } from "./run.js";
 import { Samples } from "./samples.js";
@@ -82,6 +83,10 @@ class Page {
     if (about.suspects) {
       this.suspects = new Suspects(this);
       add("suspects", "Suspects", () => this.suspects.draw());
+    }
+    if (about.quick_filters.length) {
+      this.quickFilters = new QuickFilters(this);
+      add("quick", "Groups", () => this.quickFilters.draw());
     }
     add("classes", "Classes", () => this.classes.draw("classes"), about.classes.length > 0);
     add("confusions", "Confusions", () => this.classes.draw("confusions"), this.classes.hasBoth);
@@ -263,6 +268,7 @@ class Page {
       ...this.classes.needs(),
       ...(this.compare?.needs() ?? []),
       ...(this.suspects?.needs() ?? []),
+      ...(this.quickFilters?.needs() ?? []),
     ];
   }
 

@@ -68,7 +68,8 @@ def theory(context: Context) -> Outcome:
     falls = (np.diff(angle[list(TIMES[3:])], axis=0) < 0).all(axis=0) & (last < 5)
     return Outcome(
         about=f"Logistic regression without bias on {SAMPLES} separable points in the plane, gradient flow up to t = "
-        f"1e12, {DRAWS} draws.",
+        f"1e12, {DRAWS} draws. The times were chosen after plain gradient descent had been tried: after 200,000 steps, three "
+        "of the five draws were still more than 5 degrees away.",
         tables=[
             Table(
                 "Angle to the hard-margin SVM in degrees",

@@ -1,0 +1,39 @@
+"""Groups of samples: for whom the model is worse (`audit`), and what got harder between two models or dates (`drift`).
+
+    settings.py     the options of both
+    opening.py      a run, a snapshot or a scores table as samples with labels, predictions, scores and columns
+    grouping.py     a column, or several with their intersections, as groups
+    comparing.py    one group against the rest: accuracy, hardness, norm and calibration with intervals
+    latent.py       groups that no column names: clusters that are worse than their class, tested on other samples
+    auditing.py     `audit`: the table of groups
+    drifting.py     `drift`: two snapshots, sample by sample and class by class
+    moving.py       whether the features themselves moved
+    to_file.py      what `hardsight audit` and `hardsight drift` do
+
+Names load when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "audit": "hardsight.act.groups.auditing",
+    "audit_to_file": "hardsight.act.groups.to_file",
+    "drift": "hardsight.act.groups.drifting",
+    "drift_to_file": "hardsight.act.groups.to_file",
+}
+
+__all__ = ["audit", "audit_to_file", "drift", "drift_to_file"]
+
+if TYPE_CHECKING:
+    from hardsight.act.groups.auditing import audit
+    from hardsight.act.groups.drifting import drift
+    from hardsight.act.groups.to_file import audit_to_file, drift_to_file
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hardsight.act.groups' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

@@ -1,0 +1,168 @@
+"""One group of samples against others: accuracy, hardness, norm and calibration, each with an interval and a test.
+
+    accuracy         Wilson's interval; its difference by Newcombe's, its p by Fisher's exact test
+    mean score       Student's interval; its difference and p by Welch's t
+    overconfidence   mean of (confidence - right): positive where the model is surer than it is right; as a mean score
+    ece              expected calibration error, and beside it what a calibrated model of as many samples would show in 19
+                     of 20 cases: an ECE below it says nothing
+
+Samples that are copies of one image (degraded versions) are no independent evidence: intervals and tests use the design effect.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hardsight.act.groups.opening import CONFIDENCE, NORM, Measured
+from hardsight.scores import SCORES
+from hardsight.stats.calibration import reliability
+from hardsight.stats.coefficients import holm
+from hardsight.stats.means import design_effect, mean_interval, welch
+from hardsight.stats.proportions import fisher_exact, share_difference, wilson
+
+OVERCONFIDENCE = "overconfidence"
+TOO_FEW, NO_DIFFERENCE = "too few to say", "no difference found"
+DRAWS = 100  # of a calibrated model
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is compared, (n,) each, NaN where a sample has no value."""
+
+    correct: np.ndarray
+    hardness: str  # the score that stands for it
+    means: dict[str, np.ndarray]  # hardness, norm and overconfidence, those that there are
+    confidence: np.ndarray | None
+    labels: np.ndarray
+    units: np.ndarray | None  # samples of one unit are copies of one image
+
+    @staticmethod
+    def of(measured: Measured, hardness: str) -> Measures:
+        """The measures of some samples."""
+        means = {hardness: measured.scores[hardness]}
+        if NORM in measured.scores and hardness != NORM:
+            means[NORM] = measured.scores[NORM]
+        confidence = measured.scores.get(CONFIDENCE)
+        if confidence is not None:
+            means[OVERCONFIDENCE] = confidence - measured.correct
+        return Measures(measured.correct, hardness, means, confidence, measured.labels, measured.units())
+
+    def take(self, rows: np.ndarray) -> Measures:
+        """The same of some samples."""
+        means = {name: values[rows] for name, values in self.means.items()}
+        confidence = None if self.confidence is None else self.confidence[rows]
+        units = None if self.units is None else self.units[rows]
+        return Measures(self.correct[rows], self.hardness, means, confidence, self.labels[rows], units)
+
+
+def compare(measures: Measures, group: np.ndarray, rest: np.ndarray, *, least: int, level: float) -> Row:
+    """One row of the audit: a group against the rest, both (n,) bool. p values are not corrected yet."""
+    labeled = int(np.isfinite(measures.correct[group]).sum())
+    tested = labeled >= least and int(np.isfinite(measures.correct[rest]).sum()) >= least
+    row: Row = {"n": int(group.sum()), "labeled": labeled}
+    row |= _accuracy(measures, group, rest, level, tested)
+    for name, values in measures.means.items():
+        row |= _mean(name, measures, values, (group, rest), level, tested)
+    row |= _calibration(measures, group)
+    expected = _of_the_same_classes(measures, group, rest)
+    return row | expected | {"verdict": NO_DIFFERENCE if tested else TOO_FEW}
+
+
+def _accuracy(measures: Measures, group: np.ndarray, rest: np.ndarray, level: float, tested: bool) -> Row:
+    mine, others = (_counted(measures, rows) for rows in (group, rest))
+    if mine[1] == 0:
+        return dict.fromkeys(_names("accuracy", "accuracy"))
+    low, high = wilson(*mine, level)
+    row: Row = {"accuracy": mine[0] / mine[1], "accuracy_low": low, "accuracy_high": high}
+    difference = share_difference(mine, others, level) if others[1] else (math.nan,) * 3
+    row |= dict(zip(_names("accuracy", "accuracy")[3:6], difference, strict=True))
+    return row | {"accuracy_p": fisher_exact(mine, others) if tested else math.nan}
+
+
+def _counted(measures: Measures, rows: np.ndarray) -> tuple[float, float]:
+    """Right and labeled samples, as many as independent ones would say the same."""
+    known = rows & np.isfinite(measures.correct)
+    correct = measures.correct[known]
+    if len(correct) == 0:
+        return 0.0, 0.0
+    design = 1.0 if measures.units is None else design_effect(correct, measures.units[known])
+    return float(correct.sum()) / design, len(correct) / design
+
+
+def _mean(
+    name: str, measures: Measures, values: np.ndarray, sides: tuple[np.ndarray, np.ndarray], level: float, tested: bool
+) -> Row:
+    column = f"mean_{name}" if name != OVERCONFIDENCE else name
+    known = [side & np.isfinite(values) for side in sides]
+    designs = [
+        1.0 if measures.units is None or not rows.any() else design_effect(values[rows], measures.units[rows]) for rows in known
+    ]
+    mean = mean_interval(values[known[0]], level, designs[0])
+    difference = welch(values[known[0]], values[known[1]], level, (designs[0], designs[1]))
+    numbers = (mean.value, mean.low, mean.high, difference.value, difference.low, difference.high)
+    return dict(zip(_names(name, column), (*numbers, difference.p if tested else math.nan), strict=True))
+
+
+def _names(name: str, column: str) -> tuple[str, ...]:
+    ends = ("low", "high", "difference", "difference_low", "difference_high", "p")
+    return (column, *(f"{name}_{end}" for end in ends))
+
+
+def _calibration(measures: Measures, group: np.ndarray) -> Row:
+    if measures.confidence is None:
+        return {}
+    known = group & np.isfinite(measures.confidence) & np.isfinite(measures.correct)
+    confidence = np.clip(measures.confidence[known], 0, 1)
+    if not len(confidence):
+        return {"ece": math.nan, "ece_by_chance": math.nan}
+    rng = np.random.default_rng(0)
+    drawn = [reliability(confidence, rng.random(len(confidence)) < confidence).ece for _ in range(DRAWS)]
+    return {"ece": reliability(confidence, measures.correct[known]).ece, "ece_by_chance": float(np.quantile(drawn, 0.95))}
+
+
+def _of_the_same_classes(measures: Measures, group: np.ndarray, rest: np.ndarray) -> Row:
+    """What the rest reaches with the group's mix of classes; NaN where it lacks one of them."""
+    classes = int(measures.labels.max(initial=-1)) + 1
+    row: Row = {}
+    for name, values in (("accuracy", measures.correct), (measures.hardness, measures.means[measures.hardness])):
+        known = np.isfinite(values) & (measures.labels >= 0)
+        mine, others = known & group, known & rest
+        mix = np.bincount(measures.labels[mine], minlength=classes)
+        count = np.bincount(measures.labels[others], minlength=classes)
+        total = np.bincount(measures.labels[others], weights=values[others], minlength=classes)
+        there = mix > 0
+        complete = there.any() and (count[there] > 0).all()
+        row[f"{name}_same_classes"] = float(mix[there] @ (total[there] / count[there]) / mix.sum()) if complete else math.nan
+    return row
+
+
+def corrected(rows: list[Row], hardness: str, level: float) -> list[Row]:
+    """The rows with p values after Holm's correction for all tests in them, and a verdict in words."""
+    names = [
+        name for name in ("accuracy_p", f"{hardness}_p", "norm_p", f"{OVERCONFIDENCE}_p") if name in (rows[0] if rows else ())
+    ]
+    p = np.array([[row[name] for name in names] for row in rows], dtype=np.float64).reshape(len(rows), len(names))
+    after = holm(p.reshape(-1)).reshape(p.shape)
+    judged = [{**row, **dict(zip(names, values.tolist(), strict=True))} for row, values in zip(rows, after, strict=True)]
+    return [row | {"verdict": _verdict(row, hardness, 1 - level)} for row in judged]
+
+
+def _verdict(row: Row, hardness: str, alpha: float) -> str:
+    if row["verdict"] == TOO_FEW:
+        return TOO_FEW
+    higher_is_harder = SCORES[hardness].hard == "high"
+    words = []
+    for name, below, above in (
+        ("accuracy", "less accurate", "more accurate"),
+        (hardness, "easier" if higher_is_harder else "harder", "harder" if higher_is_harder else "easier"),
+        (OVERCONFIDENCE, "less overconfident", "more overconfident"),
+    ):
+        if row.get(f"{name}_p", math.nan) <= alpha:
+            words.append(below if row[f"{name}_difference"] < 0 else above)
+    return ", ".join(words) or NO_DIFFERENCE

@@ -1,0 +1,409 @@
+"""`drift`: what got harder between two models on the same samples, or between two dates. One row per sample:
+
+    id, label
+    harder                      whether it got harder; null where that is not known
+    change                      how much harder: positive is harder, in values of the score or in ranks
+    before, after               the score
+    predicted_before, predicted_after, outcome      such as "right, then wrong"
+    feature_angle               degrees between its two features, where both are of one model
+
+A sample that was right and is wrong now got harder, whatever a score says, and the other way round; all others go by the change
+of the score. Values are compared where both are on one scale, else ranks within each snapshot: `scoring/one_scale.py`.
+
+Unpaired, of different samples of one model: `change` is the share of the first snapshot's samples of the same class that are
+easier, minus one half, and `harder` whether that share is above 0.95 (one sample in twenty, where nothing changed).
+
+The metadata of the schema, under `hardsight`, has the classes and whether the features moved.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.act.groups.comparing import TOO_FEW
+from hardsight.act.groups.moving import Moved, angles_between, features_moved
+from hardsight.act.groups.opening import Measured, check_labeled, measured_by, of_split, open_measured, with_class_names
+from hardsight.act.groups.settings import DriftFileSettings, DriftSettings
+from hardsight.checks import to_numpy
+from hardsight.errors import InputError
+from hardsight.options import takes
+from hardsight.scores import SCORES
+from hardsight.scoring.job import ProgressCallback
+from hardsight.scoring.one_scale import hardness_ranks, of_probabilities, why_two_scales
+from hardsight.stats.coefficients import holm
+from hardsight.stats.means import mean_interval, welch
+from hardsight.stats.proportions import fisher_exact, share_difference, sign_test
+from hardsight.version import VERSION
+
+OUTCOMES = np.array(["right in both", "right, then wrong", "wrong, then right", "wrong in both", None], dtype=object)
+FEWEST = 10  # samples of a class that is tested
+BEYOND = 0.45  # unpaired: a rank this far above the middle is among the hardest twentieth
+ALL = "all"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The table of samples, with the classes and the test of the features."""
+
+    table: pa.Table
+    classes: pa.Table
+    by: str  # the score
+    why_ranks: str | None  # None where values are compared
+    moved: Moved | None
+    why_not_moved: str | None  # why features were not compared
+    paired: bool
+    sides: tuple[Measured, Measured]
+    warnings: tuple[str, ...]
+
+
+@takes(DriftSettings)
+def drift(first: Any, second: Any, *, settings: DriftSettings, progress: ProgressCallback | None = None) -> pa.Table:
+    """Say which samples got harder between two models or two dates: one row per sample that both have.
+
+    Args:
+        first, second: a run directory, a file (a snapshot or a scores table) or a `Snapshot` each; joined by id.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the rows scored and the rows in all.
+
+    Returns:
+        A `pyarrow.Table`: id, harder, change and more; see `hardsight.act.groups`. Its metadata has the classes that got
+        harder and whether the features moved. Warnings are raised as `UserWarning`.
+
+    Example:
+        >>> from hardsight import Snapshot
+        >>> before = Snapshot(probs=np.array([[0.9, 0.1], [0.8, 0.2]]), labels=[0, 0], ids=["a", "b"])
+        >>> after = Snapshot(probs=np.array([[0.7, 0.3], [0.4, 0.6]]), labels=[0, 0], ids=["b", "a"])
+        >>> drift(before, after).select(["id", "harder", "outcome"]).to_pylist()
+        [{'id': 'a', 'harder': True, 'outcome': 'right, then wrong'}, {'id': 'b', 'harder': True, 'outcome': 'right in both'}]
+    """
+    found = find_drift(*opened(first, second, settings, progress), settings)
+    for sentence in found.warnings:
+        warnings.warn(sentence, stacklevel=3)
+    return found.table
+
+
+def opened(
+    first: Any, second: Any, settings: DriftSettings, progress: ProgressCallback | None = None
+) -> tuple[Measured, Measured, str]:
+    """Both, and the score that they are compared by: the loss where one of them has no features."""
+    more: dict[str, Any] = {}
+    class_names = None
+    if isinstance(settings, DriftFileSettings):
+        more, class_names = {"head": settings.head, "limit": settings.limit}, settings.class_names
+    sides = [open_measured(source, settings.by, progress=progress, **more) for source in (first, second)]
+    for side in sides:
+        check_labeled(side)
+    names = [measured_by(side, settings.by) for side in sides]
+    if names[0] != names[1]:
+        sides = [open_measured(source, "loss", progress=progress, **more) for source in (first, second)]
+        names = [measured_by(side, "loss") for side in sides]
+    if sides[0].name == sides[1].name:
+        sides = [replace(side, name=f"the {which} snapshot") for side, which in zip(sides, ("first", "second"), strict=True)]
+    before, after = (with_class_names(side, class_names) for side in sides)
+    return before, after, names[0]
+
+
+def find_drift(first: Measured, second: Measured, by: str, settings: DriftSettings) -> Drift:
+    """The whole of `drift`, of samples that are open."""
+    first, second = of_split(first, settings.split), of_split(second, settings.split)
+    why_ranks = why_two_scales(first.head, second.head, (first.name, second.name))
+    if of_probabilities(by) and _classes(first) == _classes(second):
+        why_ranks = None
+    if settings.unpaired:
+        return _unpaired(first, second, by, why_ranks, settings)
+    return _paired(first, second, by, why_ranks, settings)
+
+
+# The same samples twice
+
+
+def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, settings: DriftSettings) -> Drift:
+    first, second, said = _joined(first, second)
+    before, after = first.scores[by], second.scores[by]
+    change = _change(before, after, by, why_ranks is None)
+    outcome = _outcome(first, second)
+    harder = np.where(outcome == 1, 1.0, np.where(outcome == 2, 0.0, np.where(np.isnan(change), np.nan, change > 0)))
+    why_not = _two_spaces(first, second)
+    features = None if why_not else (first.features(), second.features())
+    moved = None if features is None else _moved(*features, settings)
+    angle = np.full(len(first), np.nan) if features is None else angles_between(*features)  # type: ignore[arg-type]
+    if why_not is None and moved is None:
+        why_not = "there are too few samples with features"
+    columns: Row = {
+        "id": first.ids,
+        "label": pa.array(first.labels, mask=first.labels < 0),
+        "harder": pa.array(harder == 1, mask=np.isnan(harder)),
+        "change": _nulled(change),
+        "before": _nulled(before),
+        "after": _nulled(after),
+        "predicted_before": pa.array(first.predicted, mask=first.predicted < 0),
+        "predicted_after": pa.array(second.predicted, mask=second.predicted < 0),
+        "outcome": pa.array(OUTCOMES[outcome], pa.string()),
+        "feature_angle": _nulled(angle),
+    }
+    classes = _corrected(
+        [_paired_row(first, second, change, label, settings.level) for label in _labels(first)], why_ranks is not None
+    )
+    return _drift(columns, classes, (first, second), (by, why_ranks, moved, why_not), settings, said)
+
+
+def _joined(first: Measured, second: Measured) -> tuple[Measured, Measured, list[str]]:
+    """Both with the samples that both have, in the order of the first, and what a person should know of the others."""
+    ids = [side.ids.cast(pa.string()) for side in (first, second)]
+    for side, own in zip((first, second), ids, strict=True):
+        if len(pc.unique(own)) < len(own):
+            raise InputError(f"{side.name}: ids must be unique to be joined.")
+    at = pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    shared = np.flatnonzero(at >= 0)
+    if len(shared) == 0:
+        raise InputError(
+            f"{first.name} and {second.name} share no id (such as {ids[0][0].as_py()!r:.60} and {ids[1][0].as_py()!r:.60}): "
+            "two snapshots are joined by id. For different samples of one model, add --unpaired."
+        )
+    said = []
+    if len(shared) < len(first) or len(shared) < len(second):
+        said.append(f"{len(shared)} samples are in both; {len(first)} are in {first.name} and {len(second)} in {second.name}.")
+    first, second = first.take(shared), second.take(at[shared])
+    differing = int(((first.labels != second.labels) & (second.labels >= 0)).sum())
+    if differing:
+        said.append(f"{differing} labels differ between the two; outcomes and scores are of each one's own label.")
+    return first, second, said
+
+
+def _change(before: np.ndarray, after: np.ndarray, by: str, one_scale: bool) -> np.ndarray:
+    """(n,) how much harder: of values, or of ranks among the samples that have both."""
+    hard = SCORES[by].hard
+    if one_scale:
+        return (after - before) * (1.0 if hard == "high" else -1.0)
+    both = np.isfinite(before) & np.isfinite(after)
+    change = np.full(len(before), np.nan)
+    change[both] = hardness_ranks(after[both], hard) - hardness_ranks(before[both], hard)
+    return change
+
+
+def _outcome(first: Measured, second: Measured) -> np.ndarray:
+    """(n,) place in OUTCOMES."""
+    right = [side.correct for side in (first, second)]
+    known = np.isfinite(right[0]) & np.isfinite(right[1])
+    return np.where(known, 2 * (right[0] == 0) + (right[1] == 0), 4).astype(np.int64)
+
+
+def _paired_row(first: Measured, second: Measured, change: np.ndarray, label: int | None, level: float) -> Row:
+    """One class, or all: accuracy before and after with the exact sign test of those that turned, and the mean change."""
+    mine = np.ones(len(first), bool) if label is None else first.labels == label
+    known = mine & np.isfinite(first.correct) & np.isfinite(second.correct)
+    gain = second.correct[known] - first.correct[known]
+    values = change[mine & np.isfinite(change)]
+    turned, mean = mean_interval(gain, level), mean_interval(values, level)
+    tested = len(gain) >= FEWEST
+    zero = np.zeros(len(values))
+    return _class_row(first, label, int(mine.sum())) | {
+        "accuracy_before": _mean(first.correct[known]),
+        "accuracy_after": _mean(second.correct[known]),
+        "accuracy_difference": turned.value,
+        "accuracy_difference_low": turned.low,
+        "accuracy_difference_high": turned.high,
+        "accuracy_p": sign_test(int((gain > 0).sum()), int((gain < 0).sum())) if tested else math.nan,
+        "mean_change": mean.value,
+        "change_low": mean.low,
+        "change_high": mean.high,
+        "change_p": _one_sample_p(values) if tested and len(zero) > 1 else math.nan,
+    }
+
+
+def _one_sample_p(values: np.ndarray) -> float:
+    """Student's t test that the mean is 0."""
+    from scipy.special import stdtr
+
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    if error == 0:
+        return 1.0 if values.mean() == 0 else 0.0
+    return float(2 * stdtr(len(values) - 1, -abs(values.mean()) / error))
+
+
+# Different samples of one model
+
+
+def _unpaired(first: Measured, second: Measured, by: str, why_ranks: str | None, settings: DriftSettings) -> Drift:
+    if why_ranks is not None and not (first.head is None and second.head is None):
+        raise InputError(f"different samples are compared by one model, but {why_ranks}: leave out --unpaired, or give one head.")
+    sign = 1.0 if SCORES[by].hard == "high" else -1.0
+    before, after = sign * first.scores[by], sign * second.scores[by]
+    change = np.full(len(second), np.nan)
+    for label in np.unique(second.labels[second.labels >= 0]):
+        known = np.sort(before[(first.labels == label) & np.isfinite(before)])
+        mine = (second.labels == label) & np.isfinite(after)
+        if len(known):
+            easier = (np.searchsorted(known, after[mine], "left") + np.searchsorted(known, after[mine], "right")) / 2
+            change[mine] = easier / len(known) - 0.5
+    why_not = _two_spaces(first, second)
+    moved = None if why_not else _moved(first.features(), second.features(), settings)
+    if why_not is None and moved is None:
+        why_not = "there are too few samples with features"
+    columns: Row = {
+        "id": second.ids,
+        "label": pa.array(second.labels, mask=second.labels < 0),
+        "harder": pa.array(change > BEYOND, mask=np.isnan(change)),
+        "change": _nulled(change),
+        "after": _nulled(second.scores[by]),
+        "predicted_after": pa.array(second.predicted, mask=second.predicted < 0),
+    }
+    rows = [_unpaired_row(first, second, (before, after), label, settings.level) for label in _labels(second)]
+    return _drift(columns, _corrected(rows, False), (first, second), (by, why_ranks, moved, why_not), settings, [])
+
+
+def _unpaired_row(
+    first: Measured, second: Measured, hardness: tuple[np.ndarray, np.ndarray], label: int | None, level: float
+) -> Row:
+    sides, counts, values = (first, second), list[tuple[float, float]](), list[np.ndarray]()
+    for side, score in zip(sides, hardness, strict=True):
+        mine = np.ones(len(side), bool) if label is None else side.labels == label
+        correct = side.correct[mine & np.isfinite(side.correct)]
+        counts.append((float(correct.sum()), float(len(correct))))
+        values.append(score[mine & np.isfinite(score)])
+    tested = min(counts[0][1], counts[1][1]) >= FEWEST
+    there = min(counts[0][1], counts[1][1]) > 0
+    difference = share_difference(counts[1], counts[0], level) if there else (math.nan,) * 3
+    mean = welch(values[1], values[0], level)
+    return _class_row(second, label, int(counts[1][1])) | {
+        "accuracy_before": counts[0][0] / counts[0][1] if counts[0][1] else math.nan,
+        "accuracy_after": counts[1][0] / counts[1][1] if counts[1][1] else math.nan,
+        "accuracy_difference": difference[0],
+        "accuracy_difference_low": difference[1],
+        "accuracy_difference_high": difference[2],
+        "accuracy_p": fisher_exact(counts[0], counts[1]) if tested else math.nan,
+        "mean_change": mean.value,
+        "change_low": mean.low,
+        "change_high": mean.high,
+        "change_p": mean.p if tested else math.nan,
+    }
+
+
+# Both
+
+
+def _labels(measured: Measured) -> list[int | None]:
+    """All samples first, then every class."""
+    return [None, *np.unique(measured.labels[measured.labels >= 0]).tolist()]
+
+
+def _class_row(measured: Measured, label: int | None, n: int) -> Row:
+    return {"class": ALL if label is None else measured.class_name(label), "label": label, "n": n}
+
+
+def _corrected(rows: list[Row], ranked: bool) -> list[Row]:
+    """p values after Holm's correction for all tests of the table, and a verdict."""
+    p = np.array([[row["accuracy_p"], row["change_p"]] for row in rows])
+    after = holm(p.reshape(-1)).reshape(p.shape)
+    judged = []
+    for row, (accuracy_p, change_p) in zip(rows, after.tolist(), strict=True):
+        words = []
+        if accuracy_p <= 0.05:
+            words.append("less accurate" if row["accuracy_difference"] < 0 else "more accurate")
+        if change_p <= 0.05:
+            words.append(("ranked " if ranked else "") + ("harder" if row["mean_change"] > 0 else "easier"))
+        few = math.isnan(accuracy_p) and math.isnan(change_p)
+        verdict = TOO_FEW if few else ", ".join(words) or "no change found"
+        judged.append(row | {"accuracy_p": accuracy_p, "change_p": change_p, "verdict": verdict})
+    return judged
+
+
+def _two_spaces(first: Measured, second: Measured) -> str | None:
+    """Why the features of the two are not in one space; None where one model made both, as far as can be seen."""
+    widths = []
+    for side in (first, second):
+        if side.snapshot is None or side.snapshot.source.evidence != "features":
+            return f"{side.name} holds no features"
+        widths.append(side.snapshot.source.width)
+    if widths[0] != widths[1]:
+        return f"one has {widths[0]} features, the other {widths[1]}"
+    if first.head is None and second.head is None:
+        return None
+    return why_two_scales(first.head, second.head, (first.name, second.name))
+
+
+def _moved(before: np.ndarray | None, after: np.ndarray | None, settings: DriftSettings) -> Moved | None:
+    assert before is not None and after is not None
+    return features_moved(before, after, paired=not settings.unpaired, level=settings.level, seed=settings.seed)
+
+
+def _drift(
+    columns: Row, classes: list[Row], sides: tuple[Measured, Measured],
+    how: tuple[str, str | None, Moved | None, str | None], settings: DriftSettings, said: list[str],
+) -> Drift:  # fmt: skip
+    by, why_ranks, moved, why_not = how
+    plain = [{name: None if isinstance(v, float) and math.isnan(v) else v for name, v in row.items()} for row in classes]
+    notes = {
+        "version": VERSION,
+        "first": sides[0].name,
+        "second": sides[1].name,
+        "by": by,
+        "compared": "ranks" if why_ranks else "values",
+        "why_ranks": why_ranks,
+        "unpaired": settings.unpaired,
+        "level": settings.level,
+        "correction": "Holm, over all tests of the classes",
+        "features_moved": None if moved is None else moved.described(),
+        "features_not_compared": why_not,
+        "classes": plain,
+    }
+    table = pa.table(columns).replace_schema_metadata({"hardsight": json.dumps(notes)})
+    kinds = [("class", pa.string()), ("label", pa.int64()), ("n", pa.int64())]
+    kinds += [(name, pa.float64()) for name in (plain[0] if plain else {}) if name not in ("class", "label", "n", "verdict")]
+    of_classes = pa.Table.from_pylist(plain, pa.schema([*kinds, ("verdict", pa.string())]))
+    return Drift(table, of_classes, by, why_ranks, moved, why_not, not settings.unpaired, sides, tuple(said))
+
+
+def samples_in_words(found: Drift) -> str:
+    """How many samples got harder, by what, in one sentence."""
+    harder = found.table.column("harder")
+    known = len(harder) - harder.null_count
+    count = pc.sum(harder).as_py() or 0
+    share = f"{count} of {known} samples got harder ({100 * count / max(known, 1):.1f} %)"
+    if not found.paired:
+        return f"{share}: harder than 95 % of the first snapshot's samples of their class by {found.by}, where 5 % are expected."
+    turned = found.table.column("outcome").to_pylist()
+    wrong, right = turned.count("right, then wrong"), turned.count("wrong, then right")
+    how = f"ranks of {found.by}, because {found.why_ranks}" if found.why_ranks else f"values of {found.by}"
+    return f"{share}: {wrong} turned wrong, {right} turned right, the others by {how}."
+
+
+def features_in_words(found: Drift) -> str:
+    """Whether the features moved, and what was tested, in one sentence."""
+    moved = found.moved
+    if moved is None:
+        return f"features: not compared, because {found.why_not_moved}."
+    told, control = moved.told, moved.control
+    asked = "which of a sample's two features is the later one" if moved.paired else "from which of the two a feature is"
+    shown = f"{100 * told.share:.1f} % [{100 * told.low:.1f}, {100 * told.high:.1f}], p = {told.p:.2g}"
+    verdict = "moved" if told.p <= 0.05 and told.share > 0.5 else "no move found"
+    angle = "" if moved.angle is None else f"; the mean angle between the two is {moved.angle.value:.2f} degrees"
+    return (
+        f"features: {verdict}. A linear rule tells {asked} in {shown}; chance is 50 %, and the shuffled control has "
+        f"{100 * control.share:.1f} % [{100 * control.low:.1f}, {100 * control.high:.1f}]{angle}."
+    )
+
+
+def _classes(measured: Measured) -> int:
+    if measured.snapshot is not None and measured.snapshot.num_classes is not None:
+        return measured.snapshot.num_classes
+    return int(max(measured.labels.max(initial=-1), measured.predicted.max(initial=-1))) + 1
+
+
+def _nulled(values: np.ndarray) -> pa.Array:
+    values = np.asarray(to_numpy(values), np.float64)
+    return pa.array(values, mask=~np.isfinite(values))
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else math.nan

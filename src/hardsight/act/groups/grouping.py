@@ -1,0 +1,135 @@
+"""Groups of samples from columns: each column alone, and the intersections of several.
+
+Words, booleans and a few whole numbers are groups as they stand. Other numbers are cut at their quintiles. Samples without a
+value belong to no group.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.act.groups.opening import Measured
+from hardsight.errors import InputError
+
+MOST_NUMBERS = 50  # different numbers up to which each is a group
+MOST_WORDS = 2000  # different words; more name samples and not groups
+TIMES = " × "
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """One way to divide the samples."""
+
+    by: str  # the column, or several joined by " × "
+    names: list[str]
+    codes: np.ndarray  # (n,) -1 for none
+
+    def members(self, group: int) -> np.ndarray:
+        """(n,) bool: who is in a group."""
+        return self.codes == group
+
+
+def groupings_of(measured: Measured, columns: Sequence[str]) -> list[Grouping]:
+    """Every column alone, then every intersection of two, then of three."""
+    single = [_of_column(measured, name) for name in columns]
+    return [_crossed(some) for count in range(1, len(single) + 1) for some in itertools.combinations(single, count)]
+
+
+def _crossed(groupings: Sequence[Grouping]) -> Grouping:
+    if len(groupings) == 1:
+        return groupings[0]
+    known = np.logical_and.reduce([grouping.codes >= 0 for grouping in groupings])
+    sizes = [len(grouping.names) for grouping in groupings]
+    flat = np.ravel_multi_index([np.where(known, grouping.codes, 0) for grouping in groupings], sizes)
+    there = np.unique(flat[known])  # intersections that nobody is in are no groups
+    parts = [np.unravel_index(code, sizes) for code in there]
+    names = [TIMES.join(g.names[at] for g, at in zip(groupings, part, strict=True)) for part in parts]
+    codes = np.where(known, np.searchsorted(there, flat), -1)
+    return Grouping(TIMES.join(grouping.by for grouping in groupings), names, codes)
+
+
+def _of_column(measured: Measured, name: str) -> Grouping:
+    if name == "label" and (measured.labels >= 0).any():
+        labels = measured.labels
+        names = [measured.class_name(label) for label in range(int(labels.max()) + 1)]
+        return _checked(measured, _without_empty(Grouping(name, names, labels)))
+    there = [column for column in measured.columns.column_names if column not in ("id", "features", "logits", "probs")]
+    if name not in there:
+        shown = ", ".join(there[:20]) + (", ..." if len(there) > 20 else "")
+        raise InputError(f"{measured.name}: there is no column {name!r}; " + (f"it has {shown}." if there else "it has none."))
+    column = measured.columns.column(name).combine_chunks()
+    return _checked(measured, _grouped(measured, name, column))
+
+
+def _grouped(measured: Measured, name: str, column: pa.Array) -> Grouping:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if column.null_count == len(column):
+        raise InputError(f"{measured.name}: the column {name!r} holds nothing.")
+    if pa.types.is_boolean(kind):
+        return _of_words(name, pc.if_else(column, "true", "false"))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        values = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+        distinct = np.unique(values[np.isfinite(values)])
+        if len(distinct) <= MOST_NUMBERS:
+            return Grouping(name, [f"{value:g}" for value in distinct], _places(values, distinct))
+        return _in_fifths(name, values)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _of_words(name, column)
+    raise InputError(f"{measured.name}: a group is text or a number, and the column {name!r} holds {kind}.")
+
+
+def _places(values: np.ndarray, distinct: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(values), np.searchsorted(distinct, np.nan_to_num(values, nan=distinct[0])), -1)
+
+
+def _in_fifths(name: str, values: np.ndarray) -> Grouping:
+    known = np.isfinite(values)
+    cuts = np.unique(np.quantile(values[known], [0.2, 0.4, 0.6, 0.8]))
+    ends = [values[known].min(), *cuts, values[known].max()]
+    names = [f"{low:.4g} to {high:.4g}" for low, high in itertools.pairwise(ends)]
+    return _without_empty(Grouping(name, names, np.where(known, np.searchsorted(cuts, values, side="right"), -1)))
+
+
+def _of_words(name: str, column: pa.Array) -> Grouping:
+    encoded = column.cast(pa.string()).dictionary_encode()
+    words = encoded.dictionary.to_pylist()
+    order = sorted(range(len(words)), key=words.__getitem__)
+    place = np.empty(len(words) + 1, np.int64)
+    place[order], place[-1] = np.arange(len(words)), -1
+    codes = place[pc.fill_null(encoded.indices, len(words)).to_numpy(zero_copy_only=False)]
+    return Grouping(name, [words[at] for at in order], codes)
+
+
+def _without_empty(grouping: Grouping) -> Grouping:
+    there = np.unique(grouping.codes[grouping.codes >= 0])
+    codes = np.where(grouping.codes >= 0, np.searchsorted(there, grouping.codes), -1)
+    return Grouping(grouping.by, [grouping.names[at] for at in there], codes)
+
+
+def _checked(measured: Measured, grouping: Grouping) -> Grouping:
+    """Two groups at least, and not one per sample."""
+    sizes = np.bincount(grouping.codes[grouping.codes >= 0], minlength=len(grouping.names))
+    where = f"{measured.name}: the column {grouping.by!r}"
+    if len(grouping.names) == 1:
+        raise InputError(f"{where} holds one group only ({grouping.names[0]!r:.60}): there is nothing to compare it with.")
+    if sizes.max() == 1:
+        raise InputError(f"{where} has a group of one for each of {len(sizes)} samples: it names samples and not groups.")
+    if len(grouping.names) > MOST_WORDS:
+        raise InputError(f"{where} holds {len(grouping.names)} different values; groups are {MOST_WORDS} at most.")
+    return grouping
+
+
+def describe(groupings: Sequence[Grouping]) -> Iterator[str]:
+    """What a person should know: samples in no group."""
+    for grouping in groupings:
+        out = int((grouping.codes < 0).sum())
+        if out and TIMES not in grouping.by:
+            yield f"{out} of {len(grouping.codes)} samples have no value of {grouping.by} and belong to no group of it."

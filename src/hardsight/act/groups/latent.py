@@ -1,0 +1,117 @@
+"""Groups that no column names: clusters of features that are harder, or less often right, than the rest of their class.
+
+A cluster that was found because its samples are hard is hard by construction. So the samples are divided in two by chance:
+the first half makes the clusters of every class and says which of them look worse, and only the second half, assigned to the
+nearest centre, is counted and tested. Figures are those of the second half; the members of a group are those of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardsight.act.groups.comparing import Measures, Row, compare
+from hardsight.act.groups.settings import AuditSettings
+from hardsight.scores import SCORES
+
+SAMPLES_PER_CLUSTER, FEWEST, MOST = 80, 2, 8  # clusters of a class
+ROUNDS = 25  # of k-means
+
+
+@dataclass(frozen=True)
+class LatentGroup:
+    """A cluster of one class that the first half says is worse."""
+
+    label: int
+    members: np.ndarray  # rows of both halves
+    tested: np.ndarray  # rows of the second half
+    row: Row  # its figures in the second half, against the rest of its class
+
+
+def find_latent(features: np.ndarray, measures: Measures, order: np.ndarray, settings: AuditSettings) -> list[LatentGroup]:
+    """Clusters that look worse than their class in one half of the samples, with their figures in the other.
+
+    Args:
+        features: (n, d); rows that are not finite are left out.
+        measures: of the same samples.
+        order: (n,) rows in the order of their ids, so that rows in another order give the same groups.
+        settings: clusters per class, least, level and seed.
+    """
+    rng = np.random.default_rng(settings.seed)
+    first = np.zeros(len(features), bool)
+    first[order[rng.permutation(len(order))[: len(order) // 2]]] = True
+    norm = np.linalg.norm(features, axis=1)
+    usable = np.isfinite(norm) & (norm > 0) & np.isfinite(measures.correct)
+    unit = features / np.where(usable, norm, 1.0)[:, None]
+    groups = []
+    for label in np.unique(measures.labels[usable]):
+        rows = order[usable[order] & (measures.labels[order] == label)]
+        groups += _of_class(rows, unit[rows], first[rows], measures, settings, rng)
+    return groups
+
+
+def _of_class(
+    rows: np.ndarray, unit: np.ndarray, first: np.ndarray, measures: Measures, settings: AuditSettings, rng: np.random.Generator
+) -> list[LatentGroup]:
+    """Those of one class: its rows, their (n, d) directions, and whether each is of the first half."""
+    clusters = settings.clusters or int(np.clip(len(rows) // SAMPLES_PER_CLUSTER, FEWEST, MOST))
+    if first.sum() < max(settings.least, clusters) or (~first).sum() < settings.least:
+        return []
+    centres = k_means(unit[first], clusters, rng)
+    cluster = nearest(unit, centres)
+    found = []
+    for at in range(len(centres)):
+        mine = cluster == at
+        if not _looks_worse(measures, rows[mine & first], rows[~mine & first], settings.least // 2):
+            continue
+        tested = _mask(len(measures.correct), rows[mine & ~first])
+        rest = _mask(len(measures.correct), rows[~mine & ~first])
+        if rest.sum() < settings.least:  # the cluster is the class
+            continue
+        row = compare(measures, tested, rest, least=settings.least, level=settings.level)
+        found.append(LatentGroup(int(measures.labels[rows[0]]), rows[mine], rows[mine & ~first], row))
+    return found
+
+
+def _mask(n: int, rows: np.ndarray) -> np.ndarray:
+    mask = np.zeros(n, bool)
+    mask[rows] = True
+    return mask
+
+
+def _looks_worse(measures: Measures, mine: np.ndarray, others: np.ndarray, least: int) -> bool:
+    """Whether the first half speaks against a cluster: less often right, or harder, than the rest of its class."""
+    if len(mine) < max(least, 1) or len(others) == 0:
+        return False
+    hardness = measures.means[measures.hardness]
+    sign = 1 if SCORES[measures.hardness].hard == "high" else -1
+    harder = sign * (np.nanmean(hardness[mine]) - np.nanmean(hardness[others])) > 0
+    return bool(harder or measures.correct[mine].mean() < measures.correct[others].mean())
+
+
+def k_means(rows: np.ndarray, clusters: int, rng: np.random.Generator) -> np.ndarray:
+    """(k, d) centres of (n, d) rows by Lloyd's algorithm from seeds that are far apart (k-means++)."""
+    centres = rows[rng.integers(len(rows))][None]
+    while len(centres) < clusters:
+        gap = np.maximum(_squares(rows, centres).min(axis=1), 0)
+        if gap.sum() == 0:  # fewer different rows than clusters
+            break
+        centres = np.concatenate([centres, rows[rng.choice(len(rows), p=gap / gap.sum())][None]])
+    for _ in range(ROUNDS):
+        cluster = nearest(rows, centres)
+        moved = np.stack([rows[cluster == at].mean(axis=0) if (cluster == at).any() else c for at, c in enumerate(centres)])
+        if np.allclose(moved, centres):
+            break
+        centres = moved
+    return centres
+
+
+def nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """(n,) which centre each row is nearest to."""
+    return np.asarray(_squares(rows, centres).argmin(axis=1))
+
+
+def _squares(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """(n, k) squared distances, without the squares of the rows' own coordinates where only an order is asked."""
+    return (rows * rows).sum(1)[:, None] - 2 * rows @ centres.T + (centres * centres).sum(1)

@@ -1,0 +1,246 @@
+"""Samples to be compared: their labels, predictions, scores and further columns, from a run, a snapshot or a scores table."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.checks import check_labels, to_numpy
+from hardsight.errors import FileError, InputError
+from hardsight.files.class_names import read_class_names
+from hardsight.files.kinds import kind_of
+from hardsight.files.places import place
+from hardsight.files.reading import reading
+from hardsight.head import Head
+from hardsight.scores import SCORES
+from hardsight.scoring.job import Job, ProgressCallback
+from hardsight.snapshot import Snapshot
+from hardsight.table import TABLES, read_scores
+
+NORM, CONFIDENCE = "norm", "predicted_confidence"
+FIXED = ("id", "label", "predicted", "status")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """n samples and what is known of each."""
+
+    name: str  # of the run or file, for messages
+    ids: pa.Array  # (n,)
+    labels: np.ndarray  # (n,) -1 unlabeled
+    predicted: np.ndarray  # (n,) -1 for none
+    scores: dict[str, np.ndarray]  # (n,) float64 by name, NaN where a sample has none
+    columns: pa.Table  # whatever else there is, n rows
+    class_names: list[str] | None = None
+    snapshot: Snapshot | None = None  # the features, where there are any
+    rows: np.ndarray | None = None  # (n,) where each sample stands in the snapshot; None: in its own place
+    notes: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def correct(self) -> np.ndarray:
+        """(n,) 1 for right, 0 for wrong, NaN where the label or the prediction is not known."""
+        known = (self.labels >= 0) & (self.predicted >= 0)
+        return np.where(known, self.labels == self.predicted, np.nan)
+
+    @property
+    def head(self) -> Head | None:
+        """The model's head, if the samples came with it."""
+        return None if self.snapshot is None else self.snapshot.head
+
+    def features(self) -> np.ndarray | None:
+        """(n, d), or None where there are none."""
+        if self.snapshot is None or self.snapshot.source.evidence != "features":
+            return None
+        batch = self.snapshot.in_memory() if self.rows is None else self.snapshot.take(self.rows).in_memory()
+        values = np.asarray(to_numpy(batch.values), dtype=np.float64)
+        return values if batch.missing is None else np.where(batch.missing[:, None], np.nan, values)
+
+    def units(self) -> np.ndarray | None:
+        """(n,) which samples are copies of one image; None where each stands alone."""
+        if "base_id" not in self.columns.column_names:
+            return None
+        base = pc.coalesce(self.columns.column("base_id").cast(pa.string()), pa.chunked_array([self.ids.cast(pa.string())]))
+        codes = base.combine_chunks().dictionary_encode()
+        return None if len(codes.dictionary) == len(self) else codes.indices.to_numpy()
+
+    def class_name(self, label: int) -> str:
+        """A class for people."""
+        return str(label) if self.class_names is None else self.class_names[label]
+
+    def take(self, rows: np.ndarray) -> Measured:
+        """Some of them."""
+        return replace(
+            self,
+            ids=self.ids.take(pa.array(rows)),
+            labels=self.labels[rows],
+            predicted=self.predicted[rows],
+            scores={name: values[rows] for name, values in self.scores.items()},
+            columns=self.columns.take(pa.array(rows)),
+            rows=rows if self.rows is None else self.rows[rows],
+        )
+
+
+def open_measured(
+    source: Any,
+    by: str,
+    *,
+    head: Any = None,
+    labels: Any = None,
+    limit: int | None = None,
+    progress: ProgressCallback | None = None,
+) -> Measured:
+    """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place."""
+    if not isinstance(source, (Snapshot, str, os.PathLike)):
+        raise InputError(f"give a run, a file or a Snapshot, or arrays by keyword, got {type(source).__name__}.")
+    _check_score(by)
+    if isinstance(source, Snapshot):
+        measured = _of_snapshot(source, by, limit, progress)
+    else:
+        path = place(source)
+        if not path.exists():
+            raise FileError(f"{path} does not exist.")
+        if isinstance(path, Path) and _is_table(path):
+            if head is not None or labels is not None:
+                raise InputError(f"{path}: a head and labels go with features, and this is a table of scores.")
+            measured = _of_table(path, by, limit)
+        else:
+            measured = _of_snapshot(Snapshot.load(path, head=head, labels=labels), by, limit, progress)
+    if len(measured) == 0:
+        raise InputError(f"{measured.name}: there are 0 samples.")
+    return measured
+
+
+def with_class_names(measured: Measured, class_names: Any) -> Measured:
+    """The same with names of the classes from a file, if there is one."""
+    if class_names is None:
+        return measured
+    return replace(measured, class_names=read_class_names(class_names, _classes(measured)))
+
+
+def measured_by(measured: Measured, by: str) -> str:
+    """The score that stands for hardness: the one asked for, or the loss where AVH needs features that are not there."""
+    if np.isfinite(measured.scores.get(by, np.array([]))).any():
+        return by
+    if by == "avh" and np.isfinite(measured.scores.get("loss", np.array([]))).any():
+        return "loss"
+    there = ", ".join(name for name, values in measured.scores.items() if name in SCORES and np.isfinite(values).any())
+    raise InputError(f"{measured.name}: no sample has a value of {by}" + (f"; it has {there}." if there else "."))
+
+
+def of_split(measured: Measured, split: str | None) -> Measured:
+    """The samples of one split."""
+    if split is None:
+        return measured
+    if "split" not in measured.columns.column_names:
+        raise InputError(f"{measured.name}: there is no column split.")
+    held = measured.columns.column("split").to_pylist()
+    rows = np.flatnonzero([value == split for value in held])
+    if len(rows) == 0:
+        there = ", ".join(sorted({value for value in held if value is not None})) or "none"
+        raise InputError(f"{measured.name}: there is no split {split!r}; splits: {there}.")
+    return measured.take(rows)
+
+
+def check_labeled(measured: Measured) -> None:
+    """Some labels, and predictions beside them."""
+    if (measured.labels < 0).all():
+        raise InputError(
+            f"{measured.name}: there are no labels, so there is no accuracy and no hardness to compare: give labels."
+        )
+    if np.isnan(measured.correct).all():
+        raise InputError(f"{measured.name}: no labeled sample has a prediction: give features and a head, logits or probs.")
+
+
+def _check_score(by: str) -> None:
+    if by not in SCORES:
+        raise InputError(SCORES.refusal(by))
+
+
+def _is_table(path: Path) -> bool:
+    if path.is_dir():
+        return not (path / "samples").is_dir() and (path / "scores.parquet").is_file()
+    return path.suffix.lower() in TABLES and kind_of(path) != "snapshot"
+
+
+def _of_snapshot(snapshot: Snapshot, by: str, limit: int | None, progress: ProgressCallback | None) -> Measured:
+    name = snapshot.name or "the snapshot"
+    if not snapshot.source.labeled and snapshot.head is None and snapshot.source.evidence == "features":
+        raise InputError(f"{name}: there are no labels, so there is no accuracy and no hardness to compare: give labels.")
+    possible = {score.name for score in Job(snapshot).chosen}
+    wanted = [score for score in dict.fromkeys((by, NORM, CONFIDENCE)) if score in possible or score == by]
+    if by == "avh" and by not in possible:
+        wanted[0] = "loss"
+    job = Job(snapshot, wanted, limit)
+    parts = list(job.parts(progress))
+    table = pa.concat_tables(parts) if parts else job.schema.empty_table()
+    columns = snapshot.columns().slice(0, len(table))
+    rows = None if len(table) == len(snapshot) else np.arange(len(table))
+    scores = {score: table.column(score).to_numpy() for score in wanted}
+    return Measured(
+        name,
+        table.column("id").combine_chunks(),
+        table.column("label").fill_null(-1).to_numpy(),
+        table.column("predicted").fill_null(-1).to_numpy(),
+        scores,
+        _with_table_columns(snapshot, columns.combine_chunks()),
+        snapshot.class_names,
+        snapshot,
+        rows,
+    )
+
+
+def _with_table_columns(snapshot: Snapshot, columns: pa.Table) -> pa.Table:
+    """The columns of the samples, and those of the run's scores.parquet that someone added."""
+    path = (snapshot.loaded_from or {}).get("path")
+    if not isinstance(path, Path) or not (path / "scores.parquet").is_file():
+        return columns
+    table = read_scores(path)
+    added = [name for name in table.column_names if name not in (*FIXED, *SCORES, *columns.column_names)]
+    if not added or "id" not in table.column_names:
+        return columns
+    at = pc.index_in(columns.column("id").cast(pa.string()), value_set=table.column("id").cast(pa.string()).combine_chunks())
+    for name in added:
+        columns = columns.append_column(name, table.column(name).take(at))
+    return columns
+
+
+def _of_table(path: Path, by: str, limit: int | None) -> Measured:
+    table = read_scores(path)
+    table = (table if limit is None else table.slice(0, limit)).combine_chunks()
+    with reading(path, "not a readable scores table"):
+        n, names = len(table), set(table.column_names)
+        ids = table.column("id").combine_chunks() if "id" in names else pa.array(np.arange(n))
+        if ids.null_count or len(pc.unique(ids)) != n:
+            raise InputError(f"{path}: ids must be unique and not null, one per sample.")
+        labels, predicted = (_classes_in(table, name) for name in ("label", "predicted"))
+        numeric = [
+            name for name in dict.fromkeys((by, "avh", "loss", NORM, CONFIDENCE)) if name in names and _is_number(table, name)
+        ]
+        scores = {name: table.column(name).cast(pa.float64()).to_numpy() for name in numeric}
+        return Measured(str(path), ids, labels, predicted, scores, table)
+
+
+def _classes_in(table: pa.Table, name: str) -> np.ndarray:
+    if name not in table.column_names:
+        return np.full(len(table), -1)
+    return check_labels(table.column(name), len(table), None)
+
+
+def _is_number(table: pa.Table, name: str) -> bool:
+    kind = table.schema.field(name).type
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+def _classes(measured: Measured) -> int | None:
+    if measured.snapshot is not None and measured.snapshot.num_classes is not None:
+        return measured.snapshot.num_classes
+    return int(max(measured.labels.max(initial=-1), measured.predicted.max(initial=-1))) + 1

@@ -1,0 +1,78 @@
+"""Options of `hardsight audit` and `hardsight drift`, defined once. Nothing heavy is imported: `--help` is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hardsight.errors import InputError
+from hardsight.options import Options, option
+
+MOST_COLUMNS = 3  # of one audit: with their intersections, three columns are seven groupings
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    """Names of columns: one, or several as a list."""
+    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"group must be the name of a column, got {name!r}. Arrays go into columns={{name: array}}.")
+    if len(set(names)) < len(names) or len(names) > MOST_COLUMNS:
+        raise InputError(f"group takes up to {MOST_COLUMNS} different columns, got {', '.join(names)}.")
+    return names
+
+
+@dataclass(frozen=True)
+class AuditSettings(Options):
+    """Which groups are compared, and by what."""
+
+    group: tuple[str, ...] = option(
+        (),
+        "Column that holds the groups; several give their intersections too. Default: find latent groups in the features.",
+        metavar="COLUMN",
+        repeat=True,
+        read=_names,
+    )
+    by: str = option("avh", "Score that measures hardness. Default: avh, or loss where there are no features.", metavar="SCORE")
+    split: str | None = option(None, "Audit only the samples of this split. Default: all samples.")
+    least: int = option(10, "Fewest labeled samples of a group that is tested; of fewer, the audit says so.", least=2)
+    level: float = option(0.95, "Level of the intervals.", above=0, below=1)
+    clusters: int | None = option(
+        None, "Clusters per class, for latent groups. Default: one per 80 samples of a class, 2 to 8.", least=2, most=100
+    )
+    seed: int = option(0, "Random seed, for latent groups.", least=0, below=2**32)
+
+
+@dataclass(frozen=True)
+class AuditFileSettings(AuditSettings):
+    """The same with what stands in further files, and what is printed."""
+
+    head: Any = option(None, "Head, if the snapshot has none: .safetensors, .npz or .npy.", metavar="FILE")
+    labels: Any = option(None, "Labels as .npy, if the snapshot has none.", metavar="FILE")
+    class_names: Any = option(None, "File of class names: text with one name per line, or a JSON list.", metavar="FILE")
+    limit: int | None = option(None, "Audit only the first N samples.", least=1)
+    top: int = option(20, "Number of groups to print.", least=0)
+
+
+@dataclass(frozen=True)
+class DriftSettings(Options):
+    """How two snapshots are compared."""
+
+    by: str = option("avh", "Score that measures hardness. Default: avh, or loss where there are no features.", metavar="SCORE")
+    split: str | None = option(None, "Compare only the samples of this split. Default: all samples.")
+    unpaired: bool = option(
+        False, "Compare different samples of one model, such as those of two dates: ids need not join.", flag="--unpaired"
+    )
+    level: float = option(0.95, "Level of the intervals.", above=0, below=1)
+    seed: int = option(0, "Random seed of the test of the features.", least=0, below=2**32)
+
+
+@dataclass(frozen=True)
+class DriftFileSettings(DriftSettings):
+    """The same with what stands in further files, and what is printed."""
+
+    head: Any = option(None, "Head of both, if the snapshots have none: .safetensors, .npz or .npy.", metavar="FILE")
+    class_names: Any = option(None, "File of class names: text with one name per line, or a JSON list.", metavar="FILE")
+    limit: int | None = option(None, "Compare only the first N samples of each.", least=1)
+    top: int = option(10, "Number of samples and classes to print.", least=0)

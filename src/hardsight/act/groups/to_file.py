@@ -1,0 +1,115 @@
+"""`audit_to_file` and `drift_to_file`: what the commands do: samples in files in, tables in files out."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from hardsight.act.groups.auditing import Audit, find_groups
+from hardsight.act.groups.drifting import Drift, find_drift, opened
+from hardsight.act.groups.opening import open_measured, with_class_names
+from hardsight.act.groups.settings import AuditFileSettings, DriftFileSettings
+from hardsight.errors import InputError
+from hardsight.files.beside import beside, second_table
+from hardsight.files.inputs import command, note_input
+from hardsight.files.places import Place, place
+from hardsight.files.writing import check_output
+from hardsight.options import takes
+from hardsight.scoring.job import ProgressCallback
+from hardsight.table import check_format, write_table
+
+
+@dataclass(frozen=True)
+class AuditedFile:
+    """Where the table is, if it was written, and what is in it."""
+
+    path: Path | None
+    audit: Audit
+
+
+@dataclass(frozen=True)
+class DriftFile:
+    """Where the table is, if it was written, and what is in it."""
+
+    path: Path | None
+    drift: Drift
+
+
+@takes(AuditFileSettings)
+@command()
+def audit_to_file(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    settings: AuditFileSettings,
+    progress: ProgressCallback | None = None,
+) -> AuditedFile:
+    """Compare the groups of a run or a file and write the table, with each sample's groups beside it.
+
+    Args:
+        source: a run directory, a snapshot (.npz, .npy, .parquet) or a scores table (.parquet, .csv, .json).
+        output: .parquet, .csv or .json. Default: audit.parquet of a run, or photo.audit.parquet beside photo.npz. Nothing if
+            `limit` or `split` leave samples out.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the rows scored and the rows in all.
+    """
+    path = place(source)
+    note_input(path, settings.head, settings.labels, settings.class_names)
+    whole = settings.limit is None and settings.split is None
+    target = _target(path, output, "audit", "samples", whole)
+    measured = open_measured(
+        source, settings.by, head=settings.head, labels=settings.labels, limit=settings.limit, progress=progress
+    )
+    found = find_groups(with_class_names(measured, settings.class_names), settings)
+    if target is not None:
+        write_table(found.table, target)
+        write_table(found.members, second_table(target, "samples"))
+    return AuditedFile(target, found)
+
+
+@takes(DriftFileSettings)
+@command()
+def drift_to_file(
+    first: str | os.PathLike[str],
+    second: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    settings: DriftFileSettings,
+    progress: ProgressCallback | None = None,
+) -> DriftFile:
+    """Compare two runs or files and write what got harder, with the classes beside it.
+
+    Args:
+        first, second: before and after: a run directory, a snapshot or a scores table each.
+        output: .parquet, .csv or .json. Default: drift.parquet of the second, or beside it, unless `limit` or `split` leave
+            samples out.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the rows scored and the rows in all.
+    """
+    sides = place(first), place(second)
+    note_input(*sides, settings.head, settings.class_names)
+    if sides[0].resolve() == sides[1].resolve():
+        raise InputError(f"{sides[0]} is given twice: drift compares two runs or files.")
+    whole = settings.limit is None and settings.split is None
+    target = _target(sides[1], output, "drift", "classes", whole)
+    found = find_drift(*opened(first, second, settings, progress), settings)
+    if target is not None:
+        write_table(found.table, target)
+        write_table(found.classes, second_table(target, "classes"))
+    return DriftFile(target, found)
+
+
+def _target(source: Place, output: str | os.PathLike[str] | None, name: str, second: str, whole: bool) -> Path | None:
+    """Where to write, which is never over what is read."""
+    target = None if output is None else place(output)
+    if target is None and whole and isinstance(source, Path) and source.exists():
+        target = beside(source, name)
+    if target is None:
+        return None
+    if not isinstance(target, Path):
+        raise InputError(f"{target}: two tables are written beside each other: give a file on this machine.")
+    for path in (target, second_table(target, second)):
+        check_format(path)
+        check_output(path)
+    return target

@@ -1,0 +1,76 @@
+"""`hardsight drift`: what got harder between two models or two dates."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from hardsight.act.groups.settings import DriftFileSettings
+from hardsight.cli import app
+from hardsight.cli.options import options_of
+
+if TYPE_CHECKING:
+    from hardsight.act.groups.drifting import Drift
+
+
+@app.command()
+@options_of(DriftFileSettings)
+def drift(
+    settings: DriftFileSettings,
+    first: str = typer.Argument(..., metavar="A", help="Before: a run directory, a snapshot or a scores table."),
+    second: str = typer.Argument(..., metavar="B", help="After: the same samples, joined by id."),
+    output: str = typer.Option(
+        None,
+        "-o",
+        "--output",
+        help="File to write: .parquet, .csv or .json. Default: drift.parquet of B, or photo.drift.parquet beside photo.npz.",
+    ),
+) -> None:
+    """Say which samples and classes got harder from A to B, and whether the features themselves moved.
+
+    \b
+    Example:
+        hardsight drift before after
+        hardsight drift january.npz february.npz --unpaired -o drift.parquet
+    """
+    from hardsight.act.groups.to_file import drift_to_file
+    from hardsight.screen import printable, progress_bar
+
+    with progress_bar("scoring") as progress:
+        drifted = drift_to_file(first, second, output, settings=settings, progress=progress)
+    print_drift(drifted.drift, settings.top)
+    if drifted.path is None:
+        print("nothing was written: give -o drift.parquet")
+    else:
+        print(f"wrote {printable(str(drifted.path))}")
+        print(f"next:  hardsight explore {printable(second)} --drift {printable(str(drifted.path))}")
+
+
+def print_drift(found: Drift, top: int) -> None:
+    """What `hardsight drift` says on the screen: samples, classes and features."""
+    from hardsight.act.groups.drifting import features_in_words, samples_in_words
+    from hardsight.screen import interval, number, print_table
+
+    for sentence in found.warnings:
+        print(f"warning: {sentence}", file=sys.stderr)
+    print(samples_in_words(found))
+    rows = [
+        (
+            str(row["class"]),
+            str(row["n"]),
+            f"{_percent(row['accuracy_before'])} → {_percent(row['accuracy_after'])}",
+            number(row["mean_change"]),
+            interval(row["change_low"], row["change_high"], 4),
+            row["verdict"],
+        )
+        for row in found.classes.to_pylist()
+    ]
+    everything, classes = rows[:1], rows[1:]
+    print_table(("class", "n", "accuracy", "mean change", "interval", "verdict"), everything + classes[:top])
+    print(features_in_words(found))
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"

@@ -1,0 +1,290 @@
+"""The page of `hardsight audit`: which groups are worse, a figure, the whole table, and the hardest pictures of those groups.
+
+One HTML file that asks nobody for anything.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.act.groups.auditing import LATENT, Audit, groups_in_words, worst_first
+from hardsight.act.groups.comparing import NO_DIFFERENCE, TOO_FEW
+from hardsight.act.groups.grouping import TIMES
+from hardsight.domains import results_page as rp
+from hardsight.explorer.columns import from_arrow, spoken
+from hardsight.explorer.opening import Sheet, read_start
+from hardsight.explorer.pictures import Pictures
+from hardsight.files.writing import check_output, replacing
+from hardsight.scores import SCORES
+from hardsight.screen import interval
+
+if TYPE_CHECKING:
+    from hardsight.plots.groups import Panel
+
+MOST_DRAWN, MOST_SHOWN, SIDE = 30, 12, 96  # groups in the figure, groups with pictures, pixels of a picture
+READING = (
+    "Intervals: Wilson's for accuracy, Student's for means, Newcombe's and Welch's for differences. Tests against the rest: "
+    "Fisher's exact test and Welch's t. Colours mark p values below 5 % after Holm's correction for every test on this page. "
+    "Overconfidence is the mean confidence minus the accuracy. An ECE below the value by chance says nothing. Same classes: "
+    "what the rest reaches with the group's mix of classes; near the group's own value, its classes explain the difference."
+)
+HALVES = (
+    "Latent groups are clusters of the features of one class. One half of the samples, drawn by chance, made the clusters and "
+    "said which look worse than their class; every number here is from the other half, which had no part in that. "
+    "The pictures are from both halves."
+)
+
+Row = dict[str, Any]
+
+
+def page_beside(output: str | None, report: Path | None) -> Path | None:
+    """Where the page goes, if that is known before the audit: it may be written there."""
+    page = report if report is not None else None if output is None else Path(output).with_suffix(".html")
+    if page is not None:
+        check_output(page, "html")
+    return page
+
+
+def write_audit_page(audit: Audit, path: Path, source: str | os.PathLike[str] | None = None, images: str | None = None) -> None:
+    """Write the page of an audit.
+
+    Args:
+        audit: what `find_groups` gives.
+        path: the file to write.
+        source: the run or file, which says where the pictures are.
+        images: the pictures, where the run does not say.
+    """
+    rows = worst_first(audit.table).to_pylist()
+    pictures = None if source is None else _pictures(audit, Path(source), images)
+    parts = [_findings(audit, rows), _figure(audit, rows), _table(audit, rows), *_hardest(audit, rows, pictures)]
+    name = Path(audit.measured.name).name
+    sentence = f"For which groups of {len(audit.measured):,} samples the model is worse. {groups_in_words(audit)}"
+    content = rp.page(f"Audit: {name}", sentence, *parts, *_how(audit))
+    with replacing(path, "html") as temporary:
+        temporary.write_text(content, encoding="utf-8")
+
+
+def _findings(audit: Audit, rows: list[Row]) -> str:
+    """The groups that are worse, a sentence each."""
+    worse = [row for row in rows if _verdict(row) == 1]
+    if not rows:
+        return rp.paragraph("No cluster looked worse than its class.")
+    if not worse:
+        return rp.paragraph("No group is told apart from the rest as worse.")
+    lines = [rp.paragraph(_sentence(audit, row)) for row in worse[:5]]
+    if len(worse) > 5:
+        lines.append(rp.paragraph(f"{len(worse) - 5} more groups are worse: see the table.", "quiet"))
+    return "\n".join(lines)
+
+
+def _sentence(audit: Audit, row: Row) -> str:
+    low, high = 100 * row["accuracy_low"], 100 * row["accuracy_high"]
+    points = f"{100 * row['accuracy_difference']:+.1f} points"
+    ends = interval(row["accuracy_difference_low"], row["accuracy_difference_high"], 1, factor=100)
+    than = "the rest of its class" if row["by"] == LATENT else "the rest"
+    hardness = audit.hardness
+    harder = ""
+    if f"{hardness}_p" in row and "harder" in row["verdict"]:
+        ends_of_mean = interval(row[f"{hardness}_difference_low"], row[f"{hardness}_difference_high"], 4)
+        harder = f" Mean {spoken(hardness)}: {row[f'mean_{hardness}']:.4f}, {row[f'{hardness}_difference']:+.4f} {ends_of_mean}."
+    return (
+        f"{_name(row)}: {row['verdict']}. {100 * row['accuracy']:.1f} % [{low:.1f}, {high:.1f}] of {row['labeled']:,} samples "
+        f"are right, {points} {ends} against {than}.{harder}"
+    )
+
+
+def _name(row: Row) -> str:
+    """A group for people: "site = B, age = old"."""
+    if row["by"] == LATENT:
+        return str(row["group"])
+    names, values = str(row["by"]).split(TIMES), str(row["group"]).split(TIMES)
+    if len(names) != len(values):  # a value that holds the sign itself
+        return f"{row['by']} = {row['group']}"
+    return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
+
+
+def _verdict(row: Row) -> float:
+    """1 for worse, -1 for better, 0 for not told apart, NaN for too few."""
+    verdict = row["verdict"]
+    if verdict == TOO_FEW:
+        return math.nan
+    if verdict == NO_DIFFERENCE:
+        return 0.0
+    return (
+        1.0
+        if "less accurate" in verdict or "harder" in verdict
+        else -1.0
+        if "accurate" in verdict or "easier" in verdict
+        else 0.0
+    )
+
+
+def _figure(audit: Audit, rows: list[Row]) -> str:
+    from hardsight.plots.groups import groups_with_intervals
+
+    rows = rows[:MOST_DRAWN]
+    if not rows:
+        return ""
+    figure = groups_with_intervals([_name(row) for row in rows], _panels(audit, rows), np.array([_verdict(row) for row in rows]))
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", metadata={"Software": None})
+    line = "no difference from the rest of the class" if rows[0]["by"] == LATENT else "all samples"
+    said = f"Dotted: {line}. Orange: worse than the rest; blue: better; grey: not told apart; hollow: too few to say."
+    return rp.drawn(stream.getvalue(), "groups with intervals") + rp.paragraph(said, "quiet")
+
+
+def _panels(audit: Audit, rows: list[Row]) -> list[Panel]:
+    """Accuracy, hardness and overconfidence; of latent groups, their differences from the rest of the class."""
+    from hardsight.plots.groups import Panel
+
+    measured, hardness, latent = audit.measured, audit.hardness, rows[0]["by"] == LATENT
+    accuracy = float(np.nanmean(measured.correct))
+    measures = [
+        ("accuracy (%)", "accuracy", "accuracy", 100.0, accuracy),
+        (f"mean {spoken(hardness)}", f"mean_{hardness}", hardness, 1.0, float(np.nanmean(measured.scores[hardness]))),
+    ]
+    if "overconfidence" in rows[0]:
+        sure = float(np.nanmean(measured.scores["predicted_confidence"])) - accuracy
+        measures.append(("overconfidence (points)", "overconfidence", "overconfidence", 100.0, sure))
+    panels = []
+    for title, value, ends, factor, overall in measures:
+        names = (value, f"{ends}_low", f"{ends}_high")
+        if latent:
+            title, overall = f"{title.split(' (')[0]}, difference" + (" (points)" if factor > 1 else ""), 0.0
+            names = (f"{ends}_difference", f"{ends}_difference_low", f"{ends}_difference_high")
+        value_of, low, high = (
+            factor * np.array([np.nan if row[name] is None else row[name] for row in rows], float) for name in names
+        )
+        panels.append(Panel(title, value_of, low, high, factor * overall))
+    return panels
+
+
+def _table(audit: Audit, rows: list[Row]) -> str:
+    if not rows:
+        return ""
+    hardness = audit.hardness
+    header = [
+        "group",
+        "verdict",
+        "samples",
+        "accuracy (%)",
+        "against the rest",
+        "same classes",
+        f"mean {spoken(hardness)}",
+        "mean norm",
+    ]
+    header += ["overconfidence", "ECE (by chance)"]
+    cells = [
+        [
+            _name(row),
+            (row["verdict"], {1.0: "word no", -1.0: "word yes"}.get(_verdict(row), "word quiet")),
+            f"{row['n']:,}",
+            _with_ends(row, "accuracy", "accuracy", 1, 100),
+            _against(row),
+            _cell(row.get("accuracy_same_classes"), 1, 100),
+            _with_ends(row, f"mean_{hardness}", hardness, 4),
+            _with_ends(row, "mean_norm", "norm", 2),
+            _with_ends(row, "overconfidence", "overconfidence", 1, 100),
+            f"{_cell(row.get('ece'), 3)} ({_cell(row.get('ece_by_chance'), 3)})",
+        ]
+        for row in rows
+    ]
+    return rp.heading("Every group") + rp.table(header, cells, words=2)
+
+
+def _with_ends(row: Row, value: str, ends: str, digits: int, factor: float = 1.0) -> str:
+    if row.get(value) is None:
+        return "–"
+    low, high = row.get(f"{ends}_low"), row.get(f"{ends}_high")
+    shown = f"{factor * row[value]:.{digits}f}"
+    return shown if low is None or high is None else f"{shown} [{factor * low:.{digits}f}, {factor * high:.{digits}f}]"
+
+
+def _against(row: Row) -> rp.Cell:
+    if row.get("accuracy_difference") is None:
+        return "–"
+    return f"{100 * row['accuracy_difference']:+.1f} " + interval(
+        row["accuracy_difference_low"], row["accuracy_difference_high"], 1, factor=100
+    )
+
+
+def _cell(value: float | None, digits: int, factor: float = 1.0) -> str:
+    return "–" if value is None else f"{factor * value:.{digits}f}"
+
+
+# Pictures
+
+
+def _pictures(audit: Audit, source: Path, images: str | None) -> Pictures | None:
+    """The pictures of the samples, where the run says where they are."""
+    measured = audit.measured
+    columns = {}
+    for name in ("degradation", "level"):
+        column = from_arrow(name, measured.columns.column(name)) if name in measured.columns.column_names else None
+        if column is not None:
+            columns[name] = column
+    sheet = Sheet(
+        source.name,
+        source,
+        measured.ids.cast(pa.string()),
+        columns,
+        measured.class_names or [],
+        paths=_text(measured.columns, "path"),
+        base_ids=_text(measured.columns, "base_id"),
+        start=read_start(source),
+    )
+    pictures = Pictures(sheet, images)
+    return pictures if pictures.any else None
+
+
+def _text(table: pa.Table, name: str) -> Any:
+    if name not in table.column_names or table.column(name).null_count == len(table):
+        return None
+    return table.column(name).cast(pa.string()).combine_chunks()
+
+
+def _hardest(audit: Audit, rows: list[Row], pictures: Pictures | None) -> list[str]:
+    """The hardest samples of the groups that are worse, or of the least accurate where none is."""
+    if pictures is None:
+        return []
+    worse = [row for row in rows if _verdict(row) == 1] or rows[:3]
+    parts = []
+    for row in worse[:MOST_SHOWN]:
+        strip = rp.strip([_picture(audit, pictures, at) for at in _rows(audit, row)])
+        parts += [rp.heading(f"Hardest of {_name(row)}"), strip]
+    return parts
+
+
+def _rows(audit: Audit, row: Row) -> list[int]:
+    """Places of a group's hardest samples, from its members."""
+    mine = pc.fill_null(pc.equal(audit.members.column(row["by"]), row["group"]), False).to_numpy(zero_copy_only=False)
+    values = audit.measured.scores[audit.hardness]
+    key = np.where(mine & np.isfinite(values), values if SCORES[audit.hardness].hard == "high" else -values, -np.inf)
+    order = np.argsort(-key, kind="stable")[:MOST_SHOWN]
+    return [int(at) for at in order if np.isfinite(key[at])]
+
+
+def _picture(audit: Audit, pictures: Pictures, at: int) -> tuple[bytes, str, bool]:
+    from PIL import Image
+
+    measured = audit.measured
+    image = pictures.small(at, SIDE)
+    label, predicted = int(measured.labels[at]), int(measured.predicted[at])
+    given = measured.class_name(label) if label >= 0 else "no label"
+    turned = "" if predicted in (label, -1) else f" → {measured.class_name(predicted)}"
+    caption = f"{given}{turned}, {spoken(audit.hardness)} {measured.scores[audit.hardness][at]:.3f}"
+    return image, caption, max(Image.open(io.BytesIO(image)).size) <= SIDE // 2
+
+
+def _how(audit: Audit) -> list[str]:
+    latent = [rp.paragraph(HALVES)] if LATENT in audit.members.column_names else []
+    notes = [rp.paragraph(sentence, "quiet") for sentence in audit.warnings]
+    return [rp.heading("How to read it"), *latent, rp.paragraph(READING), *notes]

@@ -1,0 +1,135 @@
+"""What was said about the samples elsewhere, as columns to filter by: a subset, the groups of an audit, a drift.
+
+    subset   id, reason             hardsight select                 columns subset, subset_reason
+    audit    id, and its groups     hardsight audit                  a column per grouping
+    drift    id, harder, change     hardsight drift                  columns drift, drift_change, drift_outcome
+
+Each is a file that is named, or the one that the command leaves in the run or beside a file. Rows join by id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.errors import FileError, InputError
+from hardsight.explorer.columns import codes, from_arrow, integers, numbers, plain, replaced
+from hardsight.explorer.opening import Sheet
+from hardsight.explorer.settings import ReportSettings
+from hardsight.files.beside import beside, second_table
+from hardsight.files.inputs import note_input
+from hardsight.scores import SCORES
+from hardsight.table import read_scores
+
+CHOSEN = ["in the subset", "not in it"]
+HARDER = ["harder", "easier", "no change"]
+
+
+@dataclass(frozen=True)
+class QuickFilter:
+    """A column that the page lists value by value; a click on one shows only its samples."""
+
+    column: str
+    about: str
+    notes: dict[str, str]  # value -> what is said of it
+
+    def described(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"column": self.column, "about": self.about, "notes": self.notes}
+
+
+def add_quick_filters(sheet: Sheet, settings: ReportSettings) -> None:
+    """Add the columns of the subset, the audit and the drift that are named, or found beside the sheet's own file."""
+    for name, add in (("subset", _add_subset), ("audit", _add_audit), ("drift", _add_drift)):
+        named = getattr(settings, name)
+        file = named or beside(sheet.path, name)
+        if named is None and not file.is_file():
+            continue
+        if named is not None and not file.is_file():
+            raise FileError(f"{file} does not exist.")
+        note_input(file)
+        if named is None and settings.split is not None:
+            continue  # it may be of other samples
+        add(sheet, file)
+
+
+def _joined(sheet: Sheet, file: Path, needed: tuple[str, ...], command: str) -> pa.Table:
+    """The rows of a table in the order of the sheet, null where it has none."""
+    table = read_scores(file)
+    missing = [name for name in needed if name not in table.column_names]
+    if missing:
+        raise FileError(f"{file}: not what hardsight {command} writes: there is no column {missing[0]}.")
+    ids = table.column("id").cast(pa.string()).combine_chunks()
+    if len(pc.unique(ids)) < len(ids):
+        raise FileError(f"{file}: ids must be unique.")
+    rows = pc.index_in(sheet.ids, value_set=ids)
+    if rows.null_count == len(sheet):
+        own, other = sheet.ids[0].as_py(), ids[0].as_py() if len(ids) else None
+        raise InputError(f"{file}: no id of it is among the samples (it has {other!r:.60}, {sheet.name} has {own!r:.60}).")
+    return table.take(rows).combine_chunks()
+
+
+def _add_subset(sheet: Sheet, file: Path) -> None:
+    table = _joined(sheet, file, ("id",), "select")
+    chosen = integers(table.column("id").is_valid().combine_chunks())
+    about = f"Whether {file.name} holds the sample."
+    sheet.add(codes("subset", 1 - chosen, CHOSEN, about))
+    sheet.quick_filters.append(QuickFilter("subset", about, {}))
+    reason = from_arrow("subset_reason", table.column("reason")) if "reason" in table.column_names else None
+    if reason is not None and reason.names is not None:
+        sheet.add(replaced(reason, hard="high", about="Why the sample is in the subset."))
+        if len(reason.names) > 1:
+            sheet.quick_filters.append(QuickFilter("subset_reason", "Why the sample is in the subset.", {}))
+
+
+def _add_audit(sheet: Sheet, file: Path) -> None:
+    groups = read_scores(file)
+    if not {"by", "group", "verdict"} <= set(groups.column_names):
+        raise FileError(f"{file}: not what hardsight audit writes: it needs the columns by, group and verdict.")
+    members = second_table(file, "samples")
+    if not members.is_file():
+        raise FileError(
+            f"{file}: {members.name} is missing beside it, which says who is in which group; run hardsight audit again."
+        )
+    table = _joined(sheet, members, ("id",), "audit")
+    verdicts: dict[str, dict[str, str]] = {}
+    for row in groups.select(["by", "group", "verdict"]).to_pylist():
+        verdicts.setdefault(row["by"], {})[row["group"]] = row["verdict"]
+    for by, notes in verdicts.items():
+        if by not in table.column_names:
+            raise FileError(f"{members}: there is no column {by!r}, which {file.name} speaks of; run hardsight audit again.")
+        about = "A cluster of features that looked worse than its class." if by == "latent" else f"Groups by {by}."
+        words = pa.array(list(notes), pa.string())
+        place = integers(pc.index_in(table.column(by).cast(pa.string()), value_set=words).combine_chunks())
+        column = codes(_free_name(sheet, by, notes), place, list(notes), about)
+        sheet.add(column)
+        sheet.quick_filters.append(QuickFilter(column.name, about, notes))
+
+
+def _free_name(sheet: Sheet, by: str, notes: dict[str, str]) -> str:
+    """The column's own name, unless the page needs what stands there: numbers that were cut, classes, right or wrong."""
+    cut = any(" to " in group for group in notes) and by in sheet.columns and sheet.columns[by].names is None
+    return f"{by} groups" if cut or by in SCORES or by in ("label", "predicted", "correct", "split") else by
+
+
+def _add_drift(sheet: Sheet, file: Path) -> None:
+    table = _joined(sheet, file, ("id", "harder", "change"), "drift")
+    values, there = plain(table.column("change").cast(pa.float64()))
+    change = np.where(there, values, np.nan)
+    harder = integers(table.column("harder").cast(pa.bool_()))  # 1, 0, or -1 for not known
+    outcome = table.column("outcome").to_pylist() if "outcome" in table.column_names else [None] * len(sheet)
+    easier = (change < 0) | np.array([words == "wrong, then right" for words in outcome])
+    code = np.where(harder < 0, -1, np.where(harder == 1, 0, np.where(easier, 1, 2)))
+    about = f"Whether the sample got harder, by {file.name}."
+    sheet.add(codes("drift", code, HARDER, about))
+    sheet.add(replaced(numbers("drift_change", change), hard="high", about="How much harder the sample got; positive is harder."))
+    sheet.quick_filters.append(QuickFilter("drift", about, {}))
+    turned = from_arrow("drift_outcome", table.column("outcome")) if "outcome" in table.column_names else None
+    if turned is not None:
+        sheet.add(replaced(turned, hard="high", about="Whether the prediction was right, before and after."))
+        sheet.quick_filters.append(QuickFilter("drift_outcome", "Whether the prediction was right, before and after.", {}))

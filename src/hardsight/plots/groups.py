@@ -1,0 +1,56 @@
+"""Groups of samples side by side: a point and an interval each, beside the value of all samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BETTER, WORSE, NEITHER = "#0072b2", "#d55e00", "#777777"  # apart for colour-blind eyes
+LONGEST_NAME = 34
+INCH_PER_GROUP = 0.27
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One measure of every group: (k,) values and the ends of their intervals, NaN where there is none."""
+
+    title: str
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    overall: float  # of all samples: the line
+
+
+def groups_with_intervals(names: Sequence[str], panels: Sequence[Panel], verdicts: np.ndarray) -> Figure:
+    """One line per group, from the top; one panel per measure.
+
+    Args:
+        names: (k,) of the groups.
+        panels: the measures, from left to right.
+        verdicts: (k,) 1 for worse than the rest, -1 for better, 0 for not told apart, NaN for too few samples: a hollow point.
+    """
+    from matplotlib.figure import Figure
+
+    k = len(names)
+    figure = Figure(figsize=(10, 1.1 + INCH_PER_GROUP * k), layout="constrained", dpi=120)
+    every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    place = np.arange(k)
+    colours = [WORSE if verdict == 1 else BETTER if verdict == -1 else NEITHER for verdict in verdicts]
+    for axes, panel in zip(every, panels, strict=True):
+        axes.axvline(panel.overall, color="#999999", linewidth=1, linestyle=":")
+        axes.hlines(place, panel.low, panel.high, colors=colours, linewidth=1.6)
+        faces = ["white" if np.isnan(verdict) else colour for verdict, colour in zip(verdicts, colours, strict=True)]
+        axes.scatter(panel.value, place, s=26, c=faces, edgecolors=colours, zorder=3)
+        axes.set_title(panel.title, fontsize=9)
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    short = [name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…" for name in names]
+    every[0].set_yticks(place, [name.replace("$", r"\$") for name in short])
+    every[0].set_ylim(k - 0.4, -0.6)
+    return figure

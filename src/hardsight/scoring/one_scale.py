@@ -1,0 +1,71 @@
+"""Two models on the same samples: which scores can be compared by value, and which only by rank.
+
+A difference of values says something only where both models measure on one scale: with the same head, or in probabilities of
+as many classes. Angles, norms and logits of two heads are not on one scale (an AVH of 0.09 may be easy for one head and hard
+for another), so there a sample's change is one of ranks: where it stands among the same samples, within its own model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hardsight.checks import to_numpy
+from hardsight.head import Head
+from hardsight.scores import SCORES
+from hardsight.scores.terms import INPUT, SOFTMAX, TOP
+
+PARTS = ("weight", "bias", "scale", "log_variance", "log_prior")  # of a head
+
+
+def why_two_scales(first: Head | None, second: Head | None, names: tuple[str, str]) -> str | None:
+    """Why values of two models are not on one scale; None where the same head made both.
+
+    Example:
+        >>> why_two_scales(None, Head("linear", np.eye(2)), ("before", "after"))
+        'before does not hold the head that its scores are from'
+    """
+    if first is None or second is None:
+        return f"{names[0] if first is None else names[1]} does not hold the head that its scores are from"
+    if first.kind != second.kind:
+        return f"one head is {first.kind}, the other {second.kind}"
+    if first.weight.shape != second.weight.shape:
+        return (
+            f"one head has {first.num_classes} classes and {first.num_features} features, "
+            f"the other {second.num_classes} and {second.num_features}"
+        )
+    same = all(_equal(getattr(first, part), getattr(second, part)) for part in PARTS)
+    return None if same else "the two heads differ in their weights"
+
+
+def _equal(one: Any, two: Any) -> bool:
+    if one is None or two is None:
+        return one is two
+    return bool(np.array_equal(to_numpy(one), to_numpy(two)))
+
+
+def of_probabilities(name: str) -> bool:
+    """Whether a score is made of probabilities, or of being right or wrong over the epochs: two heads give it in one unit."""
+    score = SCORES[name]
+    if score.scope == "dynamics":
+        return all(part == "correct" or of_probabilities(part) for part in score.columns)
+    if score.scope == "models":
+        return True
+    return score.scope == "row" and bool(score.terms & {SOFTMAX, TOP}) and INPUT not in score.terms and not score.needs_logits
+
+
+def hardness_ranks(values: np.ndarray, hard: str) -> np.ndarray:
+    """(n,) the share of the samples that are easier than each, equal ones counted half.
+
+    Example:
+        >>> hardness_ranks(np.array([0.1, 0.4, 0.2, 0.2]), "high")
+        array([0.125, 0.875, 0.5  , 0.5  ])
+    """
+    order = np.argsort(values if hard == "high" else -values)
+    ordered = values[order]
+    start = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(values)])  # of each run of equal values
+    size = np.diff(start, append=len(values))
+    ranks = np.empty(len(values))
+    ranks[order] = np.repeat((start + size / 2) / max(1, len(values)), size)
+    return ranks

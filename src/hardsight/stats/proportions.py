@@ -1,0 +1,75 @@
+"""Shares of a few samples: intervals that stay honest when there are three of them, and the difference of two shares.
+
+Counts may be fractions: where samples are not independent (degraded copies of one image), both counts are divided by their
+design effect before they come here.
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy import special
+
+from hardsight.errors import InputError
+
+
+def wilson(right: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval of a share; from 0 to 1 where there is no sample.
+
+    Example:
+        >>> [round(end, 3) for end in wilson(9, 10)], [round(end, 3) for end in wilson(1, 1)]
+        ([0.596, 0.982], [0.207, 1.0])
+    """
+    if not 0 <= right <= n:
+        raise InputError(f"a share is of 0 to n samples, got {right:g} of {n:g}.")
+    if n == 0:
+        return 0.0, 1.0
+    z2 = _quantile(level) ** 2
+    centre = (right + z2 / 2) / (n + z2)
+    half = math.sqrt(z2 * (right * (n - right) / n + z2 / 4)) / (n + z2)
+    return (0.0 if right == 0 else max(0.0, centre - half)), (1.0 if right == n else min(1.0, centre + half))
+
+
+def share_difference(first: tuple[float, float], second: tuple[float, float], level: float = 0.95) -> tuple[float, float, float]:
+    """The first share minus the second, each (right, n), with Newcombe's interval from the two of Wilson.
+
+    Example:
+        >>> [round(value, 3) for value in share_difference((56, 70), (48, 80))]
+        [0.2, 0.052, 0.334]
+    """
+    (right1, n1), (right2, n2) = first, second
+    (low1, high1), (low2, high2) = wilson(right1, n1, level), wilson(right2, n2, level)
+    p1, p2 = right1 / n1, right2 / n2
+    low = p1 - p2 - math.hypot(p1 - low1, high2 - p2)
+    high = p1 - p2 + math.hypot(high1 - p1, p2 - low2)
+    return p1 - p2, low, high
+
+
+def fisher_exact(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Two-sided p of equal shares by Fisher's exact test, each (right, n); fractions are rounded.
+
+    Example:
+        >>> round(fisher_exact((3, 4), (1, 4)), 4)
+        0.4857
+    """
+    from scipy.stats import fisher_exact as exact
+
+    table = [[round(right), max(0, round(n) - round(right))] for right, n in (first, second)]
+    return float(exact(table).pvalue)
+
+
+def sign_test(wins: float, losses: float) -> float:
+    """Two-sided exact p of as many wins as losses; ties are left out.
+
+    Example:
+        >>> sign_test(5, 0), sign_test(3, 3)
+        (0.0625, 1.0)
+    """
+    n, most = round(wins + losses), round(max(wins, losses))
+    return 1.0 if n == 0 else float(min(1.0, 2 * special.bdtrc(most - 1, n, 0.5)))  # twice P(X >= most)
+
+
+def _quantile(level: float) -> float:
+    if not 0 < level < 1:
+        raise InputError(f"level must be between 0 and 1, such as 0.95, got {level}.")
+    return float(-special.ndtri((1 - level) / 2))

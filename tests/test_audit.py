@@ -1,0 +1,236 @@
+"""`hardsight audit`: groups by a column, intersections, latent groups; intervals, corrections and what is too small to say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats as scipy_stats
+from scipy.stats import binomtest, fisher_exact, ttest_ind
+
+import hardsight
+from explorer_runs import digits_run
+from hardsight import FileError, InputError, Snapshot, audit
+from hardsight.act.groups.latent import k_means, nearest
+from hardsight.stats import design_effect, mean_interval, share_difference, sign_test, welch, wilson
+from hardsight.stats import fisher_exact as our_fisher
+from hardsight.table import write_table
+
+Cli = Callable[..., Any]
+
+
+def probs(right: int, wrong: int, sure: float = 0.9) -> np.ndarray:
+    """So many rows of class 0 that are taken for class 0, and so many that are taken for class 1."""
+    return np.array([[sure, 1 - sure]] * right + [[1 - sure, sure]] * wrong)
+
+
+def two_sites(a: tuple[int, int] = (45, 5), b: tuple[int, int] = (30, 20)) -> dict[str, Any]:
+    """Arrays of two sites, each with so many right and wrong samples of class 0."""
+    sites = ["A"] * sum(a) + ["B"] * sum(b)
+    return {"probs": np.concatenate([probs(*a), probs(*b)]), "labels": [0] * len(sites), "columns": {"site": sites}}
+
+
+def rows_of(table: pa.Table) -> dict[str, dict[str, Any]]:
+    return {row["group"]: row for row in table.to_pylist()}
+
+
+def test_accuracy_by_group_and_its_interval() -> None:
+    groups = rows_of(audit(**two_sites(), group="site"))
+    assert (groups["A"]["n"], groups["A"]["accuracy"], groups["B"]["accuracy"]) == (50, 0.9, 0.6)
+    for name, right in (("A", 45), ("B", 30)):
+        oracle = binomtest(right, 50).proportion_ci(method="wilson")
+        assert (groups[name]["accuracy_low"], groups[name]["accuracy_high"]) == pytest.approx((oracle.low, oracle.high))
+    assert groups["B"]["accuracy_difference"] == pytest.approx(-0.3)
+    assert groups["B"]["accuracy_difference_low"] < -0.3 < groups["B"]["accuracy_difference_high"] < 0
+    assert groups["A"]["overconfidence"] == pytest.approx(0.0)  # 0.9 sure and 0.9 right
+    assert groups["B"]["overconfidence"] == pytest.approx(0.3)
+    assert "less accurate" in groups["B"]["verdict"] and "more accurate" in groups["A"]["verdict"]
+
+
+def test_p_values_are_exact_and_corrected_for_all_tests() -> None:
+    table = audit(**two_sites(), group="site")
+    groups, notes = rows_of(table), json.loads(table.schema.metadata[b"hardsight"])
+    assert notes["tests"] == 6  # accuracy, loss and overconfidence of two groups
+    p = fisher_exact([[45, 5], [30, 20]]).pvalue
+    # Holm multiplies the smallest by 6: no test here is smaller than Fisher's except Welch's of the same data.
+    assert p <= groups["A"]["accuracy_p"] <= 6 * p
+    assert groups["A"]["accuracy_p"] == groups["B"]["accuracy_p"]
+
+
+def test_statistics_against_scipy() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=17), rng.normal(0.3, 2.0, size=31)
+    ours, oracle = welch(first, second), ttest_ind(first, second, equal_var=False)
+    assert ours.p == pytest.approx(oracle.pvalue)
+    assert (ours.low, ours.high) == pytest.approx(tuple(oracle.confidence_interval(0.95)))
+    ends = scipy_stats.t.interval(0.95, 16, first.mean(), scipy_stats.sem(first))
+    assert (mean_interval(first).low, mean_interval(first).high) == pytest.approx(ends)
+    assert our_fisher((3, 4), (1, 9)) == pytest.approx(fisher_exact([[3, 1], [1, 8]]).pvalue)
+    assert sign_test(8, 2) == pytest.approx(binomtest(8, 10).pvalue)
+    assert wilson(0, 0) == (0.0, 1.0) and wilson(0, 5)[0] == 0.0 and wilson(5, 5)[1] == 1.0
+    assert [round(end, 4) for end in share_difference((56, 70), (48, 80))[1:]] == [0.0524, 0.3339]  # Newcombe (1998), method 10
+
+
+def test_copies_of_one_image_are_one_image() -> None:
+    """Each image four times: the same accuracy, and the interval of a quarter as many."""
+    given = two_sites()
+    alone = rows_of(audit(**given, group="site"))
+    columns = {"site": np.repeat(given["columns"]["site"], 4), "base_id": np.repeat([f"x{row}" for row in range(100)], 4)}
+    with pytest.warns(UserWarning, match="copies of one image"):
+        table = audit(probs=given["probs"].repeat(4, 0), labels=[0] * 400, columns=columns, group="site")
+    copies = rows_of(table)
+    for name in ("accuracy", "accuracy_low", "accuracy_high", "accuracy_difference_low"):
+        assert copies["B"][name] == pytest.approx(alone["B"][name])
+    assert design_effect(np.array([1.0, 0.0, 1.0, 0.0]), np.arange(4)) == 1.0
+
+
+def test_intersections_and_the_smallest_groups() -> None:
+    rng = np.random.default_rng(0)
+    given = two_sites((60, 0), (58, 2))
+    age = np.where(np.arange(120) % 2, "old", "young").astype(object)
+    age[:3] = "very old"
+    given["columns"] |= {"age": age, "kilos": rng.normal(size=120)}
+    groups = rows_of(audit(**given, group=["site", "age"]))
+    assert list(groups) == ["A", "B", "old", "very old", "young", "A × old", "A × very old", "A × young", "B × old", "B × young"]
+    assert sum(groups[name]["n"] for name in groups if " × " in name) == 120
+    small = groups["A × very old"]
+    assert (small["n"], small["verdict"], small["accuracy_p"]) == (3, "too few to say", None)
+    assert small["accuracy_low"] == pytest.approx(0.4385, abs=1e-4)  # three of three say little
+    fifths = audit(**given, group="kilos").to_pydict()
+    assert fifths["n"] == [24] * 5 and all(" to " in name for name in fifths["group"])
+
+
+def test_a_difference_that_classes_explain() -> None:
+    """Site B has more of the class that is hard everywhere: the rest with its mix of classes is as good."""
+    right = np.array([1, 0] * 10 + [1] * 20 + [1, 0] * 40 + [1] * 20)  # A: 20 of class 1 and 20 of class 0; B: 80 and 20
+    labels = np.array([1] * 20 + [0] * 20 + [1] * 80 + [0] * 20)
+    predicted = np.where(right == 1, labels, 1 - labels)
+    site = ["A"] * 40 + ["B"] * 100
+    groups = rows_of(audit(probs=np.eye(2)[predicted], labels=labels, columns={"site": site}, group="site"))
+    assert groups["A"]["accuracy"] == 0.75 and groups["B"]["accuracy"] == 0.6
+    assert groups["B"]["accuracy_same_classes"] == pytest.approx(0.6) and groups["A"]["accuracy_same_classes"] == pytest.approx(
+        0.75
+    )
+
+
+def hidden_group(seed: int = 0, bad: bool = True) -> dict[str, Any]:
+    """Two classes, one of which has a cluster of its own on the wrong side."""
+    rng = np.random.default_rng(seed)
+    centres = np.array([[4.0, 0, 0], [0, 4.0, 0], [1.0, 1.6, 4.0] if bad else [4.0, 0, 4.0]])
+    cluster = np.repeat([0, 1, 2], [200, 200, 120])
+    features = centres[cluster] + 0.5 * rng.normal(size=(520, 3))
+    labels = np.where(cluster == 1, 1, 0)
+    order = rng.permutation(520)
+    ids = [f"s{k}" for k in cluster[order] * 1000 + order]
+    return {"features": features[order], "labels": labels[order], "head": np.eye(2, 3), "ids": ids}
+
+
+def test_latent_groups_are_found_and_tested_on_other_samples() -> None:
+    given = hidden_group()
+    table = audit(**given)
+    worst = table.to_pylist()[0]
+    assert worst["by"] == "latent" and worst["group"].startswith("0, cluster 1") and "less accurate" in worst["verdict"]
+    assert worst["accuracy"] < 0.5 and 40 <= worst["n"] <= 80 <= worst["members"] <= 130  # half of them are tested
+    assert all(id.startswith("s2") for id in worst["hardest"].split(", "))
+    again = np.random.default_rng(1).permutation(520)
+    shuffled = {name: value if name == "head" else np.asarray(value)[again] for name, value in given.items()}
+    same = audit(**shuffled)  # rows in another order give the same groups
+    for name in ("group", "n", "members", "hardest", "verdict"):
+        assert same[name].equals(table[name])
+    assert same["avh_p"].to_pylist() == pytest.approx(table["avh_p"].to_pylist())
+
+
+def test_latent_groups_of_noise_are_not_confirmed() -> None:
+    """Labels right or wrong by chance: clusters look worse in one half, and hardly ever in the other."""
+    found = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        labels = rng.integers(0, 2, 400)
+        features = rng.normal(size=(400, 6))
+        verdicts = audit(features=features, labels=labels, head=rng.normal(size=(2, 6)), seed=seed)["verdict"].to_pylist()
+        found += any("less accurate" in verdict for verdict in verdicts)
+    assert found <= 2  # clusters of features do differ in accuracy under a fixed head, but selection alone confirms nothing
+    assert hardsight.audit(**hidden_group(bad=False))["verdict"].to_pylist().count("less accurate") == 0
+
+
+def test_k_means_finds_clusters_that_are_apart() -> None:
+    rows = np.repeat([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]], 20, axis=0) + np.random.default_rng(0).normal(size=(60, 2))
+    cluster = nearest(rows, k_means(rows, 3, np.random.default_rng(1)))
+    assert sorted(np.bincount(cluster)) == [20, 20, 20] and len(set(cluster[:20])) == 1
+    assert len(k_means(np.ones((5, 2)), 3, np.random.default_rng(0))) == 1  # no more centres than different rows
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"group": "sex"}, "there is no column 'sex'; it has label, site."),
+        ({"group": "site", "columns": {"site": ["A"] * 100}}, "holds one group only \\('A'\\): there is nothing to compare"),
+        ({"group": "site", "columns": {"site": [f"p{k}" for k in range(100)]}}, "has a group of one for each of 100 samples"),
+        ({"group": "site", "labels": [-1] * 100}, "there are no labels"),
+        ({"group": ["site", "site"]}, "up to 3 different columns"),
+        ({"group": "site", "by": "avg"}, "avg"),
+        ({"group": {"site": [1]}}, "no column '?site|group must be|site"),
+        ({}, "latent groups are found in features, and there are none: give --group"),
+        ({"group": "site", "columns": {"site": [None] * 100}}, "holds nothing|cannot be shown"),
+    ],
+)
+def test_bad_input_is_one_line(change: dict[str, Any], said: str) -> None:
+    given = two_sites() | change
+    if change.get("group") == {"site": [1]}:
+        given["group"] = 3
+        said = "group must be the name of a column, got 3"
+    with pytest.raises(InputError, match=said) as error:
+        audit(**given)
+    assert "\n" not in str(error.value)
+
+
+def test_the_command_writes_three_files(cli: Cli, tmp_path: Path) -> None:
+    given = two_sites()
+    np.savez(tmp_path / "x.npz", probs=given["probs"], labels=given["labels"], site=given["columns"]["site"])
+    done = cli("audit", tmp_path / "x.npz", "--group", "site", "-o", tmp_path / "audit.parquet")
+    assert done.code == 0 and "less accurate" in done.out, done.err
+    table = pq.read_table(tmp_path / "audit.parquet")
+    assert set(table.column_names) >= {"group", "n", "accuracy", "accuracy_low", "accuracy_high", "mean_avh"}
+    assert table.equals(audit(tmp_path / "x.npz", group="site"))
+    assert pq.read_table(tmp_path / "audit.samples.parquet").to_pydict()["site"] == given["columns"]["site"]
+    page = (tmp_path / "audit.html").read_text("utf-8")
+    assert "site = B: less accurate" in page and "http" not in page.split("</head>")[1]
+    assert hardsight.verify(tmp_path / "audit.html").sound == ["audit.html"]
+    wrong = cli("audit", tmp_path / "x.npz", "--group", "age", "-o", tmp_path / "other.parquet")
+    assert wrong.code == 2 and wrong.err.endswith("there is no column 'age'; it has label, site.\n")
+    assert not (tmp_path / "other.parquet").exists() and not (tmp_path / "other.html").exists()
+    over = cli("audit", tmp_path / "x.npz", "--group", "site", "-o", tmp_path / "x.npz")
+    assert over.code == 2 and "x.npz" in over.err
+
+
+def test_a_run_and_a_table_of_scores(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.explorer.audit_page._figure", lambda audit, rows: "")  # drawn by another test
+    run = digits_run(tmp_path / "run", n=200, columns={"pen": ["red" if row % 3 else "blue" for row in range(200)]})
+    done = cli("audit", run, "--group", "pen", "--split", "test", "-o", tmp_path / "audit.csv")
+    assert done.code == 0 and "n = 40 " in done.out and done.err == "", done.err
+    page = (tmp_path / "audit.html").read_text("utf-8")
+    assert page.count("data:image/webp") == 24  # the hardest of both groups
+    with pytest.warns(UserWarning, match="trained on"):
+        table = audit(run, group="pen")
+    scores = pq.read_table(run / "scores.parquet")
+    pens = pa.array(["red" if row % 3 else "blue" for row in range(200)])
+    write_table(scores.append_column("pen", pens), tmp_path / "scores.csv")
+    plain = audit(tmp_path / "scores.csv", group="pen")
+    for name in ("n", "accuracy", "mean_avh", "avh_p", "mean_norm"):
+        assert plain[name].to_pylist() == pytest.approx(table[name].to_pylist())
+    with pytest.raises(InputError, match="there is no split 'val'; splits: test, train"):
+        audit(run, group="pen", split="val")
+    with pytest.raises(FileError, match="does not exist"):
+        audit(tmp_path / "nowhere.npz", group="pen")
+
+
+def test_labels_are_groups_by_class_name() -> None:
+    snapshot = Snapshot(np.eye(3).repeat(20, 0), np.eye(3), np.arange(3).repeat(20), class_names=["cat", "dog", "owl"])
+    table = audit(snapshot, group="label")
+    assert table["group"].to_pylist() == ["cat", "dog", "owl"] and table["accuracy_same_classes"].null_count == 3
