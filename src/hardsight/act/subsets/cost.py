@@ -6,7 +6,6 @@ feels what is left out. To know the whole cost, train on the subset: `hardsight 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +22,7 @@ from hardsight.files.places import Place
 from hardsight.files.writing import replacing
 from hardsight.scoring.fitted_head import unconverged
 from hardsight.snapshot import Snapshot
+from hardsight.stats import wilson
 from hardsight.table import FORMATS, write_table
 from hardsight.threads import even_rows
 
@@ -68,7 +68,7 @@ def cost_curve(source: Any, settings: SelectSettings, pool: Pool | None = None) 
     with unconverged():
         for name, chosen in lines:
             right = _right(features, labels, pool.rows[chosen], test)
-            low, high = accuracy_interval(int(right.sum()), len(right))
+            low, high = wilson(int(right.sum()), len(right))
             bounds = {"accuracy_low": low, "accuracy_high": high}
             records.append({"subset": name, "budget": len(chosen), "accuracy": float(right.mean()), **bounds})
     return Curve(pa.Table.from_pylist(records), tested_on)
@@ -99,19 +99,6 @@ def _right(features: np.ndarray, labels: np.ndarray, rows: np.ndarray, test: np.
         return np.asarray(labels[test] == labels[rows[0]])
     head = fit_head(features[rows], labels[rows], int(labels.max()) + 1)
     return np.asarray(to_numpy(head.logits(features[test])).argmax(axis=1) == labels[test])
-
-
-def accuracy_interval(correct: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share.
-
-    Example:
-        >>> [round(x, 4) for x in accuracy_interval(8, 10)]
-        [0.4902, 0.9433]
-    """
-    p, extra = correct / n, z * z / n
-    centre = (p + extra / 2) / (1 + extra)
-    half = z / (1 + extra) * math.sqrt(p * (1 - p) / n + extra / (4 * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def write_curve(curve: Curve, path: Place) -> None:
