@@ -21,6 +21,7 @@ _HOME = {
     "RunError": "hardsight.errors",
     "SCORES": "hardsight.scores",
     "Score": "hardsight.scores",
+    "ScoresTable": "hardsight.scores_table",
     "Snapshot": "hardsight.snapshot",
     "TrainingError": "hardsight.errors",
     "aldr_lambda": "hardsight.scores",
@@ -100,6 +101,7 @@ __all__ = [  # a plain list: type checkers read it
     "RunError",
     "SCORES",
     "Score",
+    "ScoresTable",
     "Snapshot",
     "TrainingError",
     "__version__",
@@ -232,6 +234,7 @@ if TYPE_CHECKING:
         vim,
         vog,
     )
+    from hardsight.scores_table import ScoresTable
     from hardsight.scoring import score
     from hardsight.snapshot import Snapshot
     from hardsight.table import hardest
