@@ -50,6 +50,7 @@ _HOME = {
     "el2n": "hardsight.scores",
     "energy": "hardsight.scores",
     "entropy": "hardsight.scores",
+    "explore": "hardsight.explorer.notebook",
     "export": "hardsight.exporting.run_export",
     "extract": "hardsight.extraction",
     "first_epoch_learned": "hardsight.scores",
@@ -131,6 +132,7 @@ __all__ = [  # a plain list: type checkers read it
     "el2n",
     "energy",
     "entropy",
+    "explore",
     "export",
     "extract",
     "first_epoch_learned",
@@ -180,6 +182,7 @@ if TYPE_CHECKING:
     from hardsight.dynamics.cosines import cosine_histograms, tolerance, uniformity
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
+    from hardsight.explorer.notebook import explore
     from hardsight.exporting.run_export import export
     from hardsight.extraction import extract
     from hardsight.files.verifying import verify
