@@ -68,14 +68,19 @@ def test_components_that_are_not_there() -> None:
 # What is kept
 
 
-def made(sheet: Any, method: str = "pca", **options: Any) -> Maps:
-    """A map that is ready."""
+def finished(sheet: Any, method: str = "pca", **options: Any) -> Maps:
+    """A map that is ready, or has failed."""
     every = Maps(sheet, **options)
     every.start(method)
-    deadline = time.monotonic() + 20
-    while every.state(method)["state"] == "working" and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert every.state(method)["state"] == "ready", every.state(method)
+    thread = every._made[method].thread
+    if thread is not None:
+        thread.join(30)
+    return every
+
+
+def made(sheet: Any, **options: Any) -> Maps:
+    every = finished(sheet, **options)
+    assert every.state("pca")["state"] == "ready", every.state("pca")
     return every
 
 
@@ -138,8 +143,9 @@ def test_a_slow_map_of_a_subsample(run: Path, monkeypatch: pytest.MonkeyPatch) -
     state = every.state("tsne")
     assert state["state"] == "working" and state["share"] == 0.5 and state["left"] > 0 and state["columns"] == []
     finish.set()
-    while every.state("tsne")["state"] == "working":
-        time.sleep(0.01)
+    thread = every._made["tsne"].thread
+    assert thread is not None
+    thread.join(30)
     values = every.columns()["tsne_1"].values
     assert np.flatnonzero(np.isfinite(values)).tolist() == list(range(0, N, 3))
     centred = load_digits().data[:N] - load_digits().data[:N].mean(0)
@@ -153,19 +159,11 @@ def test_a_slow_map_that_ends_early(run: Path, monkeypatch: pytest.MonkeyPatch, 
         raise error
 
     monkeypatch.setattr(placing, "placed", placed)
-    every = Maps(open_sheet(run), keep=False)
-    every.start("tsne")
-    every._made["tsne"].thread and every._made["tsne"].thread.join(20)
+    every = finished(open_sheet(run), "tsne", keep=False)
     assert every.state("tsne")["state"] == state
     assert every.state("tsne")["said"] == ("" if state == "none" else "The map could not be made: no room")
     monkeypatch.setattr(placing, "FEWEST", N + 1)
-    assert "needs at least 301 samples" in made_badly(run)
-
-
-def made_badly(run: Path) -> str:
-    every = Maps(open_sheet(run), keep=False)
-    every.start("tsne")
-    return str(every.state("tsne")["said"])
+    assert "needs at least 301 samples" in finished(open_sheet(run), "tsne", keep=False).state("tsne")["said"]
 
 
 def test_no_features_no_map(tmp_path: Path) -> None:
