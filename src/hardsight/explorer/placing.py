@@ -40,7 +40,7 @@ def place(method: str, rows: np.ndarray) -> np.ndarray:
         )
     from umap import UMAP
 
-    return np.asarray(UMAP(2, n_neighbors=min(NEIGHBOURS, len(rows) - 1), random_state=0, verbose=True).fit_transform(rows))
+    return np.asarray(UMAP(n_neighbors=min(NEIGHBOURS, len(rows) - 1), random_state=0, verbose=True).fit_transform(rows))
 
 
 def share_done(line: str) -> float | None:
