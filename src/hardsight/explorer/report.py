@@ -331,4 +331,4 @@ def _agreements(page: Page, names: list[str]) -> dict[str, Any]:
     if HUMAN not in page.columns:
         return {}
     human = page.columns[HUMAN].values
-    return {name: agreement(human, page.columns[name].floats()) for name in names if name != HUMAN}
+    return {name: agreement(human, page.columns[name].floats()) for name in names if name in page.columns and name != HUMAN}

@@ -294,5 +294,5 @@ export function barEnds(degrees) {
     high = Math.max(...degrees),
     room = Math.max(1, (high - low) / 4); // the shortest bar is still one
   const from = Math.max(0, Math.floor(low - room));
-  return [from < high / 4 ? 0 : from, Math.ceil(high)];
+  return [from < high / 4 ? 0 : from, Math.max(1, Math.ceil(high))];
 }
