@@ -196,6 +196,21 @@ class Options:
         """Plain values for start.json, of every option that decides the result."""
         return {field.name: plain(getattr(self, field.name)) for field in self.fields() if field.about.decides}
 
+    def as_words(self) -> list[str]:
+        """The options that are not as they would be anyway, as on the command line."""
+        words: list[str] = []
+        for field in self.fields():
+            value = getattr(self, field.name)
+            if value == field.default:
+                continue
+            if isinstance(value, bool):
+                words.append(field.flag.split("/")[0 if value else -1])
+                continue
+            listed = isinstance(value, (list, tuple))
+            several = list(value) if listed and field.about.repeat else [",".join(map(str, value)) if listed else value]
+            words += [word for item in several for word in (field.flag, str(item))]
+        return words
+
 
 @functools.cache
 def _fields_of(cls: Any) -> tuple[OptionField, ...]:
