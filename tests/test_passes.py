@@ -17,6 +17,7 @@ import hardsight  # noqa: E402
 from hardsight.data import ImageData, open_data  # noqa: E402
 from hardsight.errors import FileError, HardsightError, InputError  # noqa: E402
 from hardsight.extraction import extracting  # noqa: E402
+from hardsight.files.samples import write_samples  # noqa: E402
 from hardsight.files.verifying import verify  # noqa: E402
 from hardsight.snapshot import Snapshot  # noqa: E402
 from hardsight.stats.uncertainty import pass_scores  # noqa: E402
@@ -69,7 +70,7 @@ def test_each_view_is_a_snapshot_of_the_same_samples(run: Path) -> None:
 def test_an_interrupted_run_ends_with_the_same_bytes(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extracting, "images_per_part", lambda *_: 16)
     extracted(tmp_path / "whole")
-    write, written = extracting.write_samples, 0
+    write, written = write_samples, 0
 
     def failing(*args: Any, **kwargs: Any) -> int:
         nonlocal written
