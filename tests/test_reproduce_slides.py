@@ -69,7 +69,10 @@ def test_agreement_draws_whole_images() -> None:
 def test_discovery_5_needs_another_side() -> None:
     above, below = np.tile([0.5, 0.4, 0.6], (3, 1)), np.tile([-0.5, -0.6, -0.4], (3, 1))
     assert verdicts(consistency._claims({"net": {"avh": above, "norm": above}})) == ["holds", "does not hold"]
-    assert verdicts(consistency._claims({"net": {"avh": above, "norm": np.concatenate([above, below])[1:4]}})) == ["holds", "holds"]
+    assert verdicts(consistency._claims({"net": {"avh": above, "norm": np.concatenate([above, below])[1:4]}})) == [
+        "holds",
+        "holds",
+    ]
     assert verdicts(consistency._claims({"net": {"avh": below, "norm": below}})) == ["does not hold", "does not hold"]
 
 

@@ -29,7 +29,15 @@ def adversarial_training(context: Context) -> Outcome:
     found: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in TRAININGS}
     for name, epsilon in TRAININGS.items():
         for seed in seeds(context):
-            key = {"data": written.name, "epsilon": epsilon, "seed": seed, "epochs": EPOCHS, "batch": BATCH, "rate": RATE, **SIZES}
+            key = {
+                "data": written.name,
+                "epsilon": epsilon,
+                "seed": seed,
+                "epochs": EPOCHS,
+                "batch": BATCH,
+                "rate": RATE,
+                **SIZES,
+            }
             make = partial(_trained, arrays, epsilon, seed)
             context.say(f"{name} training, seed {seed}")
             found[name].append(context.cache.arrays("adversarial-training", key, make))
@@ -40,9 +48,9 @@ def adversarial_training(context: Context) -> Outcome:
         for view in ("clean", "attacked")
     ]
     return Outcome(
-        about=f"{written.name}; a small CNN, {len(written.train):,} images to train on and {len(written.test)} held out, {EPOCHS} epochs "
-        f"of FGSM images with epsilon {EPSILON}, {SEEDS} seeds. Change: mean over epochs of |log of this epoch's mean over the one "
-        "before|.",
+        about=f"{written.name}; a small CNN, {len(written.train):,} images to train on and {len(written.test)} held out, "
+        f"{EPOCHS} epochs of FGSM images with epsilon {EPSILON}, {SEEDS} seeds. Change: mean over epochs of |log of this epoch's "
+        "mean over the one before|.",
         tables=[Table("Change from epoch to epoch", ("training", "images", "AVH", "norm", "accuracy (%)"), rows, words=2)],
         figures={"AVH and norm during adversarial training": _figure(found)},
         claims=[_slower(found, "clean"), _slower(found, "attacked")],
@@ -63,7 +71,8 @@ def _slower(found: dict[str, list[dict[str, np.ndarray]]], view: str) -> Claim:
     gaps = {name: difference(speed(runs, f"norm_{view}"), speed(runs, f"avh_{view}")) for name, runs in found.items()}
     return claim(
         f"AVH is slower to change than the norm during adversarial training ({view} images).",
-        rule="The norm's change from epoch to epoch minus AVH's, in adversarial training: the 95 % interval over seeds lies above 0.",
+        rule="The norm's change from epoch to epoch minus AVH's, in adversarial training: the 95 % interval over seeds lies "
+        "above 0.",
         holds=gaps["adversarial"].low > 0,
         found=f"{signed(gaps['adversarial'], 3)}; in plain training {signed(gaps['plain'], 3)}.",
     )

@@ -38,9 +38,9 @@ def imbalance(context: Context) -> Outcome:
         for prior in PRIORS
     ]
     return Outcome(
-        about=f"{written.name}; {_model(written)}, {DIGITS['epochs']} epochs, {SEEDS} seeds, each with another order of the classes. "
-        f"Imbalance: the most frequent of ten classes has {RATIO} times the images of the rarest. Granularity: four classes of "
-        f"{', '.join(map(str, FINE))} digits and {COARSE_IMAGES} images each. {len(written.test)} held-out images.",
+        about=f"{written.name}; {_model(written)}, {DIGITS['epochs']} epochs, {SEEDS} seeds, each with another order of the "
+        f"classes. Imbalance: the most frequent of ten classes has {RATIO} times the images of the rarest. Granularity: four "
+        f"classes of {', '.join(map(str, FINE))} digits and {COARSE_IMAGES} images each. {len(written.test)} held-out images.",
         tables=[
             Table("Spearman with a prior of the class, over held-out images", ("prior", "norm", "AVH", "|norm| - |AVH|"), rows),
             _by_class(found),

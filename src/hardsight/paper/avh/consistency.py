@@ -22,7 +22,9 @@ SCORES = {"avh": "AVH", "norm": "norm"}
 REPLICATES = 200
 
 
-@recipe("slides/discovery5", "Discoveries 4 and 5: agreement of AVH and of the norm, epoch by epoch", needs="CIFAR-10 and CIFAR-10H")
+@recipe(
+    "slides/discovery5", "Discoveries 4 and 5: agreement of AVH and of the norm, epoch by epoch", needs="CIFAR-10 and CIFAR-10H"
+)
 def discovery_5(context: Context) -> Outcome:
     """Spearman of AVH and of the norm with the level of hardness, after every epoch of every network."""
     trainings = by_frequency(context)
@@ -32,11 +34,13 @@ def discovery_5(context: Context) -> Outcome:
         for name, words in SCORES.items():
             value, low, high = curves[name].T  # (e,) each
             sides = [int((low > 0).sum()), int((high < 0).sum()), int(((low <= 0) & (high >= 0)).sum())]
-            rows.append([network, words, float(value.min()), float(value.max()), float(value[-1]), interval(low[-1], high[-1]), *sides])
+            rows.append(
+                [network, words, float(value.min()), float(value.max()), float(value[-1]), interval(low[-1], high[-1]), *sides]
+            )
     header = ("network", "score", "lowest", "highest", "last epoch", "95 %", "epochs above 0", "below 0", "neither")
     return Outcome(
-        about=f"{trainings[0].about}. Spearman with the level of hardness after each epoch, scores turned so that above 0 means: what is "
-        f"hard for people is hard for the score. {REPLICATES} bootstrap replicates, over images.",
+        about=f"{trainings[0].about}. Spearman with the level of hardness after each epoch, scores turned so that above 0 "
+        f"means: what is hard for people is hard for the score. {REPLICATES} bootstrap replicates, over images.",
         tables=[Table("Over the epochs", header, rows, words=2)],
         figures={"Agreement over epochs": _figure(found)},
         claims=_claims(found),
@@ -76,7 +80,9 @@ def agreement(score: np.ndarray, target: np.ndarray, images: np.ndarray, seed: i
     order = np.argsort(of_row, kind="stable")
     of_image = np.split(order, np.cumsum(np.bincount(of_row))[:-1])
     rng = np.random.default_rng(seed)
-    draws = [spearman(np.concatenate([of_image[k] for k in rng.integers(len(names), size=len(names))])) for _ in range(REPLICATES)]
+    draws = [
+        spearman(np.concatenate([of_image[k] for k in rng.integers(len(names), size=len(names))])) for _ in range(REPLICATES)
+    ]
     low, high = np.percentile(draws, [2.5, 97.5])
     return spearman(slice(None)), float(low), float(high)
 

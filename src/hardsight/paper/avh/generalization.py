@@ -87,7 +87,7 @@ def aligned(context: Context) -> Table:
     """CORAL, MMD and DANN between the training domains, on the same features."""
     from hardsight.domains.opening import domain_names, only, open_domain
     from hardsight.domains.scaling import standards
-    from hardsight.paper.avh.feature_alignment import NAMES, STEPS, class_accuracy, predictions
+    from hardsight.paper.avh.feature_alignment import NAMES, STEPS, predictions
 
     whole, _ = open_domain(_features(context)[1])
     parts: dict[str, Any] = {name: open_domain(only(whole, name), limit=SMALL["limit"])[0] for name in domain_names(whole)}
@@ -108,8 +108,8 @@ def aligned(context: Context) -> Table:
         "Ours: alignment of the training domains, accuracy on the unseen domain (%)",
         ("method", *parts, "average"),
         rows,
-        note=f"On the same features and seeds, with a training of its own ({STEPS} steps, the last one counts), so compare with no "
-        "alignment. ENT needs samples of the target. MLDG, MetaReg and Feature-critic are printed only.",
+        note=f"On the same features and seeds, with a training of its own ({STEPS} steps, the last one counts), so compare "
+        "with no alignment. ENT needs samples of the target. MLDG, MetaReg and Feature-critic are printed only.",
     )
 
 

@@ -38,9 +38,9 @@ def uncertainty(context: Context) -> Outcome:
     header = ("score, turned so that high is hard", *PARTS.values(), "aleatoric - epistemic")
     people, claims = _with_people(context)
     return Outcome(
-        about=f"1,438 digits train a small CNN with dropout of {DROPOUT} before both of its last layers, {SEEDS} times; 359 held-out "
-        f"digits at five levels of noise are seen once, mirrored, and {PASSES} times with dropout left on. Spearman's coefficients; "
-        f"intervals of 95 % over seeds.{' ' + people if people else ''}",
+        about=f"1,438 digits train a small CNN with dropout of {DROPOUT} before both of its last layers, {SEEDS} times; 359 "
+        f"held-out digits at five levels of noise are seen once, mirrored, and {PASSES} times with dropout left on. Spearman's "
+        f"coefficients; intervals of 95 % over seeds.{' ' + people if people else ''}",
         tables=[Table("Spearman of scores with the parts of uncertainty", header, rows)],
         figures={"AVH against both parts of uncertainty": _figure(rho)},
         claims=[*_claims(rho), *claims],
@@ -85,6 +85,7 @@ def _more_aleatoric(rho: dict[tuple[str, str], np.ndarray], score: str) -> Any:
 
 
 def _claims(rho: dict[tuple[str, str], np.ndarray]) -> list[Claim]:
+    together = rho["passes_aleatoric", "passes_information"].mean()
     aleatoric, gap = difference(rho["avh", "passes_aleatoric"], np.zeros(SEEDS)), _more_aleatoric(rho, "avh")
     return [
         claim(
@@ -97,7 +98,7 @@ def _claims(rho: dict[tuple[str, str], np.ndarray]) -> list[Claim]:
             "AVH is connected to aleatoric uncertainty more than to epistemic uncertainty.",
             rule="The 95 % interval over seeds of the difference of the two coefficients lies above 0.",
             holds=gap.low > 0,
-            found=f"{signed(gap, 3)}; the two parts go together, too, with {rho['passes_aleatoric', 'passes_information'].mean():.3f}.",
+            found=f"{signed(gap, 3)}; the two parts go together, too, with {together:.3f}.",
         ),
     ]
 
