@@ -109,7 +109,7 @@ def test_the_gradient_is_reversed_below_the_critic() -> None:
     plain = torch.nn.functional.cross_entropy(critic(torch.cat(x)), torch.tensor([0, 0, 0, 1, 1, 1]))
     below, own = torch.autograd.grad(plain, [x[0], critic.weight])
     turned = feature_alignment._domain_loss(critic, x, 0.5)
-    assert float(turned) == pytest.approx(float(plain))
+    assert turned.item() == pytest.approx(plain.item())
     reversed_below, same = torch.autograd.grad(turned, [x[0], critic.weight])
     assert torch.allclose(reversed_below, -0.5 * below, atol=1e-6) and torch.allclose(same, own, atol=1e-6)
 

@@ -122,6 +122,6 @@ def _figure(found: dict[str, dict[str, np.ndarray]]) -> Any:
             each.plot(epochs, value, color=colour, label=words, linewidth=1.3)
             each.fill_between(epochs, low, high, color=colour, alpha=0.15, linewidth=0)
         each.axhline(0, color="#999999", linewidth=0.8)
-        each.set(title=network, xlabel="epoch", ylabel="agreement (Spearman)", ylim=(-1, 1))
+        each.set(title=network, xlabel="epoch", ylabel="agreement (Spearman)")
         each.legend(frameon=False, fontsize=8)
     return figure

@@ -151,4 +151,5 @@ def _figure(rho: dict[tuple[str, str], np.ndarray]) -> Any:
     figure, axes = panels(2)
     for each, part in zip(axes, ("passes_aleatoric", "passes_information"), strict=True):
         seed_dots(each, {words: rho[score, part] for score, words in SCORES.items()}, "Spearman", PARTS[part])
+        each.set_xlim(min(x.min() for x in rho.values()) - 0.05, 1)  # the same for both, to be compared
     return figure
