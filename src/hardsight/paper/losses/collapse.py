@@ -29,7 +29,7 @@ def collapse(context: Context) -> Outcome:
     seeds = range(context.seed, context.seed + SEEDS)
     curves = {name: np.array([measured(context, decay, seed) for seed in seeds]) for name, decay in DECAYS.items()}
     main = curves[MAIN]  # (seeds, epochs, measures)
-    fitted = [int(np.argmax(each[:, MEASURES.index("accuracy")] >= 1)) for each in main]  # first epoch without an error
+    fitted = [first_without_error(each[:, MEASURES.index("accuracy")]) for each in main]
     at = {name: k for k, name in enumerate(MEASURES)}
     first = np.array([each[start] for each, start in zip(main, fitted, strict=True)])  # (seeds, measures)
     last = main[:, -1]
@@ -48,8 +48,8 @@ def collapse(context: Context) -> Outcome:
             line.set_marker("")
     rows = [(name, *(interval(values[:, -1, at[measure]], 3) for measure in MEASURES)) for name, values in curves.items()]
     return Outcome(
-        about=f"{digits.name}, {len(digits.train)} images; {digits.model}, {EPOCHS['all']} epochs, {SEEDS} seeds. The dotted line is "
-        "the first epoch without a training error.",
+        about=f"{digits.name}, {len(digits.train)} images; {digits.model}, {EPOCHS['all']} epochs, {SEEDS} seeds. The dotted "
+        "line is the first epoch without a training error.",
         tables=[
             Table("Training images at the end [95 % over seeds]", ("training", *MEASURES), rows),
             Table("From the first epoch without an error to the last, mean over seeds", ("", *MEASURES),
@@ -75,6 +75,16 @@ def measured(context: Context, decay: float, seed: int) -> list[list[float]]:
     run = trained(context, few_digits(context), "softmax", seed=seed, watch={}, **settings)
     rows = epoch_table(run.directory, ["train"]).to_pylist()
     return [[float(row[name]) for name in MEASURES] for row in rows]
+
+
+def first_without_error(accuracy: np.ndarray) -> int:
+    """The first of (epochs,) with all training images right, counted from 0; the last where there is none.
+
+    Example:
+        >>> first_without_error(np.array([0.8, 1.0, 0.9, 1.0])), first_without_error(np.array([0.8, 0.9]))
+        (1, 1)
+    """
+    return int(np.argmax(np.append(accuracy[:-1], 1.0) >= 1))
 
 
 def falls(text: str, name: str, first: np.ndarray, last: np.ndarray, fitted: list[int]) -> Claim:

@@ -44,8 +44,8 @@ def temperature(context: Context) -> Outcome:
     mean = found["accuracy"].mean(1)
     return Outcome(
         about=f"{digits.name}, {len(digits.train)} images in {VIEWS} views (moved, fainter, noisy), no labels; {digits.model}, "
-        f"{LEARNING['epochs']} epochs, {SEEDS} seeds. Measured on {len(digits.test):,} other images; the linear head is fitted to "
-        "the training images with their digits. Cross-entropy over images has a hundredth of the weight.",
+        f"{LEARNING['epochs']} epochs, {SEEDS} seeds. Measured on {len(digits.test):,} other images; the linear head is fitted "
+        "to the training images with their digits. Cross-entropy over images has a hundredth of the weight.",
         tables=[Table("By temperature [95 % over seeds]", ("temperature", *MEASURES.values()), rows)],
         figures={"Temperature": figure},
         claims=[
@@ -56,8 +56,8 @@ def temperature(context: Context) -> Outcome:
             monotone("It makes the loss less tolerant to similar samples.", "tolerance", found, 1),
             claim(
                 "A good choice of temperature is a compromise between the two.",
-                rule="The mean accuracy of the linear head at a temperature between the ends is more than half a point above that "
-                "at both ends.",
+                rule="The mean accuracy of the linear head at a temperature between the ends is more than half a point above "
+                "that at both ends.",
                 holds=bool(mean[1:-1].max() > max(mean[0], mean[-1]) + 0.5),
                 found=", ".join(f"{t:g}: {value:.1f}" for t, value in zip(TEMPERATURES, mean, strict=True)) + " %.",
             ),
@@ -84,8 +84,8 @@ def measured(context: Context, t: float, seed: int) -> dict[str, float]:
     split = np.array(snapshot.columns(["split"]).column("split").to_pylist())
     known, test = (snapshot.take(np.flatnonzero(split == name)).in_memory() for name in ("train", "test"))
     plain = np.array([str(id).endswith("/0") for id in known.ids])  # the images as they are
-    x, y = np.asarray(known.features)[plain], answers[np.asarray(known.labels)[plain]]
-    z, digit = np.asarray(test.features), np.asarray(test.labels)
+    x, y = np.asarray(known.values)[plain], answers[np.asarray(known.labels)[plain]]
+    z, digit = np.asarray(test.values), np.asarray(test.labels)
     with unconverged():
         right = np.asarray(fit_linear_head(x, y, 10).logits(z)).argmax(1) == digit
     return {

@@ -84,7 +84,7 @@ def top_k_errors(context: Context, loss: str, seed: int) -> list[float]:
     snapshot = Snapshot.load(run.directory)
     test = snapshot.take(np.flatnonzero(np.array(snapshot.columns(["split"]).column("split").to_pylist()) == "test"))
     batch = test.in_memory()
-    logits = np.asarray(run.head.logits(np.asarray(batch.features)))  # (n, c)
+    logits = np.asarray(run.head.logits(np.asarray(batch.values)))  # (n, c)
     own = logits[np.arange(len(logits)), batch.labels]
     place = (logits > own[:, None]).sum(1)  # (n,) classes ahead of the own one
     return [100 * float((place >= k).mean()) for k in KS]
