@@ -47,7 +47,7 @@ def trained_on_known(context: Context, loss: str, options: Mapping[str, Any], se
 def features_of(context: Context, run: Trained, data: ImageData) -> tuple[np.ndarray, np.ndarray]:
     """(n, d) features and (n,) labels of some digits."""
     batch = context.extract(run.directory, data).in_memory()
-    return np.asarray(batch.values), np.asarray(batch.labels)
+    return np.array(batch.values), np.array(batch.labels)  # writable, as torch wants it
 
 
 def features_of_new(context: Context, run: Trained) -> tuple[np.ndarray, np.ndarray]:
