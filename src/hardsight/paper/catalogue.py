@@ -35,6 +35,18 @@ MODULES = (
     "lgm.calibration",
     "lgm.embeddings",
     "lgm.margin",
+    "losses.collapse",
+    "losses.comp_sum",
+    "losses.distillation",
+    "losses.drm",
+    "losses.ensloss",
+    "losses.ldr",
+    "losses.naive_bayes",
+    "losses.novel_classes",
+    "losses.proto_triplet",
+    "losses.soft_labels",
+    "losses.temperature",
+    "losses.z_loss",
 )
 
 
