@@ -885,7 +885,7 @@ def test_a_study_computes_what_the_data_allows() -> None:
     assert table.calibrations == [] and len(table.disagreements) == 1  # a table has no logits
     column = study(TABLE, against="norm", scores="avh", **FEW)
     assert not column.calibrations and not column.disagreements  # there are no people to disagree with
-    with pytest.raises(InputError, match="no option 'tops'; did you mean 'top'"):
+    with pytest.raises(InputError, match="no option 'tops'. Did you mean top"):
         study(TABLE, COUNTS, tops=3)
     with pytest.raises(InputError, match="has no dynamics"):
         study(TABLE, COUNTS, epochs=True, **FEW)

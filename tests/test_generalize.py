@@ -280,7 +280,7 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
     assert cli("score", tmp_path / "snapshot", "-o", tmp_path / "scores.csv").code == 0
     save_file(open_trainable("DigitsCNN", 10).module.state_dict(), tmp_path / "digits.safetensors")  # other weights
     again = cli(*words)
-    assert again.code == 2 and "holds a run with other inputs: model was" in again.err
+    assert again.code == 2 and "holds a run with other inputs: model changed" in again.err
 
 
 @pytest.mark.parametrize(

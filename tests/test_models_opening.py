@@ -225,9 +225,9 @@ def test_a_malicious_pickle_in_a_transformers_directory(tmp_path: Path) -> None:
 
 def test_unknown_names_are_answered_with_near_ones() -> None:
     library("timm")
-    with pytest.raises(InputError, match="torchvision has no classifier 'resnet19'; near that name: .*resnet1"):
+    with pytest.raises(InputError, match="torchvision has no model 'resnet19'. Did you mean resnet1"):
         open_model("torchvision:resnet19")
-    with pytest.raises(InputError, match="timm has no model 'resnet10'; near that name: .*resnet10t"):
+    with pytest.raises(InputError, match="timm has no model 'resnet10'. Did you mean resnet10"):
         open_model("timm:resnet10")
 
 

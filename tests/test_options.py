@@ -95,7 +95,7 @@ def test_the_command_line_gives_the_same_as_python() -> None:
         ({"pan": "stell"}, "Did you mean steel"),
         ({"lid": True}, "stirring needs the lid off"),
         ({"lid": "yes"}, "lid must be true or false"),
-        ({"minute": 3}, "there is no option 'minute'; did you mean 'minutes'?"),
+        ({"minute": 3}, "there is no option 'minute'. Did you mean minutes?"),
     ],
 )
 def test_wrong_options_are_named(wrong: dict[str, Any], said: str) -> None:

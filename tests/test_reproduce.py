@@ -59,7 +59,7 @@ def test_an_id_a_paper_and_all() -> None:
     assert [recipe.id for recipe in catalogue.chosen(["avh/fig3"])] == ["avh/fig3"]
     assert {recipe.id.partition("/")[0] for recipe in catalogue.chosen(["slides"])} == {"slides"}
     assert len(catalogue.chosen(["all", "avh/fig3"])) == len(catalogue.recipes())
-    with pytest.raises(InputError, match=r"there is no recipe 'avh/tabel2'; did you mean avh/table2\?"):
+    with pytest.raises(InputError, match=r"there is no recipe 'avh/tabel2'. Did you mean avh/table2\?"):
         catalogue.one("avh/tabel2")
     with pytest.raises(InputError, match=r"slides stands for \d+ recipes"):
         catalogue.one("slides")
@@ -69,7 +69,7 @@ def test_the_command_lists_and_refuses(cli: Callable[..., Any], tmp_path: Path) 
     listed = cli("reproduce")
     assert listed.code == 0 and "avh/table9" in listed.out and "slides/theory" in listed.out
     for words, said in (
-        (["avh/tabel2"], "did you mean avh/table2?"),
+        (["avh/tabel2"], "Did you mean avh/table2?"),
         (["avh/table2", "--data", tmp_path / "nowhere"], "nowhere is not a directory: --data names"),
         (["avh/fig4", "--scale", "paper"], "the full protocol needs imagenet in --data DIR"),
         (["avh/fig4", "--scale", "big"], "scale must be one of small, paper"),

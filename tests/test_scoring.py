@@ -54,7 +54,7 @@ def test_the_default_table_is_every_row_score() -> None:
 def test_scores_by_name_in_the_order_asked() -> None:
     for asked in (["loss", "avh"], "loss,avh", " loss , avh "):
         assert score(FEATURES, WEIGHT, LABELS, scores=asked).column_names[4:] == ["loss", "avh"]
-    with pytest.raises(InputError, match="no score named 'hardness'; choose from avh"):
+    with pytest.raises(InputError, match="no score named 'hardness'. Choose from avh"):
         score(FEATURES, WEIGHT, LABELS, scores="avh,hardness")
 
 
@@ -68,7 +68,7 @@ def test_to_a_file_and_what_is_said_of_it(tmp_path: Path) -> None:
     assert score_to_file(tmp_path / "net.npz", settings=ScoreSettings(limit=5)).summary.num_samples == 5
     assert {path.name for path in tmp_path.iterdir()} == {"net.npz", "scores.parquet"}  # nothing else is written
     for options, match in (
-        ({"by": "norm", "scores": "avh"}, "--by norm: it must be among the scores computed: avh"),
+        ({"by": "norm", "scores": "avh"}, "--by norm: it must be among the scores computed. They are: avh"),
         ({"cluster": "tcp://127.0.0.1:1"}, "give -o"),
         ({"tls_ca": "ca.pem"}, "go with --cluster"),
         ({"limit": -1}, "limit must be a whole number of 0 or more"),

@@ -15,7 +15,6 @@ The Python function, the command line, the docs page and `start.json` all follow
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import inspect
 import math
@@ -26,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 
 Result = TypeVar("Result")
 
@@ -109,8 +108,7 @@ class OptionField:
         if self.about.read is not None:
             value = self.about.read(value)
         if self.about.choices is not None and value not in self.about.choices:
-            near = difflib.get_close_matches(str(value), self.about.choices, 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
+            hint = did_you_mean(value, self.about.choices)
             raise InputError(f"{self.name} must be one of {', '.join(self.about.choices)}, got {value!r}.{hint}")
         if self.kind is bool and not isinstance(value, bool):
             raise InputError(f"{self.name} must be true or false, got {value!r}.")
@@ -183,9 +181,9 @@ class Options:
         """Settings from a whole object, from single options, or from an object with some options changed."""
         unknown = [name for name in options if name not in {field.name for field in cls.fields()}]
         if unknown:
-            near = difflib.get_close_matches(unknown[0], [field.name for field in cls.fields()], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(field.name for field in cls.fields())}."
-            raise InputError(f"there is no option {unknown[0]!r}; {hint}")
+            names = [field.name for field in cls.fields()]
+            hint = did_you_mean(unknown[0], names) or f" There are {', '.join(names)}."
+            raise InputError(f"there is no option {unknown[0]!r}.{hint}")
         if settings is None:
             return cls(**options)
         if not isinstance(settings, cls):

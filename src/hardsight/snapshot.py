@@ -27,12 +27,12 @@ from hardsight.checks import (
     list_matrix,
     to_numpy,
 )
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.class_names import check_class_names
 from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
 from hardsight.files.inputs import command, note_input
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
-from hardsight.files.places import Place, place
+from hardsight.files.places import Place, missing, place
 from hardsight.files.reading import reading
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import LIST_COLUMNS, Batch, SampleFiles, evidence_of
@@ -265,7 +265,10 @@ class Snapshot:
         known = self.column_names
         unknown = [name for name in names or () if name not in known]
         if unknown:
-            raise InputError(f"{self.name or 'the snapshot'} has no column {unknown[0]!r}; it has {', '.join(known)}.")
+            raise InputError(
+                f"{self.name or 'the snapshot'} has no column {unknown[0]!r}; it has {', '.join(known)}."
+                + did_you_mean(unknown[0], known)
+            )
         return self.source.columns(list(dict.fromkeys(known if names is None else names)), self.num_classes)
 
     def take(self, rows: Any) -> Snapshot:
@@ -346,7 +349,7 @@ class Snapshot:
         elif path.suffix.lower() in (".parquet", ".pq"):
             source = SampleFiles([path])
         elif not path.exists():
-            raise FileError(f"{path} does not exist.")
+            raise FileError(missing(path))
         else:
             raise FileError(
                 f"{path}: a snapshot is a run directory, .npz, .npy or .parquet. Pickled files (.pt, .pkl) are not loaded; "

@@ -19,11 +19,12 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.inputs import note_input
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
+from hardsight.files.run import not_a_run
 from hardsight.files.writing import replacing
 from hardsight.scores import SCORES
 
@@ -44,7 +45,8 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
         raise InputError(f"hardest takes the table that score gives, or a pyarrow.Table, got {type(table).__name__}.")
     if table.column_names.count(by) != 1:
         there = "no column" if by not in table.column_names else "more than one column"
-        raise InputError(f"the table has {there} {by!r}; it has {', '.join(table.column_names)}.")
+        near = did_you_mean(by, table.column_names) if there == "no column" else ""
+        raise InputError(f"the table has {there} {by!r}; it has {', '.join(table.column_names)}.{near}")
     kind = table.schema.field(by).type
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
         raise InputError(f"samples are ranked by a column of numbers, and {by} holds {kind}.")
@@ -64,6 +66,8 @@ def plain(table: Any) -> Any:
 def read_scores(path: str | os.PathLike[str]) -> pa.Table:
     """A scores table from Parquet, CSV (or .tsv) or JSON, or from the run directory that holds it."""
     path = place(path)
+    if path.is_dir() and not (path / "scores.parquet").is_file() and not (path / "run.json").is_file():
+        raise FileError(not_a_run(path))
     path = path / "scores.parquet" if path.is_dir() else path
     note_input(path)
     if path.suffix.lower() in (".csv", ".tsv"):

@@ -176,6 +176,8 @@ class AdaptSettings(RankingOptions, DomainOptions):
         """There must be at least one method, none twice, and something to select in the last round."""
         super().check()
         check_different("methods", self.methods)
+        if self.source_portion.start == 0:
+            raise InputError("source_portion must be above 0: every round trains on some source samples, got 0.")
         if self.portion.at(self.rounds) == 0:
             raise InputError(
                 f"portion {self.portion.start:g} selects nothing in any round: it must rise above 0, as 0.2:0.05:0.5."

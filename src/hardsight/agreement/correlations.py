@@ -20,7 +20,7 @@ from hardsight.agreement.settings import CorrelateSettings
 from hardsight.agreement.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
 from hardsight.agreement.targets import Target, column_targets, human_targets
 from hardsight.agreement.unseen import open_set
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.human import People, match, read_people
 from hardsight.options import takes
 from hardsight.screen import table_lines
@@ -125,7 +125,10 @@ class Correlations:
         names = list(agreement.scores) if scores is None else list(scores)
         unknown = [name for name in names if name not in agreement.scores]
         if unknown:
-            raise InputError(f"there is no score {unknown[0]!r} here; choose from {', '.join(agreement.scores)}.")
+            raise InputError(
+                f"there is no score {unknown[0]!r} here; choose from {', '.join(agreement.scores)}."
+                + did_you_mean(unknown[0], agreement.scores)
+            )
         return histograms(
             [(score_axis(name), agreement.scores[name], _title(agreement.single(name))) for name in names],
             agreement.values,
@@ -251,7 +254,7 @@ def prepare(
 ) -> Comparison:
     """Open and join everything that `correlate` compares."""
     if (human is None) == (settings.against is None):
-        raise InputError("give human data, or a column to correlate against: one of the two.")
+        raise InputError("give human data (--human FILE), or a column to correlate against (--against COLUMN): one of the two.")
     models = open_models(table, settings.scores, settings.split)
     class_names = settings.class_names or next((model.class_names for model in models if model.class_names), None)
     people = None if human is None else read_people(human, class_names)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass
 from typing import Any
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.extraction.settings import PreprocessingOptions
 from hardsight.options import option
 
@@ -19,9 +18,7 @@ def _methods(value: Any) -> tuple[str, ...]:
     names = [name.strip().lower() for name in value.split(",")] if isinstance(value, str) else [str(name) for name in value]
     for name in names:
         if name not in METHODS:
-            near = difflib.get_close_matches(name, METHODS, 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise InputError(f"method must be one or more of {', '.join(METHODS)}, got {name!r}.{hint}")
+            raise InputError(f"method must be one or more of {', '.join(METHODS)}, got {name!r}.{did_you_mean(name, METHODS)}")
     if not names:
         raise InputError(f"method must be one or more of {', '.join(METHODS)}, got none.")
     return tuple(dict.fromkeys(names))

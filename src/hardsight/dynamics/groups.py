@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.dynamics import NUMBERS, KnownIds, Stories, moments, number_column, read_moment, rows_named
 from hardsight.files.heads import load_head
 from hardsight.files.human import match_bases, read_people
@@ -161,7 +161,7 @@ def by_column(run: str | Path, column: str, split: str | None = None) -> Groups:
         return by_values(column, table.column("id").combine_chunks(), table.column(column))
     tables = [*Path(run).glob("*.parquet"), *Path(run).glob("*/*.parquet")]
     there = sorted({name for file in tables for name in _schema(file).names} - {"id", "features", "split"})
-    raise InputError(f"{run} has no column {column!r} to group by; it has {', '.join(there)}.")
+    raise InputError(f"{run} has no column {column!r} to group by; it has {', '.join(there)}.{did_you_mean(column, there)}")
 
 
 def by_hardness(run: str | Path, split: str | None = None) -> Groups:

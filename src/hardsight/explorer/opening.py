@@ -24,6 +24,7 @@ from hardsight.explorer.rounds import ABOUT, Rounds
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head
 from hardsight.files.kinds import kind_of
+from hardsight.files.places import missing
 from hardsight.files.reading import read_json, reading
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
@@ -119,7 +120,7 @@ def open_sheet(
         raise InputError(f"{path}: the explorer needs files on this machine: copy the run here first.")
     where = Path(path)
     if not where.exists():
-        raise FileError(f"{where} does not exist.")
+        raise FileError(missing(where))
     epochs = Epochs.of(where)
     snapshot = _snapshot(where) if split is None else None
     has_samples = split is not None or snapshot is not None or epochs is not None or (where / "scores.parquet").is_file()

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.explorer.exporting import selection_table
 from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.pictures import Pictures
@@ -54,7 +54,7 @@ def export(
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
     if to not in TOOLS:
-        raise InputError(f"to must be one of {', '.join(TOOLS)}, got {to!r}.")
+        raise InputError(f"to must be one of {', '.join(TOOLS)}, got {to!r}.{did_you_mean(to, TOOLS)}")
     note_input(run, settings.class_names)
     folder = default_folder(Path(run), to) if output is None else Path(output)
     check_folder(folder, to)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.checks import MOST_CLASSES, check_ids, is_tensor, to_numpy
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.columns import read_columns
 from hardsight.files.npy import open_npy
 from hardsight.files.reading import existing_file, reading
@@ -174,7 +174,8 @@ def _class_columns(names: list[str], class_names: Sequence[str] | None) -> list[
     if all(re.fullmatch("0|[1-9][0-9]*", key) for key in names) and sorted(map(int, names)) == list(range(len(names))):
         return sorted(names, key=int)
     wanted = "0, 1, 2, ..." + ("" if class_names is None else f" or {', '.join(class_names[:3])}, ...")
-    raise InputError(f"columns {', '.join(map(repr, names[:5]))}: not a known form of human data. Give {FORMS}: {wanted}.")
+    near = next(filter(None, (did_you_mean(name, ("frequency", "counts", "answer", *(class_names or ()))) for name in names)), "")
+    raise InputError(f"columns {', '.join(map(repr, names[:5]))}: not a known form of human data.{near} Give {FORMS}: {wanted}.")
 
 
 def _from_answers(columns: dict[str, Any], name: str, class_names: Sequence[str] | None) -> People:
@@ -260,6 +261,8 @@ def _check_frequency(array: np.ndarray) -> np.ndarray:
         row = int(bad[0])
         whole = (np.floor(frequency[bad]) == frequency[bad]).all()
         hint = " If these are counts, divide by the number of people, or give (n, c) counts." if whole else ""
+        if not whole and frequency[bad].min() >= 0 and frequency[bad].max() <= 100:
+            hint = " They look like percentages: divide by 100."
         raise InputError(
             f"a selection frequency must be between 0 and 1, but {len(bad)} of {len(frequency)} are not; "
             f"row {row} holds {frequency[row]:g}.{hint}"

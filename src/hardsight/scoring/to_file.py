@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.class_names import read_class_names
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, place
@@ -87,7 +87,8 @@ def _ranked_by(job: Job, by: str | None) -> str:
     columns = [score.name for score in job.chosen]
     by = by or next((name for name in ("avh", "loss", *columns) if name in columns), "avh")
     if by not in columns:
-        raise InputError(f"--by {by}: it must be among the scores computed: {', '.join(columns)}.")
+        known = did_you_mean(by, columns) or f" They are: {', '.join(columns)}."
+        raise InputError(f"--by {by}: it must be among the scores computed.{known}")
     return by
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from hardsight.data import ImageData, open_data, parse_degradations
 from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.heads import ARRAYS as HEAD_ARRAYS
 from hardsight.files.npy import open_npz
 from hardsight.files.samples import is_free
@@ -181,7 +181,8 @@ def _own_splits(
         wanted = spec.partition(":")[2]
     present = [name for name in dict.fromkeys(splits) if name is not None]
     if wanted not in present:
-        raise InputError(f"the data has no split {wanted!r} to train on; it has {', '.join(present) or 'none'}.")
+        near = did_you_mean(wanted, present)
+        raise InputError(f"the data has no split {wanted!r} to train on; it has {', '.join(present) or 'none'}.{near}")
     others = [name for name in present if name != wanted] if watch is None and split is None else []
     return _of_split(data, wanted, limit), {name: _of_split(data, name, limit) for name in others}
 

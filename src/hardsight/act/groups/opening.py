@@ -15,7 +15,7 @@ from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import FileError, InputError
 from hardsight.files.class_names import read_class_names
 from hardsight.files.kinds import kind_of
-from hardsight.files.places import place
+from hardsight.files.places import missing, place
 from hardsight.files.reading import reading
 from hardsight.head import Head
 from hardsight.scores import SCORES
@@ -107,7 +107,7 @@ def open_measured(
     else:
         path = place(source)
         if not path.exists():
-            raise FileError(f"{path} does not exist.")
+            raise FileError(missing(path))
         if isinstance(path, Path) and _is_table(path):
             if head is not None or labels is not None:
                 raise InputError(f"{path}: a head and labels go with features, and this is a table of scores.")
