@@ -18,6 +18,7 @@ from hardsight.data.arrays import read_npy, read_npz
 from hardsight.data.cifar import cifar100_files, cifar_batches, read_cifar, read_cifar100
 from hardsight.data.dataset import ImageData
 from hardsight.data.digits import read_digits
+from hardsight.data.encoded import holds_encoded, is_dataset, read_dataset, read_shards, shards_in
 from hardsight.data.files import is_image_name
 from hardsight.data.folders import read_folder
 from hardsight.data.idx import idx_files, is_idx, read_idx
@@ -39,14 +40,15 @@ LISTS = (".txt", ".lst", ".list")
 
 
 def open_data(
-    spec: str | Path, *, limit: int | None = None, split: str | None = None, labels_from: str | Path | None = None
+    spec: Any, *, limit: int | None = None, split: str | None = None, labels_from: str | Path | None = None
 ) -> ImageData:
     """Images from a folder, file or built-in set, with ids, labels and columns. No image is read yet.
 
     Args:
         spec: a folder (class folders, domain/class folders, MNIST idx, CIFAR binary files, image_list.txt), a file
             (.csv, .tsv, .parquet, .txt list, .tar, .npz, .npy, idx), or `digits`, `digits:train`, `digits:test` for the built-in
-            ones (a folder of that name is `./digits`).
+            ones (a folder of that name is `./digits`); a Hugging Face `Dataset` with images, its Parquet file, or a folder
+            of its shards.
         limit: keep this many rows, spread evenly over the data so that sorted classes are all seen.
         split: picks a split where the data has them; or names a column to be used as the split; or else, as train, val
             or test, says which split all rows are.
@@ -82,12 +84,15 @@ def open_any(spec: str | os.PathLike[str]) -> Snapshot | pa.Table | ImageData:
     return read_scores(path) if kind == "scores" else open_data(spec if isinstance(spec, (str, Path)) else text)
 
 
-def _read(spec: str | Path, labels_from: str | Path | None) -> ImageData:
+def _read(spec: Any, labels_from: str | Path | None) -> ImageData:
     level, column, file = _labels_source(labels_from)
-    data = read_digits() if _is_digits(spec) else _read_path(_existing(spec), level, column)
+    if is_dataset(spec):
+        data = read_dataset(spec, column)
+    else:
+        data = read_digits() if _is_digits(spec) else _read_path(_existing(spec), level, column)
     if level is not None and data.kind not in ("folder", "tar", "list", "csv", "parquet"):
         raise InputError(f"labels_from={labels_from!r} needs images in folders, but {spec} holds arrays.")
-    if column is not None and data.kind not in ("csv", "parquet", "npz"):
+    if column is not None and data.kind not in ("csv", "parquet", "npz", "hugging face"):
         raise InputError(
             f"labels_from={column!r} is neither an existing file nor folder:N, and {spec} has no columns to choose from."
         )
@@ -149,8 +154,10 @@ def _existing(spec: str | Path) -> Path:
 
 def _read_path(path: Path, level: int | None, column: str | None) -> ImageData:
     if path.is_dir():
-        return _read_dir(path, level)
+        return _read_dir(path, level, column)
     name = path.name.lower()
+    if name.endswith((".parquet", ".arrow")) and holds_encoded(path):
+        return read_shards([path], column)
     if name.endswith(SHEETS):
         return read_sheet(path, level, column)
     if name.endswith(".npz"):
@@ -169,13 +176,15 @@ def _read_path(path: Path, level: int | None, column: str | None) -> ImageData:
     )
 
 
-def _read_dir(folder: Path, level: int | None) -> ImageData:
+def _read_dir(folder: Path, level: int | None, column: str | None = None) -> ImageData:
     if batches := cifar_batches(folder):
         return read_cifar(batches)
     if files := cifar100_files(folder):
         return read_cifar100(files)
     if idx := idx_files(folder):
         return read_idx(idx)
+    if (shards := shards_in(folder)) and holds_encoded(shards[0]):
+        return read_shards(shards, column)
     if level is None and (lists := lists_in(folder)):
         return read_lists(folder, lists)
     return read_folder(folder, level)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.data import ImageData, open_data, parse_degradations
+from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError
@@ -142,6 +143,8 @@ def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
         if not ids and options.get("name"):  # rows of another set are counted from 0 too
             ids = [[f"{options['name']}/{row}" for row in range(len(inputs))]]
         return ArrayInputs(inputs, labels, *ids)
+    if is_dataset(data):
+        return open_data(data, labels_from=options.get("labels_from"))
     if not isinstance(data, (str, os.PathLike)):
         raise InputError(f"data must be a path, an ImageData or (inputs, labels) or (inputs, labels, ids), got {data!r:.80}.")
     path = Path(data)
