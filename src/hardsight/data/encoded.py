@@ -175,19 +175,26 @@ def _image_column(schema: pa.Schema, where: Any) -> str:
     return column
 
 
-def shards_in(folder: Path) -> list[Path]:
+def shards_in(folder: Place) -> list[Place]:
     """The Parquet or Arrow files of a dataset that was saved in a folder, in order; none if it is something else."""
     if (folder / "dataset_dict.json").is_file():
-        splits = read_json(folder / "dataset_dict.json").get("splits", [])
-        return [file for split in splits for file in shards_in(folder / str(split))]
-    if (folder / "state.json").is_file():  # as Dataset.save_to_disk writes it
-        files = [folder / str(entry["filename"]) for entry in read_json(folder / "state.json").get("_data_files", [])]
-        return [file for file in files if file.is_file()]
-    inside = sorted(sub for sub in folder.iterdir() if sub.is_dir() and (sub.name == "data" or split_name(sub.name)))
-    return [file for held in (folder, *inside) for file in sorted(held.glob("*.parquet")) if file.is_file()]
+        with reading(folder / "dataset_dict.json"):
+            names = [str(split) for split in read_json(folder / "dataset_dict.json")["splits"]]
+        return [file for name in names if "/" not in name and name != ".." for file in shards_in(folder / name)]
+    if (folder / "state.json").is_file() and (folder / "dataset_info.json").is_file():  # as Dataset.save_to_disk writes it
+        with reading(folder / "state.json"):
+            names = [str(entry["filename"]) for entry in read_json(folder / "state.json")["_data_files"]]
+        return [folder / name for name in names if "/" not in name and (folder / name).is_file()]
+    inside = sorted((sub for sub in folder.iterdir() if sub.name == "data" or split_name(sub.name)), key=_name)
+    held = [folder, *(sub for sub in inside if sub.is_dir())]
+    return [file for sub in held for file in sorted(sub.iterdir(), key=_name) if file.suffix.lower() == ".parquet"]
 
 
-def holds_encoded(file: Path) -> bool:
+def _name(path: Place) -> str:
+    return path.name
+
+
+def holds_encoded(file: Place) -> bool:
     """Whether a Parquet or Arrow file has a column of encoded images."""
     return image_column(_schema(file)) is not None
 
@@ -248,7 +255,7 @@ def _ids(splits: Sequence[str | None]) -> list[str]:
 def _split_of(file: Place) -> str | None:
     """train of train-00000-of-00002.parquet, or of train/0000.parquet."""
     stem = SHARD.match(file.name)
-    for word in (stem["split"] if stem else file.name.partition(".")[0], Path(os.fspath(file)).parent.name):
+    for word in (stem["split"] if stem else file.name.partition(".")[0], str(file).rpartition("/")[0].rpartition("/")[2]):
         split = split_name(word)
         if split is not None:
             return split

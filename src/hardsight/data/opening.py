@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import UNLABELED
-from hardsight.data.archive import read_tar
+from hardsight.data.archive import expand_braces, read_tar, read_tars
 from hardsight.data.arrays import read_npy, read_npz
 from hardsight.data.cifar import cifar100_files, cifar_batches, read_cifar, read_cifar100
 from hardsight.data.dataset import ImageData
@@ -24,12 +24,13 @@ from hardsight.data.folders import read_folder
 from hardsight.data.idx import idx_files, is_idx, read_idx
 from hardsight.data.labels import read_labels, split_name
 from hardsight.data.lists import lists_in, read_lines, read_list, read_lists
+from hardsight.data.remote import read_remote_folder
 from hardsight.data.sheets import read_sheet
 from hardsight.errors import FileError, InputError
 from hardsight.files.columns import read_columns
 from hardsight.files.kinds import kind_of
 from hardsight.files.npy import open_npy
-from hardsight.files.places import Remote, place, utf8_name
+from hardsight.files.places import Place, Remote, place, utf8_name
 from hardsight.files.reading import reading
 from hardsight.snapshot import Snapshot
 from hardsight.table import read_scores
@@ -37,6 +38,7 @@ from hardsight.threads import even_rows
 
 SHEETS = (".csv", ".tsv", ".parquet")
 LISTS = (".txt", ".lst", ".list")
+TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")  # the compressed ones are refused with a word
 
 
 def open_data(
@@ -48,7 +50,7 @@ def open_data(
         spec: a folder (class folders, domain/class folders, MNIST idx, CIFAR binary files, image_list.txt), a file
             (.csv, .tsv, .parquet, .txt list, .tar, .npz, .npy, idx), or `digits`, `digits:train`, `digits:test` for the built-in
             ones (a folder of that name is `./digits`); a Hugging Face `Dataset` with images, its Parquet file, or a folder
-            of its shards.
+            of its shards; WebDataset shards, as train-{000..012}.tar. Folders, tars and Parquet may be in s3://, too.
         limit: keep this many rows, spread evenly over the data so that sorted classes are all seen.
         split: picks a split where the data has them; or names a column to be used as the split; or else, as train, val
             or test, says which split all rows are.
@@ -89,7 +91,7 @@ def _read(spec: Any, labels_from: str | Path | None) -> ImageData:
     if is_dataset(spec):
         data = read_dataset(spec, column)
     else:
-        data = read_digits() if _is_digits(spec) else _read_path(_existing(spec), level, column)
+        data = read_digits() if _is_digits(spec) else _read_shards(spec, level) or _read_path(_existing(spec), level, column)
     if level is not None and data.kind not in ("folder", "tar", "list", "csv", "parquet"):
         raise InputError(f"labels_from={labels_from!r} needs images in folders, but {spec} holds arrays.")
     if column is not None and data.kind not in ("csv", "parquet", "npz", "hugging face"):
@@ -141,9 +143,12 @@ def _labels_source(labels_from: str | Path | None) -> tuple[int | None, str | No
     return None, str(labels_from), None
 
 
-def _existing(spec: str | Path) -> Path:
-    if re.match("[A-Za-z][A-Za-z0-9+.-]+://", str(spec)):
-        raise InputError(f"data must be a local folder or file, got {str(spec)!r}: download it first.")
+def _existing(spec: str | Path) -> Place:
+    if isinstance(spec, Remote) or re.match("[A-Za-z][A-Za-z0-9+.-]+://", str(spec)):
+        remote = place(spec)
+        if not remote.exists():
+            raise InputError(f"data must be an existing folder or file, or `digits`, got {remote}: there is none.")
+        return remote
     if not str(spec):
         raise InputError("data must be an existing folder or file, or `digits`, and the name is empty.")
     path = Path(spec)
@@ -152,20 +157,32 @@ def _existing(spec: str | Path) -> Path:
     return path
 
 
-def _read_path(path: Path, level: int | None, column: str | None) -> ImageData:
+def _read_shards(spec: str | Path, level: int | None) -> ImageData | None:
+    """The tars of a pattern such as train-{000..012}.tar; None for anything else, and for a file of that very name."""
+    if not re.search(r"\{.+\}", str(spec)) or os.path.exists(spec):
+        return None
+    paths = [_existing(name) for name in expand_braces(str(spec))]
+    if not all(path.name.lower().endswith(".tar") for path in paths):
+        raise InputError(f"{spec}: a pattern of shards names .tar files.")
+    return read_tars(paths, level)
+
+
+def _read_path(path: Place, level: int | None, column: str | None) -> ImageData:
     if path.is_dir():
         return _read_dir(path, level, column)
     name = path.name.lower()
     if name.endswith((".parquet", ".arrow")) and holds_encoded(path):
         return read_shards([path], column)
+    if name.endswith(TARS):
+        return read_tar(path, level)
+    if isinstance(path, Remote):
+        raise InputError(f"{path}: images in a store are a folder, a .tar or a .parquet with their bytes; download the rest.")
     if name.endswith(SHEETS):
         return read_sheet(path, level, column)
     if name.endswith(".npz"):
         return read_npz(path, column)
     if name.endswith(".npy"):
         return read_npy(path)
-    if name.endswith((".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")):
-        return read_tar(path, level)
     if is_idx(path):
         return read_idx([path])
     if name.endswith(LISTS):
@@ -176,15 +193,17 @@ def _read_path(path: Path, level: int | None, column: str | None) -> ImageData:
     )
 
 
-def _read_dir(folder: Path, level: int | None, column: str | None = None) -> ImageData:
+def _read_dir(folder: Place, level: int | None, column: str | None = None) -> ImageData:
+    if (shards := shards_in(folder)) and holds_encoded(shards[0]):
+        return read_shards(shards, column)
+    if isinstance(folder, Remote):
+        return read_remote_folder(folder, level)
     if batches := cifar_batches(folder):
         return read_cifar(batches)
     if files := cifar100_files(folder):
         return read_cifar100(files)
     if idx := idx_files(folder):
         return read_idx(idx)
-    if (shards := shards_in(folder)) and holds_encoded(shards[0]):
-        return read_shards(shards, column)
     if level is None and (lists := lists_in(folder)):
         return read_lists(folder, lists)
     return read_folder(folder, level)

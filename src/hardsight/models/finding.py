@@ -20,15 +20,14 @@ import numpy as np
 from torch import Tensor, nn
 
 from hardsight.errors import InputError
+from hardsight.fitted_estimator import TOLERANCE, relative_error
 from hardsight.head import Head
 from hardsight.models.matching import (
     READINGS,
-    TOLERANCE,
     Match,
     Matrix,
     best_match,
     read_positions,
-    relative_error,
     way_forward,
 )
 
