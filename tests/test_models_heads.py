@@ -289,9 +289,9 @@ def test_no_row_per_class() -> None:
 
 
 def test_no_linear_layer_at_all() -> None:
-    for options in ({}, {"head": "fc"}):
+    for head in (None, "fc"):
         with pytest.raises(InputError, match="hardsight score features.npy --labels labels.npy fits a head to them"):
-            open_model(pooled(nn.ReLU()), **options).check(IMAGES)
+            open_model(pooled(nn.ReLU()), head=head).check(IMAGES)
 
 
 class Averaged(nn.Module):
