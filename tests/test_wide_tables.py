@@ -97,6 +97,9 @@ def test_files(tmp_path: Path, cli: Callable[..., Any], ending: str) -> None:
     assert done.code == 0, done.err
     written = pq.read_table(out)
     assert written.column("avh").to_pylist() == pytest.approx(AVH) and b'["cat", "dog"]' in written.schema.metadata[b"hardsight"]
+    np.save(tmp_path / "y.npy", np.array(LABELS))
+    by_file = score(path, np.eye(2), str(tmp_path / "y.npy"), features="f*", scores="avh")
+    assert by_file.column("avh").to_pylist() == written.column("avh").to_pylist()
     table = score(path, np.eye(2), "y", features="f*", scores="avh")
     assert table.column("avh").to_pylist() == written.column("avh").to_pylist()
 

@@ -388,8 +388,9 @@ class Snapshot:
         elif path.suffix.lower() == ".npy":
             source = ArraySource("features", _matrix_on_disk(open_npy(path)), None, None, {})
         elif whole_table:
-            source, names = _from_table(path, features or fitted_columns(head), labels)
-            labels = None if isinstance(labels, str) else labels
+            column = labels if isinstance(labels, str) and not place(labels).is_file() else None
+            source, names = _from_table(path, features or fitted_columns(head), column)
+            labels = labels if column is None else None
         elif path.suffix.lower() in (".parquet", ".pq"):
             source = SampleFiles([path])
         elif not path.exists():
@@ -518,11 +519,10 @@ def _is_column(path: Place, labels: Any) -> bool:
     return isinstance(labels, str) and path.suffix.lower() in (".parquet", ".pq") and path.is_file() and labels != "label"
 
 
-def _from_table(path: Place, features: str | Sequence[str] | None, labels: Any) -> tuple[ArraySource, list[str] | None]:
+def _from_table(path: Place, features: str | Sequence[str] | None, column: str | None) -> tuple[ArraySource, list[str] | None]:
     """A wide table, or one of another label column: read whole."""
     table = read_table(path)
     lists = [name for name in LIST_COLUMNS if name in table.column_names]
-    column = labels if isinstance(labels, str) else None
     if features is None and column is None and not lists:
         raise InputError(
             f"{path}: which columns are the features? Give them with --features 'f*' (features= in Python), and the labels with "

@@ -37,7 +37,7 @@ from hardsight.extraction.settings import ExtractSettings
 from hardsight.files.checksums import check
 from hardsight.files.heads import save_head
 from hardsight.files.parquet import open_parquet
-from hardsight.files.places import address, place_on_disk
+from hardsight.files.places import place_on_disk, shown_address
 from hardsight.files.reading import read_json, reading
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
@@ -435,7 +435,7 @@ def _source(data: Any, images: ImageData) -> str | None:
     """What opens the same images again from any directory; None for data that was passed open."""
     if not isinstance(data, (str, os.PathLike)):
         return None
-    return str(data) if images.kind == "digits" else address(data)
+    return str(data) if images.kind == "digits" else shown_address(data)
 
 
 def _silent(sentence: str) -> None:

@@ -245,6 +245,12 @@ def address(path: str | os.PathLike[str]) -> str:
     return location.uri if isinstance(location, Remote) else str(location.resolve())
 
 
+def shown_address(path: str | os.PathLike[str]) -> str:
+    """The same for a file that others may read: without the secrets that a URI may hold."""
+    location = place(path)
+    return str(location if isinstance(location, Remote) else location.resolve())
+
+
 def readable(where: Place) -> Any:
     """What a library can read that takes a path or an open file."""
     return where if isinstance(where, Path) else where.open()

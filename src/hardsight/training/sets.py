@@ -17,6 +17,7 @@ from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError
 from hardsight.files.heads import ARRAYS as HEAD_ARRAYS
 from hardsight.files.npy import open_npz
+from hardsight.files.places import shown_address
 from hardsight.files.samples import is_free
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.threads import even_rows, num_threads
@@ -131,7 +132,8 @@ def _sources(data: Any, watch: Mapping[str, Any]) -> dict[str, Any] | None:
 def _place(spec: Any) -> str | None:
     if not isinstance(spec, (str, os.PathLike)):
         return None
-    return str(Path(spec).resolve()) if Path(spec).exists() else os.fspath(spec)  # digits is no path
+    remote = "://" in os.fspath(spec)
+    return shown_address(spec) if remote or Path(spec).exists() else os.fspath(spec)  # digits is no path
 
 
 def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
