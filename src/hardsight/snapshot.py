@@ -375,42 +375,19 @@ class Snapshot:
         """
         path = place(path)
         note_input(path, head, labels)
-        whole_table = path.suffix.lower() in (".csv", ".tsv") or features is not None or _is_column(path, labels)
-        names: list[str] | None = None
-        own_head: Head | None = None
-        source: Source
-        if path.is_dir() and not (path / "run.json").is_file() and (shards := _shards(path)):
-            source = SampleFiles(shards)
-        elif path.is_dir():
-            source, own_head, names = _from_run(path)
-        elif path.suffix.lower() == ".npz":
-            source, own_head, names = _from_npz(path)
-        elif path.suffix.lower() == ".npy":
-            source = ArraySource("features", _matrix_on_disk(open_npy(path)), None, None, {})
-        elif whole_table:
-            column = labels if isinstance(labels, str) and not place(labels).is_file() else None
-            source, names = _from_table(path, features or fitted_columns(head), column)
-            labels = labels if column is None else None
-        elif path.suffix.lower() in (".parquet", ".pq"):
-            source = SampleFiles([path])
-        elif not path.exists():
-            raise FileError(f"{path} does not exist.")
+        is_table = path.suffix.lower() in (".csv", ".tsv") or features is not None or _is_column(path, labels)
+        column = labels if is_table and isinstance(labels, str) and not place(labels).is_file() else None
+        if is_table:
+            source, own_head, names = _from_table(path, features or fitted_columns(head), column)
         else:
-            raise FileError(
-                f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. Pickled files (.pt, .pkl) are not loaded; "
-                "save arrays instead: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
-            )
+            source, own_head, names = _from_files(path)
         if isinstance(head, (str, os.PathLike)):
             own_head, head_names = load_head(head)
             names = names or head_names
         elif head is not None and not is_estimator(head):
             own_head = as_head(head)
-        if labels is not None:
-            if not isinstance(source, ArraySource):
-                raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
-            own_labels = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
-            own_labels = align(own_labels, "labels", source.values, source.evidence, source.ids)
-            source = ArraySource(source.evidence, source.values, own_labels, source.ids, source.further)
+        if labels is not None and column is None:
+            source = _relabeled(source, labels)
         if isinstance(source, ArraySource):
             source.name = str(path)
         snapshot = cls.__new__(cls)
@@ -422,10 +399,39 @@ class Snapshot:
             snapshot._set(source, own_head, class_names or names, str(path))
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
-        if not whole_table and not (source.named and class_names is not None):
+        if not is_table and not (source.named and class_names is not None):
             snapshot.loaded_from = {"path": path, "head": head, "labels": labels}
         snapshot.read_from = (path, head, labels)
         return snapshot
+
+
+def _from_files(path: Place) -> tuple[Source, Head | None, list[str] | None]:
+    """The rows of a run, of shards or of one file, with the head and the class names that are there."""
+    ending = path.suffix.lower()
+    if path.is_dir():
+        shards = _shards(path)
+        return (SampleFiles(shards), None, None) if shards else _from_run(path)
+    if ending == ".npz":
+        return _from_npz(path)
+    if ending == ".npy":
+        return ArraySource("features", _matrix_on_disk(open_npy(path)), None, None, {}), None, None
+    if ending in (".parquet", ".pq"):
+        return SampleFiles([path]), None, None
+    if not path.exists():
+        raise FileError(f"{path} does not exist.")
+    raise FileError(
+        f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. Pickled files (.pt, .pkl) are not loaded; "
+        "save arrays instead: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
+    )
+
+
+def _relabeled(source: Source, labels: Any) -> ArraySource:
+    """The same rows with other labels: an array, or a .npy file."""
+    if not isinstance(source, ArraySource):
+        raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
+    own = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
+    own = align(own, "labels", source.values, source.evidence, source.ids)
+    return ArraySource(source.evidence, source.values, own, source.ids, source.further, source.missing)
 
 
 @dataclass(frozen=True)
@@ -509,8 +515,8 @@ def _from_npz(path: Place) -> tuple[ArraySource, Head | None, list[str] | None]:
 
 def _shards(folder: Place) -> list[Place]:
     """The Parquet files in a folder that is no run, in order."""
-    if (folder / "start.json").is_file():
-        return []  # a run that is not complete: its reader says so
+    if (folder / "run.json").is_file() or (folder / "start.json").is_file():
+        return []
     return sorted((file for file in folder.iterdir() if file.suffix.lower() == ".parquet"), key=lambda file: file.name)
 
 
@@ -519,11 +525,12 @@ def _is_column(path: Place, labels: Any) -> bool:
     return isinstance(labels, str) and path.suffix.lower() in (".parquet", ".pq") and path.is_file() and labels != "label"
 
 
-def _from_table(path: Place, features: str | Sequence[str] | None, column: str | None) -> tuple[ArraySource, list[str] | None]:
-    """A wide table, or one of another label column: read whole."""
+def _from_table(path: Place, features: Any, column: str | None) -> tuple[Source, Head | None, list[str] | None]:
+    """A wide table, or one with another label column: read whole."""
+    if path.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
+        raise InputError(f"{path}: features names columns of a .csv or .parquet table, and this is none.")
     table = read_table(path)
-    lists = [name for name in LIST_COLUMNS if name in table.column_names]
-    if features is None and column is None and not lists:
+    if features is None and column is None and not set(LIST_COLUMNS) & set(table.column_names):
         raise InputError(
             f"{path}: which columns are the features? Give them with --features 'f*' (features= in Python), and the labels with "
             f"--label NAME; it has {', '.join(table.column_names[:20])}."
@@ -531,7 +538,7 @@ def _from_table(path: Place, features: str | Sequence[str] | None, column: str |
     try:
         parts = take_apart(table, features, column)
         values, missing = list_matrix(parts.values, str(path)) if is_list_column(parts.values) else (parts.values, None)
-        return ArraySource(parts.evidence, values, parts.labels, parts.ids, parts.columns, missing), parts.class_names
+        return ArraySource(parts.evidence, values, parts.labels, parts.ids, parts.columns, missing), None, parts.class_names
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

@@ -103,17 +103,8 @@ def score(
         [{'id': 0, 'predicted': 0, 'avh': 0.0}, {'id': 1, 'predicted': 0, 'avh': 0.5}]
     """
     arrays = {"bias": bias, "logits": logits, "probs": given_probs(probs, pred_probs), "ids": ids}
-    source, columns = (features, None) if source is None else (source, features)
-    if isinstance(source, (Snapshot, str, os.PathLike)):
-        snapshot = _opened(source, {"head": head, "labels": labels, "features": columns, "class_names": class_names}, arrays)
-    elif columns is None:
-        snapshot = Snapshot(source, head, labels, class_names=class_names, **arrays)
-    elif is_table(source):
-        held = take_apart(source, columns, labels, ids)
-        own = {**arrays, held.evidence: held.values, "ids": held.ids, "columns": held.columns}
-        snapshot = Snapshot(head=head, labels=held.labels, class_names=class_names or held.class_names, **own)
-    else:
-        raise InputError(f"features names columns of a table, and the samples are {type(source).__name__}: give one of them.")
+    options = {"head": head, "labels": labels, "features": features, "class_names": class_names}
+    snapshot = _opened(source, options, arrays)
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be a function of the rows done and the rows in all, got {progress!r}.")
     further = Beside.opened(snapshot, reference, models, images)
@@ -123,12 +114,23 @@ def score(
 
 
 def _opened(source: Any, options: dict[str, Any], arrays: dict[str, Any]) -> Snapshot:
-    """A snapshot as it is, or from a file with what may stand beside it."""
-    beside = {**arrays, **(options if isinstance(source, Snapshot) else {})}
-    extra = [name for name, value in beside.items() if value is not None]
-    if extra:
-        raise InputError(f"{extra[0]} goes with arrays; a snapshot holds its own.")
-    return source if isinstance(source, Snapshot) else Snapshot.load(source, **options)
+    """The snapshot of whatever was given: one as it is, a file, a table, or arrays."""
+    if source is None:
+        source, options = options["features"], {**options, "features": None}
+    if isinstance(source, (Snapshot, str, os.PathLike)):
+        beside = {**arrays, **(options if isinstance(source, Snapshot) else {})}
+        extra = [name for name, value in beside.items() if value is not None]
+        if extra:
+            raise InputError(f"{extra[0]} goes with arrays; a snapshot holds its own.")
+        return source if isinstance(source, Snapshot) else Snapshot.load(source, **options)
+    columns = options.pop("features")
+    if columns is None:
+        return Snapshot(source, **options, **arrays)
+    if not is_table(source):
+        raise InputError(f"features names columns of a table, and the samples are {type(source).__name__}: give one of them.")
+    held = take_apart(source, columns, options["labels"], arrays["ids"])
+    own = {**arrays, held.evidence: held.values, "ids": held.ids, "columns": held.columns}
+    return Snapshot(**own, head=options["head"], labels=held.labels, class_names=options["class_names"] or held.class_names)
 
 
 @dataclass(frozen=True)
