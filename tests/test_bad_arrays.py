@@ -276,8 +276,8 @@ def test_13_whole_float_labels_are_accepted() -> None:
     [
         (np.array([0, 1, 2, 0.5, 1, 2]), r"whole numbers.*3 \(0\.5\)"),
         (np.array([0, 1, 2, np.inf, 1, 2]), r"3 \(inf\)"),
-        (np.array(["cat", "dog", "cat", "dog", "cat", "dog"]), "class indices"),
-        (np.array([True, False, True, True, False, True]), "class indices"),
+        (np.array(["cat", "dog", "cat", "dog", "cat", "dog"]), "classes have none to join"),
+        (np.array([True, False, True, True, False, True]), "classes have none to join"),
     ],
 )
 def test_13_labels_that_are_not_class_indices(refused: Callable[..., None], labels: np.ndarray, match: str) -> None:

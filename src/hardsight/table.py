@@ -25,6 +25,7 @@ from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
 from hardsight.files.run import not_a_run
+from hardsight.files.table_files import read_csv
 from hardsight.files.writing import replacing
 from hardsight.scores import SCORES
 
@@ -77,16 +78,7 @@ def read_scores(path: str | os.PathLike[str]) -> pa.Table:
 
 def _read_csv(path: Place) -> pa.Table:
     kinds = {"id": pa.string(), "label": pa.int64(), "path": pa.string(), "split": pa.string(), "status": pa.string()}
-    convert = pacsv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True)
-    parse = pacsv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",", newlines_in_values=True)
-    with reading(path, "not a readable scores table"), path.open("rb") as file:
-        table = pacsv.read_csv(file, parse_options=parse, convert_options=convert)
-        names = table.column_names  # raises here if one is not text
-    for name in names:
-        if table.column_names.count(name) > 1:
-            raise FileError(f"{path}: the column {name!r} is there more than once.")
-        if pa.types.is_binary(table.schema.field(name).type):
-            raise FileError(f"{path}: not a readable scores table: the column {name!r} must hold UTF-8 text.")
+    table = read_csv(path, "not a readable scores table", kinds)
     ids = table.column("id") if "id" in table.column_names else None
     if ids is not None and len(ids) and pc.all(pc.match_substring_regex(ids, "^(0|[1-9][0-9]{0,17})$"), skip_nulls=False).as_py():
         table = table.set_column(table.column_names.index("id"), "id", ids.cast(pa.int64()))  # a CSV has no integers

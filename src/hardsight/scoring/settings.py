@@ -15,6 +15,10 @@ class ScoreSettings(Options):
 
     head: Any = option(None, "Head, if the snapshot has none: .safetensors, .npz or .npy.")
     labels: Any = option(None, "Labels as .npy, if the snapshot has none.")
+    features: Any = option(
+        None, "Columns of a wide table that are the features: names or patterns, such as 'f*'.", metavar="COLUMNS"
+    )
+    label: str | None = option(None, "Column of a table that holds the labels. Default: label.", metavar="COLUMN")
     scores: Any = option(None, "Comma-separated score names, such as avh,avh_nearest:10, or all. Default: the usual row scores.")
     reference: Any = option(None, "Snapshot that reference scores are fitted to: what the model was trained on.", metavar="TRAIN")
     models: Any = option(
@@ -36,6 +40,8 @@ class ScoreSettings(Options):
     tls_key: str | None = option(None, "Private key of the client certificate, for tls:// clusters.", metavar="FILE")
 
     def check(self) -> None:
-        """TLS options need a cluster."""
+        """TLS options need a cluster; labels come from one place."""
+        if self.label is not None and self.labels is not None:
+            raise InputError("--label names a column and --labels a file: give one of them.")
         if self.cluster is None and (self.tls_ca or self.tls_cert or self.tls_key):
             raise InputError("--tls-ca, --tls-cert and --tls-key go with --cluster, and there is none.")

@@ -20,6 +20,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.extraction.extracting import ahead
 from hardsight.files.samples import is_free
 from hardsight.models.preprocessing import Preprocessing
+from hardsight.named_labels import class_numbers
 from hardsight.pandas_index import align, index_ids
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
@@ -78,11 +79,12 @@ class ArrayInputs:
             raise InputError(f"inputs must be (n, ...) numbers of at least one sample, got shape {values.shape}.")
         if not np.isfinite(values).all():
             raise InputError("inputs must be finite numbers.")
-        self.inputs, self.labels = values, check_labels(np.asarray(labels), len(values), None)
+        names = None if class_names is None else [str(name) for name in class_names]
+        numbers, self.class_names = class_numbers(labels, names, None if names is None else len(names))
+        self.inputs, self.labels = values, check_labels(np.asarray(numbers), len(values), None)
         self.ids = [str(id) for id in (range(len(values)) if ids is None else ids)]
         if len(set(self.ids)) != len(values):
             raise InputError(f"ids must be {len(values)} different ones, got {len(set(self.ids))}.")
-        self.class_names = None if class_names is None else [str(name) for name in class_names]
         self.columns: dict[str, list[Any]] = {}
         self.broken: dict[str, tuple[str, str]] = {}
 
