@@ -7,9 +7,11 @@ from pathlib import Path
 import typer
 
 from hardsight.cli import app
+from hardsight.cli.results import prints_tables
 
 
 @app.command()
+@prints_tables
 def dynamics(
     run: Path = typer.Argument(..., metavar="RUN", help="A run directory with dynamics, as written by hardsight train."),
     by: str = typer.Option(
@@ -37,7 +39,7 @@ def dynamics(
     from hardsight.dynamics.epoch_table import HISTOGRAMS
     from hardsight.files.places import place
     from hardsight.files.writing import check_output
-    from hardsight.screen import printable, progress_bar
+    from hardsight.screen import print_line, print_wrote, progress_bar
     from hardsight.table import check_format, write_table
 
     if table is not None:
@@ -45,10 +47,10 @@ def dynamics(
         check_output(place(table))
     with progress_bar("reading dynamics") as progress:
         description = describe_dynamics(run, by=by, human=human, split=split, figures=output, progress=progress)
-    print(printable(str(description)))
+    print_line(str(description), **description.numbers)
     for path in description.figures:
-        print(f"wrote {path}")
+        print_wrote(path)
     if table is not None and description.table is not None:
         flat = table.suffix.lower() == ".csv"  # which has no lists
         write_table(description.table.drop_columns(list(HISTOGRAMS)) if flat else description.table, table)
-        print(f"wrote {table}")
+        print_wrote(table)
