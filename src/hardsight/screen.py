@@ -1,7 +1,7 @@
 """Words on the screen: names made harmless, tables and progress in one style, and what was shown kept for `--json` and files.
 
 A command says things through `print_line`, `print_table`, `print_wrote`, `print_warning` and `print_next`. Inside `showing`,
-which the options `--json` and `--quiet` open, the same calls also keep the values behind the words.
+which the options `--json`, `--quiet` and `--table` open, the same calls also keep the values behind the words.
 """
 
 from __future__ import annotations
@@ -246,6 +246,13 @@ def print_table(
     for row in rows:
         table.add_row(*(Text(printable(cell, LONGEST)) for cell in row))
     Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def keep_table(name: str, rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
+    """A table that is too long for the screen: only --json and --table have it."""
+    columns = list(rows[0]) if rows else []
+    cells = [[Cell(str(row[column]), row[column]) for column in columns] for row in rows]
+    _shown.tables.append(ShownTable(name, [Cell(column, column) for column in columns], cells, title, 1, {}))
 
 
 @contextmanager

@@ -10,13 +10,14 @@ import typer
 from hardsight.adapt.settings import AdaptSettings
 from hardsight.cli import app
 from hardsight.cli.options import command_of, options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli.results import draws_figures, prints_tables
 
 if TYPE_CHECKING:
     from hardsight.adapt import Adapted
 
 
 @app.command(cls=command_of(AdaptSettings))
+@draws_figures
 @prints_tables
 @options_of(AdaptSettings)
 def adapt(

@@ -9,7 +9,7 @@ import typer
 from hardsight.attacks.settings import AttackSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli.results import draws_figures, prints_tables
 
 if TYPE_CHECKING:
     from hardsight.attacks.attacking import Attack
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@draws_figures
 @prints_tables
 @options_of(AttackSettings)
 def attack(

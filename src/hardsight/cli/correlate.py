@@ -9,10 +9,11 @@ import typer
 from hardsight.agreement.settings import StudySettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli.results import draws_figures, prints_tables
 
 
 @app.command()
+@draws_figures
 @prints_tables
 @options_of(StudySettings)
 def correlate(
@@ -23,7 +24,7 @@ def correlate(
     human: Path = typer.Option(
         None, help="Human answers: (n, c) counts or (n,) frequencies as .npy, or a .csv, .parquet or .json table."
     ),
-    output: Path = typer.Option(None, "-o", "--output", help="Run directory to write: JSON, CSV, LaTeX and figures."),
+    output: Path = typer.Option(None, "-o", "--output", help="Run directory to write: JSON, CSV, LaTeX, figures, report.html."),
     verbose: bool = typer.Option(
         False, "-v", "--verbose", help="Print every table: bins, pairs of scores, calibration and disagreement of each model."
     ),
@@ -59,4 +60,4 @@ def correlate(
         run = begin()
         with run.only_writer():
             save(run, result)
-        print_wrote(output, ": correlations.json, table1 and pairs as .csv and .tex, figures/")
+        print_wrote(output, ": correlations.json, table1 and pairs as .csv and .tex, figures/, report.html")

@@ -8,10 +8,11 @@ from pathlib import Path
 import typer
 
 from hardsight.cli import app
-from hardsight.cli.results import prints_tables
+from hardsight.cli.results import draws_figures, prints_tables
 
 
 @app.command()
+@draws_figures
 @prints_tables
 def demo(
     output: str = typer.Option("hardsight-demo", "-o", "--output", help="Run directory to write."),

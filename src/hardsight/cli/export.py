@@ -35,4 +35,4 @@ def export(
     for note in done.notes:
         print_line(note)
     print_wrote(done.folder, f" ({done.samples:,} samples)")
-    print_line(f"open it with: {done.opens}")
+    print_line(f"open it with: {done.opens}", samples=done.samples, opens=done.opens, notes=done.notes)

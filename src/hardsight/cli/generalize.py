@@ -9,7 +9,7 @@ import typer
 
 from hardsight.cli import app
 from hardsight.cli.options import command_of, options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli.results import draws_figures, prints_tables
 from hardsight.generalize.settings import GeneralizeSettings
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @app.command(cls=command_of(GeneralizeSettings))
+@draws_figures
 @prints_tables
 @options_of(GeneralizeSettings)
 def generalize(

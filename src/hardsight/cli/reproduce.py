@@ -10,7 +10,7 @@ import typer
 
 from hardsight.cli import app
 from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli.results import draws_figures, prints_tables
 from hardsight.paper.settings import ReproduceSettings
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@draws_figures
 @prints_tables
 @options_of(ReproduceSettings)
 def reproduce(
@@ -38,12 +39,13 @@ def reproduce(
         hardsight reproduce all --scale small -o run
     """
     from hardsight.paper.catalogue import recipes
-    from hardsight.screen import print_line, print_next, print_wrote, progress_bar
+    from hardsight.screen import keep_table, print_line, print_next, print_wrote, progress_bar
 
     if not ids:
         known = [{"id": recipe.id, "title": recipe.title, "needs": recipe.needs} for recipe in recipes().values()]
         lines = [f"{row['id']:<22}{row['title']}" + (f"  [{row['needs']}]" if row["needs"] else "") for row in known]
-        print_line("\n".join(lines), recipes=known)
+        print_line("\n".join(lines))
+        keep_table("recipes", known)
         print_line("In brackets: data for --data that make it comparable to the paper. All run without.")
         print_next("hardsight", "reproduce", "avh/table2")
         return

@@ -1,11 +1,11 @@
-"""Options about what a command shows, defined once: `--quiet` for all, `--json` for those that print tables.
+"""Options about what a command shows, defined once: `--quiet`, `--json` and `--table`, and `--figures`.
 
     @app.command()
     @prints_tables
     @options_of(ScoreSettings)
     def score(settings, ...): ...
 
-The command prints through `hardsight.screen` and knows nothing of them.
+The command prints through `hardsight.screen`, saves figures through `hardsight.plots.saving`, and knows nothing of them.
 """
 
 from __future__ import annotations
@@ -16,46 +16,62 @@ import json as json_format
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
 
 Command = Callable[..., None]
+Option = tuple[str, Any, Any]  # name, type, what typer shows of it
 
-QUIET = ("quiet", bool, typer.Option(False, "--quiet", "-q", help="Print nothing but errors."))
-JSON = (
+QUIET: Option = ("quiet", bool, typer.Option(False, "--quiet", "-q", help="Print nothing but errors."))
+JSON: Option = (
     "json",
     bool,
     typer.Option(
-        False, "--json", help="Print one JSON document with the tables instead; everything else goes to standard error."
+        False, "--json", help="Print one JSON document instead: numbers, tables, files. All else goes to standard error."
     ),
+)
+TABLE: Option = (
+    "table",
+    Path,
+    typer.Option(
+        None, "--table", metavar="FILE", help="File for the tables that are printed: .csv, .tex, .md, .json or .parquet."
+    ),
+)
+FIGURES: Option = (
+    "figures",
+    str,
+    typer.Option("png", "--figures", metavar="[png|pdf|svg]", help="Format of figures beside PNG; several with commas."),
 )
 
 
 def prints_lines(command: Command) -> Command:
-    """Give a command `--quiet`."""
-    return _with_options(command, QUIET)
+    """Give a command `--json` and `--quiet`."""
+    return _with_options(command, _shown_as, JSON, QUIET)
 
 
 def prints_tables(command: Command) -> Command:
-    """Give a command `--json` and `--quiet`."""
-    return _with_options(command, JSON, QUIET)
+    """Give a command `--table`, `--json` and `--quiet`."""
+    return _with_options(command, _shown_as, TABLE, JSON, QUIET)
 
 
-def _with_options(command: Command, *options: tuple[str, Any, Any]) -> Command:
-    signature = inspect.signature(command)
-    hints = get_type_hints(command)
-    own = [p.replace(annotation=hints[p.name], kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values()]
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind) for name, kind, info in options
-    ]
+def draws_figures(command: Command) -> Command:
+    """Give a command `--figures`."""
+    return _with_options(command, _drawn_as, FIGURES)
 
-    name = command.__name__
+
+def _with_options(command: Command, around: Callable[..., AbstractContextManager[None]], *options: Option) -> Command:
+    """The command with further options, run inside of what they make of it."""
+    hints, keyword = get_type_hints(command), inspect.Parameter.KEYWORD_ONLY
+    own = [p.replace(annotation=hints[p.name], kind=keyword) for p in inspect.signature(command).parameters.values()]
+    added = [inspect.Parameter(name, keyword, default=info, annotation=kind) for name, kind, info in options]
+    name = f"bench {command.__name__}" if command.__module__ == "hardsight.cli.bench" else command.__name__
 
     def call(**values: Any) -> None:
         chosen = {option: values.pop(option) for option, _, _ in options}
-        with _shown_as(f"bench {name}" if command.__module__ == "hardsight.cli.bench" else name, **chosen):
+        with around(name, **chosen):
             command(**values)
 
     call.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
@@ -65,22 +81,43 @@ def _with_options(command: Command, *options: tuple[str, Any, Any]) -> Command:
 
 
 @contextmanager
-def _shown_as(command: str, json: bool = False, quiet: bool = False) -> Iterator[None]:
-    """What the command prints on standard output goes where the options say; the document follows when it has ended."""
-    from hardsight.screen import showing
+def _drawn_as(command: str, figures: str) -> Iterator[None]:
+    if figures == "png":
+        yield
+        return
+    from hardsight.plots.saving import figures_as
+
+    with figures_as(figures):
+        yield
+
+
+@contextmanager
+def _shown_as(command: str, table: Path | None = None, json: bool = False, quiet: bool = False) -> Iterator[None]:
+    """What the command prints goes where the options say; tables and the document follow when it has ended."""
+    from hardsight.screen import Shown, print_warning, print_wrote, showing
     from hardsight.version import VERSION
 
+    def end(shown: Shown) -> None:
+        if os.environ.get("RANK", "0") != "0":  # of several processes, the first speaks
+            return
+        if table is not None and not shown.tables:
+            print_warning(f"{table} was not written: there is no table to write.")
+        elif table is not None:
+            for path in write_tables(shown.tables, table):
+                print_wrote(path)
+        if json:
+            print(json_format.dumps(shown.document(command, VERSION), indent=2, allow_nan=False), file=out, flush=True)
+
+    if table is not None:
+        from hardsight.cli.tables import check_tables, write_tables
+
+        check_tables(table)
     out = sys.stdout
     elsewhere = io.StringIO() if quiet else sys.stderr if json else out
     with showing(json=json, quiet=quiet) as shown, redirect_stdout(elsewhere):
         try:
             yield
         except typer.Exit:  # an exit code is a result
-            _print_document(json, shown.document(command, VERSION), out)
+            end(shown)
             raise
-        _print_document(json, shown.document(command, VERSION), out)
-
-
-def _print_document(asked: bool, document: dict[str, Any], out: Any) -> None:
-    if asked and os.environ.get("RANK", "0") == "0":  # of several processes, the first speaks
-        print(json_format.dumps(document, indent=2, allow_nan=False), file=out, flush=True)
+        end(shown)

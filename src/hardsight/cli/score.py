@@ -52,10 +52,10 @@ def score(
         print_line(f"--verbose prints the mean of each of {len(scored.summary.means)} scores")
     if scored.path is not None:
         print_wrote(scored.path)
-    _print_next(snapshot, scored.path)
+    print_what_follows(snapshot, scored.path)
 
 
-def _print_next(snapshot: str, written: Place | None) -> None:
+def print_what_follows(snapshot: str, written: Place | None) -> None:
     """Look at the table; or, where none was written, keep it."""
     from hardsight.files.places import Remote, place
     from hardsight.screen import print_next

@@ -20,8 +20,10 @@ def print_summary(summary: Summary, class_names: Sequence[str] | None, verbose: 
     odd = {name: count for name, count in summary.statuses.items() if name != "ok"}
     if odd:
         print_line("not fully scored: " + ", ".join(f"{count} {name}" for name, count in sorted(odd.items())))
+    if summary.hardness:
+        print_line("as hardness: high is hard in every score", hardness=True)
     if verbose:
-        means = [(name, number(mean), SCORES[name].hard) for name, mean in summary.means.items()]
+        means = [(name, number(mean), "high" if summary.hardness else SCORES[name].hard) for name, mean in summary.means.items()]
         print_table(("score", "mean", "hard end"), means, name="means")
 
 

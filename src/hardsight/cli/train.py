@@ -8,11 +8,12 @@ import typer
 
 from hardsight.cli import app
 from hardsight.cli.options import command_of, options_of
-from hardsight.cli.results import prints_lines
+from hardsight.cli.results import draws_figures, prints_lines
 from hardsight.training.settings import TrainSettings
 
 
 @app.command(cls=command_of(TrainSettings))
+@draws_figures
 @prints_lines
 @options_of(TrainSettings)
 def train(

@@ -22,7 +22,7 @@ def verify(
         hardsight verify hardsight-demo
     """
     from hardsight.files.verifying import verify as read_again
-    from hardsight.screen import print_line, progress_bar
+    from hardsight.screen import keep_table, print_line, progress_bar
 
     with progress_bar("verifying") as progress:
         result = read_again(run, progress)
@@ -31,7 +31,10 @@ def verify(
     for name, reason in result.unchecked.items():
         print_line(f"{name}: not checked: {reason}")
     files = len(result.sound) + len(result.damaged) + len(result.unchecked)
-    facts = {"files": files, "sound": sorted(result.sound), "damaged": result.damaged, "unchecked": result.unchecked}
+    facts = {"files": files, "sound": len(result.sound), "damaged": len(result.damaged), "unchecked": len(result.unchecked)}
+    states = {"sound": dict.fromkeys(result.sound), "damaged": result.damaged, "unchecked": result.unchecked}
+    rows = [{"file": name, "state": state, "reason": why} for state, names in states.items() for name, why in names.items()]
+    keep_table("files", rows)
     if result.damaged:
         print_line(f"{run}: {len(result.damaged)} of {files} files are damaged, changed or missing", **facts)
         raise typer.Exit(2)
