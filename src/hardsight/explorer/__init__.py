@@ -23,7 +23,7 @@ ports.py        a free port that browsers open
 server.py       the routes
 notebook.py     `hardsight.explore`: the page in a notebook, its selection and marks back in Python
 starting.py     from the options to a running server
-audit_page.py   the page of hardsight audit
+audit_page.py, dynamics_page.py   the pages of hardsight audit and hardsight dynamics
 report.py       what the report says: facts, figures, rows, columns
 one_file.py     the page and its data as one HTML file
 page.html, page.css, js/    the page, as it is served: no build step
