@@ -20,7 +20,7 @@ PATIENCE = 60_000  # milliseconds, on a busy machine
 
 def write_notebook(path: Path, cells: Sequence[str]) -> None:
     """A notebook of code cells, not run yet."""
-    code = [
+    code: list[dict[str, Any]] = [
         {"cell_type": "code", "id": f"cell-{number}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
         for number, source in enumerate(cells)
     ]
