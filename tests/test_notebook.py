@@ -140,9 +140,9 @@ def test_elsewhere_the_address_is_printed(run: Path, capsys: pytest.CaptureFixtu
 
 def test_the_frame_is_shown_once_a_cell(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
     shell, shown = types.SimpleNamespace(kernel=object(), execution_count=1), list[str]()
-    fake = types.SimpleNamespace(get_ipython=lambda: shell, HTML=lambda text: text, display=shown.append)
+    show = types.SimpleNamespace(HTML=lambda text: text, display=shown.append)
+    fake = types.SimpleNamespace(get_ipython=lambda: shell, display=show)
     monkeypatch.setitem(sys.modules, "IPython", fake)  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "IPython.display", fake)  # type: ignore[arg-type]
     assert notebook.in_notebook()
     view.show()
     view._ipython_display_()  # the value of the same cell

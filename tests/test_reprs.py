@@ -12,10 +12,11 @@ import pytest
 
 import hardsight
 from hardsight import Head, Snapshot
+from hardsight.act.evidence import samples_of
 from hardsight.act.settings import CleanSettings
 from hardsight.act.subsets.choosing import choose
 from hardsight.act.subsets.settings import SelectSettings
-from hardsight.act.suspects import find_suspects, samples_of
+from hardsight.act.suspects import find_suspects
 from hardsight.adapt.running import Adapted
 from hardsight.attacks.attacking import Attack
 from hardsight.generalize.running import Generalized

@@ -154,7 +154,7 @@ def test_pictures_given_in_order_follow_their_samples(table: ScoresTable) -> Non
     shown = table.with_images(np.ones((3, 8, 8), np.uint8) * shades[:, None, None])
     assert shown.pictures is not None
     for part in (shown, shown.take([2, 1, 0]), shown.filter(pc.field("avh") > 0.2)):
-        assert part.pictures.image("wrong").getpixel((0, 0)) == 200  # whatever row it stands in
+        assert part.pictures is not None and part.pictures.image("wrong").getpixel((0, 0)) == 200  # whatever row it stands in
     assert shown._repr_html_().count("<img") == 3 and "<img" not in table._repr_html_()
     bright = table.with_images(np.linspace(0.0, 1.0, 3 * 16).reshape(3, 4, 4)).pictures
     assert bright is not None and bright.image("easy").getextrema() == (0, 255)

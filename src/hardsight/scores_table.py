@@ -35,7 +35,7 @@ class Pictures(Protocol):
 class InOrder:
     """Pictures that were given in the order of a table's rows: arrays (h, w) or (h, w, 3), or PIL images."""
 
-    def __init__(self, ids: pa.ChunkedArray, images: Sequence[Any]) -> None:
+    def __init__(self, ids: pa.ChunkedArray, images: Sequence[Any] | np.ndarray) -> None:
         self.ids, self.images = ids, images
 
     def image(self, id: Any) -> Any:
@@ -174,7 +174,7 @@ class ScoresTable(ResultTable):
         self.pictures = pictures
         self.num_classes = num_classes if self.class_names is None else len(self.class_names)
 
-    def with_images(self, images: Sequence[Any]) -> ScoresTable:
+    def with_images(self, images: Sequence[Any] | np.ndarray) -> ScoresTable:
         """The same table with pictures: one a row, as arrays (h, w) or (h, w, 3), or PIL images.
 
         Example:

@@ -17,14 +17,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hardsight.errors import RunError
 from hardsight.explorer.exporting import review_table, selection_table
-from hardsight.explorer.server import make_server
+from hardsight.explorer.server import Page, make_server
 from hardsight.explorer.settings import ExploreSettings
 from hardsight.explorer.starting import Started, start
 from hardsight.options import takes
-from hardsight.scores_table import ResultTable
+from hardsight.scores_table import ResultTable, ScoresTable
 
 HEIGHT = 720  # pixels of the frame
 PATIENCE = 20.0  # seconds for the server to start or to end
@@ -76,9 +77,10 @@ class View:
         return list(self.page.sheet.ids.take(pa.array(self._rows())).to_pylist())
 
     @property
-    def selection(self) -> ResultTable:
+    def selection(self) -> ScoresTable:
         """The samples that are selected in the page now, with all their columns; all of them, where nothing narrows them."""
-        return ResultTable(selection_table(self.page.sheet, self._rows(), self.page.review), self.page.sheet.by)
+        sheet, pictures = self.page.sheet, PagePictures(self.page) if self.page.pictures.any else None
+        return ScoresTable(selection_table(sheet, self._rows(), self.page.review), sheet.class_names, pictures, sheet.by)
 
     @property
     def marks(self) -> ResultTable:
@@ -120,10 +122,10 @@ class View:
         if not in_notebook():
             print(f"hardsight is at {self.address}", flush=True)
             return
-        from IPython.display import HTML, display
+        from IPython import display
 
         self._shown_in = _cell()
-        display(HTML(self.frame()))
+        display.display(display.HTML(self.frame()))  # type: ignore[no-untyped-call]
 
     def _ipython_display_(self) -> None:
         """Shown by a notebook as the last value of a cell: the frame, unless it stands above already."""
@@ -139,6 +141,17 @@ class View:
         link = f'<a href="{escape(self.address)}" target="_blank" rel="noopener noreferrer">open it in a tab</a>'
         caption = f"<div>hardsight explore, {escape(self.page.sheet.name)}: {link}</div>"
         return f'<div id="{name}">{caption}</div><script>{SCRIPT % json.dumps(words)}</script>'
+
+
+class PagePictures:
+    """The page's own pictures, for a table of its samples."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    def image(self, id: str) -> Any:
+        """The picture of a sample; one that cannot be read is an error, which the table shows as a dash."""
+        return self.page.pictures.image(pc.index(self.page.sheet.ids, pa.scalar(id, pa.string())).as_py())
 
 
 # Cookies of the page reach it only in a frame of the same site, so it is named as the notebook is: localhost or 127.0.0.1.
