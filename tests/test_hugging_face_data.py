@@ -99,7 +99,7 @@ def test_saved_datasets(dataset: Any, tmp_path: Path) -> None:
         open_data(both)
 
 
-def test_extract(dataset: Any, tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_extract(dataset: Any, tmp_path: Path) -> None:
     model = RidgeClassifier().fit(PIXELS.reshape(7, -1) / 255, [NAMES[label] for label in LABELS])  # ant, bee, cow
     snapshot = extract(model, dataset, tmp_path / "object")
     assert snapshot.class_names == ["ant", "bee", "cow"]
@@ -109,7 +109,7 @@ def test_extract(dataset: Any, tmp_path: Path, cli: Callable[..., Any]) -> None:
     assert score(again, scores="avh").equals(score(tmp_path / "files", scores="avh"))
 
 
-def test_features_for_score(tmp_path: Path) -> None:
+def test_features_for_score(tmp_path: Path, cli: Callable[..., Any]) -> None:
     """Class names of the schema are joined to those of the head, whose rows are in another order."""
     kinds = {"features": datasets.List(datasets.Value("float32")), "label": datasets.ClassLabel(names=NAMES)}
     features = datasets.Features(kinds)
@@ -122,6 +122,9 @@ def test_features_for_score(tmp_path: Path) -> None:
     table = score(snapshot, scores="avh")
     assert table.column("label").to_pylist() == [2, 0, 1] and table.column("avh").to_pylist() == [0.0, 0.0, 0.0]
     assert Snapshot.load(tmp_path / "shards").class_names == NAMES
+    np.save(tmp_path / "w.npy", np.eye(3))
+    done = cli("score", tmp_path / "shards", "--head", tmp_path / "w.npy")
+    assert done.code == 0 and len(list((tmp_path / "shards").iterdir())) == 2  # no table among the shards
     embedded = held.rename_column("features", "vector")
     assert score(embedded, np.eye(3), features="vector", scores="avh").column("avh").to_pylist() == [0.0, 0.0, 0.0]
 

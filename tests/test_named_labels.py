@@ -18,6 +18,7 @@ from hardsight.data import open_data
 from hardsight.files.heads import save_head
 from hardsight.head import Head
 from hardsight.named_labels import class_numbers
+from hardsight.training.inputs import ArrayInputs
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0], [0.0, 1.0]])  # 0, 45, 90 and 90 degrees
 NAMES = ["cat", "dog", "dog", "cat"]
@@ -153,6 +154,12 @@ def test_labels_counted_from_one_are_pointed_out(tmp_path: Path) -> None:
         assert counted_from_one(np.array(labels), num_classes) == ""
     np.savez(tmp_path / "i.npz", images=np.zeros((2, 4, 4), np.uint8), labels=[1, 2])
     assert open_data(tmp_path / "i.npz").notes == (hint,)
+    assert ArrayInputs(FEATURES, [1, 2, 2, 1]).notes == (hint,)
+
+
+def test_arrays_to_train_on() -> None:
+    inputs = ArrayInputs(FEATURES, NAMES)
+    assert inputs.labels.tolist() == [0, 1, 1, 0] and inputs.class_names == ["cat", "dog"] and inputs.notes == ()
 
 
 def test_losses_point_out_labels_counted_from_one() -> None:

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from hardsight import InputError, Snapshot, avh, score
+from hardsight import InputError, Snapshot, avh, extract, score
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) + np.repeat(np.eye(3, 4) * 4, 20, axis=0)  # (60, 4), three groups
@@ -73,6 +73,15 @@ def test_frames_and_csv_use_the_columns_it_was_fitted_to(tmp_path: Path) -> None
     assert score(frame, model, "kind", scores="confidence").column("confidence").to_pylist() == expected
     frame.to_csv(tmp_path / "frame.csv", index=False)
     assert score(tmp_path / "frame.csv", model, "kind", scores="confidence").column("confidence").to_pylist() == expected
+
+
+def test_a_loader_with_names_follows_the_model() -> None:
+    """Batch by batch, none of which has all names."""
+    model = RidgeClassifier().fit(X, NAMES)
+    snapshot = extract(model, [(X[rows], NAMES[rows]) for rows in (slice(0, 30), slice(30, 60))])
+    assert snapshot.columns(["label"]).column(0).to_pylist() == np.repeat([0, 1, 2], 20).tolist()
+    with pytest.raises(InputError, match="1 of 1 names among the labels are none of the classes, such as 'elk'"):
+        extract(model, [(X, np.repeat("elk", 60))])
 
 
 def test_bad_classifiers() -> None:

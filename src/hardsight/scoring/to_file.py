@@ -84,7 +84,7 @@ def _opened(source: Place, settings: ScoreSettings) -> Snapshot:
 def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Place | None:
     """Where to write, which is never over what is read."""
     whole = settings.scores is None and settings.limit is None and settings.shard is None
-    if output is None and whole and source.is_dir():
+    if output is None and whole and source.is_dir() and (source / "run.json").is_file():  # not into a folder of shards
         output = source / "scores.parquet"
     if output is not None:
         check_format(output)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image
 
-from hardsight.checks import check_labels
+from hardsight.checks import check_labels, counted_from_one
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id
 from hardsight.data.dataset import num_classes
 from hardsight.errors import FileError, InputError
@@ -82,6 +82,8 @@ class ArrayInputs:
         names = None if class_names is None else [str(name) for name in class_names]
         numbers, self.class_names = class_numbers(labels, names, None if names is None else len(names))
         self.inputs, self.labels = values, check_labels(np.asarray(numbers), len(values), None)
+        hint = "" if self.class_names is not None else counted_from_one(self.labels)
+        self.notes = (hint.strip(),) if hint else ()
         self.ids = [str(id) for id in (range(len(values)) if ids is None else ids)]
         if len(set(self.ids)) != len(values):
             raise InputError(f"ids must be {len(values)} different ones, got {len(set(self.ids))}.")
