@@ -41,7 +41,7 @@ def write_tables(tables: Sequence[ShownTable], path: Path) -> list[Path]:
 
 
 def _write_rows(tables: dict[str, list[dict[str, Any]]], path: Path) -> list[Path]:
-    written = []
+    written: list[Path] = []
     for name, rows in tables.items():
         beside = path.with_name(f"{path.stem}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}{path.suffix}")
         written.append(beside if written else path)
