@@ -77,9 +77,9 @@ def _show(adapted: Adapted) -> None:
         for row in adapted.differences.to_pylist()
     ]
     if differences:
-        more = (Cell("points", "difference"), Cell("95 %", "difference"), Cell("", "verdict"))
-        header = ("domains", "method", "against", *more)
-        print_table(header, differences, title="differences, run by run", words=3, name="differences")
+        compared = (Cell("points", "difference"), Cell("95 %", "difference"), Cell("", "verdict"))
+        columns = ("domains", "method", "against", *compared)
+        print_table(columns, differences, title="differences, run by run", words=3, name="differences")
     names = ("selected", "true_positive_rate", "avh", "avc", "confidence", "norm")
     selected = [(row["pair"], row["method"], *(number(row[name]) for name in names)) for row in adapted.selection.to_pylist()]
     if selected:
