@@ -7,12 +7,13 @@ from pathlib import Path
 import typer
 
 from hardsight.cli import app
+from hardsight.options import COMMON
 
 
 @app.command()
 def demo(
     output: str = typer.Option("hardsight-demo", "-o", "--output", help="Run directory to write."),
-    seed: int = typer.Option(0, help="Random seed."),
+    seed: int = typer.Option(0, min=0, help=COMMON["seed"][1]),
 ) -> None:
     """Train a small CNN on built-in digits, score held-out images, find wrong labels, adapt to faint ones, report.
 

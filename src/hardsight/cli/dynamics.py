@@ -7,17 +7,20 @@ from pathlib import Path
 import typer
 
 from hardsight.cli import app
+from hardsight.options import COMMON
 
 
 @app.command()
 def dynamics(
     run: Path = typer.Argument(..., metavar="RUN", help="A run directory with dynamics, as written by hardsight train."),
     by: str = typer.Option(
-        None, metavar="COLUMN", help="Group samples by label, degradation, a score, or any column of the run's tables."
+        None,
+        "--group",
+        metavar="COLUMN",
+        help="Column that holds the groups: label, degradation, a score, or any column of the run's tables.",
     ),
-    human: Path = typer.Option(
-        None, metavar="FILE", help="Group samples by human selection frequency, from any file that correlate --human takes."
-    ),
+    human: Path = typer.Option(None, metavar="FILE", help=f"{COMMON['human'][1]} Groups samples by selection frequency."),
+    allow_missing: bool = typer.Option(False, "--allow-missing", help=COMMON["allow_missing"][1]),
     split: str = typer.Option(None, help="Use only this split or watched set. Default: all held-out ones."),
     output: Path = typer.Option(None, "-o", "--output", metavar="FOLDER", help="Folder for the figures. Default: RUN/figures."),
     table: Path = typer.Option(
@@ -35,6 +38,7 @@ def dynamics(
     """
     from hardsight.dynamics.describing import describe_dynamics
     from hardsight.dynamics.epoch_table import HISTOGRAMS
+    from hardsight.files.human import Answers
     from hardsight.files.places import place
     from hardsight.files.writing import check_output
     from hardsight.screen import printable, progress_bar
@@ -44,7 +48,8 @@ def dynamics(
         check_format(place(table))
         check_output(place(table))
     with progress_bar("reading dynamics") as progress:
-        description = describe_dynamics(run, by=by, human=human, split=split, figures=output, progress=progress)
+        people = None if human is None else Answers(human, allow_missing)
+        description = describe_dynamics(run, by=by, human=people, split=split, figures=output, progress=progress)
     print(printable(str(description)))
     for path in description.figures:
         print(f"wrote {path}")

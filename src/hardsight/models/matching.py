@@ -146,6 +146,6 @@ def read_positions(x: Any, reading: str, channels_first: bool) -> Any:
 def way_forward(layer: str) -> str:
     """What to do with a model whose output is not that of a linear layer."""
     return (
-        f"To have score fit a head to what goes into {layer}, pass --head {layer} --fit-head; "
-        f"to take the layer's own output as the logits, --head {layer} alone."
+        f"To have score fit a head to what goes into {layer}, pass --head-layer {layer} --fit-head; "
+        f"to take the layer's own output as the logits, --head-layer {layer} alone."
     )
