@@ -122,7 +122,7 @@ def by_human(run: str | Path, human: Any, split: str | None = None) -> Groups:
             the run's ids are names, row i of its samples.
         split: the split that they are about.
     """
-    given = human if isinstance(human, Answers) else Answers(human, allow_missing=True)
+    given = Answers.of(human, allow_missing=True)
     people = read_people(given.source, _class_names(run))
     ids, labels = _last_seen(run, split)
     if people.ids is not None:

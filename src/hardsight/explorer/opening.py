@@ -33,7 +33,6 @@ from hardsight.table import TABLES, read_scores, write_table
 if TYPE_CHECKING:
     from hardsight.explorer.quick_filters import QuickFilter
     from hardsight.explorer.suspects import Suspects
-    from hardsight.files.human import Answers
 
 OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
 RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there sorts the samples
@@ -105,7 +104,7 @@ def open_sheet(
     path: str | Path,
     *,
     class_names: Path | None = None,
-    human: Answers | None = None,
+    human: Any = None,
     split: str | None = None,
     keep: bool = True,
     progress: ProgressCallback | None = None,
@@ -294,14 +293,15 @@ def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
     sheet.base_ids = sheet.base_ids if sheet.base_ids is not None else _text(table, "base_id")
 
 
-def _add_human(sheet: Sheet, human: Answers) -> None:
+def _add_human(sheet: Sheet, human: Any) -> None:
     """How often people chose the given class, from any file that `hardsight correlate --human` reads, matched as there."""
-    from hardsight.files.human import match_bases, read_people
+    from hardsight.files.human import Answers, match_bases, read_people
 
-    people = read_people(human.source, sheet.class_names)
+    given = Answers.of(human)
+    people = read_people(given.source, sheet.class_names)
     people.check_classes(len(sheet.class_names))
     bases = (sheet.ids if sheet.base_ids is None else pc.coalesce(sheet.base_ids, sheet.ids)).to_pylist()
-    rows, of_people = match_bases(people, bases, human.allow_missing)
+    rows, of_people = match_bases(people, bases, given.allow_missing)
     values = np.full(len(sheet), np.nan)
     values[rows] = people.take(of_people).selection_frequency(sheet.labels()[rows])
     about = "How often people chose the given class."

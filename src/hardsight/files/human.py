@@ -41,6 +41,11 @@ class Answers:
     source: Any
     allow_missing: bool = False
 
+    @classmethod
+    def of(cls, human: Any, allow_missing: bool = False) -> Answers:
+        """These, or whatever else `read_people` takes as such."""
+        return human if isinstance(human, Answers) else cls(human, allow_missing)
+
 
 @dataclass(frozen=True)
 class People:
