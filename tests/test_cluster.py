@@ -110,7 +110,7 @@ def test_arrays_and_limit(workers: Any, samples: Path, monkeypatch: pytest.Monke
     np.save(samples.with_name("features.npy"), features)
     np.save(samples.with_name("labels.npy"), np.arange(N) % C)
     files: dict[str, Any] = {"head": samples.with_name("weight.npy"), "labels": samples.with_name("labels.npy")}
-    job = Job(Snapshot.load(samples.with_name("features.npy"), **files), limit=N - 10, scores="avh,loss")
+    job = Job(Snapshot.load(samples.with_name("features.npy"), **files), first=N - 10, scores="avh,loss")
     output = samples.with_name("scores.parquet")
     summary = score_on_cluster(job, output, workers.scheduler_address)
     assert summary.num_samples == N - 10

@@ -110,7 +110,9 @@ def test_distilled_networks_of_timm(name: str, size: int, width: int) -> None:
 def test_a_squeezenet_is_offered_a_fitted_head() -> None:
     module = library("torchvision").models.squeezenet1_1(num_classes=4)
     batch = np.random.default_rng(2).normal(size=(2, 3, 64, 64)).astype(np.float32)
-    with pytest.raises(InputError, match=r"Tried: classifier\.1 \(4, 512\), off by .*pass --head classifier\.1 --fit-head; "):
+    with pytest.raises(
+        InputError, match=r"Tried: classifier\.1 \(4, 512\), off by .*pass --head-layer classifier\.1 --fit-head;"
+    ):
         open_model(module).check(batch)
     with pytest.warns(UserWarning, match="features, logits and scores are those of the layer"):
         features, _ = open_model(module, head="classifier.1")(batch)

@@ -51,7 +51,13 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     labels = np.arange(40) % 2
     features = np.where(labels[:, None] == 0, own, own[:, ::-1])
     sites = np.where(np.arange(40) < 20, "a", "b")
-    known: dict[str, Any] = {"weight": 10 * np.eye(2), "labels": labels, "ids": np.arange(40), "site": sites, "day": np.arange(40) % 7}
+    known: dict[str, Any] = {
+        "weight": 10 * np.eye(2),
+        "labels": labels,
+        "ids": np.arange(40),
+        "site": sites,
+        "day": np.arange(40) % 7,
+    }
     np.savez(path, features=features, **known)
     np.savez(path.with_name("later.npz"), features=features + 0.01, **known)
     return path

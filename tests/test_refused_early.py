@@ -27,7 +27,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "extract, data": (["extract", "timm:resnet18", "nothing"], "got 'nothing': there is none"),
     "extract, no file of a table": (["extract", "timm:resnet18", "moved.csv"], "none of the 1 files named exists below"),
     "extract, ids": (
-        ["extract", "timm:resnet18", "photos", "--labels-from", "labels.csv"],
+        ["extract", "timm:resnet18", "photos", "--labels", "labels.csv"],
         "whose ids look like 'cat/0.png'; its own look like 'bird/7.png'",
     ),
     "extract, degradation": (["extract", "timm:resnet18", "photos", "--degrade", "fog=1"], "fog"),

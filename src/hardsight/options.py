@@ -59,6 +59,38 @@ def option(
     return _field(default, about)
 
 
+COMMON: dict[str, tuple[Any, str, dict[str, Any]]] = {  # one meaning and one spelling in every command that has them
+    "limit": (None, "Use N samples only, spread evenly over the data.", {"least": 1}),
+    "first": (None, "Use the first N samples only.", {"least": 1}),
+    "seed": (0, "Random seed.", {"least": 0, "below": 2**32}),
+    "level": (0.95, "Confidence level of the intervals.", {"above": 0, "below": 1}),
+    "head": (None, "Head, if the snapshot has none: .safetensors, .npz or .npy.", {"metavar": "FILE"}),
+    "head_layer": (
+        None, "Name of the last linear layer, where several are possible.",
+        {"flag": "--head-layer", "metavar": "NAME", "decides": False},
+    ),
+    "labels": (None, "Labels, if the snapshot has none: a .npy file.", {"metavar": "FILE"}),
+    "labels_from": (
+        None, "Labels, if not those of the data: a file, a column, or folder:N.",
+        {"flag": "--labels", "metavar": "SOURCE", "decides": False},
+    ),
+    "class_names": (None, "File of class names: text with one name per line, or a JSON list.", {"metavar": "FILE"}),
+    "human": (
+        None,
+        "Human answers: (n, c) counts or (n,) frequencies as .npy, or a .csv, .parquet or .json table by id. Row i of an array "
+        "is the sample with id i where ids are numbers, else the i-th sample.",
+        {"metavar": "FILE"},
+    ),
+    "allow_missing": (False, "Use the samples that have human answers, instead of refusing missing ids.", {}),
+}  # fmt: skip
+
+
+def common(name: str, **changes: Any) -> Any:
+    """An option that several commands share, as COMMON defines it; `default` or `help` may be its own."""
+    default, help, about = COMMON[name]
+    return option(changes.pop("default", default), changes.pop("help", help), **{**about, **changes})
+
+
 def _field(default: Any, about: _About) -> Any:
     if isinstance(default, (dict, list)):  # one of its own for each object
         return dataclasses.field(default_factory=functools.partial(type(default), default), metadata={"option": about})
@@ -223,6 +255,25 @@ class HardnessView(Options):
     hardness: str | bool | None = option(
         None, "Turn every score so that high is hard.", flag="--as", metavar="hardness", read=_as_hardness
     )
+
+
+@dataclass(frozen=True)
+class SampleOptions(Options):
+    """Which samples, where not all of them."""
+
+    limit: int | None = common("limit")
+    first: int | None = common("first")
+
+    @property
+    def all_samples(self) -> bool:
+        """Whether none is left out."""
+        return self.limit is None and self.first is None
+
+    def rows(self, n: int) -> Any:
+        """The rows that are used, of n: of the first ones, so many at even distances."""
+        from hardsight.threads import even_rows
+
+        return even_rows(n if self.first is None else min(n, self.first), self.limit)
 
 
 @functools.cache

@@ -190,6 +190,7 @@ class Snapshot:
     """
 
     loaded_from: dict[str, Any] | None = None  # what `load` was given, so that others can load the same
+    whole: bool = True  # whether its rows follow each other as they do where it was loaded from
     read_from: tuple[Any, ...] = ()  # files that the rows come from, also where only some were taken: `save` replaces none
 
     def __init__(
@@ -345,6 +346,14 @@ class Snapshot:
         taken = Snapshot.__new__(Snapshot)
         taken._set(source, self.head, self.class_names, self.name)
         taken.read_from = self.read_from
+        return taken
+
+    def of_rows(self, rows: Any) -> Snapshot:
+        """`take` of rising rows, for the same purposes: it knows the run that it comes from. Itself, if these are all."""
+        if len(rows) == len(self):
+            return self
+        taken = self.take(rows)
+        taken.loaded_from, taken.whole = self.loaded_from, False
         return taken
 
     def save(self, path: str | os.PathLike[str]) -> None:

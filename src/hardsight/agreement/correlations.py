@@ -258,6 +258,9 @@ def prepare(
     models = open_models(table, settings.scores, settings.split)
     class_names = settings.class_names or next((model.class_names for model in models if model.class_names), None)
     people = None if human is None else read_people(human, class_names)
+    for model in models:
+        if people is not None and model.snapshot is not None and model.snapshot.head is not None:
+            people.check_classes(model.snapshot.head.num_classes)
     if passes is not None:
         models = [with_passes(model, passes) for model in models]
     notes: tuple[str, ...] = ()
@@ -271,7 +274,11 @@ def prepare(
         people = coarse_people(people, mapping)
         models = [checked(coarse_model(model, mapping), settings.scores) for model in models]
     joined = [
-        (model, target.first(settings.limit), [name for name in _chosen(model, settings.scores) if name != settings.against])
+        (
+            model,
+            target.some(None if settings.all_samples else settings.rows(len(model.table))),
+            [name for name in _chosen(model, settings.scores) if name != settings.against],
+        )
         for model in models
         for target in _targets(model, people, settings, settings.allow_missing)
     ]

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from hardsight.cli.old_spellings import renewed
 from hardsight.cores import limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 
@@ -74,7 +75,7 @@ def main() -> None:
 
     try:
         with _stopping(), command():
-            code = app(standalone_mode=False)  # of typer.Exit; None where a command returns
+            code = app(args=renewed(sys.argv[1:]), standalone_mode=False)  # of typer.Exit; None where a command returns
             sys.stdout.flush()  # a full disk is noticed here and not when Python ends
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help

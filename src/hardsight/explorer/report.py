@@ -63,7 +63,7 @@ def report(
     note_input(run, settings.class_names, settings.human, settings.subset, settings.audit, settings.drift)
     if output is not None:
         check_output(Path(output), "html")
-    sheet = open_sheet(run, class_names=settings.class_names, human=settings.human, split=settings.split, progress=progress)
+    sheet = open_sheet(run, class_names=settings.class_names, human=settings.answers, split=settings.split, progress=progress)
     add_suspects(sheet, settings.split)
     add_quick_filters(sheet, settings)
     path = Path(output) if output is not None else (sheet.directory or sheet.path.parent) / _file_name(sheet)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import InputError, did_you_mean
@@ -61,7 +60,7 @@ def export(
     check_folder(folder, to)
     sheet = open_sheet(run, class_names=settings.class_names, keep=False, progress=progress)
     add_suspects(sheet)
-    rows = np.arange(len(sheet))[: settings.limit]
+    rows = settings.rows(len(sheet))
     table = selection_table(sheet, rows, Review(review_file(sheet.path), sheet.class_names))
     if sheet.suspects is not None:
         table = table.append_column("explanation", sheet.suspects.explanations.take(pa.array(rows)))

@@ -130,7 +130,7 @@ def _opened_data(data: Any, s: ExtractSettings) -> ImageData:
     if evidence:  # would be taken for the model's own when the run is read
         raise InputError(f"a column of the data is named {evidence[0]!r}, which extract writes itself: rename it.")
     if s.fit_head and images.labels is None:
-        raise InputError("fit_head needs labels to fit a head to, and the images have none: give --labels-from.")
+        raise InputError("fit_head needs labels to fit a head to, and the images have none: give --labels.")
     return images
 
 

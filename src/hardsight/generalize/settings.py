@@ -85,7 +85,6 @@ class GeneralizeSettings(DomainOptions):
         "softmax",
         "Comma-separated losses to compare: softmax, avh, cosface, lgm, ...; drm or drm+LOSS for one head per domain; drm-tta or "
         "drm-tta+LOSS for heads that go on learning from arriving samples.",
-        flag=("--losses", "--loss"),
         read=_losses,
     )
     loss_options: Mapping[str, Mapping[str, Any]] = option(

@@ -57,7 +57,9 @@ def score_to_file(
     target = _target(source, None if output is None else place(output), settings)
     opened = _opened(source, settings)
     beside = Beside.opened(opened, settings.reference, settings.models, settings.images)
-    job = Job(opened, settings.scores, settings.limit, settings.shard, settings.strict, settings.allow_duplicates, beside)
+    if settings.limit is not None:
+        opened = opened.of_rows(settings.rows(len(opened)))
+    job = Job(opened, settings.scores, settings.first, settings.shard, settings.strict, settings.allow_duplicates, beside)
     summary = Summary(by=_ranked_by(job, settings.by), top=settings.top, num_classes=opened.num_classes)
     with _computed(job, target, settings, progress) as parts:
         named = _refuse_unnamed_classes(parts, opened.class_names, summary)
@@ -83,7 +85,7 @@ def _opened(source: Place, settings: ScoreSettings) -> Snapshot:
 
 def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Place | None:
     """Where to write, which is never over what is read."""
-    whole = settings.scores is None and settings.limit is None and settings.shard is None
+    whole = settings.scores is None and settings.all_samples and settings.shard is None
     if output is None and whole and source.is_dir() and (source / "run.json").is_file():  # not into a folder of shards
         output = source / "scores.parquet"
     if output is not None:

@@ -154,7 +154,7 @@ def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
         if "labels" not in arrays:
             raise FileError(f"{path}: training on features needs labels beside them.")
         names = [str(name) for name in np.asarray(arrays["class_names"])] if "class_names" in arrays else None
-        some = slice(None) if options.get("limit") is None else np.arange(min(len(arrays["features"]), options["limit"]))
+        some = even_rows(len(arrays["features"]), options.get("limit"))
         kept = arrays["ids"][:][some] if "ids" in arrays else None
         inputs = ArrayInputs(np.asarray(arrays["features"])[some], np.asarray(arrays["labels"])[some], kept, names)
         inputs.columns = _further_columns(arrays, some)
