@@ -138,6 +138,19 @@ def test_other_sites_get_nothing(ask: Asked, site: str) -> None:
     assert ask("/api/run", Sec_Fetch_Site="same-origin").status == 200
 
 
+def test_a_refusal_arrives_though_the_body_comes_late(ask: Asked) -> None:
+    """A connection closed with bytes unread is reset, and the reason is lost on the way."""
+    lines = ["POST /api/mark HTTP/1.1", f"Host: {ask.host}", "Origin: http://evil.com", "Content-Length: 60000", "", ""]
+    with socket.create_connection(("127.0.0.1", ask.port), timeout=20) as connection:
+        connection.sendall("\r\n".join(lines).encode())
+        time.sleep(0.2)
+        for _ in range(3):
+            connection.sendall(b" " * 20_000)
+            time.sleep(0.05)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 403") and b"Requests from other origins are refused." in answer
+
+
 @pytest.mark.parametrize("origin", ["null", "http://evil.com", "http://127.0.0.1:1", "file://"])
 def test_other_origins_change_nothing(ask: Asked, run: Path, origin: str) -> None:
     assert ask.post("/api/mark", {"row": 0, "mark": "drop"}, Origin=origin).status == 403

@@ -59,6 +59,10 @@ def train(output):
     training.run("digits", "nets:with_everything", output, loss="center", epochs=3, limit=40, batch_size=16, size=8,
                  augment="crop=1", schedule="cosine", warmup=1, every=2, lr=0.05, clip=1.0)
 
+def self_paced(output):  # each epoch's samples are chosen by the network as it is when that epoch begins
+    training.run("digits", "nets:with_everything", output, order="self-paced", pace_start=0.3, epochs=3, limit=40, batch_size=16,
+                 size=8, lr=0.05)
+
 def self_train(output):
     checkpoint.SECONDS_BETWEEN = 0.0
     labels = np.arange(60) % 3
@@ -167,6 +171,7 @@ def killed_and_resumed(folder: Path, jobs: dict[str, list[int]]) -> list[list[st
 
 HELD = {
     "train": {"model/model.safetensors", "dynamics/step=000002.parquet"},
+    "self_paced": {"model/model.safetensors", "dynamics/epoch=0003.parquet"},
     "self_train": {"source-to-target/seed=0/cbst+avh/round=02.parquet", "figures/accuracy-source-to-target.png"},
 }
 
@@ -189,12 +194,13 @@ def check_kills(folder: Path, **jobs: list[int]) -> set[tuple[str, int]]:
 
 
 def test_killed_at_some_files(nets: Path) -> None:
-    assert check_kills(nets, train=[4, 13], self_train=[16]) >= {("train", 13), ("self_train", 16)}
+    kills = check_kills(nets, train=[4, 13], self_paced=[8], self_train=[16])
+    assert kills >= {("train", 13), ("self_paced", 8), ("self_train", 16)}
 
 
 @pytest.mark.slow
 def test_killed_at_every_file(nets: Path) -> None:
-    check_kills(nets, train=list(range(1, 60)), self_train=list(range(1, 60)))
+    check_kills(nets, train=list(range(1, 60)), self_paced=list(range(1, 60)), self_train=list(range(1, 60)))
 
 
 def script(folder: Path, output: Path, **options: Any) -> list[str]:

@@ -5,12 +5,13 @@ Sec-Fetch-Site   same-origin or none (typed, bookmarked); a page of another site
 Origin           if there is one, it must be ours
 token            once in the address, which sets a cookie and leads on to a clean address; compared in constant time
 POST             needs the write token in a header as well, which only our own page can read
-body             limited in size and in time
+body             limited in size and in time; that of a refused request is read and dropped
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -25,6 +26,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BODY = 4 * 2**20  # bytes: a selection of 30 million rows, one bit each
 PATIENCE = 20.0  # seconds for a body to arrive
+LINGER = 2.0  # seconds for the rest of a body that nobody wants
 MOST_URL = 16_384
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -67,7 +69,7 @@ class Guard:
         headers = _headers(scope)
         refused = self._refused(scope, headers)
         if refused is not None:
-            await _answer(send, *refused)
+            await _refuse(receive, send, *refused)
             return
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         if scope["path"] == "/" and "token" in query:
@@ -75,19 +77,19 @@ class Guard:
                 cookie = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/"
                 await _answer(send, 303, "", {"location": "./", "set-cookie": cookie})
             else:
-                await _answer(send, 403, "This address has another token. Use the one that hardsight printed.")
+                await _refuse(receive, send, 403, "This address has another token. Use the one that hardsight printed.")
             return
         if not hmac.compare_digest(_cookie(headers, self.cookie).encode(), self.token.encode()):
-            await _answer(send, 403, "Open the address that hardsight printed: it holds the token.")
+            await _refuse(receive, send, 403, "Open the address that hardsight printed: it holds the token.")
             return
         if scope["method"] == "POST":
             token = headers.get(b"x-hardsight", b"")
             if not hmac.compare_digest(token, self.write_token.encode()):
-                await _answer(send, 403, "A change needs the page's own token.")
+                await _refuse(receive, send, 403, "A change needs the page's own token.")
                 return
             body = await _body(receive)
             if isinstance(body, int):
-                await _answer(send, body, "The request is too large or came too slowly.")
+                await _refuse(receive, send, body, "The request is too large or came too slowly.")
                 return
             receive = _again(body)
         await self.app(scope, receive, _with_headers(send))
@@ -162,6 +164,20 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return guarded
+
+
+async def _refuse(receive: Receive, send: Send, status: int, words: str) -> None:
+    """Answer that it is refused, once the rest of the request has come.
+
+    A connection that is closed with bytes unread is reset, and a reset overtakes the answer: the other side would see an
+    error of the network instead of the reason.
+    """
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LINGER):
+            message: Message = {"type": "http.request", "more_body": True}
+            while message["type"] == "http.request" and message.get("more_body"):
+                message = await receive()
+    await _answer(send, status, words)
 
 
 async def _answer(send: Send, status: int, words: str, headers: dict[str, str] | None = None) -> None:
