@@ -88,6 +88,7 @@ def first_without_error(accuracy: np.ndarray) -> int:
 
 
 def falls(text: str, name: str, first: np.ndarray, last: np.ndarray, fitted: list[int]) -> Claim:
+    """Whether a measure is smaller at the end than where the training error became 0, seed by seed."""
     return claim(
         text,
         rule=f"In every seed {name} of the training images is smaller at the end than at the first epoch without an error.",
@@ -98,6 +99,7 @@ def falls(text: str, name: str, first: np.ndarray, last: np.ndarray, fitted: lis
 
 
 def not_exact(last: np.ndarray) -> Claim:
+    """Whether something is left of the variability within classes."""
     return claim(
         "Practical networks do not reach exact collapse.",
         rule="In every seed NC1 at the end is above 0.001.",
@@ -107,6 +109,7 @@ def not_exact(last: np.ndarray) -> Claim:
 
 
 def below_the_input(context: Context, last: np.ndarray) -> Claim:
+    """The features beside the pixels that they are made from."""
     from hardsight.dynamics.collapse import neural_collapse
 
     pixels, labels, _ = as_pixels(few_digits(context).train)
@@ -120,6 +123,7 @@ def below_the_input(context: Context, last: np.ndarray) -> Claim:
 
 
 def with_avh(curves: np.ndarray, at: dict[str, int]) -> Claim:
+    """NC1 beside mean AVH, epoch by epoch."""
     from scipy.stats import spearmanr
 
     ranks = [float(spearmanr(each[:, at["nc1"]], each[:, at["avh"]]).statistic) for each in curves]

@@ -27,7 +27,7 @@ STUDENTS: dict[str, dict[str, Any]] = {
 @recipe("losses/distillation", "Dual-head distillation: one head for both losses, and two")
 def distillation(context: Context) -> Outcome:
     """The same narrow network on labels alone, and with a wide teacher's logits, by a head of their own or by the common one."""
-    found = {name: [] for name in ("teacher", *STUDENTS)}  # type: ignore[var-annotated]
+    found: dict[str, list[Any]] = {name: [] for name in ("teacher", *STUDENTS)}
     for seed in seeds(context):
         teacher = pixels_trained(context, "teacher", seed=seed, loss="softmax")
         found["teacher"].append(teacher)

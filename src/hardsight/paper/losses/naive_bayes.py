@@ -110,6 +110,7 @@ def samples_needed(context: Context, head: str) -> list[int]:
 
 
 def few_shot(gaps: list[Mean]) -> Claim:
+    """Both heads with five samples per class."""
     gap = gaps[PER_CLASS.index(FEW)]
     return claim(
         "Naive Bayes shows promise in few-shot cases.",
@@ -134,6 +135,7 @@ def converges_faster(accuracy: dict[str, np.ndarray]) -> Claim:
 
 
 def two_regimes(gaps: list[Mean]) -> Claim:
+    """Where one head is ahead, and where the other."""
     first = [n for n, gap in zip(PER_CLASS, gaps, strict=True) if gap.low > 0]
     later = [n for n, gap in zip(PER_CLASS, gaps, strict=True) if gap.high < 0]
     return claim(

@@ -86,6 +86,7 @@ def by_method(found: Any) -> dict[str, np.ndarray]:
 
 
 def ahead(accuracy: dict[str, np.ndarray], first: str, second: str, text: str) -> Claim:
+    """Whether one way to label is ahead of another."""
     gap = difference(accuracy[first], accuracy[second])
     return claim(
         text,
