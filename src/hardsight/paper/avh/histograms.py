@@ -108,12 +108,12 @@ def figure_18(context: Context) -> Outcome:
 
 
 def degraded_panels(context: Context, degradation: str) -> list[Panel]:
-    """Images at five levels: of ImageNet by EfficientNet-Lite0, of CIFAR-10 by two ResNets, or digits where neither is there."""
+    """Images at five levels: of ImageNet by the smallest network, of CIFAR-10 by two ResNets; else digits."""
     shown: dict[str, dict[str, Snapshot]] = {}
     options: dict[str, Any] = {"degradations": (degradation,)}
     if imagenet.has_imagenet(context):
-        network = imagenet.snapshot(context, 0, limit=DEGRADED["ImageNet"], **options)
-        shown["ImageNet"] = {"EfficientNet-Lite0": network}
+        k = imagenet.networks()[0]
+        shown["ImageNet"] = {f"EfficientNet-Lite{k}": imagenet.snapshot(context, k, limit=DEGRADED["ImageNet"], **options)}
     if context.data.has("cifar10", "cifar10_resnet20", "cifar10_resnet32"):
         few = {"limit": DEGRADED["CIFAR-10"], **options}
         shown["CIFAR-10"] = {f"ResNet-{depth}": cifar_snapshot(context, depth, **few) for depth in (20, 32)}

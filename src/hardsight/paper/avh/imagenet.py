@@ -20,7 +20,6 @@ from hardsight.files.npy import open_npz
 from hardsight.paper.context import Context
 from hardsight.snapshot import Snapshot
 
-NETWORKS = (0, 1, 2)
 PEOPLE = 5  # votes for each image and label
 SELECTION = (
     "Five people voted on 2,467 of the 5,000 ImageNet images: those whose label some model doubted. That selection leaves out "
@@ -39,9 +38,14 @@ class Votes:
 
 
 def has_imagenet(context: Context) -> bool:
-    """Whether images, votes, timm and the weights are there."""
-    packages = ["timm", "torch", *(_package(k) for k in NETWORKS)]
-    return context.data.has("imagenet5k", "imagenet_votes") and all(importlib.util.find_spec(name) for name in packages)
+    """Whether images, votes, timm and the weights of a network are there."""
+    packages = all(importlib.util.find_spec(name) for name in ("timm", "torch"))
+    return context.data.has("imagenet5k", "imagenet_votes") and packages and bool(networks())
+
+
+def networks() -> list[int]:
+    """Which of EfficientNet-Lite0, 1 and 2 have their weights installed."""
+    return [k for k in (0, 1, 2) if importlib.util.find_spec(_package(k))]
 
 
 def read_votes(path: Path) -> Votes:
@@ -55,7 +59,7 @@ def read_votes(path: Path) -> Votes:
 
 def snapshots(context: Context) -> dict[str, Snapshot]:
     """What each network saw of the 5,000 images, extracted once."""
-    return {f"EfficientNet-Lite{k}": snapshot(context, k) for k in NETWORKS}
+    return {f"EfficientNet-Lite{k}": snapshot(context, k) for k in networks()}
 
 
 def snapshot(context: Context, k: int, **settings: Any) -> Snapshot:
