@@ -5,7 +5,6 @@ The trainings are those of Figure 4. Without people's answers, levels of noise s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,7 +88,8 @@ def agreement(score: np.ndarray, target: np.ndarray, images: np.ndarray, seed: i
 
 def _claims(found: dict[str, dict[str, np.ndarray]]) -> list[Claim]:
     every = {name: np.concatenate([curves[name] for curves in found.values()]) for name in SCORES}  # (networks * e, 3)
-    above, below = ({name: int(test(each).sum()) for name, each in every.items()} for test in (_above, _below))
+    above = {name: int((each[:, 1] > 0).sum()) for name, each in every.items()}
+    below = {name: int((each[:, 2] < 0).sum()) for name, each in every.items()}
     count = len(every["avh"])
     consistent = max(above["norm"], below["norm"]) == count
     return [
@@ -107,10 +107,6 @@ def _claims(found: dict[str, dict[str, np.ndarray]]) -> list[Claim]:
             f"{count - above['norm'] - below['norm']} hold it.",
         ),
     ]
-
-
-_above: Callable[[np.ndarray], np.ndarray] = lambda each: each[:, 1] > 0  # noqa: E731
-_below: Callable[[np.ndarray], np.ndarray] = lambda each: each[:, 2] < 0  # noqa: E731
 
 
 def _figure(found: dict[str, dict[str, np.ndarray]]) -> Any:

@@ -6,6 +6,7 @@ ones better than the norm does?
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hardsight.paper.avh.panels import DIGITS
 from hardsight.paper.context import Context
 from hardsight.paper.losses.drawing import panels, seed_dots
 from hardsight.paper.losses.few_digits import SEEDS, difference, interval, seeds, signed
-from hardsight.paper.recipe import Outcome, Table, Value, claim, recipe
+from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 UNSEEN, MOST_TRAINED = 3, 5000
 WORDS = {
@@ -27,7 +28,7 @@ WORDS = {
 
 
 @recipe("slides/open-set", "Telling images of unseen classes: AVC against norm", needs="MNIST")
-def open_set_recipe(context: Context) -> Outcome:
+def unseen_classes(context: Context) -> Outcome:
     """AUROC of each score that needs no label, over five choices of unseen classes."""
     written = context.handwriting(train=MOST_TRAINED, test=1000)
     model = "DigitsCNN" if written.name == "digits" else "lenet"
@@ -70,20 +71,16 @@ def _areas(context: Context, train: Any, test: Any, model: str, seed: int) -> tu
 
 def _known(data: Any, unseen: list[int]) -> Any:
     """The images of the other classes, which are numbered from 0 on."""
-    from dataclasses import replace
-
     seen = [k for k in range(10) if k not in unseen]
     part = data.take(np.flatnonzero(np.isin(data.labels, seen)))
     return replace(part, labels=np.searchsorted(seen, part.labels), class_names=[str(k) for k in seen])
 
 
 def _without_labels(data: Any) -> Any:
-    from dataclasses import replace
-
     return replace(data, labels=None, class_names=None)
 
 
-def _better(areas: dict[str, np.ndarray], other: str, sentence: str) -> Any:
+def _better(areas: dict[str, np.ndarray], other: str, sentence: str) -> Claim:
     gap = difference(areas["avc_predicted"], areas[other])
     return claim(
         sentence,
