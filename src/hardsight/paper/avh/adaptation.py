@@ -124,7 +124,7 @@ def _aligned(context: Context) -> list[Table]:
         source, target = (open_domain(each, limit=SMALL["limit"])[0] for each in pair)
         scale = standards(source.values, target.values, "domain")  # type: ignore[union-attr]
         inputs = scale[1](target.values)  # type: ignore[union-attr]
-        domains = [(scale[0](source.values), source.labels), (inputs, np.full(len(target), -1))]  # type: ignore[union-attr]
+        domains = [(scale[0](source.values), np.asarray(source.labels)), (inputs, np.full(len(target), -1))]  # type: ignore[union-attr]
         rows: list[list[Value]] = []
         for penalty in ("none", "mmd", "dann"):
             predicted = predictions(context, domains, inputs, penalty, range(SMALL["seeds"]))

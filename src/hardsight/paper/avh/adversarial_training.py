@@ -42,8 +42,12 @@ def adversarial_training(context: Context) -> Outcome:
             context.say(f"{name} training, seed {seed}")
             found[name].append(context.cache.arrays("adversarial-training", key, make))
     rows: list[list[Value]] = [
-        [name, view, *(interval(speed(found[name], f"{score}_{view}"), 3) for score in ("avh", "norm"))]
-        + [interval(100 * np.array([each[f"correct_{view}"][-1] for each in found[name]]), 1)]
+        [
+            name,
+            view,
+            *(interval(speed(found[name], f"{score}_{view}"), 3) for score in ("avh", "norm")),
+            interval(100 * np.array([each[f"correct_{view}"][-1] for each in found[name]]), 1),
+        ]
         for name in found
         for view in ("clean", "attacked")
     ]
@@ -107,7 +111,7 @@ def _trained(arrays: tuple[np.ndarray, ...], epsilon: float, seed: int) -> dict[
                 start = within(batch + epsilon * (2 * torch.rand_like(batch) - 1), batch, epsilon)
                 batch = within(fgsm(network, start, own, 1.25 * epsilon), batch, epsilon)
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(network(batch), own).backward()  # type: ignore[no-untyped-call]
+            torch.nn.functional.cross_entropy(network(batch), own).backward()
             optimizer.step()
         for name, value in _seen(network, arrays[2], arrays[3]).items():
             seen.setdefault(name, []).append(value)

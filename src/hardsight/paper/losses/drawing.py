@@ -42,7 +42,7 @@ def seed_dots(axes: Axes, values: Mapping[str, np.ndarray], label: str, title: s
     axes.set_axisbelow(True)
 
 
-def seed_curves(axes: Axes, x: Sequence[float], curves: Mapping[str, np.ndarray], **labels: Any) -> None:
+def seed_curves(axes: Axes, x: Sequence[float] | np.ndarray, curves: Mapping[str, np.ndarray], **labels: Any) -> None:
     """A line per name through the means of (len(x), seeds) values, in the band of their 95 % intervals."""
     for row, (name, values) in enumerate(curves.items()):
         means = [mean_interval(np.asarray(each, np.float64)) for each in values]
