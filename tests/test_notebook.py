@@ -21,7 +21,7 @@ from hardsight.explorer.security import HEADERS, Guard
 from hardsight.explorer.starting import start
 
 NOTEBOOK = "http://localhost:8888"
-IN_FRAME = {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"}
+IN_FRAME: dict[str, Any] = {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"}
 
 
 @pytest.fixture(scope="module")
