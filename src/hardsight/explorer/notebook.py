@@ -43,10 +43,6 @@ def explore(run: str | Path, second: str | Path | None = None, *, settings: Expl
 
     Returns:
         A `View`: `selection` and `marks` are tables of what is selected and marked in the page now; `close()` ends it.
-
-    Example:
-        >>> view = explore("hardsight-demo", read_only=True)  # doctest: +SKIP
-        >>> view.selection["id"].to_pylist()  # after a few clicks  # doctest: +SKIP
     """
     view = View(start(run, second, settings=settings, in_notebook=in_notebook()), height)
     view.show()
