@@ -400,9 +400,9 @@ class Snapshot:
         """
         path = place(path)
         note_input(path, head, labels)
-        is_table = path.suffix.lower() in (".csv", ".tsv") or features is not None or _is_column(path, labels)
-        column = labels if is_table and isinstance(labels, str) and not place(labels).is_file() else None
-        if is_table:
+        from_table = path.suffix.lower() in (".csv", ".tsv") or features is not None or _is_column(path, labels)
+        column = labels if from_table and isinstance(labels, str) and not place(labels).is_file() else None
+        if from_table:
             source, own_head, names = _from_table(path, features or fitted_columns(head), column)
         else:
             source, own_head, names = _from_files(path)
@@ -424,7 +424,7 @@ class Snapshot:
             snapshot._set(source, own_head, class_names or names, str(path))
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
-        if not is_table and not (source.named and class_names is not None):
+        if not from_table and not (source.named and class_names is not None):
             snapshot.loaded_from = {"path": path, "head": head, "labels": labels}
         snapshot.read_from = (path, head, labels)
         return snapshot
