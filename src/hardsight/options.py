@@ -197,6 +197,21 @@ class Options:
         return {field.name: plain(getattr(self, field.name)) for field in self.fields() if field.about.decides}
 
 
+def _as_hardness(value: Any) -> bool:
+    if value in (True, False, "hardness"):
+        return bool(value)
+    raise InputError(f"--as hardness is the only other view (hardness=True in Python), got {value!r}.")
+
+
+@dataclass(frozen=True)
+class HardnessView(Options):
+    """The option of everything that shows or writes scores."""
+
+    hardness: str | bool | None = option(
+        None, "Turn every score so that high is hard.", flag="--as", metavar="hardness", read=_as_hardness
+    )
+
+
 @functools.cache
 def _fields_of(cls: Any) -> tuple[OptionField, ...]:
     """The options of a class: its own first, then those that it shares with others."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hardsight.options import Options, option
+from hardsight.options import HardnessView, option
 
 TOOLS = ("cleanlab", "fiftyone", "huggingface", "coco", "labelstudio")
 
 
 @dataclass(frozen=True)
-class ExportSettings(Options):
+class ExportSettings(HardnessView):
     """What to export of a run."""
 
     images: str | None = option(

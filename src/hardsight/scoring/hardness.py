@@ -17,7 +17,7 @@ from hardsight.files.places import place
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
-from hardsight.table import read_scores
+from hardsight.table import as_measured, read_scores
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def hardness_of(source: Any, name: str) -> Hardness:
             return _of_table(read_scores(path), name, str(path / "scores.parquet"))
         source = Snapshot.load(path)
     if isinstance(source, pa.Table):
-        return _of_table(source, name, "the table")
+        return _of_table(as_measured(source), name, "the table")
     return _of_table(score(source, scores=[name]), name, source.name or "the snapshot")
 
 

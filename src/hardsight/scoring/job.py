@@ -8,6 +8,7 @@ joins by id or row.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import re
@@ -35,7 +36,7 @@ from hardsight.scoring.fitted_head import out_of_sample_heads
 from hardsight.scoring.layers import Depths, layers_of
 from hardsight.scoring.several_models import SeveralModels
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, TableWriter
+from hardsight.table import Summary, TableWriter, as_hardness
 from hardsight.version import VERSION
 
 MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
@@ -66,6 +67,7 @@ def score(
     reference: Any = None,
     models: Any = None,
     images: Any = None,
+    hardness: bool = False,
     progress: ProgressCallback | None = None,
 ) -> pa.Table:
     """Score every sample: one row each, with id, label, predicted, status and one column per score.
@@ -86,6 +88,8 @@ def score(
         reference: a `Snapshot`, or the path of one, that reference scores are fitted to: what the model was trained on.
         models: snapshots of other models on the same samples, or their paths, for `model_agreement`.
         images: data that the run was trained on, for `vog`.
+        hardness: turn every score so that high is hard: those whose low end is hard change their sign. The table's metadata
+            says so, and whatever reads it turns them back.
         progress: called with the rows done and the rows in all.
 
     Rows of pandas objects are joined by their index, everything else by position.
@@ -110,7 +114,8 @@ def score(
     further = Beside.opened(snapshot, reference, models, images)
     job = Job(snapshot, scores, limit, shard, strict, allow_duplicates, further)
     parts = list(job.parts(progress))
-    return pa.concat_tables(parts) if parts else job.schema.empty_table()
+    table = pa.concat_tables(parts) if parts else job.schema.empty_table()
+    return as_hardness(table) if hardness else table
 
 
 @dataclass(frozen=True)
@@ -316,8 +321,10 @@ class Job:
 
     def write(self, parts: Iterable[pa.Table], output: str | os.PathLike[str], summary: Summary) -> None:
         """Write pieces of the table as they come, summed up on the way; the file appears when all of them are in it."""
-        with TableWriter(output, self.schema) as writer:
-            for part in parts:
+        pieces = iter(parts)
+        first = list(itertools.islice(pieces, 1))  # whose schema says whether scores were turned
+        with TableWriter(output, first[0].schema if first else self.schema) as writer:
+            for part in itertools.chain(first, pieces):
                 writer.write(part)
                 summary.add(part)
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import Options, option
+from hardsight.options import HardnessView, option
 
 
 @dataclass(frozen=True)
-class ScoreSettings(Options):
+class ScoreSettings(HardnessView):
     """Which scores of which rows, what to say about them, and where to compute."""
 
     head: Any = option(None, "Head, if the snapshot has none: .safetensors, .npz or .npy.")

@@ -21,7 +21,7 @@ from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
 from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.scoring.settings import ScoreSettings
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, check_format
+from hardsight.table import Summary, as_hardness, check_format
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ def score_to_file(
     summary = Summary(by=_ranked_by(job, settings.by), top=settings.top, num_classes=opened.num_classes)
     with _computed(job, target, settings, progress) as parts:
         named = _refuse_unnamed_classes(parts, names, summary)
+        named = map(as_hardness, named) if settings.hardness else named
         if target is not None:
             job.write(named, target, summary)
         else:

@@ -22,7 +22,7 @@ from hardsight.files.places import place
 from hardsight.scores import SCORES
 from hardsight.scoring.hardness import Hardness, hardness_of
 from hardsight.snapshot import Snapshot
-from hardsight.table import read_scores
+from hardsight.table import as_measured, read_scores
 
 BY_SCORE = ("hardest", "easiest", "coverage", "d2", *UNCERTAIN)
 BY_FEATURES = ("kcenter", "d2")
@@ -71,7 +71,7 @@ def open_pool(source: Any, settings: SelectSettings) -> Pool:
         else:
             source = Snapshot.load(path)
     if isinstance(source, pa.Table):
-        return _of_table(source, settings)
+        return _of_table(as_measured(source), settings)
     if not isinstance(source, Snapshot):
         raise InputError(f"select takes a run, a file, a Snapshot or a table of scores, got {type(source).__name__}.")
     return _of_snapshot(source, settings)
