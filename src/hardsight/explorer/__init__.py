@@ -20,7 +20,7 @@ security.py     who may ask the server, and for what
 ports.py        a free port that browsers open
 server.py       the routes
 starting.py     from the options to a running server
-audit_page.py   the page of hardsight audit
+audit_page.py, dynamics_page.py   the pages of hardsight audit and hardsight dynamics
 report.py       what the report says: facts, figures, rows, columns
 one_file.py     the page and its data as one HTML file
 page.html, page.css, js/    the page, as it is served: no build step
