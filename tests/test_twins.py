@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import SkipTest
 
 import numpy as np
 import pytest
@@ -21,14 +22,17 @@ FEATURES = np.eye(3)[LABELS] * 3 + RNG.normal(size=(60, 3))
 
 
 def test_scikit_learns_own_checks() -> None:
-    checks = list(estimator_checks_generator(HardnessScorer()))
-    assert len(checks) > 30
-    for estimator, check in checks:
+    passed = 0
+    for estimator, check in estimator_checks_generator(HardnessScorer()):
         try:
             check(estimator)
+            passed += 1
+        except SkipTest:  # checks of array libraries that are not switched on
+            continue
         except BaseException as error:
             error.add_note(f"in {check}")
             raise
+    assert passed > 35
 
 
 def test_scores_are_those_of_hardsight_score_and_high_is_hard() -> None:
