@@ -569,6 +569,13 @@ def test_sparse_matrices_of_scipy() -> None:
         score(scipy.csr_matrix(FEATURES), WEIGHT, LABELS)
 
 
+def test_13_tensors_of_true_and_false() -> None:
+    torch = pytest.importorskip("torch")
+    assert (
+        score(FEATURES, WEIGHT[:2], torch.from_numpy(LABELS > 0)).column("label").to_pylist() == (LABELS > 0).astype(int).tolist()
+    )
+
+
 @pytest.mark.parametrize("labels", [[True, 1, 2, 0, 1, 2], [0, 1, np.True_, 0, 1, 2], (0, 1, 2, 0, 1, False)])
 def test_13_flags_among_numbers(labels: Any) -> None:
     row = next(row for row, one in enumerate(labels) if isinstance(one, (bool, np.bool_)))

@@ -60,11 +60,6 @@ def test_true_and_false(labels: Any) -> None:
     assert only_true.column("label").to_pylist() == [1] * 4
 
 
-def test_tensors_of_true_and_false() -> None:
-    torch = pytest.importorskip("torch")
-    assert score(FEATURES, np.eye(2), torch.tensor([False, True, True, False])).column("label").to_pylist() == [0, 1, 1, 0]
-
-
 def test_null_and_empty_are_unlabeled() -> None:
     labels = pd.Series(["cat", None, "dog", ""], dtype=object)
     assert score(FEATURES, np.eye(2), labels).column("label").to_pylist() == [0, None, 1, None]
@@ -160,11 +155,3 @@ def test_labels_counted_from_one_are_pointed_out(tmp_path: Path) -> None:
 def test_arrays_to_train_on() -> None:
     inputs = ArrayInputs(FEATURES, NAMES)
     assert inputs.labels.tolist() == [0, 1, 1, 0] and inputs.class_names == ["cat", "dog"] and inputs.notes == ()
-
-
-def test_losses_point_out_labels_counted_from_one() -> None:
-    torch = pytest.importorskip("torch")
-    from hardsight.losses import SoftmaxLoss
-
-    with pytest.raises(InputError, match="Labels look counted from 1: subtract 1."):
-        SoftmaxLoss(2, 2)(torch.tensor(FEATURES, dtype=torch.float32), torch.tensor([1, 2, 2, 1]))
