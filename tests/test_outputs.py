@@ -378,9 +378,11 @@ def test_every_score_turned_to_hardness(photos: Path, tmp_path: Path) -> None:
     assert turned.column("confidence").to_pylist() == [-value for value in measured.column("confidence").to_pylist()]
     assert json.loads(turned.schema.metadata[b"hardsight"])["as"] == "hardness"
     assert is_hardness(turned.schema) and not is_hardness(measured.schema)
-    assert as_hardness(turned).equals(turned)  # twice does not flip it back
+    assert as_hardness(turned).equals(turned.arrow)  # twice does not flip it back
     first = [hardest(table, "confidence", 3).column("id").to_pylist() for table in (measured, turned)]
     assert first[0] == first[1]
+    assert "hardest 10 by confidence (low is hard)" in repr(measured.hardest("confidence"))
+    assert "hardest 10 by confidence (high is hard)" in repr(turned.hardest("confidence"))
     for ending in ("parquet", "csv", "json"):
         write_table(turned, tmp_path / f"scores.{ending}")
         read = read_scores(tmp_path / f"scores.{ending}")

@@ -42,8 +42,8 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
         >>> hardest(table, "avh").column("id").to_pylist()
         ['b', 'a']
     """
-    if not isinstance(table, pa.Table):
-        raise InputError(f"hardest takes the pyarrow.Table that score gives, got {type(table).__name__}.")
+    if not isinstance(plain(table), pa.Table):
+        raise InputError(f"hardest takes the table that score gives, or a pyarrow.Table, got {type(table).__name__}.")
     if table.column_names.count(by) != 1:
         there = "no column" if by not in table.column_names else "more than one column"
         raise InputError(f"the table has {there} {by!r}; it has {', '.join(table.column_names)}.")
@@ -55,6 +55,12 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
     key = -values if hard_end(table.schema, by) == "high" else values
     order = np.argsort(key, kind="stable")[: np.isfinite(values).sum()]
     return table.take(pa.array(order[:top]))
+
+
+def plain(table: Any) -> Any:
+    """The `pyarrow.Table` inside a `ScoresTable`; anything else as it is."""
+    arrow = getattr(table, "arrow", None)
+    return arrow if isinstance(arrow, pa.Table) else table
 
 
 def hard_end(schema: pa.Schema, name: str) -> str:
@@ -76,6 +82,7 @@ def as_hardness(table: pa.Table) -> pa.Table:
         >>> turned.column("confidence").to_pylist(), as_hardness(turned).equals(turned), as_measured(turned).equals(table)
         ([-0.9, -0.2], True, True)
     """
+    table = plain(table)
     if is_hardness(table.schema):
         return table
     return _turned(table).replace_schema_metadata(_noted(table.schema, {**_notes(table.schema), "as": HARDNESS}))
@@ -83,6 +90,7 @@ def as_hardness(table: pa.Table) -> pa.Table:
 
 def as_measured(table: pa.Table) -> pa.Table:
     """Every score as it was measured: a table that `as_hardness` turned is turned back."""
+    table = plain(table)
     if not is_hardness(table.schema):
         return table
     notes = {key: value for key, value in _notes(table.schema).items() if key != "as"}
@@ -248,6 +256,7 @@ class TableWriter(AbstractContextManager["TableWriter"]):
 
     def write(self, part: pa.Table) -> None:
         """Append rows."""
+        part = plain(part)
         if self.marked:
             part = part.append_column(HARD_END, pa.array(["high"] * len(part)))
         if self.format == ".parquet":
