@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
+from hardsight.agreement import correlate
+from hardsight.cli import adapt, attack, generalize
 from hardsight.cli.results import prints_tables
 from hardsight.cli.score import print_what_follows
 from hardsight.cli.tables import as_latex, as_markdown, write_tables
@@ -254,6 +257,42 @@ def test_every_command_with_tables_has_a_document(document: Callable[[str], dict
         assert not [key for row in rows for key in row if not key.isprintable() or " " in key]
 
 
+def test_documents_of_the_long_commands() -> None:
+    """From the tables that they write, without a training."""
+    differences = {"against": "source", "difference": 0.0123456, "low": 0.01, "high": 0.02, "verdict": "better"}
+    adapted = SimpleNamespace(
+        accuracy=pa.Table.from_pylist(
+            [{"pair": "a-to-b", "method": "cbst", "accuracy": 0.9, "accuracy std": 0.1, "oracle_accuracy": None}]
+        ),
+        differences=pa.Table.from_pylist([{"pair": "a-to-b", "method": "cbst", **differences}]),
+        selection=pa.table({"pair": pa.array([], pa.string())}),
+    )
+    generalized = SimpleNamespace(
+        accuracy=pa.Table.from_pylist([{"loss": "avh", "dark": 0.5, "dark std": 0.1, "oracle average": 0.6}]),
+        differences=pa.Table.from_pylist([{"loss": "avh", "domain": "average", **differences}]),
+    )
+    row = {"method": "fgsm", "epsilon": 0.1, "error": 0.5, "low": 0.4, "high": 0.6}
+    medians = dict.fromkeys(("avh", "norm", "confidence", "likelihood", "score"), 0.25)
+    attacked = SimpleNamespace(
+        counts={"images": 3, "score": "s", "gaussians": "g", "trajectories": {"followed": 0, "switched": 0}},
+        by_epsilon=pa.Table.from_pylist([row | medians]),
+        detection=pa.Table.from_pylist([row | {"inputs": "all", "detector": "norm", "auroc": 0.7}]),
+    )
+    with showing(json=True) as shown:
+        adapt._show(adapted)  # type: ignore[arg-type]
+        generalize._show(generalized, "last")  # type: ignore[arg-type]
+        attack.print_attack(attacked)  # type: ignore[arg-type]
+    rows = shown.records()
+    assert list(rows) == ["accuracy", "differences", "epsilons", "detection"]
+    assert rows["accuracy"][0] == {
+        "domains": "a-to-b", "method": "cbst", "accuracy": 0.9, "accuracy_std": 0.1, "oracle_accuracy": None,
+    }  # fmt: skip
+    assert rows["accuracy"][1] == {"loss": "avh", "dark": 0.5, "dark_std": 0.1, "oracle_average": 0.6}
+    same = {"difference": 0.0123456, "difference_low": 0.01, "difference_high": 0.02, "verdict": "better"}
+    assert all(same.items() <= found.items() for found in rows["differences"])
+    assert rows["epsilons"][0]["error_low"] == 0.4 and rows["detection"][0]["norm_high"] == 0.6
+
+
 def test_values_of_the_document_are_those_of_the_table(document: Callable[[str], dict[str, Any]], photos: Path) -> None:
     table = score(photos)
     found = document("score")
@@ -339,9 +378,11 @@ def test_every_score_turned_to_hardness(photos: Path, tmp_path: Path) -> None:
     assert turned.column("confidence").to_pylist() == [-value for value in measured.column("confidence").to_pylist()]
     assert json.loads(turned.schema.metadata[b"hardsight"])["as"] == "hardness"
     assert is_hardness(turned.schema) and not is_hardness(measured.schema)
-    assert as_hardness(turned).equals(turned)  # twice does not flip it back
+    assert as_hardness(turned).equals(turned.arrow)  # twice does not flip it back
     first = [hardest(table, "confidence", 3).column("id").to_pylist() for table in (measured, turned)]
     assert first[0] == first[1]
+    assert "hardest 10 by confidence (low is hard)" in repr(measured.hardest("confidence"))
+    assert "hardest 10 by confidence (high is hard)" in repr(turned.hardest("confidence"))
     for ending in ("parquet", "csv", "json"):
         write_table(turned, tmp_path / f"scores.{ending}")
         read = read_scores(tmp_path / f"scores.{ending}")
@@ -378,6 +419,14 @@ def test_commands_know_a_table_of_hardness(cli: Cli, photos: Path, tmp_path: Pat
         document = json.loads(done.out)
         said.append((document["tables"], out.read_text() if out.exists() else ""))
     assert str(said[0]).replace("table0", "table2") == str(said[1])
+
+
+def test_a_figure_of_hardness(photos: Path) -> None:
+    options: dict[str, Any] = {"against": "day", "scores": ["avh", "confidence"], "replicates": 20, "permutations": 20}
+    for view in (False, True):
+        found = correlate(photos, hardness=view, **options)
+        labels = " ".join(axis.get_xlabel() + axis.get_ylabel() for axis in found.draw(found.of()).axes)
+        assert ("other sign" in labels) is view and ("low is hard" in labels) is not view
 
 
 def test_as_hardness_on_the_screen_and_other_views_refused(cli: Cli, photos: Path) -> None:

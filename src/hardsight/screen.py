@@ -202,7 +202,7 @@ def showing(json: bool = False, quiet: bool = False) -> Iterator[Shown]:
         _shown = before
 
 
-def print_line(sentence: str, **facts: Any) -> None:
+def print_line(sentence: str, /, **facts: Any) -> None:
     """A sentence for the user on standard output, at once, and the numbers in it by name."""
     _shown.summary.update(facts)
     print(printable(sentence), flush=True)

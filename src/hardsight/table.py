@@ -85,6 +85,7 @@ def as_hardness(table: pa.Table) -> pa.Table:
         >>> turned.column("confidence").to_pylist(), as_hardness(turned).equals(turned), as_measured(turned).equals(table)
         ([-0.9, -0.2], True, True)
     """
+    table = plain(table)
     if is_hardness(table.schema):
         return table
     return _turned(table).replace_schema_metadata(_noted(table.schema, {**_notes(table.schema), "as": HARDNESS}))
@@ -92,6 +93,7 @@ def as_hardness(table: pa.Table) -> pa.Table:
 
 def as_measured(table: pa.Table) -> pa.Table:
     """Every score as it was measured: a table that `as_hardness` turned is turned back."""
+    table = plain(table)
     if not is_hardness(table.schema):
         return table
     notes = {key: value for key, value in _notes(table.schema).items() if key != "as"}
