@@ -100,7 +100,8 @@ def test_a_metric_in_a_collection() -> None:
     )
     assert float(found["accuracy"]) == pytest.approx((layer(features).argmax(1) == target).float().mean().item())
     collection.reset()
-    assert collection["each"].compute().shape == (0,)
+    with pytest.warns(UserWarning, match="before the ``update`` method"):
+        assert collection["each"].compute().shape == (0,)
     assert not list(AngularVisualHardness(layer).parameters())  # the layer stays the network's
     with pytest.raises(hardsight.InputError, match="reduction must be mean, sum or none"):
         AngularVisualHardness(layer, reduction="max")  # type: ignore[arg-type]
