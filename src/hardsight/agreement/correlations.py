@@ -23,11 +23,13 @@ from hardsight.agreement.unseen import open_set
 from hardsight.errors import InputError
 from hardsight.files.human import People, match, read_people
 from hardsight.options import takes
+from hardsight.screen import table_lines
 from hardsight.stats.coefficients import holm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST_SHOWN = 3  # models and notes in what the object says of itself
 TRUST = (
     "Which test to trust: the paired bootstrap (for Kendall the jackknife). Both coefficients come from the same samples and the "
     "same answers, so the paper's test for independent groups is the wrong model; Williams, Steiger and Meng know that, "
@@ -56,6 +58,16 @@ class Correlations:
     epochs: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
     trust: str = field(default=TRUST, repr=False)
+
+    def __repr__(self) -> str:
+        lines = []
+        for agreement in self.main[:MOST_SHOWN]:
+            singles = [agreement.single(name) for name in agreement.scores]
+            lines.append(f"Correlations: {agreement.model}, {agreement.n:,} samples, with {agreement.target.words}")
+            lines += table_lines(singles, ("score", "agreement", "low", "high"), most=12)
+        more = [f"and {len(self.main) - MOST_SHOWN} more: models() has all"] if len(self.main) > MOST_SHOWN else []
+        ways = "table1(), pairs(), hypotheses(), models() and plot() have the rest"
+        return "\n".join([*lines, *more, *(f"note: {note}" for note in self.notes[:MOST_SHOWN]), ways])
 
     @property
     def main(self) -> tuple[Agreement, ...]:
@@ -194,8 +206,9 @@ def correlate(
         human: (n, c) counts of answers per class, an (n,) selection frequency of the given class, a table or a file:
             .npy, .csv, .parquet or .json. Joined by id where it has ids, else by order.
         settings: all options as one object; each is also a keyword of its own, see below.
-        passes: (passes, n, c) probabilities of MC-dropout or ensemble members, or snapshots of them: their variance and
-            mutual information become scores. Several models of the same samples make an ensemble automatically.
+        passes: (passes, n, c) probabilities of MC-dropout or ensemble members, snapshots of them or a directory of such:
+            their aleatoric part, mutual information and variance become scores. Several models of the same samples make an
+            ensemble automatically.
         superclasses: a mapping class -> superclass, a dict or a CSV: both sides are recomputed for the coarser classes.
         epochs: tables of several epochs by number, to be correlated as well.
         progress: called with the number of replicates done and the total.
@@ -255,7 +268,7 @@ def prepare(
         people = coarse_people(people, mapping)
         models = [checked(coarse_model(model, mapping), settings.scores) for model in models]
     joined = [
-        (model, target.first(settings.limit), _chosen(model, settings.scores))
+        (model, target.first(settings.limit), [name for name in _chosen(model, settings.scores) if name != settings.against])
         for model in models
         for target in _targets(model, people, settings, settings.allow_missing)
     ]
