@@ -193,7 +193,9 @@ def address(run: Path) -> Iterator[str]:
         yield opened
 
 
-def test_a_map_is_a_pair_of_axes(watched: Watched, address: str, run: Path) -> None:
+def test_a_map_is_a_pair_of_axes_and_the_page_works_while_a_slow_one_is_made(
+    watched: Watched, address: str, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = watched.open(address, "colour=label")
     page.locator("#map").select_option("pca")
     expect(page.locator("#axis-y")).to_have_value("pca_2")
@@ -217,12 +219,8 @@ def test_a_map_is_a_pair_of_axes(watched: Watched, address: str, run: Path) -> N
     eventually(page, lambda: page.locator("#over").get_attribute("data-pictures"), "0")
     page.locator("#map").select_option("")
     expect(page.locator("#axis-x")).to_have_value("own_angle")
-
-
-def test_the_page_works_while_a_slow_map_is_made(watched: Watched, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     finish = Event()
     monkeypatch.setattr(placing, "placed", slow(finish))
-    page = watched.open(address)
     page.locator("#map").select_option("tsne")
     expect(page.locator("#map-progress")).to_contain_text("t-SNE map 50 %")
     page.locator("#sort").select_option("norm")
@@ -233,7 +231,7 @@ def test_the_page_works_while_a_slow_map_is_made(watched: Watched, address: str,
     expect(page.locator("#map-progress")).to_be_hidden()
 
 
-def test_angles_are_in_degrees_and_empty_views_say_why(watched: Watched, address: str, run: Path) -> None:
+def test_degrees_empty_views_and_three_ticks_on_a_phone(watched: Watched, address: str, run: Path) -> None:
     page = watched.open(address, "sort=own_angle&tab=filter")
     angle = np.degrees(pq.read_table(run / "scores.parquet").column("own_angle").to_numpy())
     expect(page.locator("#grid .tile .value").first).to_have_text(f"{angle.max():.3g}°")
@@ -255,15 +253,10 @@ def test_angles_are_in_degrees_and_empty_views_say_why(watched: Watched, address
     settled(page, f"^{N} samples")
     expect(page.locator("#nothing")).to_be_hidden()
     expect(page.locator("#no-pictures")).to_be_hidden()
-
-
-def test_three_ticks_on_a_phone(watched: Watched, address: str) -> None:
-    watched.page.set_viewport_size({"width": 390, "height": 844})
-    page = watched.open(address)
-    marks = """(name) => { const { scatter, columns } = hardsight;
-        return scatter.marks(name, ...columns.extent(name), scatter.frame.w / 90).length; }"""
-    numbers = page.evaluate("() => hardsight.columns.shown().map((meta) => meta.name)")
-    counts = {name: page.evaluate(marks, name) for name in numbers}
+    page.set_viewport_size({"width": 390, "height": 844})
+    eventually(page, lambda: page.evaluate("() => hardsight.scatter.frame.w < 390"), True)
+    counts = page.evaluate("""() => { const { scatter, columns } = hardsight; return Object.fromEntries(columns.shown().map(
+        ({ name }) => [name, scatter.marks(name, ...columns.extent(name), scatter.frame.w / 90).length])); }""")
     names = {name: n for name, n in counts.items() if name not in ("correct", "split")}  # of two values
     assert len(names) > 8 and all(3 <= n <= 8 for n in names.values()), names
     few = """async () => { const { ticks } = await import("/js/axes.js"); const few = [];
