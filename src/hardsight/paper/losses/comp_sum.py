@@ -17,6 +17,7 @@ from hardsight.paper.losses.few_digits import (
     accuracies,
     difference,
     few_digits,
+    fitted,
     interval,
     seeds,
     signed,
@@ -40,16 +41,16 @@ DRAWS, CLASSES = 20_000, 10
 def comp_sum(context: Context) -> Outcome:
     """Four losses of the family with right and wrong labels; smooth adversarial comp-sum against PGD; the bounds by chance."""
     digits = few_digits(context)
-    clean, noisy, errors = {}, {}, {}
+    right, clean, noisy, errors = {}, {}, {}, {}
     for name, (loss, options) in FAMILY.items():
         runs = [trained(context, digits, loss, options, seed=seed) for seed in seeds(context)]
-        clean[name] = accuracies(runs)
+        right[name], clean[name] = runs, accuracies(runs)
         if loss == "softmax":
             errors[name] = attacked(context, runs)
         noisy[name] = accuracies([trained_with_wrong_labels(context, loss, options, seed)[0] for seed in seeds(context)])
     robust = [trained(context, digits, "smooth_adversarial", ADVERSARIAL, seed=seed) for seed in seeds(context)]
     errors["smooth adversarial"] = attacked(context, robust)
-    clean["smooth adversarial"] = accuracies(robust)
+    right["smooth adversarial"], clean["smooth adversarial"] = robust, accuracies(robust)
     figure, axes = panels(3)
     seed_dots(axes[0], clean, "accuracy (%)", "right labels")
     seed_dots(axes[1], noisy, "accuracy (%)", f"{WRONG:.0%} wrong labels")
@@ -62,6 +63,7 @@ def comp_sum(context: Context) -> Outcome:
     header = ("loss (tau)", "accuracy", f"accuracy, {WRONG:.0%} wrong labels", f"error by PGD {EPSILON:g}")
     return Outcome(
         about=about(digits)
+        + fitted(right)
         + f" PGD of 10 steps, pixels of 0 to 1; smooth adversarial: nu {ADVERSARIAL['nu']:g}, {ADVERSARIAL['steps']} steps.",
         tables=[Table("Per cent, mean over seeds [95 %]", header, rows)],
         figures={"Comp-sum losses": figure},

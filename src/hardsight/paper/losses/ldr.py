@@ -17,6 +17,7 @@ from hardsight.paper.losses.few_digits import (
     about,
     accuracies,
     few_digits,
+    fitted,
     interval,
     seeds,
     trained,
@@ -41,10 +42,11 @@ NEAR = 1.0  # points of accuracy that are still called competitive
 def ldr(context: Context) -> Outcome:
     """Five losses on right labels and on 30 % wrong ones; AUROC of lambda, AVH and loss for the wrong ones, ALDR trained."""
     digits = few_digits(context)
-    clean, noisy = {}, {}
+    clean, noisy, right = {}, {}, {}
     areas: dict[str, list[float]] = {name: [] for name in SCORES.values()}
     for name, (loss, options) in LOSSES.items():
-        clean[name] = accuracies([trained(context, digits, loss, options, seed=seed) for seed in seeds(context)])
+        right[name] = [trained(context, digits, loss, options, seed=seed) for seed in seeds(context)]
+        clean[name] = accuracies(right[name])
         runs = [trained_with_wrong_labels(context, loss, options, seed) for seed in seeds(context)]
         noisy[name] = accuracies([run for run, _ in runs])
         if loss == "aldr":
@@ -59,7 +61,7 @@ def ldr(context: Context) -> Outcome:
     axes[2].axvline(0.5, color="#999999", linewidth=0.8, linestyle=":")
     rows = [(name, interval(clean[name]), interval(noisy[name])) for name in LOSSES]
     return Outcome(
-        about=about(digits) + " Defaults of each loss. Scores of the training samples at the last epoch of ALDR.",
+        about=about(digits) + fitted(right) + " Defaults of each loss. Scores of the training samples at the last epoch of ALDR.",
         tables=[
             Table("Accuracy (%) [95 %]", ("loss", "right labels", f"{WRONG:.0%} wrong"), rows),
             Table("AUROC of wrong labels [95 %]", ("score", "AUROC"), [(name, interval(x, 3)) for name, x in area.items()]),

@@ -13,7 +13,7 @@ import numpy as np
 
 from hardsight.paper.context import Context
 from hardsight.paper.losses.drawing import panels, seed_curves
-from hardsight.paper.losses.few_digits import about, few_digits, interval, seeds, signed, trained
+from hardsight.paper.losses.few_digits import about, few_digits, fitted, interval, seeds, signed, trained
 from hardsight.paper.recipe import Outcome, Table, claim, recipe
 from hardsight.stats.means import mean_interval
 
@@ -27,10 +27,11 @@ PRINTED = {"speed-up over the log-softmax, One Billion Word": 40}
 def z_loss(context: Context) -> Outcome:
     """Top-1 to top-5 error of both losses; seconds of a whole step of SGD with a linear layer of its own."""
     digits = few_digits(context)
-    error = {
-        name: np.array([top_k_errors(context, loss, seed) for seed in seeds(context)]).T  # (k, seeds)
+    runs = {
+        name: [trained(context, digits, loss, seed=seed, snapshot=True) for seed in seeds(context)]
         for name, loss in (("log-softmax", "softmax"), ("Z-loss", "znorm"))
     }
+    error = {name: np.array([top_k_errors(run) for run in each]).T for name, each in runs.items()}  # (k, seeds)
     level = 1 - 0.05 / (len(KS) - 1)  # four values of k are looked at
     gaps = [mean_interval(error["Z-loss"][i] - error["log-softmax"][i], level) for i in range(len(KS))]
     seconds = step_seconds(context)
@@ -42,6 +43,7 @@ def z_loss(context: Context) -> Outcome:
     seed_curves(right, CLASSES, milliseconds, xlabel="classes", ylabel="step (ms)", xscale="log", yscale="log")
     return Outcome(
         about=about(digits)
+        + fitted(runs)
         + f" A step of SGD: {STEP['samples']} samples of {STEP['features']} features, the shortest of {STEP['rounds']}.",
         tables=[
             Table("Top-k error (%) [95 %]", ("k", "log-softmax", "Z-loss", "difference"),
@@ -76,11 +78,10 @@ def z_loss(context: Context) -> Outcome:
     )  # fmt: skip
 
 
-def top_k_errors(context: Context, loss: str, seed: int) -> list[float]:
+def top_k_errors(run: Any) -> list[float]:
     """Error in per cent of the test images, for each k."""
     from hardsight.snapshot import Snapshot
 
-    run = trained(context, few_digits(context), loss, seed=seed, snapshot=True)
     snapshot = Snapshot.load(run.directory)
     test = snapshot.take(np.flatnonzero(np.array(snapshot.columns(["split"]).column("split").to_pylist()) == "test"))
     batch = test.in_memory()
