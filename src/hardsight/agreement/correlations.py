@@ -194,8 +194,9 @@ def correlate(
         human: (n, c) counts of answers per class, an (n,) selection frequency of the given class, a table or a file:
             .npy, .csv, .parquet or .json. Joined by id where it has ids, else by order.
         settings: all options as one object; each is also a keyword of its own, see below.
-        passes: (passes, n, c) probabilities of MC-dropout or ensemble members, or snapshots of them: their variance and
-            mutual information become scores. Several models of the same samples make an ensemble automatically.
+        passes: (passes, n, c) probabilities of MC-dropout or ensemble members, snapshots of them or a directory of such:
+            their aleatoric part, mutual information and variance become scores. Several models of the same samples make an
+            ensemble automatically.
         superclasses: a mapping class -> superclass, a dict or a CSV: both sides are recomputed for the coarser classes.
         epochs: tables of several epochs by number, to be correlated as well.
         progress: called with the number of replicates done and the total.
@@ -255,7 +256,7 @@ def prepare(
         people = coarse_people(people, mapping)
         models = [checked(coarse_model(model, mapping), settings.scores) for model in models]
     joined = [
-        (model, target.first(settings.limit), _chosen(model, settings.scores))
+        (model, target.first(settings.limit), [name for name in _chosen(model, settings.scores) if name != settings.against])
         for model in models
         for target in _targets(model, people, settings, settings.allow_missing)
     ]

@@ -23,7 +23,7 @@ from hardsight.snapshot import Snapshot
 from hardsight.table import TABLES, read_scores
 
 DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")
-EXTRA_HARD = {"passes_entropy": "high", "passes_information": "high", "passes_variance": "high"}
+EXTRA_HARD = dict.fromkeys(("passes_entropy", "passes_aleatoric", "passes_information", "passes_variance"), "high")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,8 @@ WORDS = {
     "avh": "angular visual hardness (AVH)", "angular_gap": "angular gap in radians", "loss": "cross-entropy loss",
     "confidence": "confidence in the given class", "entropy": "entropy of the prediction", "norm": "norm of the feature",
     "norm_in_class": "norm within the class", "passes_entropy": "entropy of the mean prediction",
-    "passes_information": "mutual information over models", "passes_variance": "variance over models",
+    "passes_aleatoric": "mean entropy of a model (aleatoric)", "passes_variance": "variance over models",
+    "passes_information": "mutual information over models (epistemic)",
 }  # fmt: skip
 
 

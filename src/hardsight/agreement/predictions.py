@@ -12,11 +12,11 @@ from scipy.special import softmax
 
 from hardsight.agreement.models import ScoredModel
 from hardsight.checks import to_numpy
-from hardsight.errors import InputError
+from hardsight.errors import FileError, InputError
 from hardsight.files.npy import open_npy
 from hardsight.scores.probabilities import probs_to_logits
 from hardsight.snapshot import Snapshot
-from hardsight.stats.uncertainty import pass_scores
+from hardsight.stats.uncertainty import Passes, pass_scores
 
 
 def all_logits(snapshot: Snapshot | None, purpose: str) -> np.ndarray:
@@ -41,37 +41,55 @@ def with_passes(model: ScoredModel, passes: Any) -> ScoredModel:
 
     Args:
         model: the model whose samples they are.
-        passes: (passes, n, c) probabilities, the .npy file of them, or a list of at least two snapshots or their paths.
+        passes: (passes, n, c) probabilities, the .npy file of them, a list of at least two snapshots or their paths, or
+            a directory that holds them, such as run/passes of `extract --passes`.
     """
-    if isinstance(passes, (list, tuple)) and len(passes) == 1 and str(passes[0]).lower().endswith(".npy"):
+    if isinstance(passes, (list, tuple)) and len(passes) == 1 and isinstance(passes[0], (str, os.PathLike)):
         passes = passes[0]
     if isinstance(passes, (str, os.PathLike)):
-        passes = np.asarray(open_npy(Path(passes)))
+        path = Path(passes)
+        passes = _below(path) if path.suffix.lower() != ".npy" else np.asarray(open_npy(path))
     if isinstance(passes, (list, tuple)) and not any(isinstance(member, np.ndarray) for member in passes):
-        passes = _stacked(passes, model)
-    probs = np.asarray(to_numpy(passes))
-    if probs.ndim == 3 and probs.shape[1] != len(model.table):
-        raise InputError(f"passes are over {probs.shape[1]} samples, {model.name} has {len(model.table)}.")
+        scores = _of_snapshots(passes, model)
+    else:
+        probs = np.asarray(to_numpy(passes))
+        if probs.ndim == 3 and probs.shape[1] != len(model.table):
+            raise InputError(f"passes are over {probs.shape[1]} samples, {model.name} has {len(model.table)}.")
+        scores = pass_scores(probs)
     table = model.table
-    for name, column in pass_scores(probs).items():
+    for name, column in scores.items():
         table = table.append_column(name, [column])
     return ScoredModel(model.name, table, model.snapshot, model.class_names)
 
 
-def _stacked(passes: Sequence[Any], model: ScoredModel) -> np.ndarray:
-    """(passes, n, c) probabilities of snapshots of the model's samples."""
-    probs = []
+def _below(path: Path) -> list[Path]:
+    """The snapshots in a directory, by name; a snapshot itself is the only one."""
+    if not path.is_dir() or (path / "start.json").exists() or (path / "samples").exists():
+        return [path]
+    runs = sorted(each for each in path.iterdir() if (each / "run.json").is_file())
+    if not runs:
+        raise FileError(f"{path} holds no snapshots: give the passes/ of a run of extract --passes, or several --passes.")
+    return runs
+
+
+def _of_snapshots(passes: Sequence[Any], model: ScoredModel) -> dict[str, np.ndarray]:
+    """Scores from snapshots of the model's samples, one in memory at a time; they may hold other samples as well."""
+    seen = Passes()
+    wanted = [str(name) for name in model.ids]
     for source in passes:
         snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source)
-        probs.append(softmax(all_logits(snapshot, "a pass"), axis=1))
-        ids = snapshot.columns(["id"]).column(0).to_pylist()
-        if [str(name) for name in ids] != [str(name) for name in model.ids]:
-            raise InputError(f"{snapshot.name or 'a pass'}: its ids are not those of {model.name}, in the same order.")
-        if probs[0].shape != probs[-1].shape:
-            raise InputError(
-                f"{snapshot.name or 'a pass'}: {probs[-1].shape[1]} classes, where the first has {probs[0].shape[1]}."
-            )
-    return np.stack(probs)
+        probs = softmax(all_logits(snapshot, "a pass"), axis=1)  # (n, c)
+        ids = [str(name) for name in snapshot.columns(["id"]).column(0).to_pylist()]
+        if ids != wanted:
+            row_of = {name: row for row, name in enumerate(ids)}
+            absent = next((name for name in wanted if name not in row_of), None)
+            if absent is not None:
+                raise InputError(f"{snapshot.name or 'a pass'}: its ids are not those of {model.name}: it has no {absent!r}.")
+            probs = probs[[row_of[name] for name in wanted]]
+        if seen.count and probs.shape != seen.mean.shape:
+            raise InputError(f"{snapshot.name or 'a pass'}: {probs.shape[1]} classes, where the first has {seen.mean.shape[1]}.")
+        seen.add(probs)
+    return seen.scores()
 
 
 def ensemble(models: Sequence[ScoredModel]) -> tuple[ScoredModel | None, str]:

@@ -72,7 +72,10 @@ class StudySettings(CorrelateSettings):
     by: str | None = option(None, "Column to group by; each group gets its own coefficients: label, level, ...", metavar="COLUMN")
     superclasses: Any = option(None, "CSV with the columns class,superclass: also compute for coarser classes.", metavar="CSV")
     passes: Any = option(
-        None, "Snapshots of several passes or ensemble members, or one .npy (passes, n, c); repeatable.", repeat=True
+        None,
+        "Snapshots of several passes or ensemble members, a directory of them such as run/passes, or one .npy (passes, n, c); "
+        "repeatable.",
+        repeat=True,
     )
     unseen: Any = option(None, "Snapshot of unseen classes by the same model: compute AUROC.", metavar="SNAPSHOT")
     epochs: bool = option(False, "Also compute for every epoch of the run's dynamics.")

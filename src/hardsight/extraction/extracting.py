@@ -32,6 +32,8 @@ from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError, RunError
 from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
 from hardsight.extraction.loader import extract_loader, stack
+from hardsight.extraction.passes import FOLDER as PASSES
+from hardsight.extraction.passes import View, views_of
 from hardsight.extraction.settings import ExtractSettings
 from hardsight.files.checksums import check
 from hardsight.files.heads import save_head
@@ -99,7 +101,7 @@ def extract(
     degradations = parse_degradations(s.degradations)
     if from_loader:
         refuse("a loader, whose images are ready for the model", labels_from=s.labels_from, degradations=degradations or None,
-               layers=s.layers or None)  # fmt: skip
+               layers=s.layers or None, passes=s.passes or None)  # fmt: skip
         return extract_loader(_opened(model, s, preprocessing), data, output, s)
     if output is None:
         raise InputError("extract needs an output directory for images on disk: output='run'.")
@@ -154,7 +156,10 @@ class _Job:
     ahead: int = 0  # images
     types: dict[str, pa.DataType] = field(default_factory=dict)  # of the user's columns: one part may hold only nulls
 
+    views: list[View] = field(default_factory=list)  # further passes over the images
+
     def __post_init__(self) -> None:
+        self.views = views_of(self.settings.passes)
         self.workers = self.settings.workers or num_threads()
 
     def run(self, output: Path, progress: ProgressCallback | None) -> Snapshot:
@@ -165,6 +170,8 @@ class _Job:
             self.model.check(sample)
         if self.settings.layers:
             self.model.watch(self.settings.layers, sample)
+        for view in self.views:
+            view.features(self.model, sample, ())  # a network without dropout is refused before anything is written
         class_names = self._settle_classes()
         self._settle_columns()
         automatic = self.settings.batch_size == "auto"
@@ -173,14 +180,14 @@ class _Job:
         self.batch_size = size
         self.ahead = max(2 * self.workers, min(AHEAD_BATCHES * size, AHEAD_BYTES // (self.copies * sample[0].nbytes)))
         num_features = self.model.head.num_features
-        per_part = begun.images_per_part or images_per_part(len(self.data), self.copies, size, num_features)
+        per_part = begun.images_per_part or self._per_part(num_features)
         inputs = {"model": self.model.fingerprint(), "data": self.data.fingerprint()}
         run = Run(output, COMMAND, self._arguments(per_part), inputs, self.sources)
         if run.complete:
             self.say(f"{output} is complete already")
             return Snapshot.load(output)
         with run.only_writer():
-            n, folder = len(self.data), run.folder("samples")
+            n, folder, views = len(self.data), run.folder("samples"), self._view_runs(run)
             parts = [range(at, min(at + per_part, n)) for at in range(0, n, per_part)]
             names = [folder / f"part-{number:05d}.parquet" for number in range(len(parts))]
             missing = [(name, rows) for name, rows in zip(names, parts, strict=True) if not name.exists()]
@@ -192,7 +199,7 @@ class _Job:
             self._write_parts(missing, progress)
             if self.data.fingerprint() != inputs["data"]:
                 raise RunError(f"the images changed while they were read: remove {output} and start over.")
-            self._finish(run, names, class_names)
+            self._finish(run, names, class_names, views)
         return Snapshot.load(output)
 
     def _arguments(self, images_per_part: int) -> dict[str, Any]:
@@ -208,7 +215,21 @@ class _Job:
             "layer": self.model.layer_name,
             **({"fit_head": True} if self.settings.fit_head else {}),  # unknown to runs of earlier versions
             **({"layers": list(self.settings.layers)} if self.settings.layers else {}),
+            **({"passes": list(self.settings.passes)} if self.settings.passes else {}),
         }
+
+    def _per_part(self, num_features: int) -> int:
+        """Images in one part, so that the features of all views of a part fit where those of one did."""
+        most = rows_per_part(num_features) // (self.copies * (1 + len(self.views)))
+        return max(1, min(most, images_per_part(len(self.data), self.copies, self.batch_size, num_features)))
+
+    def _view_runs(self, run: Run) -> list[Run]:
+        """A run directory for each view, passes/NAME: a snapshot like the run itself."""
+        if not self.views:
+            return []
+        folder, start = run.folder(PASSES), run.start
+        named = [(view.name, {**start["arguments"], "pass": view.name}) for view in self.views]
+        return [Run(folder / name, COMMAND, arguments, start["inputs"], self.sources) for name, arguments in named]
 
     @property
     def copies(self) -> int:
@@ -218,7 +239,7 @@ class _Job:
         """Decode ahead, run the model, write each part when its last image is through."""
         to_do = sum(len(rows) for _, rows in missing)
         done = already = len(self.data) - to_do
-        forecast = _Forecast(to_do, 4 * self.copies * self.model.head.num_features, self.say)
+        forecast = _Forecast(to_do, 4 * self.copies * (1 + len(self.views)) * self.model.head.num_features, self.say)
         order = (row for _, rows in missing for row in rows)
         with (
             ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool,
@@ -229,6 +250,7 @@ class _Job:
                 broken: list[dict[str, str]] = []
                 features: list[np.ndarray] = []
                 watched: list[dict[str, np.ndarray]] = []
+                seen: dict[View, list[np.ndarray]] = {view: [] for view in self.views}
                 waiting: list[np.ndarray] = []
                 for row, result in zip(rows, decoded, strict=False):
                     done += 1
@@ -238,13 +260,19 @@ class _Job:
                         kept.append(row)
                         waiting += result
                     while len(waiting) >= self.batch_size or (waiting and row == rows[-1]):
-                        features.append(self.model(stack(waiting[: self.batch_size]))[0])
+                        batch = stack(waiting[: self.batch_size])  # (b, C, H, W)
+                        features.append(self.model(batch)[0])
                         watched.append(self.model.watched)
+                        for view in self.views:
+                            seen[view].append(view.features(self.model, batch, (rows[0], len(features))))
                         del waiting[: self.batch_size]
                         forecast(done - already, name.parent)
                         if progress is not None:
                             progress(done, len(self.data))
                 self._write_layers(name, kept, watched)
+                for view in self.views:
+                    view.part(name).parent.mkdir(exist_ok=True)
+                    self._write_part(view.part(name), kept, seen[view], [])
                 self._write_part(name, kept, features, broken)  # last: it says that the part is there
 
     def _decode(self, row: int) -> list[np.ndarray] | BrokenImage:
@@ -337,8 +365,8 @@ class _Job:
     def _repeat(self, values: list[Any]) -> list[Any]:
         return [value for value in values for _ in range(self.copies)]
 
-    def _finish(self, run: Run, names: list[Path], class_names: list[str] | None) -> None:
-        """errors.parquet, the head, and run.json last."""
+    def _finish(self, run: Run, names: list[Path], class_names: list[str] | None, views: Sequence[Run] = ()) -> None:
+        """errors.parquet, the head, and run.json last; before it, those of every view."""
         rows, broken = {}, []
         for name in names:
             try:
@@ -360,6 +388,12 @@ class _Job:
             save_head(head_file, self.model.head, class_names or None)
             written.append(head_file)
         counts = {"images": len(self.data), "rows": sum(rows.values()), "broken": len(broken)}
+        for view in views:
+            parts = [view.directory / "samples" / name.name for name in names]
+            if class_names is not None:
+                parts.append(view.directory / "head.safetensors")
+                save_head(parts[-1], self.model.head, class_names or None)
+            view.finish(parts, counts, rows)
         run.finish(written, counts, rows)
 
 

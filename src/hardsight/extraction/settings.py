@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,17 @@ def _layers(value: Any) -> tuple[str, ...]:
     if odd:
         raise InputError(f"layers must be different names of layers, but {odd[0]!r} is there twice or is none.")
     return tuple(names)
+
+
+def _passes(value: Any) -> tuple[str, ...]:
+    """Further passes over the images: `flip`, `dropout=N`, each once."""
+    parts = value.split(",") if isinstance(value, str) else list(value)
+    names = tuple(str(part).strip() for part in parts if str(part).strip())
+    odd = [name for name in names if not re.fullmatch(r"flip|dropout=[1-9][0-9]{0,2}", name)]
+    kinds = [name.partition("=")[0] for name in names]
+    if odd or len(set(kinds)) < len(kinds):
+        raise InputError(f"passes must be flip, dropout=N (N up to 999) or both, such as flip,dropout=20, got {value!r}.")
+    return names
 
 
 def _degradations(value: Any) -> tuple[Any, ...]:
@@ -130,6 +142,10 @@ class ExtractSettings(PreprocessingOptions):
     layers: Any = option(
         (), "Comma-separated names of layers whose features to keep as well, first layer first: prediction_depth needs them.",
         read=_layers, metavar="A,B,C", decides=False,
+    )  # fmt: skip
+    passes: Any = option(
+        (), "Further passes over the images, each a snapshot in passes/: flip (mirrored), dropout=N (N times with dropout left "
+        "on); correlate --passes reads them.", read=_passes, metavar="flip,dropout=20", decides=False,
     )  # fmt: skip
     keep_head: bool = option(False, "Keep the model's head even if its classes differ from the data's.")
     fit_head: bool = option(

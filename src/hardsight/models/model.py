@@ -107,6 +107,10 @@ class Model(ABC):
                 f"linear follows it. {way_forward(self.layer_name or 'NAME')}"
             )
 
+    def dropped(self, batch: np.ndarray, seed: int) -> np.ndarray:
+        """(b, C, H, W) images -> (b, d) features of one pass with dropout left on, drawn from a seed (MC dropout)."""
+        raise InputError(f"{self.name} is no torch network: --passes dropout=N is for networks with dropout layers.")
+
     @abstractmethod
     def fingerprint(self) -> dict[str, str]:
         """What tells this model from another: kind, name and the sha256 of its weights."""

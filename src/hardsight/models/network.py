@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from hardsight.cores import warn_of_quota
 from hardsight.errors import InputError
@@ -94,6 +95,21 @@ class Network(Model):
             x = x.detach().float()
             self._watched[name] = x.mean(1) if x.ndim == 3 else x.flatten(2).mean(2) if x.ndim > 2 else x
 
+    def dropped(self, batch: np.ndarray, seed: int) -> np.ndarray:
+        """(b, C, H, W) images -> (b, d) features of one pass with dropout left on, drawn from a seed (MC dropout)."""
+        layers = [layer for layer in self.module.modules() if isinstance(layer, _DropoutNd) and layer.p > 0]
+        if not layers:
+            raise InputError(
+                f"{self.name} has no dropout layer that drops anything, so --passes dropout=N would all be the same."
+            )
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices), _dropping(layers):
+            torch.manual_seed(seed)
+            features, logits = self._run(batch)
+        if self.head.kind == "linear" and self._check_every_batch:
+            self._check_again(features, logits)
+        return features
+
     def logits(self, inputs: Tensor) -> Tensor:
         """(b, ...) inputs on the model's device -> (b, c) logits in evaluation mode, with gradients to the inputs."""
         if self._last is None or self._last.output is None:
@@ -169,6 +185,18 @@ def _evaluating(module: nn.Module) -> Iterator[None]:
     finally:
         for layer in training:
             layer.training = True
+
+
+@contextmanager
+def _dropping(layers: Sequence[nn.Module]) -> Iterator[None]:
+    """Dropout layers drop inside although the network is in evaluation mode: `forward` runs as in training."""
+    before = [layer.register_forward_pre_hook(lambda layer, _: setattr(layer, "training", True)) for layer in layers]
+    after = [layer.register_forward_hook(lambda layer, *_: setattr(layer, "training", False)) for layer in layers]
+    try:
+        yield
+    finally:
+        for hook in (*before, *after):
+            hook.remove()
 
 
 def _not_compiled(module: nn.Module) -> AbstractContextManager[Any]:

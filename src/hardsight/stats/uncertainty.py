@@ -17,13 +17,14 @@ from hardsight.errors import InputError
 def pass_scores(probs: Any = None, *, pred_probs: Any = None) -> dict[str, np.ndarray]:
     """(passes, n, c) probabilities, by either name -> (n,) scores, all of them high where a sample is uncertain.
 
-    `passes_entropy` is the entropy of the mean prediction, `passes_information` that minus the mean entropy of a pass
-    (mutual information), `passes_variance` the variance over passes, summed over classes.
+    `passes_entropy` is the entropy of the mean prediction, `passes_aleatoric` the mean entropy of a pass, and
+    `passes_information` their difference: the mutual information, which is the epistemic part. `passes_variance` is the
+    variance over passes, summed over classes.
 
     Example:
         >>> sure = np.array([[[1.0, 0.0]], [[0.0, 1.0]]])  # two passes, each sure of another class
         >>> {name: round(float(value[0]), 4) for name, value in pass_scores(sure).items()}
-        {'passes_entropy': 0.6931, 'passes_information': 0.6931, 'passes_variance': 0.5}
+        {'passes_entropy': 0.6931, 'passes_aleatoric': 0.0, 'passes_information': 0.6931, 'passes_variance': 0.5}
     """
     given = given_probs(probs, pred_probs)
     if given is None:
@@ -31,18 +32,45 @@ def pass_scores(probs: Any = None, *, pred_probs: Any = None) -> dict[str, np.nd
     probs = np.asarray(to_numpy(given), dtype=np.float64)
     if probs.ndim != 3:
         raise InputError(f"passes must be (passes, n, c) probabilities, got shape {probs.shape}.")
-    if len(probs) < 2:
-        raise InputError(f"uncertainty from passes needs at least two, got {len(probs)}.")
-    if not np.isfinite(probs).all() or probs.min(initial=0) < 0 or np.abs(probs.sum(2) - 1).max(initial=0) > 1e-2:
-        raise InputError("passes must hold probabilities that sum to 1 over classes. Take the softmax of logits first.")
-    mean = probs.mean(0)  # (n, c)
-    total = _entropy(mean)
-    within = _entropy(probs).mean(0)
-    return {
-        "passes_entropy": total,
-        "passes_information": np.maximum(total - within, 0.0),
-        "passes_variance": ((probs - mean) ** 2).mean(0).sum(1),
-    }
+    passes = Passes()
+    for one in probs:
+        passes.add(one)
+    return passes.scores()
+
+
+class Passes:
+    """Uncertainty from passes that come one after the other: nothing is kept but sums."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.mean: np.ndarray = np.zeros(0)  # (n, c)
+        self.squares: np.ndarray = np.zeros(0)  # (n,) squared deviations from the mean, summed over passes and classes
+        self.within: np.ndarray = np.zeros(0)  # (n,) entropies of the passes, summed
+
+    def add(self, probs: np.ndarray) -> None:
+        """(n, c) probabilities of one more pass."""
+        probs = np.asarray(probs, np.float64)
+        if not np.isfinite(probs).all() or probs.min(initial=0) < 0 or np.abs(probs.sum(1) - 1).max(initial=0) > 1e-2:
+            raise InputError("passes must hold probabilities that sum to 1 over classes. Take the softmax of logits first.")
+        if self.count == 0:
+            self.mean, self.squares, self.within = np.zeros_like(probs), np.zeros(len(probs)), np.zeros(len(probs))
+        self.count += 1
+        step = probs - self.mean  # Welford, 1962
+        self.mean = self.mean + step / self.count
+        self.squares = self.squares + (step * (probs - self.mean)).sum(1)
+        self.within = self.within + _entropy(probs)
+
+    def scores(self) -> dict[str, np.ndarray]:
+        """(n,) scores by name, as `pass_scores` gives them."""
+        if self.count < 2:
+            raise InputError(f"uncertainty from passes needs at least two, got {self.count}.")
+        total, within = _entropy(self.mean), self.within / self.count
+        return {
+            "passes_entropy": total,
+            "passes_aleatoric": within,
+            "passes_information": np.maximum(total - within, 0.0),
+            "passes_variance": self.squares / self.count,
+        }
 
 
 def _entropy(probs: np.ndarray) -> np.ndarray:
