@@ -132,14 +132,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def replace_part(text: str, name: str, part: str) -> str:
-    """A page with what stands between `<!-- name: begin -->` and `<!-- name: end -->` replaced.
+    """A page with what stands between `<!-- name: begin -->` and `<!-- name: end -->` replaced, where it has such a place.
 
     Example:
         >>> replace_part("a <!-- x: begin --> old <!-- x: end --> b", "x", "new")
         'a <!-- x: begin -->\\n\\nnew\\n\\n<!-- x: end --> b'
     """
     first, last = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, _, rest = text.partition(first)
+    before, found, rest = text.partition(first)
+    if not found:
+        return text
     return f"{before}{first}\n\n{part}\n\n{last}{rest.partition(last)[2]}"
 
 

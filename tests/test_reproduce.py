@@ -336,3 +336,16 @@ def test_a_run_of_other_data_is_refused(tmp_path: Path) -> None:
     running.reproduce_all(["avh/fig23"], tmp_path / "run")
     with pytest.raises(RunError, match="other arguments"):
         running.reproduce_all(["avh/fig23"], tmp_path / "run", seed=1)
+
+
+@pytest.mark.slow
+def test_paths_of_adversarial_samples_on_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from hardsight.paper.avh import adversarial
+
+    monkeypatch.setitem(adversarial.TRAINING, "epochs", 2)
+    monkeypatch.setattr(adversarial, "ATTACKED", 30)
+    outcome = hardsight.reproduce("avh/fig22")
+    correct, switched = outcome.tables[0].rows[0][1:3]
+    assert 20 <= correct <= 30 and 0 < switched <= correct  # type: ignore[operator]
+    assert outcome.claims[1].verdict == "holds"  # a higher AVH at the switch
