@@ -37,7 +37,7 @@ def context(tmp_path: Path) -> Context:
 def test_every_abstract_has_a_recipe() -> None:
     assert [id for id in recipes() if id.startswith("losses/")] == [f"losses/{name}" for name in IDS]
     assert len(chosen(["losses"])) == len(IDS)
-    with pytest.raises(InputError, match="did you mean losses/z-loss"):
+    with pytest.raises(InputError, match="Did you mean losses/z-loss"):
         chosen(["losses/zloss"])
 
 
