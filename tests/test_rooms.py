@@ -19,6 +19,7 @@ ROOMS = (
     "plots", "data", "models",
     "extraction", "scoring", "dynamics", "training",
     "domains", "adapt", "generalize",
+    "sklearn", "torchmetrics",
     "agreement", "act", "attacks", "explorer", "exporting",
     "paper",
     "demo", "bench", "cli", "__main__",

@@ -162,6 +162,8 @@ def check_same_space(features: Any, weight: Any) -> None:
     )
     if features.shape[1] == weight.shape[0]:
         message += " weight looks transposed: pass weight.T, one row per class."
+    elif features.shape[0] == weight.shape[1]:
+        message += " features look transposed: pass features.T, one row per sample."
     raise InputError(message)
 
 

@@ -28,12 +28,12 @@ from hardsight.checks import (
     list_matrix,
     to_numpy,
 )
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.class_names import check_class_names
 from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
 from hardsight.files.inputs import command, note_input
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
-from hardsight.files.places import Place, place
+from hardsight.files.places import Place, missing, place
 from hardsight.files.reading import reading
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import LIST_COLUMNS, Batch, SampleFiles, evidence_of
@@ -190,6 +190,7 @@ class Snapshot:
     """
 
     loaded_from: dict[str, Any] | None = None  # what `load` was given, so that others can load the same
+    whole: bool = True  # whether its rows follow each other as they do where it was loaded from
     read_from: tuple[Any, ...] = ()  # files that the rows come from, also where only some were taken: `save` replaces none
 
     def __init__(
@@ -306,7 +307,10 @@ class Snapshot:
         known = self.column_names
         unknown = [name for name in names or () if name not in known]
         if unknown:
-            raise InputError(f"{self.name or 'the snapshot'} has no column {unknown[0]!r}; it has {', '.join(known)}.")
+            raise InputError(
+                f"{self.name or 'the snapshot'} has no column {unknown[0]!r}; it has {', '.join(known)}."
+                + did_you_mean(unknown[0], known)
+            )
         return self.source.columns(list(dict.fromkeys(known if names is None else names)), self.num_classes)
 
     def take(self, rows: Any) -> Snapshot:
@@ -342,6 +346,14 @@ class Snapshot:
         taken = Snapshot.__new__(Snapshot)
         taken._set(source, self.head, self.class_names, self.name)
         taken.read_from = self.read_from
+        return taken
+
+    def of_rows(self, rows: Any) -> Snapshot:
+        """`take` of rising rows, for the same purposes: it knows the run that it comes from. Itself, if these are all."""
+        if len(rows) == len(self):
+            return self
+        taken = self.take(rows)
+        taken.loaded_from, taken.whole = self.loaded_from, False
         return taken
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -431,7 +443,7 @@ def _from_files(path: Place) -> tuple[Source, Head | None, list[str] | None]:
     if ending in (".parquet", ".pq"):
         return SampleFiles([path]), None, None
     if not path.exists():
-        raise FileError(f"{path} does not exist.")
+        raise FileError(missing(path))
     raise FileError(
         f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. Pickled files (.pt, .pkl) are not loaded; "
         "save arrays instead: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"

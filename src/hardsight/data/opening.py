@@ -30,7 +30,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.files.columns import read_columns
 from hardsight.files.kinds import kind_of
 from hardsight.files.npy import open_npy
-from hardsight.files.places import Place, Remote, place, utf8_name
+from hardsight.files.places import Place, Remote, near_name, place, utf8_name
 from hardsight.files.reading import reading
 from hardsight.snapshot import Snapshot
 from hardsight.table import read_scores
@@ -153,7 +153,8 @@ def _existing(spec: str | Path) -> Place:
         raise InputError("data must be an existing folder or file, or `digits`, and the name is empty.")
     path = Path(spec)
     if not os.path.exists(path):  # false, not an error, for names that no file can have
-        raise InputError(f"data must be an existing folder or file, or `digits`, got {utf8_name(str(spec))!r}: there is none.")
+        got = f"got {utf8_name(str(spec))!r}: there is none.{near_name(path)}"
+        raise InputError(f"data must be an existing folder or file, or `digits`, {got}")
     return path
 
 

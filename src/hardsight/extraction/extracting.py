@@ -42,7 +42,7 @@ from hardsight.files.parquet import open_parquet
 from hardsight.files.places import place_on_disk, shown_address
 from hardsight.files.reading import read_json, reading
 from hardsight.files.run import Run, check_run_directory
-from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
+from hardsight.files.samples import LIST_COLUMNS, OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.weights import check_weights
@@ -126,8 +126,11 @@ def _opened_data(data: Any, s: ExtractSettings) -> ImageData:
     if len(images) == 0:
         raise InputError("there are no images to extract.")
     check_files(images)
+    evidence = [name for name in images.columns if name in LIST_COLUMNS]
+    if evidence:  # would be taken for the model's own when the run is read
+        raise InputError(f"a column of the data is named {evidence[0]!r}, which extract writes itself: rename it.")
     if s.fit_head and images.labels is None:
-        raise InputError("fit_head needs labels to fit a head to, and the images have none: give --labels-from.")
+        raise InputError("fit_head needs labels to fit a head to, and the images have none: give --labels.")
     return images
 
 

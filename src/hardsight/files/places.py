@@ -24,7 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from hardsight.errors import FileError
+from hardsight.errors import FileError, did_you_mean
 
 HELP = {
     "s3": "Check the bucket's name, the credentials (AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) and "
@@ -35,6 +35,20 @@ HELP = {
 OBJECT_STORES = ("s3", "gs")  # they know no directories, and show an object only when all of it is there
 PATIENCE = "retry_limit_seconds=30"  # Google's default is to try for 15 minutes
 BUFFER = 2**20
+
+
+def missing(path: Any) -> str:
+    """Why a file cannot be opened that is not there, with the name nearest to it in its directory."""
+    return f"{path} does not exist.{near_name(path)}"
+
+
+def near_name(path: Any) -> str:
+    """The end of that message; nothing where no name is near."""
+    try:
+        beside = [utf8_name(each.name) for each in path.parent.iterdir()] if isinstance(path, Path) else []
+    except (OSError, ValueError):
+        return ""
+    return did_you_mean(path.name, beside, 0.75)
 
 
 @dataclass(frozen=True)

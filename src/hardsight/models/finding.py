@@ -61,7 +61,7 @@ class LastLayer:
 
 @dataclass(frozen=True)
 class _Candidate:
-    name: str  # what --head calls it
+    name: str  # what --head-layer calls it
     layer: str
     matrix: Matrix
     linear: bool  # computes a linear product for certain, so it can be chosen whatever follows it
@@ -100,7 +100,9 @@ def find_last_layer(
         return next(iter(matches.values()))
     if matches:
         layers = ", ".join(f"{name} {last.head.weight.shape}" for name, last in matches.items())
-        raise InputError(f"several layers of {type(module).__name__} could be the last one: {layers}. Choose with --head NAME.")
+        raise InputError(
+            f"several layers of {type(module).__name__} could be the last one: {layers}. Choose with --head-layer NAME."
+        )
     averaged = _two_averaged([c for c in candidates if c.linear], watch, arrays)
     if averaged is not None:
         return averaged
@@ -299,7 +301,7 @@ def _chosen(module: nn.Module, choice: str, watch: _Watch, outputs: dict[int, np
     if not candidate.linear or not fitting:
         raise InputError(
             f"{choice} does not reproduce the output of {type(module).__name__} as a linear or cosine head "
-            f"({_off(nearest)}), and is not a linear layer that was called. Choose another with --head NAME."
+            f"({_off(nearest)}), and is not a linear layer that was called. Choose another with --head-layer NAME."
         )
     warnings.warn(
         f"the output of {type(module).__name__} is not that of its layer {choice} ({_off(nearest)}): "

@@ -143,6 +143,6 @@ def way_forward(layer: str | None) -> str:
             "labels.npy fits a head to them by cross-validation."
         )
     return (
-        f"To have score fit a head to what goes into {layer}, pass --head {layer} --fit-head; "
-        f"to take the layer's own output as the logits, --head {layer} alone."
+        f"To have score fit a head to what goes into {layer}, pass --head-layer {layer} --fit-head; "
+        f"to take the layer's own output as the logits, --head-layer {layer} alone."
     )

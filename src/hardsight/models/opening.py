@@ -17,6 +17,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from hardsight.errors import FileError, InputError, require
+from hardsight.models.library_names import check_library_model
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions, refuse
 
 LIBRARIES = ("timm", "torchvision", "hf")
@@ -82,6 +84,8 @@ def check_model_name(spec: Any) -> None:
     if not text:
         raise InputError("the model's name is empty: give timm:NAME, module:function, a trained directory or a file.")
     path, (prefix, _, name) = Path(text), text.partition(":")
+    if prefix in ("timm", "torchvision") and name:
+        check_library_model(prefix, name)
     if (prefix in LIBRARIES and name) or path.suffix in (".onnx", ".skops") or path.is_dir():
         return
     if not (prefix and name) or path.exists():
@@ -244,6 +248,8 @@ def _refuse_torch_options(name: str, options: ModelOptions, **more: Any) -> None
 def _unknown(path: Path) -> str:
     message = f"{path} is not a model: give timm:NAME, torchvision:NAME, hf:NAME, module:function, a trained directory, "
     message += "an .onnx or a .skops file."
+    if re.fullmatch("[a-z][a-z0-9_]*", str(path)):
+        message += f" Of a library, write it as timm:{path}."
     if path.suffix in (".pt", ".pth", ".safetensors", ".bin", ".ckpt"):
         message += f" Weights alone need their architecture: timm:NAME --weights {path}."
     elif path.suffix in (".h5", ".keras", ".pb", ".tflite"):

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from hardsight.checks import as_matrix, check_count, check_same_space, check_some_columns, given_probs, widened
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head, as_head
 from hardsight.named_labels import whole_labels
 from hardsight.pandas_index import align
@@ -114,7 +114,9 @@ class Scores(dict[str, Score]):
         plain, colon, number = name.partition(":")
         score = dict.get(self, plain)
         if not colon or score is None:
-            return f"there is no score named {name!r}; choose from {', '.join(self)}, or all."
+            return f"there is no score named {name!r}." + (
+                did_you_mean(plain, self) or f" Choose from {', '.join(self)}, or all."
+            )
         if score.at is None:
             return f"{plain} has no k that a name could carry, got {name!r}."
         return f"{plain}: k must be a whole number of 1 or more, got {number!r}."

@@ -8,6 +8,7 @@ joins by id or row.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import re
@@ -38,7 +39,8 @@ from hardsight.scoring.layers import Depths, layers_of
 from hardsight.scoring.pictures import pictures_of
 from hardsight.scoring.several_models import SeveralModels
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, TableWriter
+from hardsight.table import Summary, TableWriter, as_hardness
+from hardsight.threads import even_rows
 from hardsight.version import VERSION
 
 MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
@@ -65,12 +67,14 @@ def score(
     class_names: list[str] | None = None,
     scores: str | Sequence[str] | None = None,
     limit: int | None = None,
+    first: int | None = None,
     shard: tuple[int, int] | str | None = None,
     strict: bool = False,
     allow_duplicates: bool = False,
     reference: Any = None,
     models: Any = None,
     images: Any = None,
+    hardness: bool = False,
     progress: ProgressCallback | None = None,
 ) -> ScoresTable:
     """Score every sample: one row each, with id, label, predicted, status and one column per score.
@@ -88,13 +92,16 @@ def score(
         ids: (n,) unique strings or integers, or the name of a column. Default: the index of a pandas frame, or row numbers.
         class_names: (c,) names of the classes, which labels that are names are joined to.
         scores: names from `SCORES`, "all", or None for the usual row scores that the input allows.
-        limit: score only the first rows.
+        limit: score only so many rows, spread evenly over the data.
+        first: score only the first rows.
         shard: (i, n) or "i/n" for the i-th of n equal parts of the rows, counted from 0.
         strict: refuse rows that cannot be scored instead of keeping them with their status.
         allow_duplicates: accept repeated ids.
         reference: a `Snapshot`, or the path of one, that reference scores are fitted to: what the model was trained on.
         models: snapshots of other models on the same samples, or their paths, for `model_agreement`.
         images: data that the run was trained on, for `vog`.
+        hardness: turn every score so that high is hard: those whose low end is hard change their sign. The table's metadata
+            says so, and whatever reads it turns them back.
         progress: called with the rows done and the rows in all.
 
     Rows of pandas objects are joined by their index, everything else by position. The table shows a summary and the hardest
@@ -111,9 +118,13 @@ def score(
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be a function of the rows done and the rows in all, got {progress!r}.")
     further = Beside.opened(snapshot, reference, models, images)
-    job = Job(snapshot, scores, limit, shard, strict, allow_duplicates, further)
+    if limit is not None:
+        n = len(snapshot) if first is None else min(len(snapshot), check_count(first, "first"))
+        snapshot = snapshot.of_rows(even_rows(n, check_count(limit, "limit")))
+    job = Job(snapshot, scores, first, shard, strict, allow_duplicates, further)
     parts = list(job.parts(progress))
     table = pa.concat_tables(parts) if parts else job.schema.empty_table()
+    table = as_hardness(table) if hardness else table
     return ScoresTable(table, snapshot.class_names, pictures_of(snapshot, images), num_classes=snapshot.num_classes)
 
 
@@ -143,7 +154,7 @@ class Job:
 
     snapshot: Snapshot
     scores: str | Sequence[str] | None = None
-    limit: int | None = None
+    first: int | None = None
     shard: tuple[int, int] | str | None = None
     strict: bool = False
     allow_duplicates: bool = False
@@ -233,6 +244,8 @@ class Job:
             return f"{name} needs training dynamics, and {has} none: score a run of hardsight train."
         if score.scope == "layers" and not layers_of(self.run):
             return f"{name} needs the features of several layers, and {has} none: hardsight extract --layers a,b,c keeps them."
+        if score.scope == "layers" and not self.snapshot.whole:
+            return f"{name} needs samples that follow each other: give --first instead of --limit."
         if score.scope == "layers" and self.headless:
             return f"{name} needs what the network predicts, and {where} has no head."
         if score.scope == "checkpoints" and len(kept_epochs(self.run)) < 2:
@@ -245,7 +258,7 @@ class Job:
     def rows(self) -> range:
         """The rows this job is about."""
         n = len(self.snapshot)
-        n = n if self.limit is None else min(n, check_count(self.limit, "limit"))
+        n = n if self.first is None else min(n, check_count(self.first, "first"))
         if self.shard is None:
             return range(n)
         index, count = _shard(self.shard)
@@ -342,8 +355,10 @@ class Job:
 
     def write(self, parts: Iterable[pa.Table], output: str | os.PathLike[str], summary: Summary) -> None:
         """Write pieces of the table as they come, summed up on the way; the file appears when all of them are in it."""
-        with TableWriter(output, self.schema) as writer:
-            for part in parts:
+        pieces = iter(parts)
+        first = list(itertools.islice(pieces, 1))  # whose schema says whether scores were turned
+        with TableWriter(output, first[0].schema if first else self.schema) as writer:
+            for part in itertools.chain(first, pieces):
                 writer.write(part)
                 summary.add(part)
 

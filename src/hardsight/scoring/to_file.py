@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.class_names import read_class_names
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, place
@@ -21,7 +21,7 @@ from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
 from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.scoring.settings import ScoreSettings
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, check_format
+from hardsight.table import Summary, as_hardness, check_format
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,13 @@ def score_to_file(
     target = _target(source, None if output is None else place(output), settings)
     opened = _opened(source, settings)
     beside = Beside.opened(opened, settings.reference, settings.models, settings.images)
-    job = Job(opened, settings.scores, settings.limit, settings.shard, settings.strict, settings.allow_duplicates, beside)
+    if settings.limit is not None:
+        opened = opened.of_rows(settings.rows(len(opened)))
+    job = Job(opened, settings.scores, settings.first, settings.shard, settings.strict, settings.allow_duplicates, beside)
     summary = Summary(by=_ranked_by(job, settings.by), top=settings.top, num_classes=opened.num_classes)
     with _computed(job, target, settings, progress) as parts:
         named = _refuse_unnamed_classes(parts, opened.class_names, summary)
+        named = map(as_hardness, named) if settings.hardness else named
         if target is not None:
             job.write(named, target, summary)
         else:
@@ -82,7 +85,7 @@ def _opened(source: Place, settings: ScoreSettings) -> Snapshot:
 
 def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Place | None:
     """Where to write, which is never over what is read."""
-    whole = settings.scores is None and settings.limit is None and settings.shard is None
+    whole = settings.scores is None and settings.all_samples and settings.shard is None
     if output is None and whole and source.is_dir() and (source / "run.json").is_file():  # not into a folder of shards
         output = source / "scores.parquet"
     if output is not None:
@@ -97,7 +100,8 @@ def _ranked_by(job: Job, by: str | None) -> str:
     columns = [score.name for score in job.chosen]
     by = by or next((name for name in ("avh", "loss", *columns) if name in columns), "avh")
     if by not in columns:
-        raise InputError(f"--by {by}: it must be among the scores computed: {', '.join(columns)}.")
+        known = did_you_mean(by, columns) or f" They are: {', '.join(columns)}."
+        raise InputError(f"--by {by}: it must be among the scores computed.{known}")
     return by
 
 

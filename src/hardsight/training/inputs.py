@@ -246,7 +246,7 @@ def sized(preprocessing: Preprocessing, data: ImageData, chosen: Mapping[str, An
 def labeled_only(data: ImageData) -> tuple[ImageData, int]:
     """The rows that have a label, and how many have none."""
     if data.labels is None:
-        raise InputError("training needs labels, and this data has none: say where they are with labels_from.")
+        raise InputError("training needs labels, and this data has none: give --labels, or one folder of images per class.")
     rows = np.flatnonzero(data.labels >= 0)
     return (data, 0) if len(rows) == len(data) else (data.take(rows), len(data) - len(rows))
 
