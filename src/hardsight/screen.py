@@ -251,13 +251,6 @@ def print_table(
     Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
 
 
-def keep_table(name: str, rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
-    """A table that is too long for the screen: only --json and --table have it."""
-    columns = list(rows[0]) if rows else []
-    cells = [[Cell(str(row[column]), row[column]) for column in columns] for row in rows]
-    _shown.tables.append(ShownTable(name, [Cell(column, column) for column in columns], cells, title, 1, {}))
-
-
 def aligned(rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[str]:
     """Lines of a plain table: columns of words to the left, numbers to the right.
 
@@ -329,6 +322,13 @@ def _brief_value(value: Any) -> str:
     if hasattr(value, "__len__"):
         return f"{type(value).__name__} of {len(value)}"
     return type(value).__name__
+
+
+def keep_table(name: str, rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
+    """A table that is too long for the screen: only --json and --table have it."""
+    columns = list(rows[0]) if rows else []
+    cells = [[Cell(str(row[column]), row[column]) for column in columns] for row in rows]
+    _shown.tables.append(ShownTable(name, [Cell(column, column) for column in columns], cells, title, 1, {}))
 
 
 @contextmanager

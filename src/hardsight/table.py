@@ -19,11 +19,13 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.inputs import note_input
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
+from hardsight.files.run import not_a_run
+from hardsight.files.table_files import read_csv
 from hardsight.files.writing import replacing
 from hardsight.scores import SCORES
 
@@ -46,7 +48,8 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
         raise InputError(f"hardest takes the table that score gives, or a pyarrow.Table, got {type(table).__name__}.")
     if table.column_names.count(by) != 1:
         there = "no column" if by not in table.column_names else "more than one column"
-        raise InputError(f"the table has {there} {by!r}; it has {', '.join(table.column_names)}.")
+        near = did_you_mean(by, table.column_names) if there == "no column" else ""
+        raise InputError(f"the table has {there} {by!r}; it has {', '.join(table.column_names)}.{near}")
     kind = table.schema.field(by).type
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
         raise InputError(f"samples are ranked by a column of numbers, and {by} holds {kind}.")
@@ -125,6 +128,8 @@ def read_scores(path: str | os.PathLike[str]) -> pa.Table:
     Scores come as they were measured: a table that was written as hardness is turned back.
     """
     path = place(path)
+    if path.is_dir() and not (path / "scores.parquet").is_file() and not (path / "run.json").is_file():
+        raise FileError(not_a_run(path))
     path = path / "scores.parquet" if path.is_dir() else path
     note_input(path)
     if path.suffix.lower() in (".csv", ".tsv"):
@@ -143,16 +148,7 @@ def _without_mark(table: pa.Table) -> pa.Table:
 
 def _read_csv(path: Place) -> pa.Table:
     kinds = {"id": pa.string(), "label": pa.int64(), "path": pa.string(), "split": pa.string(), "status": pa.string()}
-    convert = pacsv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True)
-    parse = pacsv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",", newlines_in_values=True)
-    with reading(path, "not a readable scores table"), path.open("rb") as file:
-        table = pacsv.read_csv(file, parse_options=parse, convert_options=convert)
-        names = table.column_names  # raises here if one is not text
-    for name in names:
-        if table.column_names.count(name) > 1:
-            raise FileError(f"{path}: the column {name!r} is there more than once.")
-        if pa.types.is_binary(table.schema.field(name).type):
-            raise FileError(f"{path}: not a readable scores table: the column {name!r} must hold UTF-8 text.")
+    table = read_csv(path, "not a readable scores table", kinds)
     ids = table.column("id") if "id" in table.column_names else None
     if ids is not None and len(ids) and pc.all(pc.match_substring_regex(ids, "^(0|[1-9][0-9]{0,17})$"), skip_nulls=False).as_py():
         table = table.set_column(table.column_names.index("id"), "id", ids.cast(pa.int64()))  # a CSV has no integers

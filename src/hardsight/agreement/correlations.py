@@ -20,7 +20,7 @@ from hardsight.agreement.settings import CorrelateSettings
 from hardsight.agreement.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
 from hardsight.agreement.targets import Target, column_targets, human_targets
 from hardsight.agreement.unseen import open_set
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.human import People, match, read_people
 from hardsight.options import takes
 from hardsight.screen import table_lines
@@ -125,7 +125,10 @@ class Correlations:
         names = list(agreement.scores) if scores is None else list(scores)
         unknown = [name for name in names if name not in agreement.scores]
         if unknown:
-            raise InputError(f"there is no score {unknown[0]!r} here; choose from {', '.join(agreement.scores)}.")
+            raise InputError(
+                f"there is no score {unknown[0]!r} here; choose from {', '.join(agreement.scores)}."
+                + did_you_mean(unknown[0], agreement.scores)
+            )
         return histograms(
             [(*self._axis(agreement, name), _title(agreement.single(name))) for name in names],
             agreement.values,
@@ -257,10 +260,13 @@ def prepare(
 ) -> Comparison:
     """Open and join everything that `correlate` compares."""
     if (human is None) == (settings.against is None):
-        raise InputError("give human data, or a column to correlate against: one of the two.")
+        raise InputError("give human data (--human FILE), or a column to correlate against (--against COLUMN): one of the two.")
     models = open_models(table, settings.scores, settings.split)
     class_names = settings.class_names or next((model.class_names for model in models if model.class_names), None)
     people = None if human is None else read_people(human, class_names)
+    for model in models:
+        if people is not None and model.snapshot is not None and model.snapshot.head is not None:
+            people.check_classes(model.snapshot.head.num_classes)
     if passes is not None:
         models = [with_passes(model, passes) for model in models]
     notes: tuple[str, ...] = ()
@@ -274,7 +280,11 @@ def prepare(
         people = coarse_people(people, mapping)
         models = [checked(coarse_model(model, mapping), settings.scores) for model in models]
     joined = [
-        (model, target.first(settings.limit), [name for name in _chosen(model, settings.scores) if name != settings.against])
+        (
+            model,
+            target.some(None if settings.all_samples else settings.rows(len(model.table))),
+            [name for name in _chosen(model, settings.scores) if name != settings.against],
+        )
         for model in models
         for target in _targets(model, people, settings, settings.allow_missing)
     ]

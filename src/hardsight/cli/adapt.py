@@ -28,15 +28,17 @@ def adapt(
     target: str = typer.Argument(None, metavar="[TARGET]", help="Domain to adapt to. Default: every pair of SOURCE's domains."),
     output: Path = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
 ) -> None:
-    """Self-training: train on SOURCE, pseudo-label the target samples the model is most certain of, train on them too, repeat.
+    """Adapt a classifier from SOURCE to TARGET without target labels, by self-training.
 
-    Target labels are used only for reporting. Writes accuracy, differences, selection and rounds as Parquet, the
+    It trains on SOURCE, pseudo-labels the target samples that it is most certain of, trains on them too, and repeats.
+
+    Target labels are used only for reporting. The run holds accuracy, differences, selection and rounds as Parquet, the
     pseudo-labels of every round, figures and report.html.
 
     \b
     Example:
         hardsight adapt pacs.npz:photo pacs.npz:sketch --methods source,cbst,crst,cbst+avh --seeds 5 -o run
-        hardsight adapt mnist.npz usps.npz --model lenet --method cbst+avh -o run
+        hardsight adapt mnist.npz usps.npz --model lenet --methods cbst+avh -o run
     """
     from hardsight.errors import require_installed
 

@@ -32,7 +32,7 @@ def attack(
     \b
     Example:
         hardsight attack run -o attacked
-        hardsight attack run --method fgsm,pgd --epsilon 2/255,8/255 --limit 1000 -o attacked
+        hardsight attack run --methods fgsm,pgd --epsilon 2/255,8/255 --limit 1000 -o attacked
         hardsight attack timm:resnet18 --weights resnet18.safetensors --data photos/ --epsilon 8/255 -o attacked
     """
     from hardsight.attacks.attacking import attack as attack_run

@@ -10,6 +10,7 @@ from hardsight.agreement.settings import StudySettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
 from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.options import COMMON
 
 
 @app.command()
@@ -21,9 +22,7 @@ def correlate(
     runs: list[Path] = typer.Argument(
         ..., metavar="RUN...", help="Runs, snapshots or tables of scores; several are compared side by side."
     ),
-    human: Path = typer.Option(
-        None, help="Human answers: (n, c) counts or (n,) frequencies as .npy, or a .csv, .parquet or .json table."
-    ),
+    human: Path = typer.Option(None, metavar="FILE", help=COMMON["human"][1]),
     output: Path = typer.Option(None, "-o", "--output", help="Run directory to write: JSON, CSV, LaTeX, figures, report.html."),
     verbose: bool = typer.Option(
         False, "-v", "--verbose", help="Print every table: bins, pairs of scores, calibration and disagreement of each model."

@@ -9,6 +9,7 @@ import typer
 
 from hardsight.cli import app
 from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.options import COMMON
 
 
 @app.command()
@@ -16,7 +17,7 @@ from hardsight.cli.results import draws_figures, prints_tables
 @prints_tables
 def demo(
     output: str = typer.Option("hardsight-demo", "-o", "--output", help="Run directory to write."),
-    seed: int = typer.Option(0, help="Random seed."),
+    seed: int = typer.Option(0, min=0, help=COMMON["seed"][1]),
 ) -> None:
     """Train a small CNN on built-in digits, score held-out images, find wrong labels, adapt to faint ones, report.
 

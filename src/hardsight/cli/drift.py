@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 @options_of(DriftFileSettings)
 def drift(
     settings: DriftFileSettings,
-    first: str = typer.Argument(..., metavar="A", help="Before: a run directory, a snapshot or a scores table."),
-    second: str = typer.Argument(..., metavar="B", help="After: the same samples, joined by id."),
+    before: str = typer.Argument(..., metavar="A", help="Before: a run directory, a snapshot or a scores table."),
+    after: str = typer.Argument(..., metavar="B", help="After: the same samples, joined by id, or with --unpaired others."),
     output: str = typer.Option(
         None,
         "-o",
@@ -41,13 +41,13 @@ def drift(
     from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 
     with progress_bar("scoring") as progress:
-        drifted = drift_to_file(first, second, output, settings=settings, progress=progress)
+        drifted = drift_to_file(before, after, output, settings=settings, progress=progress)
     print_drift(drifted.drift, settings.top)
     if drifted.path is None:
         print_line("nothing was written: give -o drift.parquet")
     else:
         print_wrote(drifted.path)
-        print_next("hardsight", "explore", second, "--drift", drifted.path)
+        print_next("hardsight", "explore", after, "--drift", drifted.path)
 
 
 def print_drift(found: Drift, top: int) -> None:

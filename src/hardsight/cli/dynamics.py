@@ -8,6 +8,7 @@ import typer
 
 from hardsight.cli import app
 from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.options import COMMON
 
 
 @app.command()
@@ -16,11 +17,13 @@ from hardsight.cli.results import draws_figures, prints_tables
 def dynamics(
     run: Path = typer.Argument(..., metavar="RUN", help="A run directory with dynamics, as written by hardsight train."),
     by: str = typer.Option(
-        None, metavar="COLUMN", help="Group samples by label, degradation, a score, or any column of the run's tables."
+        None,
+        "--group",
+        metavar="COLUMN",
+        help="Column that holds the groups: label, degradation, a score, or any column of the run's tables.",
     ),
-    human: Path = typer.Option(
-        None, metavar="FILE", help="Group samples by human selection frequency, from any file that correlate --human takes."
-    ),
+    human: Path = typer.Option(None, metavar="FILE", help=f"{COMMON['human'][1]} Groups samples by selection frequency."),
+    allow_missing: bool = typer.Option(False, "--allow-missing", help=COMMON["allow_missing"][1]),
     split: str = typer.Option(None, help="Use only this split or watched set. Default: all held-out ones."),
     output: Path = typer.Option(
         None, "-o", "--output", metavar="FOLDER", help="Folder for figures and report.html. Default: RUN/figures."
@@ -35,10 +38,12 @@ def dynamics(
     """
     from hardsight.dynamics.describing import describe_dynamics
     from hardsight.explorer.dynamics_page import write_dynamics_page
+    from hardsight.files.human import Answers
     from hardsight.screen import keep_table, print_line, print_wrote, progress_bar
 
     with progress_bar("reading dynamics") as progress:
-        description = describe_dynamics(run, by=by, human=human, split=split, figures=output, progress=progress)
+        people = None if human is None else Answers(human, allow_missing)
+        description = describe_dynamics(run, by=by, human=people, split=split, figures=output, progress=progress)
     print_line(str(description), **description.numbers)
     page = (run / "figures" if output is None else output) / "report.html"
     write_dynamics_page(description, run, page)

@@ -15,7 +15,9 @@ from hardsight.exporting.settings import TOOLS, ExportSettings
 @options_of(ExportSettings)
 def export(
     settings: ExportSettings,
-    run: str = typer.Argument(..., help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."),
+    run: str = typer.Argument(
+        ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
+    ),
     to: str = typer.Option(..., "--to", metavar=f"[{'|'.join(TOOLS)}]", help="Tool to export to."),
     output: str = typer.Option(None, "-o", "--output", help="Folder to write. Default: beside the run, as run-coco."),
 ) -> None:

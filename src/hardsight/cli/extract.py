@@ -18,9 +18,11 @@ def extract(
     model: str = typer.Argument(
         ...,
         metavar="MODEL",
-        help="timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, package.module:factory, a trained run, model.onnx or model.skops.",
+        help="timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, module:factory, mynet.py:Net, a run, model.onnx or model.skops.",
     ),
-    data: str = typer.Argument(..., metavar="DATA", help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits."),
+    data: str = typer.Argument(
+        ..., metavar="DATA", help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits; also s3://."
+    ),
     output: str = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
 ) -> None:
     """Run MODEL over the images of DATA and keep the features, the head and the labels.

@@ -32,7 +32,7 @@ def generalize(
     \b
     Example:
         hardsight generalize pacs.npz --losses softmax,avh,cosface,lgm,drm --seeds 3 -o run
-        hardsight generalize PACS/ --model cnn10 --loss avh --scales 5,10,20 -o run
+        hardsight generalize PACS/ --model cnn10 --losses avh --scales 5,10,20 -o run
     """
     from hardsight.errors import require_installed
 

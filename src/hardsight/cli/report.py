@@ -17,7 +17,9 @@ from hardsight.explorer.settings import ReportSettings
 @options_of(ReportSettings)
 def report(
     settings: ReportSettings,
-    run: str = typer.Argument(..., help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."),
+    run: str = typer.Argument(
+        ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
+    ),
     output: Path = typer.Option(None, "-o", "--output", help="File to write. Default: report.html in the run directory."),
 ) -> None:
     """Write a run as one HTML file that opens from disk: numbers, figures, hardest samples, scatter.

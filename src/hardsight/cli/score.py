@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def score(
     settings: ScoreSettings,
     snapshot: str = typer.Argument(
-        ..., metavar="SNAPSHOT", help="A run directory, .npz, .npy or .parquet; also s3://, gs://, hdfs://."
+        ..., metavar="SNAPSHOT", help="A run directory, .npz, .npy, .parquet or .csv; also s3://, gs://, hdfs://."
     ),
     output: str = typer.Option(
         None,
@@ -36,6 +36,7 @@ def score(
     \b
     Example:
         hardsight score cifar10-test.npz -o scores.parquet --top 20 --by angular_gap
+        hardsight score table.csv --features 'f*' --label species
         hardsight score test/ --reference train/ --scores energy,vim,knn_distance
     """
     from hardsight.cli.summary import print_summary

@@ -6,6 +6,8 @@ columns.py      a column as the bytes the browser gets
 pictures.py     a row's image from the run's declared roots, re-encoded
 turns.py        so many pixels in memory at a time
 closeups.py     one sample: angles, neighbours, degraded versions
+maps.py         the features in two dimensions: PCA, t-SNE, UMAP, kept beside the run
+placing.py      t-SNE and UMAP in a process of their own
 epochs.py       dynamics: curves over the epochs, and each epoch's cloud
 groups.py       a selection in groups
 suspects.py     what hardsight clean found, as columns
