@@ -15,7 +15,7 @@ ROOMS = (
     "errors", "version", "options", "checks", "pandas_index", "cores", "threads", "screen",
     "geometry", "head",
     "stats", "scores", "files", "losses",
-    "snapshot", "table",
+    "snapshot", "table", "table_views", "scores_table",
     "plots", "data", "models",
     "extraction", "scoring", "dynamics", "training",
     "domains", "adapt", "generalize",

@@ -93,7 +93,7 @@ def test_first_is_the_first_rows_and_limit_is_spread(count: int) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 23, 40])
 def test_shards_are_a_partition_of_the_rows(count: int) -> None:
     parts = [score(FEATURES, WEIGHT, LABELS, shard=(i, count)) for i in range(count)]
-    same(pa.concat_tables(parts), WHOLE)
+    same(pa.concat_tables([part.arrow for part in parts]), WHOLE)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert [len(score(FEATURES, WEIGHT, LABELS, shard=(i, 2), limit=11)) for i in range(2)] == [5, 6]
 

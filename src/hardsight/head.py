@@ -68,6 +68,12 @@ class Head:
             if not (self.scale is not None and np.isfinite(self.scale) and self.scale > 0):
                 raise InputError(f"scale must be a positive number, got {self.scale}.")
 
+    def __repr__(self) -> str:
+        arrays = [name for name in ("bias", "log_variance", "log_prior") if getattr(self, name) is not None]
+        scale = [] if self.scale is None else [f"scale {self.scale:g}"]
+        sizes = [f"{self.num_classes} class{'es' * (self.num_classes != 1)}", f"{self.num_features} features"]
+        return f"Head({', '.join([self.kind, *sizes, *scale, *arrays])})"
+
     @property
     def num_classes(self) -> int:
         """c, the number of class vectors."""

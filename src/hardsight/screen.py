@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import PurePath
 from typing import Any
 
 LONGEST = 60
+LONGEST_NAME = 40  # in what an object says of itself
+WIDTH = 100  # letters of such a line
 
 
 def printable(text: str, longest: int | None = None) -> str:
@@ -72,6 +76,79 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
     for row in rows:
         table.add_row(*(Text(printable(cell, LONGEST)) for cell in row))
     Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def aligned(rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[str]:
+    """Lines of a plain table: columns of words to the left, numbers to the right.
+
+    Example:
+        >>> aligned([["score", "mean"], ["avh", "0.25"], ["norm", "12"]], [True, False])
+        ['  score  mean', '  avh    0.25', '  norm     12']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+    def line(row: Sequence[str]) -> str:
+        cells = zip(row, widths, words, strict=True)
+        return "  " + "  ".join(cell.ljust(width) if left else cell.rjust(width) for cell, width, left in cells).rstrip()
+
+    return [line(row) for row in rows]
+
+
+def wrapped(start: str, words: Sequence[str], most: int) -> list[str]:
+    """Words with commas between them in at most so many lines; how many are left out is said.
+
+    Example:
+        >>> wrapped("columns: ", ["id", "label"], most=2)
+        ['columns: id, label']
+    """
+    lines, left = [start], list(words)
+    while left:
+        word = printable(left[0], LONGEST) + ("," if len(left) > 1 else "")
+        if len(lines[-1]) + len(word) + 1 > WIDTH and lines[-1].strip():
+            if len(lines) == most:
+                lines[-1] += f" and {len(left)} more"
+                break
+            lines.append(" " * len(start))
+        lines[-1] += word if lines[-1] in (start, " " * len(start)) else f" {word}"
+        left.pop(0)
+    return lines
+
+
+def table_lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, most: int = 12) -> list[str]:
+    """Rows of a table as lines of text, the first of them only.
+
+    Example:
+        >>> table_lines([{"method": "source", "accuracy": 0.5}, {"method": "cbst", "accuracy": 0.625}])
+        ['  method  accuracy', '  source       0.5', '  cbst       0.625']
+    """
+    if not rows:
+        return []
+    names = [name for name in columns or rows[0] if name in rows[0]]
+    cells = [[printable(number(row[name]), LONGEST_NAME) for name in names] for row in rows[:most]]
+    left = [any(isinstance(row[name], (str, bool)) for row in rows) for name in names]
+    return aligned([names, *cells], left) + ([f"  and {len(rows) - most} more"] if len(rows) > most else [])
+
+
+def brief(thing: Any) -> str:
+    """A few lines for a dataclass that holds arrays and tables, with their shapes instead of their values: its `__repr__`."""
+    parts = [f"{item.name}={_brief_value(getattr(thing, item.name))}" for item in fields(thing) if item.repr]
+    return "\n".join(wrapped(f"{type(thing).__name__}(", parts, most=12)) + ")"
+
+
+def _brief_value(value: Any) -> str:
+    if value is None or isinstance(value, (bool, int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return repr(printable(value, LONGEST))
+    if hasattr(value, "num_rows") and hasattr(value, "column_names"):
+        return f"table of {value.num_rows} rows, {len(value.column_names)} columns"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"array {tuple(value.shape)} {value.dtype}"
+    if isinstance(value, PurePath):
+        return repr(str(value))
+    if hasattr(value, "__len__"):
+        return f"{type(value).__name__} of {len(value)}"
+    return type(value).__name__
 
 
 @contextmanager

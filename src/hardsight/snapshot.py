@@ -39,6 +39,7 @@ from hardsight.files.samples import LIST_COLUMNS, Batch, SampleFiles, evidence_o
 from hardsight.files.writing import check_output, replacing
 from hardsight.head import Head, as_head
 from hardsight.pandas_index import align, index_ids
+from hardsight.screen import printable, wrapped
 from hardsight.threads import blocks
 
 BATCH_BYTES = 32 * 2**20  # of features at a time, when they come from files
@@ -214,6 +215,18 @@ class Snapshot:
 
     def __len__(self) -> int:
         return self.source.num_samples
+
+    def __repr__(self) -> str:
+        source, names = self.source, self.column_names
+        facts = [
+            f"Snapshot: {len(self):,} sample{'s' * (len(self) != 1)}, {source.width} {source.evidence} each",
+            "labeled" if source.labeled else "no labels",
+            *([] if self.num_classes is None else [f"{self.num_classes} classes"]),
+            *([] if self.head is None else [f"{self.head.kind} head"]),
+        ]
+        where = [] if self.name is None else [f"from {printable(self.name)}"]
+        classes = [] if self.class_names is None else wrapped("classes: ", self.class_names, most=2)
+        return "\n".join([", ".join(facts), *where, *wrapped("columns: ", names, most=2), *classes])
 
     def batches(self, start: int = 0, stop: int | None = None, rows: int | None = None) -> Iterator[Batch]:
         """Rows start..stop in order, in batches of about 32 MB or of the given number of rows."""

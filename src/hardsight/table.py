@@ -41,8 +41,8 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
         >>> hardest(table, "avh").column("id").to_pylist()
         ['b', 'a']
     """
-    if not isinstance(table, pa.Table):
-        raise InputError(f"hardest takes the pyarrow.Table that score gives, got {type(table).__name__}.")
+    if not isinstance(plain(table), pa.Table):
+        raise InputError(f"hardest takes the table that score gives, or a pyarrow.Table, got {type(table).__name__}.")
     if table.column_names.count(by) != 1:
         there = "no column" if by not in table.column_names else "more than one column"
         near = did_you_mean(by, table.column_names) if there == "no column" else ""
@@ -55,6 +55,12 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
     key = -values if by not in SCORES or SCORES[by].hard == "high" else values
     order = np.argsort(key, kind="stable")[: np.isfinite(values).sum()]
     return table.take(pa.array(order[:top]))
+
+
+def plain(table: Any) -> Any:
+    """The `pyarrow.Table` inside a `ScoresTable`; anything else as it is."""
+    arrow = getattr(table, "arrow", None)
+    return arrow if isinstance(arrow, pa.Table) else table
 
 
 def read_scores(path: str | os.PathLike[str]) -> pa.Table:
@@ -181,6 +187,7 @@ class TableWriter(AbstractContextManager["TableWriter"]):
 
     def write(self, part: pa.Table) -> None:
         """Append rows."""
+        part = plain(part)
         if self.format == ".parquet":
             self.parts.write_table(part)
         elif self.format == ".csv":

@@ -23,6 +23,7 @@ from hardsight.files.places import Place, place
 from hardsight.files.suspects import suspects_file
 from hardsight.files.writing import check_output
 from hardsight.options import takes
+from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.table import check_format, write_table
 
@@ -30,6 +31,8 @@ from hardsight.table import check_format, write_table
 @dataclass(frozen=True)
 class Cleaned:
     """Where the table is, if it was written, and what is in it."""
+
+    __repr__ = brief
 
     path: Place | None
     suspects: Suspects | None  # None where a review was applied

@@ -23,11 +23,13 @@ from hardsight.agreement.unseen import open_set
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.human import People, match, read_people
 from hardsight.options import takes
+from hardsight.screen import table_lines
 from hardsight.stats.coefficients import holm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST_SHOWN = 3  # models and notes in what the object says of itself
 TRUST = (
     "Which test to trust: the paired bootstrap (for Kendall the jackknife). Both coefficients come from the same samples and the "
     "same answers, so the paper's test for independent groups is the wrong model; Williams, Steiger and Meng know that, "
@@ -56,6 +58,16 @@ class Correlations:
     epochs: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
     trust: str = field(default=TRUST, repr=False)
+
+    def __repr__(self) -> str:
+        lines = []
+        for agreement in self.main[:MOST_SHOWN]:
+            singles = [agreement.single(name) for name in agreement.scores]
+            lines.append(f"Correlations: {agreement.model}, {agreement.n:,} samples, with {agreement.target.words}")
+            lines += table_lines(singles, ("score", "agreement", "low", "high"), most=12)
+        more = [f"and {len(self.main) - MOST_SHOWN} more: models() has all"] if len(self.main) > MOST_SHOWN else []
+        ways = "table1(), pairs(), hypotheses(), models() and plot() have the rest"
+        return "\n".join([*lines, *more, *(f"note: {note}" for note in self.notes[:MOST_SHOWN]), ways])
 
     @property
     def main(self) -> tuple[Agreement, ...]:

@@ -20,8 +20,9 @@ from hardsight.files.places import missing
 from hardsight.pandas_index import index_ids
 from hardsight.scores import SCORES, norm_in_class
 from hardsight.scoring.job import score
+from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
-from hardsight.table import TABLES, read_scores
+from hardsight.table import TABLES, plain, read_scores
 
 DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")
 EXTRA_HARD = dict.fromkeys(("passes_entropy", "passes_aleatoric", "passes_information", "passes_variance"), "high")
@@ -30,6 +31,8 @@ EXTRA_HARD = dict.fromkeys(("passes_entropy", "passes_aleatoric", "passes_inform
 @dataclass(frozen=True)
 class ScoredModel:
     """A name and a scores table with further columns; the snapshot behind it and its run, if there are."""
+
+    __repr__ = brief
 
     name: str
     table: pa.Table
@@ -195,6 +198,7 @@ def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Scored
         return opened if name is None else replace(opened, name=name)
     if isinstance(source, Snapshot):
         return _scored(source, scores, name or source.name or "model")
+    source = plain(source)
     if isinstance(source, pa.Table):
         return ScoredModel(name or "model", source)
     if hasattr(source, "columns") and hasattr(source, "to_dict"):  # a pandas frame
@@ -227,7 +231,7 @@ def _scored(snapshot: Snapshot, scores: Sequence[str] | None, name: str) -> Scor
     """A snapshot, scored: by the names asked for, or by every row score."""
     known = None if scores is None else [score for score in scores if score in SCORES]
     table = score(snapshot, scores=known) if known is None or known else score(snapshot, scores=None)
-    return ScoredModel(name, _with_sample_columns(table, snapshot), snapshot, snapshot.class_names)
+    return ScoredModel(name, _with_sample_columns(table.arrow, snapshot), snapshot, snapshot.class_names)
 
 
 def _with_sample_columns(table: pa.Table, snapshot: Snapshot) -> pa.Table:

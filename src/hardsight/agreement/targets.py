@@ -10,6 +10,7 @@ import numpy as np
 from hardsight.agreement.models import ScoredModel
 from hardsight.errors import InputError
 from hardsight.files.human import People, match, match_bases
+from hardsight.screen import brief
 from hardsight.stats.answers import Measure, answer_entropy, selection_frequency
 
 HARD_LEVEL = {"contrast": "low", "brightness": "low", "sharpness": "low", "noise": "high", "blur": "high"}
@@ -18,6 +19,8 @@ HARD_LEVEL = {"contrast": "low", "brightness": "low", "sharpness": "low", "noise
 @dataclass(frozen=True)
 class Target:
     """One column to agree with. `hard` is the end at which a sample is hard for people."""
+
+    __repr__ = brief
 
     key: str  # frequency, entropy, or the name of a column
     words: str

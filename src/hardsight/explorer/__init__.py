@@ -19,6 +19,7 @@ exporting.py    rows for other tools
 security.py     who may ask the server, and for what
 ports.py        a free port that browsers open
 server.py       the routes
+notebook.py     `hardsight.explore`: the page in a notebook, its selection and marks back in Python
 starting.py     from the options to a running server
 audit_page.py   the page of hardsight audit
 report.py       what the report says: facts, figures, rows, columns

@@ -54,6 +54,8 @@ class Page:
     unmarked: str | None = None  # why samples cannot be marked
     comparison: Comparison | None = None  # with a second run
     write_token: str = ""
+    in_notebook: bool = False  # the page tells what is selected
+    selection: np.ndarray | None = None  # (n,) bool, as the page told it last; None for all
 
     def __post_init__(self) -> None:
         rounds = self.sheet.rounds
@@ -91,6 +93,7 @@ class Page:
             "unmarked": self.unmarked,
             "review": None if self.review.path is None else str(self.review.path),
             "write_token": self.write_token,
+            "notebook": self.in_notebook,
             "start": {
                 name: sheet.start.get(name)
                 for name in ("command", "words", "arguments", "inputs", "versions", "counts", "seconds")
@@ -106,7 +109,7 @@ def build(page: Page, port: int, allowed_hosts: Sequence[str] = ()) -> Guard:
         routes.append(Route(path, functools.partial(_get, page, answer), methods=["GET"]))
     for path, change in POSTS.items():
         routes.append(Route(path, functools.partial(_post, page, change), methods=["POST"]))
-    guard = Guard(Starlette(routes=routes), port, allowed_hosts)
+    guard = Guard(Starlette(routes=routes), port, allowed_hosts, page.in_notebook)
     page.write_token = guard.write_token
     return guard
 
@@ -318,6 +321,14 @@ def _undo(page: Page, request: Request, body: bytes) -> Response:
     return _json(_marks(page) | {"row": None if undone is None else _places(page, [undone])[0]})
 
 
+def _selection(page: Page, request: Request, body: bytes) -> Response:
+    """What is selected now, for whoever reads it in Python; no body is every row."""
+    if not page.in_notebook:
+        raise _NotThere("nobody asked for the selection")
+    page.selection = _mask(page, body) if body else None
+    return _json({})
+
+
 def _export(page: Page, request: Request, body: bytes) -> Response:
     """The selection or the review as a file."""
     form = request.query_params.get("format", "")
@@ -350,6 +361,7 @@ POSTS: dict[str, Callable[[Page, Request, bytes], Response]] = {
     "/api/mark": _mark,
     "/api/undo": _undo,
     "/api/export": _export,
+    "/api/selection": _selection,
 }
 
 

@@ -29,10 +29,12 @@ from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.registry import Fitted, Score, norms_only, not_linear, values
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
+from hardsight.scores_table import ScoresTable
 from hardsight.scoring.beside import Beside
 from hardsight.scoring.checkpoints import GradientVariance, kept_epochs
 from hardsight.scoring.fitted_head import out_of_sample_heads
 from hardsight.scoring.layers import Depths, layers_of
+from hardsight.scoring.pictures import pictures_of
 from hardsight.scoring.several_models import SeveralModels
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, TableWriter
@@ -69,7 +71,7 @@ def score(
     models: Any = None,
     images: Any = None,
     progress: ProgressCallback | None = None,
-) -> pa.Table:
+) -> ScoresTable:
     """Score every sample: one row each, with id, label, predicted, status and one column per score.
 
     Args:
@@ -91,7 +93,8 @@ def score(
         images: data that the run was trained on, for `vog`.
         progress: called with the rows done and the rows in all.
 
-    Rows of pandas objects are joined by their index, everything else by position.
+    Rows of pandas objects are joined by their index, everything else by position. The table shows a summary and the hardest
+    samples, and is used as a `pyarrow.Table`; `.arrow` is that table.
 
     Example:
         >>> table = score(np.array([[2.0, 0.0], [1.0, 1.0]]), np.eye(2), [0, 0], scores=["avh", "angular_gap"])
@@ -116,7 +119,8 @@ def score(
         snapshot = snapshot.of_rows(even_rows(n, check_count(limit, "limit")))
     job = Job(snapshot, scores, first, shard, strict, allow_duplicates, further)
     parts = list(job.parts(progress))
-    return pa.concat_tables(parts) if parts else job.schema.empty_table()
+    table = pa.concat_tables(parts) if parts else job.schema.empty_table()
+    return ScoresTable(table, snapshot.class_names, pictures_of(snapshot, images), num_classes=snapshot.num_classes)
 
 
 @dataclass(frozen=True)

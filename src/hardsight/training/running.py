@@ -22,6 +22,7 @@ from hardsight.head import Head
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights
 from hardsight.options import takes
+from hardsight.screen import printable, table_lines
 from hardsight.training.loss_names import check_loss_options, loss_name
 from hardsight.training.sets import Said, open_sets
 from hardsight.training.settings import ProgressCallback, TrainSettings
@@ -46,6 +47,13 @@ class Trained:
     head: Head
     history: list[dict[str, Any]]
     is_main_process: bool = True
+
+    def __repr__(self) -> str:
+        last = self.history[-1] if self.history else {}
+        rows = [{"split": name} | metrics for name, metrics in last.items() if isinstance(metrics, dict)]
+        shown = [name for name in ("split", "accuracy", "loss", "avh", "norm") if all(name in row for row in rows)]
+        epochs = f"{len(self.history)} epoch{'s' * (len(self.history) != 1)}"
+        return "\n".join([f"Trained: {epochs}, {self.head}, in {printable(str(self.directory))}", *table_lines(rows, shown)])
 
 
 @takes(TrainSettings)

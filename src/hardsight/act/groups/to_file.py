@@ -17,12 +17,15 @@ from hardsight.files.places import Place, place
 from hardsight.files.writing import check_output
 from hardsight.options import takes
 from hardsight.scoring.job import ProgressCallback
+from hardsight.screen import brief
 from hardsight.table import check_format, write_table
 
 
 @dataclass(frozen=True)
 class AuditedFile:
     """Where the table is, if it was written, and what is in it."""
+
+    __repr__ = brief
 
     path: Path | None
     audit: Audit
@@ -31,6 +34,8 @@ class AuditedFile:
 @dataclass(frozen=True)
 class DriftFile:
     """Where the table is, if it was written, and what is in it."""
+
+    __repr__ = brief
 
     path: Path | None
     drift: Drift

@@ -44,6 +44,12 @@ class Mined:
     def __len__(self) -> int:
         return len(self.anchor)
 
+    def __repr__(self) -> str:
+        recall = "" if self.recall is None else f", recall {100 * self.recall:.1f} %"
+        odd = "".join(f", {count} {why}" for why, count in self.left_out.items() if count)
+        nearer = f", {int((self.hardness > 0).sum()):,} with the negative nearer" if len(self) else ""
+        return f"Mined: {len(self):,} triplets of {len(self.ids):,} samples{nearer}; {self.search} search{recall}{odd}"
+
     @property
     def hardness(self) -> np.ndarray:
         """(t,) angle_positive - angle_negative: above 0, the negative is nearer than the positive."""

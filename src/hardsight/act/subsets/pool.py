@@ -22,7 +22,7 @@ from hardsight.files.places import place
 from hardsight.scores import SCORES
 from hardsight.scoring.hardness import Hardness, hardness_of
 from hardsight.snapshot import Snapshot
-from hardsight.table import read_scores
+from hardsight.table import plain, read_scores
 
 BY_SCORE = ("hardest", "easiest", "coverage", "d2", *UNCERTAIN)
 BY_FEATURES = ("kcenter", "d2")
@@ -70,6 +70,7 @@ def open_pool(source: Any, settings: SelectSettings) -> Pool:
             source = read_scores(path)
         else:
             source = Snapshot.load(path)
+    source = plain(source)
     if isinstance(source, pa.Table):
         return _of_table(source, settings)
     if not isinstance(source, Snapshot):

@@ -16,6 +16,7 @@ import { FilterForm, drawChips } from "./filters.js";
 import { drawHeadline } from "./headline.js";
 import { drawLegend } from "./legend.js";
 import { Matrix } from "./matrix.js";
+import { Notebook } from "./notebook.js";
 import { QuickFilters } from "./quick_filters.js";
 import { Review } from "./review.js";
 import { drawRun } from "./run.js";
@@ -39,6 +40,7 @@ class Page {
     this.rowsById = new Map(); // text of an id filter -> rows
     this.moved = null; // an epoch's own x and y
     this.review = new Review(this);
+    this.notebook = new Notebook(this.source, this.about);
     this.samples = new Samples(this);
     this.detail = new Detail(this);
     this.classes = new Classes(this);
@@ -303,6 +305,7 @@ class Page {
     if (key !== this.selectedBy) {
       this.selection = select(view.filters, columns, this.rowsById);
       this.selectedBy = key;
+      this.notebook.tell(this.selection);
     }
     const legendOf = `${view.colour} on ${css("--page")}`;
     if (this.legendOf !== legendOf) {
