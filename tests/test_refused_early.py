@@ -76,7 +76,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "misspelt loss": ("train photos --model lenet --loss arcfce -o run", "Did you mean arcface?"),
     "misspelt option of a loss": ("train photos --model lenet --loss-options bais=false -o run", "Did you mean bias?"),
     "misspelt option of one of the losses": (
-        "generalize features.npz --loss avh --loss-options avh:scal=3 -o run", "the loss avh has no option 'scal'"
+        "generalize features.npz --losses avh --loss-options avh:scal=3 -o run", "the loss avh has no option 'scal'"
     ),
     "misspelt model": ("train photos --model mnist_cn -o run", "Did you mean mnist_cnn?"),
     "misspelt model of a library": ("extract timm:resnet81 photos -o run", "no model 'resnet81'. Did you mean resnet18?"),
