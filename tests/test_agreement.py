@@ -24,11 +24,12 @@ from hardsight import InputError, Snapshot, correlate, stats
 from hardsight.agreement import CorrelateSettings, StudySettings, read_people, study
 from hardsight.agreement.correlations import prepare
 from hardsight.agreement.granularity import coarse_people, read_superclasses
-from hardsight.agreement.latex import escaped, pairs, table1
+from hardsight.agreement.latex import pairs, table1
 from hardsight.errors import FileError
 from hardsight.files.class_names import read_class_names
 from hardsight.files.columns import read_columns
 from hardsight.files.dynamics import COLUMNS
+from hardsight.files.latex import escaped
 from hardsight.plots.agreement import count_colours, side_by_side
 
 FEW: dict[str, Any] = {"replicates": 40, "permutations": 40, "splits": 5}

@@ -81,9 +81,12 @@ def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> N
     names = {path.relative_to(here / "out").as_posix() for path in (here / "out").rglob("*") if path.is_file()}
     assert names - {".lock"} == {
         "start.json", "run.json", "correlations.json", "table1.csv", "pairs.csv", "hypotheses.csv", "models.csv", "ceilings.csv",
-        "calibration.csv", "disagreement.csv", "table1.tex", "pairs.tex",
+        "calibration.csv", "disagreement.csv", "table1.tex", "pairs.tex", "report.html",
         "figures/net-frequency.png", "figures/net-reliability.png", "figures/net-disagreement.png",
     }  # fmt: skip
+    page = (here / "out" / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 3 and "http" not in page.replace("http-equiv", "") and "<script" not in page
+    assert "Pairs of scores" in page and "permutations" in page and "selection frequency" in page
     told = json.loads((here / "out" / "correlations.json").read_text())
     rows = list(csv.DictReader((here / "out" / "table1.csv").read_text().splitlines()))
     assert len(rows) == len(told["table1"]) and float(rows[0]["agreement"]) == pytest.approx(told["table1"][0]["agreement"])

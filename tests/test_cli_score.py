@@ -41,7 +41,7 @@ def ids_on_screen(out: str) -> list[str]:
 
 
 def test_the_screen_tells_n_c_accuracy_means_and_the_ten_hardest(cli: Cli, snapshot: Path) -> None:
-    done = cli("score", snapshot)
+    done = cli("score", snapshot, "--verbose")
     assert done.code == 0 and done.err == ""
     accuracy = np.mean(TABLE.column("label").to_numpy() == TABLE.column("predicted").to_numpy())
     assert f"n = 50   c = 3   accuracy = {100 * accuracy:.2f} %" in done.out

@@ -103,6 +103,15 @@ def test_wrong_options_are_named(wrong: dict[str, Any], said: str) -> None:
         cook("soup", **wrong)
 
 
+def test_settings_as_words_give_the_same_settings() -> None:
+    settings = Cooking(minutes=3, heat=0.5, stirred=False, lid=True, stops=(1, 2.5), extras=("salt", "old bay"))
+    assert settings.as_words() == [
+        *("--minutes", "3", "--heat", "0.5", "--no-stirring", "--lid", "--stops", "1,2.5", "--add", "salt", "--add", "old bay")
+    ]
+    assert by_command("soup", *settings.as_words())[1] == settings
+    assert Cooking().as_words() == []
+
+
 def test_what_decides_is_written_down_as_plain_json() -> None:
     told = Cooking(stops=(1, 2)).as_dict()
     assert json.loads(json.dumps(told)) == told

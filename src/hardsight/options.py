@@ -226,6 +226,36 @@ class Options:
         """Plain values for start.json, of every option that decides the result."""
         return {field.name: plain(getattr(self, field.name)) for field in self.fields() if field.about.decides}
 
+    def as_words(self) -> list[str]:
+        """The options that are not as they would be anyway, as on the command line."""
+        words: list[str] = []
+        for field in self.fields():
+            value = getattr(self, field.name)
+            if value == field.default:
+                continue
+            if isinstance(value, bool):
+                words.append(field.flag.split("/")[0 if value else -1])
+                continue
+            listed = isinstance(value, (list, tuple))
+            several = list(value) if listed and field.about.repeat else [",".join(map(str, value)) if listed else value]
+            words += [word for item in several for word in (field.flag, str(item))]
+        return words
+
+
+def _as_hardness(value: Any) -> bool:
+    if value in (True, False, "hardness"):
+        return bool(value)
+    raise InputError(f"--as hardness is the only other view (hardness=True in Python), got {value!r}.")
+
+
+@dataclass(frozen=True)
+class HardnessView(Options):
+    """The option of everything that shows or writes scores."""
+
+    hardness: str | bool | None = option(
+        None, "Turn every score so that high is hard.", flag="--as", metavar="hardness", read=_as_hardness
+    )
+
 
 @dataclass(frozen=True)
 class SampleOptions(Options):

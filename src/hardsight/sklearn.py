@@ -52,7 +52,7 @@ class HardnessScorer(BaseEstimator):
     def __init__(self, by: str = "avh") -> None:
         self.by = by
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Fit the head: logistic regression on standardised features."""
         if self.by not in SCORES or SCORES[self.by].scope != "row":
             rows = [name for name, each in SCORES.items() if each.scope == "row"]
@@ -69,7 +69,7 @@ class HardnessScorer(BaseEstimator):
             raise ValueError(str(error)) from error
         return self
 
-    def score_samples(self, X: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
+    def score_samples(self, X: Any, y: Any = None) -> np.ndarray:
         """(n,) hardness; NaN where there is none, such as for a feature that is all zeros."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
@@ -81,7 +81,7 @@ class HardnessScorer(BaseEstimator):
         hardness = values.to_numpy(zero_copy_only=False).astype(np.float64)
         return hardness if SCORES[self.by].hard == "high" else -hardness
 
-    def _labels(self, X: np.ndarray, y: ArrayLike | None) -> np.ndarray:
+    def _labels(self, X: np.ndarray, y: Any | None) -> np.ndarray:
         """(n,) class indices: of the labels that are given, or as predicted."""
         if y is None:
             return np.asarray(self.head_.logits(X)).argmax(1)
@@ -140,7 +140,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.method, self.rounds, self.hidden, self.seed, self.options = method, rounds, hidden, seed, options
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_domain: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_domain: ArrayLike | None = None) -> Self:
         """Train on the samples of source domains, then teach itself on those of target domains."""
         X, y = validate_data(self, X, y, dtype=np.float32)
         check_classification_targets(y)
@@ -171,7 +171,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
             head, _ = load_head(model.parent / "head.safetensors")
             return {**load_file(model / "model.safetensors"), "weight": head.weight, "bias": head.bias}
 
-    def decision_function(self, X: ArrayLike, sample_domain: ArrayLike | None = None) -> np.ndarray:
+    def decision_function(self, X: Any, sample_domain: ArrayLike | None = None) -> np.ndarray:
         """(n, c) logits; every sample is taken to be of a target where `sample_domain` does not say otherwise."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float32)
@@ -180,13 +180,13 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
         hidden, hidden_bias, weight, bias = self._layers
         return np.maximum(X @ hidden.T + hidden_bias, 0) @ weight.T + bias
 
-    def predict_proba(self, X: ArrayLike, sample_domain: ArrayLike | None = None) -> np.ndarray:
+    def predict_proba(self, X: Any, sample_domain: ArrayLike | None = None) -> np.ndarray:
         """(n, c) probabilities."""
         from scipy.special import softmax
 
         return softmax(self.decision_function(X, sample_domain), axis=1)
 
-    def predict(self, X: ArrayLike, sample_domain: ArrayLike | None = None) -> np.ndarray:
+    def predict(self, X: Any, sample_domain: ArrayLike | None = None) -> np.ndarray:
         """(n,) labels."""
         return self.classes_[self.decision_function(X, sample_domain).argmax(1)]
 

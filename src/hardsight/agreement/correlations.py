@@ -14,7 +14,7 @@ from hardsight.agreement.comparing import Agreement, agree
 from hardsight.agreement.disagreement import Disagreement, disagreement
 from hardsight.agreement.granularity import coarse_model, coarse_people, read_superclasses, within_groups
 from hardsight.agreement.hypotheses import hypotheses
-from hardsight.agreement.models import DEFAULT_SCORES, ScoredModel, checked, open_models, score_axis
+from hardsight.agreement.models import DEFAULT_SCORES, ScoredModel, checked, hard_end, open_models, score_axis, score_words
 from hardsight.agreement.predictions import ensemble, with_passes
 from hardsight.agreement.settings import CorrelateSettings
 from hardsight.agreement.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
@@ -130,12 +130,18 @@ class Correlations:
                 + did_you_mean(unknown[0], agreement.scores)
             )
         return histograms(
-            [(score_axis(name), agreement.scores[name], _title(agreement.single(name))) for name in names],
+            [(*self._axis(agreement, name), _title(agreement.single(name))) for name in names],
             agreement.values,
             target=agreement.target.axis,
             title=f"{agreement.model}, {agreement.n} samples; agreement is positive where hard by the score is hard "
             + ("for people" if agreement.target.measure is not None else f"by {agreement.target.words}"),
         )
+
+    def _axis(self, agreement: Agreement, name: str) -> tuple[str, np.ndarray]:
+        """A score's words and values for a figure, turned so that high is hard if that was asked for."""
+        if self.settings.hardness and hard_end(name) == "low":
+            return f"{score_words(name)}, other sign: high is hard", -agreement.scores[name]
+        return score_axis(name), agreement.scores[name]
 
     def disagreement(self, score: str = "avh", model: str | None = None, top: int = 12) -> Disagreement:
         """Easy for people and hard for the model, and the reverse: how many, and the clearest cases."""

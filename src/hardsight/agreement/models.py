@@ -22,7 +22,7 @@ from hardsight.scores import SCORES, norm_in_class
 from hardsight.scoring.job import score
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
-from hardsight.table import TABLES, plain, read_scores
+from hardsight.table import TABLES, as_measured, plain, read_scores
 
 DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")
 EXTRA_HARD = dict.fromkeys(("passes_entropy", "passes_aleatoric", "passes_information", "passes_variance"), "high")
@@ -200,7 +200,7 @@ def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Scored
         return _scored(source, scores, name or source.name or "model")
     source = plain(source)
     if isinstance(source, pa.Table):
-        return ScoredModel(name or "model", source)
+        return ScoredModel(name or "model", as_measured(source))
     if hasattr(source, "columns") and hasattr(source, "to_dict"):  # a pandas frame
         table, ids = pa.Table.from_pandas(source, preserve_index=False), index_ids(source)
         if ids is not None and "id" not in table.column_names:

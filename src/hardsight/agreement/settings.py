@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import SampleOptions, common, option
+from hardsight.options import HardnessView, SampleOptions, common, option
 
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def _class_names(value: str | os.PathLike[str] | Iterable[str]) -> tuple[str, ..
 
 
 @dataclass(frozen=True)
-class CorrelateSettings(SampleOptions):
+class CorrelateSettings(SampleOptions, HardnessView):
     """What scores are compared with, on which samples, and how."""
 
     against: str | None = option(None, "Numeric column to compare with instead of people, such as level.", metavar="COLUMN")

@@ -19,6 +19,7 @@ from hardsight.files.heads import load_head
 from hardsight.files.human import Answers, match_bases, read_people
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.scores import SCORES
+from hardsight.table import as_measured
 
 BINS = 5
 FEW = 12  # distinct numbers up to which each is a group of its own
@@ -155,7 +156,8 @@ def by_column(run: str | Path, column: str, split: str | None = None) -> Groups:
     for path in [Path(run) / "scores.parquet", *sorted((Path(run) / "samples").glob("*.parquet"))[:1]]:
         if path.is_file() and column in _schema(path).names:
             files = [path] if path.name == "scores.parquet" else sorted(path.parent.glob("*.parquet"))
-            table = pa.concat_tables([read_parquet(file, ["id", column]) for file in files]).combine_chunks()
+            tables = [as_measured(read_parquet(file, ["id", column])) for file in files]
+            table = pa.concat_tables(tables).combine_chunks()
             return by_values(column, table.column("id").combine_chunks(), table.column(column))
     if column in NUMBERS:
         table = read_moment((moments(run) or moments(run, steps=True))[-1][1], ["id", column], split)

@@ -19,6 +19,7 @@ from hardsight.exporting.material import Material, check_folder, claim_folder, d
 from hardsight.exporting.settings import TOOLS, ExportSettings
 from hardsight.files.inputs import command, note_input
 from hardsight.options import takes
+from hardsight.table import as_hardness
 
 ProgressCallback = Callable[[int, int], None]  # rows scored, rows in all
 
@@ -63,10 +64,14 @@ def export(
     table = selection_table(sheet, rows, Review(review_file(sheet.path), sheet.class_names))
     if sheet.suspects is not None:
         table = table.append_column("explanation", sheet.suspects.explanations.take(pa.array(rows)))
+    notes = list(sheet.notes)
+    if settings.hardness:
+        table = as_hardness(table)
+        notes.append("as hardness: high is hard in every score")
     pictures = Pictures(sheet, settings.images)
-    material = Material(sheet, pictures, rows, table, folder, settings.image_url, list(sheet.notes))
+    material = Material(sheet, pictures, rows, table, folder, settings.image_url, notes)
     tool = importlib.import_module(f"hardsight.exporting.{to}")
     tool.check(material)
-    claim_folder(folder, to, sheet.name)
+    claim_folder(folder, to, sheet.name, bool(settings.hardness))
     tool.write(material)
     return Exported(folder, len(rows), tool.OPENS.format(folder=folder), material.notes)

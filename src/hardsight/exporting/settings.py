@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hardsight.options import SampleOptions, common, option
+from hardsight.options import HardnessView, SampleOptions, common, option
 
 TOOLS = ("cleanlab", "fiftyone", "huggingface", "coco", "labelstudio")
 
 
 @dataclass(frozen=True)
-class ExportSettings(SampleOptions):
+class ExportSettings(SampleOptions, HardnessView):
     """What to export of a run."""
 
     images: str | None = option(

@@ -138,6 +138,19 @@ class Remote(os.PathLike[str]):
             entries = self.filesystem.get_file_info(pafs.FileSelector(self.path, allow_not_found=True))
         return (replace(self, path=info.path) for info in entries)
 
+    def files_below(self) -> list[tuple[str, int, int]]:
+        """Path below this folder, size and time of every file, at any depth."""
+        with self._trouble_named():
+            entries = self.filesystem.get_file_info(pafs.FileSelector(self.path, recursive=True))
+        start = len(self.path.rstrip("/")) + 1
+        held = [info for info in entries if info.type == pafs.FileType.File]
+        return [(info.path[start:], info.size, info.mtime_ns or 0) for info in held]
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Some bytes of a file, by one request."""
+        with self._trouble_named(), self.filesystem.open_input_file(self.path) as file:
+            return bytes(file.read_at(size, offset))
+
     def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:
         """Make a directory, in stores that have them."""
         if self.scheme not in OBJECT_STORES:
@@ -244,6 +257,12 @@ def address(path: str | os.PathLike[str]) -> str:
     """What opens the same file in another process, whatever its working directory."""
     location = place(path)
     return location.uri if isinstance(location, Remote) else str(location.resolve())
+
+
+def shown_address(path: str | os.PathLike[str]) -> str:
+    """The same for a file that others may read: without the secrets that a URI may hold."""
+    location = place(path)
+    return str(location if isinstance(location, Remote) else location.resolve())
 
 
 def readable(where: Place) -> Any:

@@ -20,15 +20,14 @@ import numpy as np
 from torch import Tensor, nn
 
 from hardsight.errors import InputError
+from hardsight.fitted_estimator import TOLERANCE, relative_error
 from hardsight.head import Head
 from hardsight.models.matching import (
     READINGS,
-    TOLERANCE,
     Match,
     Matrix,
     best_match,
     read_positions,
-    relative_error,
     way_forward,
 )
 
@@ -288,7 +287,7 @@ def _chosen(module: nn.Module, choice: str, watch: _Watch, outputs: dict[int, np
         raise InputError(
             f"{type(module).__name__} has no linear layer {choice!r}. Near that name: {', '.join(close)}."
             if close
-            else f"{type(module).__name__} has no linear layer {choice!r}, nor any layer like one."
+            else f"{type(module).__name__} has no linear layer {choice!r}, nor any layer like one. {way_forward(None)}"
         )
     nearest = np.inf
     for candidate in candidates:
@@ -333,7 +332,8 @@ def _nothing_fits(
     message = f"no layer of {type(module).__name__} reproduces its output {shapes} as a linear or cosine head."
     if not candidates:
         seen = list(dict.fromkeys(f"{c.name} {c.matrix.weight.shape}" for c in _candidates(module) if c.linear))[-5:]
-        return message + f" None has a row per class; its last linear layers are {', '.join(seen) or 'none'}."
+        last = seen[-1].partition(" ")[0] if seen else None
+        return message + f" None has a row per class; its last linear layers are {', '.join(seen) or 'none'}. {way_forward(last)}"
     tried = "; ".join(f"{c.name} {c.matrix.weight.shape}, {_off(errors[c.name])}" for c in candidates[-5:])
     nearest = min(candidates, key=lambda c: errors[c.name]).name
     return message + f" Tried: {tried}. {way_forward(nearest)}"

@@ -17,7 +17,7 @@ from hardsight.files.places import missing, place
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
-from hardsight.table import plain, read_scores
+from hardsight.table import as_measured, plain, read_scores
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def hardness_of(source: Any, name: str) -> Hardness:
         source = Snapshot.load(path)
     source = plain(source)
     if isinstance(source, pa.Table):
-        return _of_table(source, name, "the table")
+        return _of_table(as_measured(source), name, "the table")
     return _of_table(score(source, scores=[name]), name, source.name or "the snapshot")
 
 

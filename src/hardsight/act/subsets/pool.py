@@ -22,7 +22,7 @@ from hardsight.files.places import place
 from hardsight.scores import SCORES
 from hardsight.scoring.hardness import Hardness, hardness_of
 from hardsight.snapshot import Snapshot
-from hardsight.table import plain, read_scores
+from hardsight.table import as_measured, plain, read_scores
 
 BY_SCORE = ("hardest", "easiest", "coverage", "d2", *UNCERTAIN)
 BY_FEATURES = ("kcenter", "d2")
@@ -72,7 +72,7 @@ def open_pool(source: Any, settings: SelectSettings) -> Pool:
             source = Snapshot.load(path)
     source = plain(source)
     if isinstance(source, pa.Table):
-        return _of_table(source, settings)
+        return _of_table(as_measured(source), settings)
     if not isinstance(source, Snapshot):
         raise InputError(f"select takes a run, a file, a Snapshot or a table of scores, got {type(source).__name__}.")
     return _of_snapshot(source, settings)
