@@ -97,7 +97,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "typo in the header of answers": ("correlate good.npz --human typo_human.csv", "Did you mean frequency?"),
     "ids that do not join": ("correlate good.npz --human human.csv", "30 of 30 samples have no human data (the first: 's0')"),
     "no human data": ("correlate good.npz", "give human data (--human FILE), or a column to correlate against (--against"),
-    "images without classes": ("train flat --model lenet -o run", "give --labels-from, or one folder of images per class."),
+    "images without classes": ("train flat --model lenet -o run", "give --labels, or one folder of images per class."),
     "head of another model": ("score bare.npz --head other.npy", "got features (30, 5) and weight (3, 7)"),
     "run of another command": ("dynamics other", "(no directory other/dynamics): give a run of hardsight train."),
     "output over input": ("score table.parquet -o table.parquet", "table.parquet"),
