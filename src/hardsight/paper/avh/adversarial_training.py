@@ -107,7 +107,7 @@ def _trained(arrays: tuple[np.ndarray, ...], epsilon: float, seed: int) -> dict[
                 start = within(batch + epsilon * (2 * torch.rand_like(batch) - 1), batch, epsilon)
                 batch = within(fgsm(network, start, own, 1.25 * epsilon), batch, epsilon)
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(network(batch), own).backward()  # type: ignore[no-untyped-call]
+            torch.nn.functional.cross_entropy(network(batch), own).backward()
             optimizer.step()
         for name, value in _seen(network, arrays[2], arrays[3]).items():
             seen.setdefault(name, []).append(value)
@@ -138,5 +138,5 @@ def _figure(found: dict[str, list[dict[str, np.ndarray]]]) -> Any:
     words = (("avh_clean", "AVH"), ("norm_clean", "norm"), ("correct_attacked", "accuracy on attacked images"))
     for each, (name, label) in zip(axes, words, strict=True):
         curves = {training: np.array([run[name] for run in runs]).T for training, runs in found.items()}
-        seed_curves(each, np.arange(1, EPOCHS + 1), curves, xlabel="epoch", ylabel=label)
+        seed_curves(each, range(1, EPOCHS + 1), curves, xlabel="epoch", ylabel=label)
     return figure
