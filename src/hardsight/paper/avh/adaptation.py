@@ -134,7 +134,9 @@ def _aligned(context: Context) -> list[Table]:
             predicted = predictions(context, domains, domains[1][0], penalty, range(SMALL["seeds"]))
             shares = 100 * class_accuracy(predicted, target.labels)  # (seeds, c)
             rows.append([NAMES[penalty], *shares.mean(0).tolist(), float(shares.mean()), float(shares.mean(1).std(ddof=1))])
-        header = ("method", *(target.class_names or map(str, range(shares.shape[1]))), "mean", "± over seeds")
+        present = np.unique(target.labels[target.labels >= 0]).tolist()
+        classes = [str(k) if target.class_names is None else target.class_names[k] for k in present]
+        header = ("method", *classes, "mean", "± over seeds")
         note = f"A training of its own on the same features ({STEPS} steps, the last one counts): compare with no alignment."
         tables.append(Table(f"Ours: {name}, MMD and DANN, accuracy by class (%)", header, rows, digits=1, note=note))
     return tables
