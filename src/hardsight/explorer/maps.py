@@ -185,7 +185,7 @@ class Maps:
         return places, ""
 
     def _principal(self, num_components: int) -> Principal:
-        from hardsight.stats.principal import WIDEST, principal_components  # with SciPy, which most pages do without
+        from hardsight.stats.principal import WIDEST, principal_components  # slow to import, and most pages never ask
 
         limit = MOST_FITTED if self._snapshot.source.width <= WIDEST else WIDEST
         chosen = even_rows(len(self._snapshot), limit)
