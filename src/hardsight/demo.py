@@ -32,6 +32,7 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.suspects import read_suspects, suspects_file
 from hardsight.files.writing import replacing, why
+from hardsight.plots.saving import save_figure
 from hardsight.scoring.job import score
 from hardsight.screen import percent
 from hardsight.snapshot import Snapshot
@@ -293,5 +294,4 @@ def _overview(table: pa.Table, test: ImageData) -> Any:
 
 
 def _save(run: Run, name: str, figure: Any) -> None:
-    with replacing(run.folder("figures") / f"{name}.png") as temporary:
-        figure.savefig(temporary, format="png", metadata={"Software": None})
+    save_figure(figure, run.folder("figures") / f"{name}.png")

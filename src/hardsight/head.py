@@ -232,8 +232,15 @@ def _squared_distances(x: Any, y: Any) -> Any:
     return row_norms(x, xp)[:, None] ** 2 - 2 * x @ y.T + row_norms(y, xp) ** 2
 
 
+def is_estimator(model: Any) -> bool:
+    """Whether this is a scikit-learn estimator or pipeline."""
+    return hasattr(model, "get_params") and (hasattr(model, "predict") or hasattr(model, "steps"))
+
+
 def as_head(head: Any, bias: Any = None) -> Head:
     """A Head as it is; an `nn.Linear` or a weight array as a linear Head."""
+    if is_estimator(head):
+        raise InputError(f"{type(head).__name__} of scikit-learn is a head in hardsight.score(X, model, y), not here.")
     layer = _torch_layer(head)
     if isinstance(head, Head) or layer:
         if bias is not None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hardsight.errors import HardsightError
 from hardsight.scores import SCORES
 from hardsight.screen import LONGEST_NAME, aligned, number, printable, wrapped
-from hardsight.table import Summary
+from hardsight.table import Summary, hard_end
 
 BESIDE = ("avh", "confidence", "angular_gap")  # scores shown beside the one that ranks
 MOST_COUNTS = 6  # words that are counted in the headline
@@ -58,6 +58,10 @@ class View:
         counts = [f"{count:,} {name}" for name, count in sorted(statuses.items()) if name != "ok"]
         return "not fully scored: " + ", ".join(counts) if counts else None
 
+    def hard_end(self, name: str) -> str:
+        """Which end of a score is hard in this table; nothing of another column."""
+        return "" if name not in SCORES or self.rows is None else hard_end(self.rows.schema, name)
+
     @property
     def title(self) -> str:
         """What the rows are."""
@@ -67,7 +71,7 @@ class View:
         if self.by not in SCORES:
             return f"first {rows} by {self.by}"
         return (
-            f"hardest {rows} by {self.by} ({SCORES[self.by].hard} is hard)"
+            f"hardest {rows} by {self.by} ({self.hard_end(self.by)} is hard)"
             if rows
             else f"no sample has a value of {self.by} to rank by"
         )
@@ -136,7 +140,7 @@ def as_html(view: View, image_of: Callable[[Any], Any] | None = None) -> str:
     parts = [f"<div><b>{escape(view.headline)}</b></div>", *([f"<div>{escape(view.odd)}</div>"] if view.odd else [])]
     parts += [f"<div>{escape(view.title)}</div>", _table(header, rows, sides) if rows else ""]
     if view.means:
-        means = [[escape(name), mean, SCORES[name].hard if name in SCORES else ""] for name, mean in view.means]
+        means = [[escape(name), mean, view.hard_end(name)] for name, mean in view.means]
         table = _table(["score", "mean", "hard end"], means, ["left", "right", "left"])
         parts.append(f"<details><summary>means of {len(means)} scores</summary>{table}</details>")
     elif len(view.columns) > len(view.shown):

@@ -38,11 +38,11 @@ class Target:
         words = "share of people who chose the given class" if self.key == "frequency" else self.words
         return f"{words} ({self.hard} is hard)"
 
-    def first(self, limit: int | None) -> Target:
-        """The same for the first samples of the table."""
-        if limit is None:
+    def some(self, rows: np.ndarray | None) -> Target:
+        """The same for these rows of the table; None for all."""
+        if rows is None:
             return self
-        kept = self.rows < limit
+        kept = np.isin(self.rows, rows)
         counts, labels = (None if x is None else x[kept] for x in (self.counts, self.labels))
         return replace(self, rows=self.rows[kept], values=self.values[kept], counts=counts, labels=labels)
 

@@ -121,7 +121,7 @@ class View:
         from IPython import display
 
         self._shown_in = _cell()
-        display.display(display.HTML(self.frame()))  # type: ignore[no-untyped-call]
+        display.display(display.HTML(self.frame()))
 
     def _ipython_display_(self) -> None:
         """Shown by a notebook as the last value of a cell: the frame, unless it stands above already."""

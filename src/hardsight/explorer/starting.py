@@ -80,7 +80,7 @@ def _open_page(
         "keep": not settings.read_only,
         "progress": progress,
     }
-    sheet = open_sheet(run, human=settings.human, **shared)
+    sheet = open_sheet(run, human=settings.answers, **shared)
     comparison = None if second is None else compare(sheet, open_sheet(second, **shared))
     if comparison is None:
         add_suspects(sheet, settings.split)

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Sequence
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.paper.recipe import RECIPES, Recipe
 
 PAPERS = ("avh", "slides", "lgm", "losses")
 MODULES = (
     "avh.adaptation",
     "avh.adversarial",
+    "avh.adversarial_training",
     "avh.annotators",
+    "avh.class_priors",
     "avh.confusing",
+    "avh.consistency",
     "avh.curves",
     "avh.embeddings",
     "avh.generalization",
     "avh.granularity",
     "avh.histograms",
     "avh.norm_sweep",
+    "avh.open_set",
     "avh.sphere",
     "avh.table1",
     "avh.table2",
     "avh.theory",
+    "avh.uncertainty",
     "lgm.adversarial",
     "lgm.benchmarks",
     "lgm.calibration",
@@ -66,9 +70,8 @@ def chosen(ids: Sequence[str]) -> list[Recipe]:
     for id in ids:
         group = [name for name in known if id == "all" or name == id or name.startswith(f"{id}/")]
         if not group:
-            near = difflib.get_close_matches(id, [*known, *PAPERS, "all"], 1)
-            hint = f"did you mean {near[0]}?" if near else "hardsight reproduce lists them all."
-            raise InputError(f"there is no recipe {id!r}; {hint}")
+            hint = did_you_mean(id, [*known, *PAPERS, "all"]) or " hardsight reproduce lists them all."
+            raise InputError(f"there is no recipe {id!r}.{hint}")
         picked |= {name: known[name] for name in group}
     return list(picked.values())
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hardsight.errors import InputError, MissingExtra, require_installed
+from hardsight.errors import InputError, MissingExtra, did_you_mean, require_installed
 from hardsight.files.heads import load_head
 from hardsight.files.run import check_run_directory, read_manifest
 from hardsight.head import Head
@@ -23,7 +23,7 @@ from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights
 from hardsight.options import takes
 from hardsight.screen import printable, table_lines
-from hardsight.training.loss_names import loss_name
+from hardsight.training.loss_names import check_loss_options, loss_name
 from hardsight.training.sets import Said, open_sets
 from hardsight.training.settings import ProgressCallback, TrainSettings
 from hardsight.training.teacher import check_teacher_name
@@ -90,6 +90,7 @@ def run(
     _check_tracker(settings.tracker)
     check_weights(settings.weights)
     check_network_name(model)
+    check_loss_options(loss_name(settings.loss), settings.loss_options)
     check_teacher_name(settings.teacher, loss_name(settings.loss))
     check_run_directory(output, COMMAND)
     notes: list[str] = []
@@ -108,7 +109,7 @@ def _check_tracker(tracker: str | None) -> None:
     if tracker is None:
         return
     if tracker not in TRACKERS:
-        raise InputError(f"tracker must be one of {', '.join(TRACKERS)}, got {tracker!r}.")
+        raise InputError(f"tracker must be one of {', '.join(TRACKERS)}, got {tracker!r}.{did_you_mean(tracker, TRACKERS)}")
     if not any(_installed(module) for module in TRACKERS[tracker]):
         raise MissingExtra(f"the tracker {tracker} needs {tracker}: pip install {tracker}")
 

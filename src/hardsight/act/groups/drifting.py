@@ -103,7 +103,7 @@ def opened(
     more: dict[str, Any] = {}
     class_names = None
     if isinstance(settings, DriftFileSettings):
-        more, class_names = {"head": settings.head, "limit": settings.limit}, settings.class_names
+        more, class_names = {"head": settings.head, "some": settings}, settings.class_names
     sides = [open_measured(source, settings.by, progress=progress, **more) for source in (first, second)]
     for side in sides:
         check_labeled(side)

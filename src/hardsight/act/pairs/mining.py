@@ -115,7 +115,7 @@ def mined_triplets(snapshot: Snapshot, settings: MineSettings, progress: Progres
     batch = snapshot.in_memory()
     features, labels = to_numpy(batch.values), batch.labels
     if not snapshot.source.labeled or (labels < 0).all():
-        raise InputError(f"{where}no labels to mine by: give labels." if len(labels) else f"{where}there are 0 samples.")
+        raise InputError(f"{where}no labels to mine by: give --labels FILE." if len(labels) else f"{where}there are 0 samples.")
     norm = _norms(features)
     directed = np.isfinite(norm) & (norm > 0) & (~batch.missing if batch.missing is not None else True)
     rows = np.flatnonzero((labels >= 0) & directed)

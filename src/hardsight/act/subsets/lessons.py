@@ -22,7 +22,7 @@ from hardsight.act.subsets.pool import Pool, open_pool
 from hardsight.act.subsets.settings import CurriculumSettings, SelectSettings
 from hardsight.errors import InputError
 from hardsight.files.inputs import command, note_input
-from hardsight.files.places import Place, place
+from hardsight.files.places import Place, missing, place
 from hardsight.files.writing import check_output
 from hardsight.options import takes
 from hardsight.scores_table import ResultTable
@@ -108,7 +108,7 @@ def curriculum_to_file(
     check_format(target)
     check_output(target)
     if isinstance(path, Path) and not path.exists():
-        raise InputError(f"{path} does not exist.")
+        raise InputError(missing(path))
     planned = plan(path, settings)
     write_table(planned.table, target)
     return replace(planned, path=target)

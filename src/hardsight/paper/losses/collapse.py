@@ -43,7 +43,7 @@ def collapse(context: Context) -> Outcome:
         lines = {f"{name.upper()}, {key}" if len(names) > 1 else key: values[:, :, at[name]].T
                  for key, values in curves.items() for name in names}  # fmt: skip
         seed_curves(plot, epochs, lines, xlabel="epoch", ylabel=label, yscale="log" if names == ("nc1",) else "linear")
-        plot.axvline(np.mean(fitted) + 1, color="#999999", linewidth=0.8, linestyle=":")
+        plot.axvline(float(np.mean(fitted)) + 1, color="#999999", linewidth=0.8, linestyle=":")
         for line in plot.lines:
             line.set_marker("")
     rows = [(name, *(interval(values[:, -1, at[measure]], 3) for measure in MEASURES)) for name, values in curves.items()]

@@ -51,8 +51,8 @@ def ldr(context: Context) -> Outcome:
         noisy[name] = accuracies([run for run, _ in runs])
         if loss == "aldr":
             for run, wrong in runs:
-                for score, area in noise_areas(run, digits.train.ids, wrong).items():
-                    areas[score].append(area)
+                for score, value in noise_areas(run, digits.train.ids, wrong).items():
+                    areas[score].append(value)
     area = {name: np.array(values) for name, values in areas.items()}
     figure, axes = panels(3)
     seed_dots(axes[0], clean, "accuracy (%)", "right labels")

@@ -1,0 +1,123 @@
+"""Discoveries 4 and 5 of the slides: AVH goes with people throughout training, in every network; the norm does not.
+
+The trainings are those of Figure 4. Without people's answers, levels of noise stand in for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hardsight.files.dynamics import moments, read_moment
+from hardsight.paper.avh.trainings import Training, by_frequency
+from hardsight.paper.context import Context
+from hardsight.paper.losses.drawing import panels
+from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight.plots.dynamics import COLOURS
+from hardsight.screen import interval
+
+SCORES = {"avh": "AVH", "norm": "norm"}
+REPLICATES = 200
+
+
+@recipe(
+    "slides/discovery5", "Discoveries 4 and 5: agreement of AVH and of the norm, epoch by epoch", needs="CIFAR-10 and CIFAR-10H"
+)
+def discovery_5(context: Context) -> Outcome:
+    """Spearman of AVH and of the norm with the level of hardness, after every epoch of every network."""
+    trainings = by_frequency(context)
+    found = {each.network: _over_epochs(context, each) for each in trainings}
+    rows: list[list[Value]] = []
+    for network, curves in found.items():
+        for name, words in SCORES.items():
+            value, low, high = curves[name].T  # (e,) each
+            sides = [int((low > 0).sum()), int((high < 0).sum()), int(((low <= 0) & (high >= 0)).sum())]
+            rows.append(
+                [network, words, float(value.min()), float(value.max()), float(value[-1]), interval(low[-1], high[-1]), *sides]
+            )
+    header = ("network", "score", "lowest", "highest", "last epoch", "95 %", "epochs above 0", "below 0", "neither")
+    return Outcome(
+        about=f"{trainings[0].about}. Spearman with the level of hardness after each epoch, scores turned so that above 0 "
+        f"means: what is hard for people is hard for the score. {REPLICATES} bootstrap replicates, over images.",
+        tables=[Table("Over the epochs", header, rows, words=2)],
+        figures={"Agreement over epochs": _figure(found)},
+        claims=_claims(found),
+        commands=["hardsight correlate run --human counts.npy --epochs"],
+    )
+
+
+def _over_epochs(context: Context, training: Training) -> dict[str, np.ndarray]:
+    """Name of a score -> (e, 3) Spearman after each epoch with the ends of its interval."""
+
+    def make() -> dict[str, np.ndarray]:
+        groups = training.groups()
+        found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in SCORES}
+        for _, file in moments(training.run):
+            table = read_moment(file, split=training.split)
+            level = groups.of(table)  # 0 is the hardest, -1 is left out
+            rows = np.flatnonzero(level >= 0)
+            images = np.array([str(id).partition("#")[0] for id in table["id"].take(rows).to_pylist()])
+            for name, values in found.items():
+                score = table[name].to_numpy()[rows] * (1 if name == "avh" else -1)  # high is hard
+                values.append(agreement(score, -level[rows].astype(float), images, context.seed))
+        return {name: np.array(values) for name, values in found.items()}
+
+    key = {"run": training.run.name, "split": training.split, "replicates": REPLICATES, "seed": context.seed}
+    return context.cache.arrays("discovery5", key, make)
+
+
+def agreement(score: np.ndarray, target: np.ndarray, images: np.ndarray, seed: int) -> tuple[float, float, float]:
+    """Spearman with its 95 % bootstrap interval; whole images are drawn, with all of their copies."""
+    from scipy.stats import rankdata
+
+    def spearman(rows: Any) -> float:
+        ranks = [rankdata(x[rows]) for x in (score, target)]
+        return float(np.corrcoef(*ranks)[0, 1]) if min(rank.std() for rank in ranks) > 0 else 0.0
+
+    names, of_row = np.unique(images, return_inverse=True)
+    order = np.argsort(of_row, kind="stable")
+    of_image = np.split(order, np.cumsum(np.bincount(of_row))[:-1])
+    rng = np.random.default_rng(seed)
+    draws = [
+        spearman(np.concatenate([of_image[k] for k in rng.integers(len(names), size=len(names))])) for _ in range(REPLICATES)
+    ]
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return spearman(slice(None)), float(low), float(high)
+
+
+def _claims(found: dict[str, dict[str, np.ndarray]]) -> list[Claim]:
+    every = {name: np.concatenate([curves[name] for curves in found.values()]) for name in SCORES}  # (networks * e, 3)
+    above = {name: int((each[:, 1] > 0).sum()) for name, each in every.items()}
+    below = {name: int((each[:, 2] < 0).sum()) for name, each in every.items()}
+    count = len(every["avh"])
+    consistent = max(above["norm"], below["norm"]) == count
+    return [
+        claim(
+            "AVH's correlation with human selection frequency holds across models throughout training (discovery 4).",
+            rule="The 95 % interval of AVH's coefficient lies above 0 after every epoch of every network.",
+            holds=above["avh"] == count,
+            found=f"So in {above['avh']} of {count}.",
+        ),
+        claim(
+            "The norm's correlation with human selection frequency is not consistent (discovery 5).",
+            rule="The 95 % intervals of the norm's coefficient do not all lie on the same side of 0.",
+            holds=not consistent,
+            found=f"Of {count} networks and epochs, {above['norm']} lie above 0, {below['norm']} below, and "
+            f"{count - above['norm'] - below['norm']} hold it.",
+        ),
+    ]
+
+
+def _figure(found: dict[str, dict[str, np.ndarray]]) -> Any:
+    figure, axes = panels(len(found))
+    for each, (network, curves) in zip(axes, found.items(), strict=True):
+        for colour, (name, words) in zip(COLOURS, SCORES.items(), strict=False):
+            value, low, high = curves[name].T
+            epochs = np.arange(1, len(value) + 1)
+            each.plot(epochs, value, color=colour, label=words, linewidth=1.3)
+            each.fill_between(epochs, low, high, color=colour, alpha=0.15, linewidth=0)
+        each.axhline(0, color="#999999", linewidth=0.8)
+        each.set(title=network, xlabel="epoch", ylabel="agreement (Spearman)")
+        each.legend(frameon=False, fontsize=8)
+    return figure

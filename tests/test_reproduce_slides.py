@@ -1,0 +1,127 @@
+"""Recipes of the slides and of the discussion: the numbers that their verdicts come from, by hand; in slow tests, the recipes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hardsight.data.digits import read_digits
+from hardsight.paper.avh import adversarial_training, class_priors, consistency, feature_alignment, open_set, uncertainty
+from hardsight.paper.cache import Cache
+from hardsight.paper.catalogue import one
+from hardsight.paper.context import Context
+from hardsight.paper.recipe import Claim
+
+SEEDS = 5
+
+
+def verdicts(claims: list[Claim]) -> list[str]:
+    return [claim.verdict for claim in claims]
+
+
+# The rules, on numbers whose verdict is known
+
+
+def test_aleatoric_and_epistemic_are_judged_over_seeds() -> None:
+    near = lambda value: value + 0.001 * np.arange(SEEDS)  # noqa: E731
+    both = {("passes_aleatoric", "passes_information"): near(0.9)}
+    more = {("avh", "passes_aleatoric"): near(0.6), ("avh", "passes_information"): near(0.5), **both}
+    assert verdicts(uncertainty._claims(more)) == ["holds", "holds"]
+    less = {("avh", "passes_aleatoric"): near(0.5), ("avh", "passes_information"): near(0.6), **both}
+    assert verdicts(uncertainty._claims(less)) == ["holds", "does not hold"]
+    none = {("avh", "passes_aleatoric"): np.array([-0.1, 0.1, 0, 0.1, -0.1]), ("avh", "passes_information"): near(0.0), **both}
+    assert verdicts(uncertainty._claims(none)) == ["does not hold", "does not hold"]
+
+
+def test_a_norm_may_follow_a_prior_in_either_direction() -> None:
+    near = lambda value: value + 0.001 * np.arange(SEEDS)  # noqa: E731
+    rho = {("images", "norm"): near(-0.6), ("images", "avh"): near(0.2)}
+    assert class_priors._follows(rho, "images", "It follows.").verdict == "holds"
+    assert class_priors._less(rho, "images").verdict == "holds"
+    rho = {("images", "norm"): np.array([-0.3, 0.3, 0.1, -0.1, 0.0]), ("images", "avh"): near(0.5)}
+    assert class_priors._follows(rho, "images", "It follows.").verdict == "does not hold"
+    assert class_priors._less(rho, "images").verdict == "does not hold"
+
+
+def test_unseen_classes_are_told_by_the_larger_area_in_every_choice() -> None:
+    areas = {"avc_predicted": np.array([0.9, 0.91, 0.92, 0.9, 0.91]), "norm": np.array([0.8, 0.82, 0.8, 0.81, 0.8])}
+    assert open_set._better(areas, "norm", "Better.").verdict == "holds"
+    assert open_set._better({"avc_predicted": areas["norm"], "norm": areas["avc_predicted"]}, "norm", "Better.").verdict == (
+        "does not hold"
+    )
+    data = read_digits()
+    known = open_set._known(data, [0, 3, 9])
+    assert known.labels is not None and sorted(set(known.labels.tolist())) == list(range(7))
+    assert known.class_names == ["1", "2", "4", "5", "6", "7", "8"]
+    assert data.labels is not None and len(known) == int((~np.isin(data.labels, [0, 3, 9])).sum())
+
+
+def test_agreement_draws_whole_images() -> None:
+    score = np.arange(20.0)
+    assert consistency.agreement(score, score**2, np.arange(20), 0) == pytest.approx((1, 1, 1))
+    assert consistency.agreement(score, -score, np.arange(20), 0) == pytest.approx((-1, -1, -1))
+    one_image = consistency.agreement(np.tile([1.0, 2, 3, 4], 5), np.tile([1.0, 2, 4, 3], 5), np.repeat(np.arange(5), 4), 0)
+    assert one_image == pytest.approx((0.8, 0.8, 0.8))  # each image alone says 0.8, and so does any draw of them
+
+
+def test_discovery_5_needs_another_side() -> None:
+    above, below = np.tile([0.5, 0.4, 0.6], (3, 1)), np.tile([-0.5, -0.6, -0.4], (3, 1))
+    assert verdicts(consistency._claims({"net": {"avh": above, "norm": above}})) == ["holds", "does not hold"]
+    assert verdicts(consistency._claims({"net": {"avh": above, "norm": np.concatenate([above, below])[1:4]}})) == [
+        "holds",
+        "holds",
+    ]
+    assert verdicts(consistency._claims({"net": {"avh": below, "norm": below}})) == ["does not hold", "does not hold"]
+
+
+def test_slower_is_a_smaller_change_from_epoch_to_epoch() -> None:
+    rng = np.random.default_rng(0)
+    runs = [
+        {"avh_clean": np.exp([0.0, 0.1, 0.0]), "norm_clean": np.exp([0.0, 0.5 + 0.01 * rng.random(), 0.0])} for _ in range(SEEDS)
+    ]
+    found = {"adversarial": runs, "plain": runs}
+    assert adversarial_training._slower(found, "clean").verdict == "holds"
+    turned = [{"avh_clean": run["norm_clean"], "norm_clean": run["avh_clean"]} for run in runs]
+    assert adversarial_training._slower({"adversarial": turned, "plain": runs}, "clean").verdict == "does not hold"
+
+
+# Alignment on features
+
+
+def test_penalties_by_hand() -> None:
+    torch = pytest.importorskip("torch")
+    a = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
+    assert float(feature_alignment.mmd(a, a)) == pytest.approx(0)
+    far = feature_alignment.mmd(a, a + 100)
+    near = feature_alignment.mmd(a, a + torch.tensor([0.0, 1.0]))
+    assert float(far) > float(near) > 0
+    assert float(feature_alignment.coral(a, a)) == pytest.approx(0)
+    assert float(feature_alignment.coral(a, a + 3)) == pytest.approx(9)  # means 3 apart in both directions, covariances the same
+    assert float(feature_alignment.coral(a, 2 * a)) == pytest.approx(1 / 2 + 36 / 4)  # means 1 and 2, variances 2 and 8
+
+
+def test_the_gradient_is_reversed_below_the_critic() -> None:
+    torch = pytest.importorskip("torch")
+    critic = torch.nn.Linear(2, 2)
+    x = [torch.randn(3, 2, requires_grad=True) for _ in range(2)]
+    plain = torch.nn.functional.cross_entropy(critic(torch.cat(x)), torch.tensor([0, 0, 0, 1, 1, 1]))
+    below, own = torch.autograd.grad(plain, [x[0], critic.weight])
+    turned = feature_alignment._domain_loss(critic, x, 0.5)
+    assert turned.item() == pytest.approx(plain.item())
+    reversed_below, same = torch.autograd.grad(turned, [x[0], critic.weight])
+    assert torch.allclose(reversed_below, -0.5 * below, atol=1e-6) and torch.allclose(same, own, atol=1e-6)
+
+
+# The recipes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "id", ["slides/uncertainty", "slides/imbalance", "slides/open-set", "slides/discovery5", "slides/adversarial-training"]
+)
+def test_each_recipe_runs_without_data(id: str, tmp_path: Path) -> None:
+    outcome = one(id).run(Context(cache=Cache(tmp_path)))
+    assert outcome.claims and outcome.figures and outcome.tables
+    assert all(claim.verdict != "not comparable" and "nan" not in claim.found for claim in outcome.claims)
