@@ -1,4 +1,4 @@
-"""Print the tables of docs/results.md from finished runs of `hardsight adapt`, `hardsight generalize` and `hardsight reproduce`:
+"""Print the tables of docs/results.md from finished runs of `hardsight adapt` and `hardsight generalize`:
 
 python docs/make_results.py RUN [RUN ...]
 
@@ -7,7 +7,6 @@ Runs of `adapt` that compare the same methods share a table.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -67,41 +66,6 @@ def generalized(run: Path) -> str:
     )
 
 
-def reproduced(run: Path) -> str:
-    """A section per recipe: what it was run on, the verdicts, our numbers beside the printed ones."""
-    outcomes = [json.loads(path.read_text("utf-8")) for path in sorted((run / "outcomes").glob("*.json"))]
-    order = json.loads((run / "start.json").read_text("utf-8"))["arguments"]["ids"]
-    outcomes.sort(key=lambda outcome: order.index(outcome["id"]))
-    verdicts = [claim["verdict"] for outcome in outcomes for claim in outcome["claims"]]
-    counted = ", ".join(f"{verdicts.count(name)} {name}" for name in ("holds", "does not hold", "not comparable"))
-    return "\n\n".join([f"{len(verdicts)} claims: {counted}.", *map(_recipe, outcomes)])
-
-
-def verdicts(run: Path) -> str:
-    """One row per claim of a run of `hardsight reproduce`: python docs/make_results.py --verdicts RUN"""
-    order = json.loads((run / "start.json").read_text("utf-8"))["arguments"]["ids"]
-    outcomes = {id: json.loads((run / "outcomes" / f"{id.replace('/', '-')}.json").read_text("utf-8")) for id in order}
-    rows = [[f"`{id}`", c["text"], c["verdict"], c["found"]] for id, outcome in outcomes.items() for c in outcome["claims"]]
-    return _table(["id", "claim", "verdict", "found"], rows)
-
-
-def _recipe(outcome: Row) -> str:
-    from hardsight.paper.recipe import Table
-
-    parts = [f"## {outcome['title']}", f"`hardsight reproduce {outcome['id']}`. {outcome['about']}"]
-    claims = [f"- **{claim['verdict']}**: {claim['text']} {claim['found']} Rule: {claim['rule']}" for claim in outcome["claims"]]
-    parts += ["\n".join(claims)] if claims else []
-    for content in outcome["tables"]:
-        table = Table(**content)
-        parts += [f"{table.title}:", _table(table.header, table.cells())] + ([table.note] if table.note else [])
-    return "\n\n".join(parts)
-
-
-def printed(run: Path) -> str:
-    """The tables of a run of `generalize` or `reproduce`."""
-    return reproduced(run) if (run / "outcomes").is_dir() else generalized(run)
-
-
 def _interval(row: Row) -> str:
     """Points with their 95 % interval, where there is more than one run; bold where it leaves out 0."""
     if row["low"] is None:
@@ -126,11 +90,8 @@ def _rows(path: Path) -> list[Row]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--verdicts"]:
-        print(*(verdicts(Path(run)) for run in sys.argv[2:]), sep="\n\n")
-        sys.exit()
     for methods, group in groupby(map(Path, sys.argv[1:]), _methods):
         runs = list(group)
-        tables = [adapted(*runs)] if methods is not None else [printed(run) for run in runs]
+        tables = [adapted(*runs)] if methods is not None else [generalized(run) for run in runs]
         print(f"{', '.join(run.name for run in runs)}\n")
         print(*tables, sep="\n\n", end="\n\n")

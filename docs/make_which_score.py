@@ -1,6 +1,6 @@
 """Write docs/which-score.md from the measured table beside it: python docs/make_which_score.py > docs/which-score.md
 
-The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` write with --json:
+The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` print with --json:
 
 python docs/make_which_score.py FILE [FILE ...]
 
@@ -111,7 +111,7 @@ These are small images and small networks: repeat it on yours where much depends
 
 <!-- skip: takes many minutes -->
 ```bash
-hardsight bench hardness --data DIR --seeds 5 --json bench.json
+hardsight bench hardness --data DIR --seeds 5 --json > bench.json
 ```
 """
 
@@ -373,7 +373,8 @@ def taken_over(files: Iterable[Path]) -> dict[str, Any]:
     from hardsight.bench.peers import LIBRARIES
     from hardsight.scores import SCORES
 
-    read = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    documents = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    read = [document.get("summary", document) for document in documents]  # of --json, or of a file as it was written before
     runs = [run for run in read if "results" in run]
     clean = [line for run in read for line in run.get("measurements", ())]
     results: dict[str, Any] = {}

@@ -1,8 +1,9 @@
-"""Pages of the site that are not in docs/: those at the top of the tree, and one per public module (a hook of mkdocs.yml)."""
+"""Pages of the site that are no Markdown of docs/: the top of the tree, notebooks, public modules (a hook of mkdocs.yml)."""
 
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -45,11 +46,24 @@ def reference(module: str) -> str:
     return f"# {module}\n\n{scores}" + "\n\n".join(f"::: {module}.{name}" for name in names) + "\n"
 
 
+def notebook_page(path: Path) -> str:
+    """A notebook as Markdown: its text, and its code in blocks. Outputs are not kept in the repository."""
+    parts = [f"[Download this notebook]({path.name}) and run it in JupyterLab.\n"]
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(f"```python\n{source}\n```\n" if cell["cell_type"] == "code" else f"{source}\n")
+    parts[:2] = [parts[1], parts[0]]  # the title first
+    return "\n".join(parts)
+
+
 def on_files(files: Any, config: Any) -> Any:
     """The pages made here, beside those of docs/."""
     for source, page in TOP.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=links(text, config, folder=".")))
+    for path in sorted((ROOT / "docs").glob("*.ipynb")):
+        text = links(notebook_page(path), config, folder="docs")
+        files.append(File.generated(config, f"{path.stem}.md", content=text))
     for module in MODULES:
         page = f"api/{module.removeprefix('hardsight.')}.md"
         files.append(File.generated(config, page, content=reference(module)))

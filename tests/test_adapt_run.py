@@ -172,12 +172,12 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
     [
         (["both.npz:noon", "both.npz:day"], "no domain 'noon'; it has day, night"),
         (["both.npz:day", "missing.npz"], "missing.npz"),
-        (["both.npz:day", "both.npz:night", "--method", "cbts"], "Did you mean cbst"),
-        (["both.npz:day", "both.npz:night", "--method", "atuo"], "source, auto or cbst+SCORE, got 'atuo'. Did you mean auto?"),
+        (["both.npz:day", "both.npz:night", "--methods", "cbts"], "Did you mean cbst"),
+        (["both.npz:day", "both.npz:night", "--methods", "atuo"], "source, auto or cbst+SCORE, got 'atuo'. Did you mean auto?"),
         (["both.npz:day", "both.npz:night", "--portion", "2"], "portion is written start:step:stop"),
         (["both.npz:day", "both.npz:night", "--portion", "0"], "portion 0 selects nothing in any round"),
         (["both.npz:day", "both.npz:night", "--flip-labels"], "flip_labels is for images"),
-        (["digits", "digits", "--model", "lenet", "--method", "coral+cbst"], "coral+cbst aligns features, and these are images"),
+        (["digits", "digits", "--model", "lenet", "--methods", "coral+cbst"], "coral+cbst aligns features, and these are images"),
         (["one.npz"], "at least two domains; it has one, 'day'"),
         (["both.npz:day", "others.npz"], "no class is in both: the source has 0, 1, 2, the target 3, 4, 5."),
         (["named.npz", "unlike.npz"], "no class is in both: the source has ape, bat, cat, the target dog, eel, fox."),
@@ -188,7 +188,7 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["unlabeled.npz", "both.npz:day"], "the source has no labels"),
         (["both.npz:day", "narrow.npz"], "source features have 8 columns, target features 2"),
         (["narrow.npz"], "needs a domain column with at least two domains"),
-        (["digits", "digits", "--method", "cbst"], "images need a model"),
+        (["digits", "digits", "--methods", "cbst"], "images need a model"),
     ],
 )
 def test_bad_input_is_one_line_and_no_output(

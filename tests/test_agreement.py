@@ -24,11 +24,12 @@ from hardsight import InputError, Snapshot, correlate, stats
 from hardsight.agreement import CorrelateSettings, StudySettings, read_people, study
 from hardsight.agreement.correlations import prepare
 from hardsight.agreement.granularity import coarse_people, read_superclasses
-from hardsight.agreement.latex import escaped, pairs, table1
+from hardsight.agreement.latex import pairs, table1
 from hardsight.errors import FileError
 from hardsight.files.class_names import read_class_names
 from hardsight.files.columns import read_columns
 from hardsight.files.dynamics import COLUMNS
+from hardsight.files.latex import escaped
 from hardsight.plots.agreement import count_colours, side_by_side
 
 FEW: dict[str, Any] = {"replicates": 40, "permutations": 40, "splits": 5}
@@ -45,7 +46,7 @@ COUNTS = np.stack(
 )
 FREQUENCY = COUNTS[np.arange(N), LABELS] / 20
 SNAPSHOT = Snapshot(FEATURES, WEIGHT, LABELS, ids=IDS, class_names=["ant", "bee", "cat", "dog"])
-TABLE = hardsight.score(SNAPSHOT)
+TABLE = hardsight.score(SNAPSHOT).arrow
 
 
 def single(
@@ -296,10 +297,10 @@ def test_samples_that_one_side_lacks() -> None:
         correlate(TABLE, FREQUENCY[1:], **FEW)
 
 
-def test_limit_takes_the_first_samples_of_either_join() -> None:
+def test_first_takes_the_first_samples_of_either_join() -> None:
     expected = scipy_stats.spearmanr(TABLE.column("avh").to_numpy()[:50], FREQUENCY[:50]).statistic
     for human in (COUNTS, {"id": IDS[::-1], "frequency": FREQUENCY[::-1]}):
-        some = correlate(SNAPSHOT, human, scores="avh", limit=50, **FEW)
+        some = correlate(SNAPSHOT, human, scores="avh", first=50, **FEW)
         assert single(some, "avh")["n"] == 50 and single(some, "avh")["raw"] == pytest.approx(expected)
 
 
@@ -513,7 +514,7 @@ def degraded() -> pa.Table:
         for level in levels:
             amount = (1 - level) if kind == "contrast" else level
             features = FEATURES + 2 * amount * np.random.default_rng(int(10 * level)).normal(size=(N, D))
-            table = hardsight.score(features, WEIGHT, LABELS, ids=[f"{one}#{kind}={level}" for one in IDS])
+            table = hardsight.score(features, WEIGHT, LABELS, ids=[f"{one}#{kind}={level}" for one in IDS]).arrow
             table = table.append_column("base_id", [IDS.tolist()]).append_column("degradation", [[kind] * N])
             parts.append(table.append_column("level", [[level] * N]))
     return pa.concat_tables(parts)
@@ -885,7 +886,7 @@ def test_a_study_computes_what_the_data_allows() -> None:
     assert table.calibrations == [] and len(table.disagreements) == 1  # a table has no logits
     column = study(TABLE, against="norm", scores="avh", **FEW)
     assert not column.calibrations and not column.disagreements  # there are no people to disagree with
-    with pytest.raises(InputError, match="no option 'tops'; did you mean 'top'"):
+    with pytest.raises(InputError, match="no option 'tops'. Did you mean top"):
         study(TABLE, COUNTS, tops=3)
     with pytest.raises(InputError, match="has no dynamics"):
         study(TABLE, COUNTS, epochs=True, **FEW)

@@ -197,7 +197,7 @@ def test_the_command_writes_three_files(cli: Cli, tmp_path: Path) -> None:
     assert done.code == 0 and "less accurate" in done.out, done.err
     table = pq.read_table(tmp_path / "audit.parquet")
     assert set(table.column_names) >= {"group", "n", "accuracy", "accuracy_low", "accuracy_high", "mean_avh"}
-    assert table.equals(audit(tmp_path / "x.npz", group="site"))
+    assert table.equals(audit(tmp_path / "x.npz", group="site").arrow)
     assert pq.read_table(tmp_path / "audit.samples.parquet").to_pydict()["site"] == given["columns"]["site"]
     page = (tmp_path / "audit.html").read_text("utf-8")
     assert "site = B: less accurate" in page and "http" not in page.split("</head>")[1]

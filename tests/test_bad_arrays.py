@@ -276,8 +276,8 @@ def test_13_whole_float_labels_are_accepted() -> None:
     [
         (np.array([0, 1, 2, 0.5, 1, 2]), r"whole numbers.*3 \(0\.5\)"),
         (np.array([0, 1, 2, np.inf, 1, 2]), r"3 \(inf\)"),
-        (np.array(["cat", "dog", "cat", "dog", "cat", "dog"]), "class indices"),
-        (np.array([True, False, True, True, False, True]), "class indices"),
+        (np.array(["cat", "dog", "cat", "dog", "cat", "dog"]), "classes have none to join"),
+        (np.array([True, False, True, True, False, True]), "classes have none to join"),
     ],
 )
 def test_13_labels_that_are_not_class_indices(refused: Callable[..., None], labels: np.ndarray, match: str) -> None:
@@ -567,6 +567,13 @@ def test_sparse_matrices_of_scipy() -> None:
     scipy = pytest.importorskip("scipy.sparse")
     with pytest.raises(InputError, match=r"features must be an array or a list, got csr_matrix. Pass features.toarray\(\)"):
         score(scipy.csr_matrix(FEATURES), WEIGHT, LABELS)
+
+
+def test_13_tensors_of_true_and_false() -> None:
+    torch = pytest.importorskip("torch")
+    assert (
+        score(FEATURES, WEIGHT[:2], torch.from_numpy(LABELS > 0)).column("label").to_pylist() == (LABELS > 0).astype(int).tolist()
+    )
 
 
 @pytest.mark.parametrize("labels", [[True, 1, 2, 0, 1, 2], [0, 1, np.True_, 0, 1, 2], (0, 1, 2, 0, 1, False)])

@@ -412,7 +412,7 @@ def test_a_run_with_dynamics_is_judged_by_its_epochs(run: Path, cli: Cli) -> Non
     assert notes(table)["evidence"] == "epochs" and "evidence: epochs   ranked by epochs" in done.out
     assert average_precision(np.arange(90) < 9, column(table, "error_score")) > 0.9
     assert "expected label errors: " in done.out and "likely mislabeled" in done.out
-    assert f"wrote {run}/suspects.parquet" in done.out and f"next:  hardsight explore {run}" in done.out
+    assert f"wrote {run}/suspects.parquet" in done.out and f"next: hardsight explore {run}" in done.out
     assert "suspects.parquet" in hardsight.verify(run).sound
     assert cli("clean", run).code == 0  # it may be written again
     by = hardsight.clean(run, by="aum")
@@ -511,7 +511,7 @@ def test_the_suspects_of_a_file_are_where_the_explorer_looks(cli: Cli, tmp_path:
     elsewhere = cli("clean", photo, "-o", tmp_path / "elsewhere.parquet")
     assert elsewhere.code == 0 and "next:" not in elsewhere.out and read_suspects(photo) is None
     done = cli("clean", photo)
-    assert f"wrote {tmp_path}/photo.suspects.parquet" in done.out and f"next:  hardsight explore {photo}" in done.out
+    assert f"wrote {tmp_path}/photo.suspects.parquet" in done.out and f"next: hardsight explore {photo}" in done.out
     found = read_suspects(photo)
     assert found is not None and len(found) == 30
     missing = cli("clean", tmp_path / "no" / "such.npz")

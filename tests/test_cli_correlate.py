@@ -81,9 +81,12 @@ def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> N
     names = {path.relative_to(here / "out").as_posix() for path in (here / "out").rglob("*") if path.is_file()}
     assert names - {".lock"} == {
         "start.json", "run.json", "correlations.json", "table1.csv", "pairs.csv", "hypotheses.csv", "models.csv", "ceilings.csv",
-        "calibration.csv", "disagreement.csv", "table1.tex", "pairs.tex",
+        "calibration.csv", "disagreement.csv", "table1.tex", "pairs.tex", "report.html",
         "figures/net-frequency.png", "figures/net-reliability.png", "figures/net-disagreement.png",
     }  # fmt: skip
+    page = (here / "out" / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 3 and "http" not in page.replace("http-equiv", "") and "<script" not in page
+    assert "Pairs of scores" in page and "permutations" in page and "selection frequency" in page
     told = json.loads((here / "out" / "correlations.json").read_text())
     rows = list(csv.DictReader((here / "out" / "table1.csv").read_text().splitlines()))
     assert len(rows) == len(told["table1"]) and float(rows[0]["agreement"]) == pytest.approx(told["table1"][0]["agreement"])
@@ -112,7 +115,7 @@ def test_everything_at_once(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatc
     with undrawn("models", "net-superclass"):  # those of the other model, and what any study has, are alike
         done = cli(
             "correlate", "net.npz", "other.npz", "--human", "counts.npy", *QUICK, "--unseen", "unseen.npz",
-            "--superclasses", "super.csv", "--by", "label", "--bins", "0,0.5,1", "--level", 0.9, "--top", 3, "-o", "out", "-v",
+            "--superclasses", "super.csv", "--group", "label", "--bins", "0,0.5,1", "--level", 0.9, "--top", 3, "-o", "out", "-v",
         )  # fmt: skip
     assert done.code == 0, done.err
     for words in (
@@ -166,11 +169,11 @@ def test_epochs_of_a_run(cli: Cli, here: Path) -> None:
     for epoch in (1, 2, 10):
         columns = TABLE.select(["id", "label", "avh", "norm", "confidence"])
         pq.write_table(columns, run / "dynamics" / f"epoch={epoch:04d}.parquet")
-    done = cli("correlate", "run", "--human", "counts.npy", *QUICK, "--scores", "avh,norm", "--epochs", "-o", "out")
+    done = cli("correlate", "run", "--human", "counts.npy", *QUICK, "--scores", "avh,norm", "--each-epoch", "-o", "out")
     assert done.code == 0 and "Epochs (Observation 3)" in done.out, done.err
     assert re.search(r"^ 10 +300 +\+0\.\d{3} \[", done.out, re.MULTILINE)  # a row per epoch
     assert (here / "out" / "figures" / "epochs.png").is_file() and (here / "out" / "checkpoints.csv").is_file()
-    assert "no dynamics" in cli("correlate", "net.npz", "--human", "counts.npy", "--epochs").err
+    assert "no dynamics" in cli("correlate", "net.npz", "--human", "counts.npy", "--each-epoch").err
 
 
 def test_a_table_of_scores_alone_is_enough(cli: Cli, here: Path) -> None:
@@ -183,7 +186,7 @@ def test_a_table_of_scores_alone_is_enough(cli: Cli, here: Path) -> None:
 def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
     names = ["\x1b[31mant", "bee\u202e", "cat", "dog"]
     Snapshot(FEATURES, WEIGHT, LABELS, ids=IDS, class_names=names).save(here / "loud.npz")
-    done = cli("correlate", "loud.npz", "--human", "counts.npy", *QUICK, "--by", "label")
+    done = cli("correlate", "loud.npz", "--human", "counts.npy", *QUICK, "--group", "label")
     assert done.code == 0 and "\x1b" not in done.out and "\u202e" not in done.out
 
 
@@ -198,7 +201,7 @@ def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
         (["net.npz", "--human", "counts.npy", "--bins", "a,b"], "bins must be comma-separated numbers"),
         (["net.npz", "--human", "counts.npy", "--scores", "hardness"], "no score 'hardness'"),
         (["net.npz", "--human", "counts.npy", "--against", "norm"], "one of the two"),
-        (["net.npz", "--human", "counts.npy", "--by", "mood"], "no column 'mood'"),
+        (["net.npz", "--human", "counts.npy", "--group", "mood"], "no column 'mood'"),
         (["net.npz", "--human", "counts.npy", "--images", "counts.npy"], "images|shape|image"),
         (["net.npz", "--human", "counts.npy", "--replicates", "1"], "replicates"),
         (["net.npz", "--human", "frequency.npy", "--superclasses", "s.csv"], "superclasses need counts"),

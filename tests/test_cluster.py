@@ -109,8 +109,8 @@ def test_arrays_and_limit(workers: Any, samples: Path, monkeypatch: pytest.Monke
     features = np.random.default_rng(1).standard_normal((N, D), dtype=np.float32)
     np.save(samples.with_name("features.npy"), features)
     np.save(samples.with_name("labels.npy"), np.arange(N) % C)
-    files = {"head": samples.with_name("weight.npy"), "labels": samples.with_name("labels.npy")}
-    job = Job(Snapshot.load(samples.with_name("features.npy"), **files), limit=N - 10, scores="avh,loss")
+    files: dict[str, Any] = {"head": samples.with_name("weight.npy"), "labels": samples.with_name("labels.npy")}
+    job = Job(Snapshot.load(samples.with_name("features.npy"), **files), first=N - 10, scores="avh,loss")
     output = samples.with_name("scores.parquet")
     summary = score_on_cluster(job, output, workers.scheduler_address)
     assert summary.num_samples == N - 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,11 @@ def test_what_the_command_says(tmp_path: Path, cli: Callable[..., Any]) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_a_table_as_csv_has_no_lists(tmp_path: Path, cli: Callable[..., Any]) -> None:
     trained(tmp_path)
-    assert cli("dynamics", tmp_path, "--split", "test", "--table", tmp_path / "epochs.csv").code == 0
+    done = cli("dynamics", tmp_path, "--split", "test", "--table", tmp_path / "epochs.csv", "--json")
+    document = json.loads(done.out)
+    assert [row["epoch"] for row in document["tables"]["epochs"]] == [1, 2, 3] and document["summary"]["test"]["samples"] == 60
+    page = (tmp_path / "figures" / "report.html").read_text()
+    assert str(tmp_path / "figures" / "report.html") in document["files"] and "Every epoch" in page and "<script" not in page
     assert "positive_cosines" not in (tmp_path / "epochs.csv").read_text()
     assert describe_dynamics(tmp_path).numbers["test"]["collapse"]["nc1"] == pytest.approx(0, abs=1e-6)
 

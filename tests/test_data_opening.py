@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from hardsight.data import ImageData, open_any, open_data
-from hardsight.errors import InputError
+from hardsight.errors import HardsightError, InputError
 from hardsight.snapshot import Snapshot
 
 
@@ -35,12 +35,11 @@ def folder(tmp_path: Path) -> Path:
         ("nowhere", "existing folder or file"),
         ("x" * 5000, "existing folder or file"),
         ("a\0b", "existing folder or file"),
-        ("https://example.org/x.tar", "local folder or file"),
-        ("s3://bucket/data", "local folder or file"),
+        ("https://example.org/x.tar", "only disks, s3://, gs:// and hdfs:// are read and written, not https://"),
     ],
 )
 def test_what_is_not_there(spec: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(HardsightError, match=message):
         open_data(spec)
 
 

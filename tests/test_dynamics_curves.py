@@ -330,11 +330,11 @@ def test_the_command(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None
     drawn = tmp_path / "figures" / "dynamics-test-by-human-selection-frequency.png"
     assert drawn.read_bytes().startswith(b"\x89PNG")
     with undrawn():
-        assert cli("dynamics", run, "--by", "label", "--split", "train", "-o", tmp_path).code == 0
+        assert cli("dynamics", run, "--group", "label", "--split", "train", "-o", tmp_path).code == 0
     for words, message in (
-        (["--by", "colour"], "no column 'colour'"),
+        (["--group", "colour"], "no column 'colour'"),
         (["--split", "night"], "no split 'night' in the dynamics; there is test, low, train"),
-        (["--by", "label", "--human", tmp_path / "human.npy"], "not both"),
+        (["--group", "label", "--human", tmp_path / "human.npy"], "not both"),
     ):
         done = cli("dynamics", run, *words, "-o", tmp_path / "none")
         assert done.code == 2 and message in done.err and not (tmp_path / "none").exists(), done.err

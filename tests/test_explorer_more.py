@@ -168,7 +168,7 @@ def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_p
     drag(page, (0.3, 0.2), (0.7, 0.8))
     settled(page, "of 300 samples")
     box = drawn_filter(page)
-    inside = table.own_angle.between(box[3], box[4]) & table.norm.between(box[5], box[6])
+    inside = np.degrees(table.own_angle).between(box[3], box[4]) & table.norm.between(box[5], box[6])
     assert abs(counted(page) - inside.sum()) <= 2  # numbers are kept in 16 bits here
     for tab, place in (
         ("Class angles", "#view-angles canvas"),
@@ -241,6 +241,7 @@ def test_a_million_points(watched: Watched, tmp_path: Path) -> None:
         angle, norm = (
             table.column(name).to_numpy().astype("f4").astype("f8") for name in ("own_angle", "norm")
         )  # as the page compares
+        angle = np.degrees(angle.astype("f4")).astype("f8")
         inside = (angle >= box[3]) & (angle <= box[4]) & (norm >= box[5]) & (norm <= box[6])
         assert counted(page) == inside.sum()
         page.get_by_role("button", name="Next page").click()

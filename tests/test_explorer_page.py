@@ -48,6 +48,7 @@ def address(run: Path) -> Iterator[str]:
 def test_everything_follows_a_box(watched: Watched, address: str, run: Path) -> None:
     page = watched.open(address)
     table = pq.read_table(run / "scores.parquet").to_pandas()
+    table.own_angle = np.degrees(table.own_angle)  # as the page shows it
     assert counted(page) == len(table) == 400
     assert page.locator("#grid .tile").count() == 60
     drag(page, (0.3, 0.2), (0.7, 0.8))
@@ -88,6 +89,7 @@ def test_any_column_is_an_axis_or_a_colour(watched: Watched, address: str, run: 
 def test_lasso_zoom_move_and_hover(watched: Watched, address: str, run: Path) -> None:
     page = watched.open(address)
     table = pq.read_table(run / "scores.parquet").to_pandas()
+    table.own_angle = np.degrees(table.own_angle)  # as the page shows it
     page.get_by_role("radio", name="Lasso").click()
     drag(page, (0.3, 0.2), (0.8, 0.25), (0.75, 0.75), (0.35, 0.7))
     settled(page, "of 400 samples")

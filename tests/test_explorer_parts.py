@@ -35,6 +35,7 @@ from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review
 from hardsight.explorer.turns import Turns
 from hardsight.files import inputs
+from hardsight.files.human import Answers
 from hardsight.head import Head
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
@@ -194,7 +195,10 @@ def test_human_counts_become_the_frequency_of_the_given_class(tmp_path: Path) ->
     columns = dict(zip(("id", "annotator", "answer"), map(list, zip(*answers, strict=True)), strict=True))
     write_table(pa.table(columns), tmp_path / "answers.parquet")
     for name in ("counts.npy", "frequency.npy", "counts.parquet", "classes.csv", "answers.parquet"):
-        sheet = open_sheet(run, human=tmp_path / name)
+        if not name.endswith(".npy"):
+            with pytest.raises(InputError, match="10 of 60 samples have no human data .*--allow-missing"):
+                open_sheet(run, human=Answers(tmp_path / name))
+        sheet = open_sheet(run, human=Answers(tmp_path / name, allow_missing=True))
         found, expected = sheet.columns["human"], by_hand.copy()
         if not name.endswith(".npy"):
             expected[np.setdiff1d(np.arange(60), order)] = np.nan
@@ -209,7 +213,7 @@ def test_human_data_that_do_not_fit_are_refused(tmp_path: Path, run: Path) -> No
     np.save(tmp_path / "high.npy", np.full(200, 7.0))
     for name, words in {"short": "one row per sample", "classes": "4 classes", "high": "between 0 and 1"}.items():
         with pytest.raises(InputError, match=words):
-            open_sheet(run, human=tmp_path / f"{name}.npy")
+            open_sheet(run, human=Answers(tmp_path / f"{name}.npy"))
 
 
 def test_human_data_go_by_the_number_of_the_image_where_ids_are_numbers(tmp_path: Path) -> None:
@@ -217,7 +221,7 @@ def test_human_data_go_by_the_number_of_the_image_where_ids_are_numbers(tmp_path
     table = pq.read_table(run / "scores.parquet").take(pa.array([30, 2, 11]))  # some of them, in another order
     write_table(table, tmp_path / "some.parquet")
     np.save(tmp_path / "frequency.npy", np.arange(40) / 40)
-    sheet = open_sheet(tmp_path / "some.parquet", human=tmp_path / "frequency.npy")
+    sheet = open_sheet(tmp_path / "some.parquet", human=Answers(tmp_path / "frequency.npy", allow_missing=True))
     np.testing.assert_allclose(sheet.columns["human"].values, [0.75, 0.05, 0.275], rtol=1e-6)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import http.client
 import json
 import socket
 import struct
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
+from explorer_asked import Asked
 from explorer_browser import listening
 from explorer_runs import digits_run
 from hardsight.bench.timing import extra_memory
@@ -27,34 +27,6 @@ from hardsight.explorer.ports import UNSAFE, listen
 from hardsight.explorer.security import HEADERS, MOST_BODY
 from hardsight.explorer.starting import Started, start
 from hardsight.table import write_table
-
-
-class Asked:
-    """A running server, asked by hand."""
-
-    def __init__(self, started: Started) -> None:
-        self.token, self.port = started.guard.token, started.socket.getsockname()[1]
-        self.write, self.host = started.guard.write_token, f"127.0.0.1:{self.port}"
-        self.cookie = {"Cookie": f"{started.guard.cookie}={self.token}"}
-
-    def __call__(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> http.client.HTTPResponse:
-        sent = {"Host": self.host, **self.cookie, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-        for name, value in sent.items():
-            if value:
-                connection.putheader(name, value)
-        if body is not None:
-            connection.putheader("Content-Length", str(len(body)))
-        connection.endheaders(body)
-        answer = connection.getresponse()
-        answer.content = answer.read()  # type: ignore[attr-defined]
-        connection.close()
-        return answer
-
-    def post(self, path: str, told: Any, **headers: str) -> http.client.HTTPResponse:
-        content = told if isinstance(told, bytes) else json.dumps(told).encode()
-        return self(path, "POST", content, **{"X_Hardsight": self.write, **headers})
 
 
 @pytest.fixture(scope="module")

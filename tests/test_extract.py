@@ -425,8 +425,8 @@ def test_a_head_of_zeros_has_confidences_and_no_angles(here: Path, cli: Cli) -> 
 def test_a_head_that_is_not_linear_is_fitted_instead(here: Path, cli: Cli) -> None:
     class_folders(here / "photos")
     done = cli("extract", "tiny_nets:squeezed", "photos", "-o", "run")
-    assert done.code == 2 and "pass --head 2 --fit-head" in done.err and not (here / "run").exists()
-    done = cli("extract", "tiny_nets:squeezed", "photos", "-o", "run", "--head", "2", "--fit-head")
+    assert done.code == 2 and "pass --head-layer 2 --fit-head" in done.err and not (here / "run").exists()
+    done = cli("extract", "tiny_nets:squeezed", "photos", "-o", "run", "--head-layer", "2", "--fit-head")
     assert done.code == 0 and done.err == "" and "the model's head is left out, and score will fit one" in done.out
     assert not (here / "run/head.safetensors").exists()
     assert len(hardsight.score(here / "run")) == 8
@@ -466,7 +466,7 @@ def test_pictures_of_different_sizes_need_one(here: Path, cli: Cli) -> None:
         (["--batch-size", "0"], "batch_size must be a positive number or auto"),
         (["--mean", "a,b"], "mean must be comma-separated numbers"),
         (["--interpolation", "cubic"], "interpolation must be one of"),
-        (["--head", "body.7"], "body.7"),
+        (["--head-layer", "body.7"], "body.7"),
         (["--split", "blue"], "no splits and no column"),
         (["--precision", "int4"], "precision must be one of"),
     ],

@@ -280,7 +280,7 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
     assert cli("score", tmp_path / "snapshot", "-o", tmp_path / "scores.csv").code == 0
     save_file(open_trainable("DigitsCNN", 10).module.state_dict(), tmp_path / "digits.safetensors")  # other weights
     again = cli(*words)
-    assert again.code == 2 and "holds a run with other inputs: model was" in again.err
+    assert again.code == 2 and "holds a run with other inputs: model changed" in again.err
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
         (["one.npz"], "takes three or more, so that two are left; the data's domain column has a."),
         (["one_class.npz"], "the domain rain has samples of one class only, 0: two classes or more are needed"),
         (["apart.npz"], "no class of the domain snow (3, 4, 5) is in any other domain"),
-        (["three.npz", "--loss", "sofmax"], "Did you mean softmax"),
+        (["three.npz", "--losses", "sofmax"], "Did you mean softmax"),
         (["three.npz", "--model", "cnn10"], "model, size and augment are for images"),
         (["three.npz", "--selection", "best"], "selection must be one of validation, last, oracle"),
         (["three.npz", "--loss-options", "avh:scale=3"], "not among the losses softmax"),

@@ -198,7 +198,7 @@ def test_head_refuses_what_does_not_fit(name: str) -> None:
     for features, labels, message in (
         (x[:, :6], y, r"features must have shape \(n, 7\)"),
         (x, y[:5], "one label per sample"),
-        (x, y + 1, "labels must be 0 to 4"),
+        (x, torch.arange(len(y)) % 5 + 1, "labels must be 0 to 4, got 1 to 5. Labels look counted from 1: subtract 1."),
         (x, y - y - 1, "unlabeled"),
         (x, y.double(), "class indices"),
     ):

@@ -296,6 +296,7 @@ def test_dual_head(hidden: int) -> None:
     x, y, teacher = torch.randn(8, 6, requires_grad=True), torch.randint(0, 4, (8,)), torch.randn(8, 4, requires_grad=True)
     torch.testing.assert_close(loss(x, y), F.cross_entropy(loss.logits(x), y))
     value = loss(x, y, teacher)
+    assert loss.second is not None
     torch.testing.assert_close(value, loss(x, y) + 0.5 * binary_kl_loss(loss.second(x), teacher))
     value.backward()
     assert teacher.grad is None and x.grad is not None
@@ -303,6 +304,15 @@ def test_dual_head(hidden: int) -> None:
     torch.testing.assert_close(loss.weight.grad, only_labels)  # the teacher does not reach the first head
     with pytest.raises(InputError, match=r"\(n, 4\)"):
         loss(x, y, teacher[:, :3])
+
+
+def test_without_a_second_head_both_losses_meet_in_the_first() -> None:
+    torch.manual_seed(0)
+    loss = DualHeadLoss(6, 4, distill=0.5, hidden=None)
+    x, y, teacher = torch.randn(8, 6), torch.randint(0, 4, (8,)), torch.randn(8, 4)
+    logits = loss.logits(x)
+    torch.testing.assert_close(loss(x, y, teacher), F.cross_entropy(logits, y) + 0.5 * binary_kl_loss(logits, teacher))
+    assert set(dict(loss.named_parameters())) == {"weight", "bias"}
 
 
 # Truncated GCE

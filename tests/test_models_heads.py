@@ -251,7 +251,7 @@ class TwoHeads(nn.Module):
 
 def test_several_heads_are_listed_and_one_is_chosen() -> None:
     net = TwoHeads()
-    with pytest.raises(InputError, match=r"main \(5, 12\), aux \(7, 12\)\. Choose with --head NAME"):
+    with pytest.raises(InputError, match=r"main \(5, 12\), aux \(7, 12\)\. Choose with --head-layer NAME"):
         open_model(net).check(IMAGES)
     chosen = open_model(net, head="aux")
     assert chosen(IMAGES)[1].shape == (6, 7)
@@ -265,7 +265,7 @@ def test_several_heads_are_listed_and_one_is_chosen() -> None:
 def test_a_head_that_is_not_linear_is_refused_unless_chosen() -> None:
     torch.manual_seed(5)
     net = pooled(nn.Linear(D, C), nn.Tanh())
-    with pytest.raises(InputError, match=r"Tried: 4 \(5, 12\), off by \d+%.*--head 4"):
+    with pytest.raises(InputError, match=r"Tried: 4 \(5, 12\), off by \d+%.*--head-layer 4"):
         open_model(net).check(IMAGES)
     with pytest.warns(UserWarning, match="not that of its layer 4"):
         features, logits = open_model(net, head="4")(IMAGES)
@@ -280,8 +280,18 @@ def test_a_wrong_name_gets_the_near_ones() -> None:
 
 def test_no_row_per_class() -> None:
     net = pooled(nn.Linear(D, 3), nn.ConstantPad1d((0, 2), 0.0))  # two more classes out of nothing
-    with pytest.raises(InputError, match=r"None has a row per class; its last linear layers are 4 \(3, 12\)"):
+    with pytest.raises(
+        InputError, match=r"None has a row per class; its last linear layers are 4 \(3, 12\).*--head 4 --fit-head"
+    ):
         open_model(net).check(IMAGES)
+    with pytest.warns(UserWarning, match="not that of its layer 4"):  # what the message says to do
+        assert open_model(net, head="4")(IMAGES)[0].shape == (6, D)
+
+
+def test_no_linear_layer_at_all() -> None:
+    for head in (None, "fc"):
+        with pytest.raises(InputError, match="hardsight score features.npy --labels labels.npy fits a head to them"):
+            open_model(pooled(nn.ReLU()), head=head).check(IMAGES)
 
 
 class Averaged(nn.Module):
@@ -335,7 +345,7 @@ def test_a_relu_that_cuts_nothing_off_leaves_a_head_linear() -> None:
     features, logits = model(IMAGES)
     assert model.layer == "2"  # type: ignore[attr-defined]
     np.testing.assert_allclose(model.head.logits(features), logits, rtol=1e-4)
-    with pytest.raises(InputError, match="on the first images but not on all.*pass --head 2 --fit-head"):
+    with pytest.raises(InputError, match="on the first images but not on all.*pass --head-layer 2 --fit-head"):
         model(100 * IMAGES)  # now it cuts something off
     chosen = open_model(net, head="2")  # the way out
     chosen.check(IMAGES)
@@ -343,7 +353,7 @@ def test_a_relu_that_cuts_nothing_off_leaves_a_head_linear() -> None:
 
 
 def test_a_relu_that_cuts_something_off_gets_a_way_forward() -> None:
-    with pytest.raises(InputError, match=r"Tried: 2 \(5, 12\), off by .*To have score fit a head .*pass --head 2 --fit-head; "):
+    with pytest.raises(InputError, match=r"Tried: 2 \(5, 12\), off by .*To have score fit .*pass --head-layer 2 --fit-head; "):
         open_model(squeezed(bias=0.0)).check(IMAGES)
 
 

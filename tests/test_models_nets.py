@@ -77,7 +77,7 @@ def test_cnn10_has_ten_convolutions_and_lgm_thirteen() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("cifar_resnet21", "Near that name: cifar_resnet"),
+        ("cifar_resnet21", "Did you mean cifar_resnet"),
         ("model.onnx", "scored but not trained"),
         ("hf:google/vit", "transformers' own Trainer"),
         ("hardsight.models.nothing:make", "there is no module"),

@@ -180,14 +180,14 @@ def test_a_relu_between_convolution_and_pool(bias: float, tmp_path: Path) -> Non
     if bias:
         np.testing.assert_allclose(model(IMAGES)[1], IMAGES.mean((2, 3)) @ weight.T + bias, rtol=1e-4)
     else:
-        with pytest.raises(InputError, match="does not reproduce its output.*pass --head Conv_c --fit-head"):
+        with pytest.raises(InputError, match="does not reproduce its output.*pass --head-layer Conv_c --fit-head"):
             model.check(IMAGES)
 
 
 def test_several_heads_are_listed_and_one_is_chosen(tmp_path: Path) -> None:
     nodes = [node("Gemm", "f w", "one", transB=1), node("Gemm", "f v", "two", transB=1)]
     path = graph(tmp_path / "m.onnx", *nodes, outputs="one two", w=WEIGHT, v=WEIGHT[:3])
-    with pytest.raises(InputError, match="Gemm_one, Gemm_two. Choose with --head NAME"):
+    with pytest.raises(InputError, match="Gemm_one, Gemm_two. Choose with --head-layer NAME"):
         open_model(path)
     for name in ("Gemm_two", "two"):
         assert open_model(path, head=name)(IMAGES)[1].shape == (5, 3)
@@ -197,7 +197,7 @@ def test_several_heads_are_listed_and_one_is_chosen(tmp_path: Path) -> None:
 
 def test_a_head_that_is_not_linear_is_refused_unless_chosen(tmp_path: Path) -> None:
     path = graph(tmp_path / "m.onnx", node("Gemm", "f w", "g", transB=1), node("Tanh", "g", "y"), w=WEIGHT)
-    with pytest.raises(InputError, match=r"goes through Tanh_y \(Tanh\), which is not linear.*--head NAME.*Gemm_g.*--fit-head"):
+    with pytest.raises(InputError, match=r"goes through Tanh_y \(Tanh\), not linear.*--head-layer NAME.*Gemm_g.*--fit-head"):
         open_model(path)
     model = open_model(path, head="Gemm_g")
     with pytest.warns(UserWarning, match="those of the layer"):

@@ -23,6 +23,7 @@ from hardsight.errors import FileError, HardsightError, InputError  # noqa: E402
 from hardsight.models import Model, Preprocessing, open_model  # noqa: E402
 from hardsight.models.cifar_resnet import cifar_resnet20  # noqa: E402
 from hardsight.models.torchvision_models import import_torchvision, import_with_torchvision  # noqa: E402
+from hardsight.models.trainable import open_trainable  # noqa: E402
 from hardsight.models.weights import read_weights  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries; ours are tested with the heads
@@ -109,7 +110,9 @@ def test_distilled_networks_of_timm(name: str, size: int, width: int) -> None:
 def test_a_squeezenet_is_offered_a_fitted_head() -> None:
     module = library("torchvision").models.squeezenet1_1(num_classes=4)
     batch = np.random.default_rng(2).normal(size=(2, 3, 64, 64)).astype(np.float32)
-    with pytest.raises(InputError, match=r"Tried: classifier\.1 \(4, 512\), off by .*pass --head classifier\.1 --fit-head; "):
+    with pytest.raises(
+        InputError, match=r"Tried: classifier\.1 \(4, 512\), off by .*pass --head-layer classifier\.1 --fit-head;"
+    ):
         open_model(module).check(batch)
     with pytest.warns(UserWarning, match="features, logits and scores are those of the layer"):
         features, _ = open_model(module, head="classifier.1")(batch)
@@ -225,9 +228,9 @@ def test_a_malicious_pickle_in_a_transformers_directory(tmp_path: Path) -> None:
 
 def test_unknown_names_are_answered_with_near_ones() -> None:
     library("timm")
-    with pytest.raises(InputError, match="torchvision has no classifier 'resnet19'; near that name: .*resnet1"):
+    with pytest.raises(InputError, match="torchvision has no model 'resnet19'. Did you mean resnet1"):
         open_model("torchvision:resnet19")
-    with pytest.raises(InputError, match="timm has no model 'resnet10'; near that name: .*resnet10t"):
+    with pytest.raises(InputError, match="timm has no model 'resnet10'. Did you mean resnet10"):
         open_model("timm:resnet10")
 
 
@@ -354,6 +357,32 @@ def test_a_factory_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.
         open_model("my_own_nets:nothing")
     with pytest.raises(InputError, match="there is no module 'no_such_module'"):
         open_model("no_such_module:net")
+
+
+def test_a_factory_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """mynet.py:Net is mynet:Net, from any folder; what stands beside it can be imported."""
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "parts_of_mynet.py").write_text("WIDTH = 8\n")
+    (tmp_path / "nets" / "mynet.py").write_text(
+        "from torch import nn\nfrom parts_of_mynet import WIDTH\n"
+        "class Net(nn.Sequential):\n"
+        "    def __init__(self, num_classes=2):\n"
+        "        super().__init__(nn.Conv2d(1, WIDTH, 3), nn.Flatten(), nn.Linear(WIDTH * 36, num_classes))\n"
+    )
+    monkeypatch.chdir(tmp_path / "nets")
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    images = np.ones((2, 1, 8, 8), np.float32)
+    for spec in ("mynet.py:Net", "../nets/mynet.py:Net", "mynet:Net"):
+        assert open_model(spec, num_classes=3)(images)[1].shape == (2, 3)
+    assert type(open_trainable("mynet.py:Net", num_classes=4).module).__name__ == "Net"
+    with pytest.raises(InputError, match=r"mynet.py is not a model: .*Say what makes the model in it: mynet.py:Net"):
+        open_model("mynet.py")
+    with pytest.raises(InputError, match="there is no file absent.py"):
+        open_model("absent.py:Net")
+    with pytest.raises(InputError, match="mynet.py has no function 'net'"):
+        open_model("mynet.py:net")
+    for name in ("mynet", "parts_of_mynet"):
+        monkeypatch.delitem(sys.modules, name)
 
 
 def trained(directory: Path, **config: Any) -> Path:

@@ -96,10 +96,10 @@ def test_an_old_run_is_recognized_if_complete_and_refused_if_not(
     command(tmp_path, say=said.append)
     assert any("is complete already" in sentence for sentence in said)
     assert (tmp_path / "run" / "run.json").read_bytes() == before
-    with pytest.raises(RunError, match=r"other arguments: clip was None and is 2\.0\. Give"):  # and nothing beside it
+    with pytest.raises(RunError, match=r"other arguments: clip was not given and is 2\.0\. Give"):  # and nothing beside it
         command(tmp_path, clip=2.0)
     age(tmp_path / "run", {**arguments, "added": True})
-    with pytest.raises(RunError, match="added was True and is None"):
+    with pytest.raises(RunError, match="added was on and is not given"):
         command(tmp_path)
     age(tmp_path / "run", arguments, complete=False)  # interrupted
     with pytest.raises(RunError, match="was started by an earlier version of hardsight and is not complete"):
@@ -123,7 +123,7 @@ def test_an_old_correlation_is_recognized(tmp_path: Path) -> None:
 
 def test_false_is_an_answer(tmp_path: Path) -> None:
     Run(tmp_path / "run", "hardsight demo", {"nesterov": None, "scales": [], "seed": 0}, {})
-    with pytest.raises(RunError, match="nesterov was None and is False"):
+    with pytest.raises(RunError, match="nesterov was not given and is off"):
         Run(tmp_path / "run", "hardsight demo", {"nesterov": False, "scales": [], "seed": 0}, {})
-    with pytest.raises(RunError, match=r"scales was \[\] and is 0"):
+    with pytest.raises(RunError, match=r"scales was not given and is 0"):
         Run(tmp_path / "run", "hardsight demo", {"nesterov": None, "scales": 0, "seed": 0}, {})

@@ -95,12 +95,21 @@ def test_the_command_line_gives_the_same_as_python() -> None:
         ({"pan": "stell"}, "Did you mean steel"),
         ({"lid": True}, "stirring needs the lid off"),
         ({"lid": "yes"}, "lid must be true or false"),
-        ({"minute": 3}, "there is no option 'minute'; did you mean 'minutes'?"),
+        ({"minute": 3}, "there is no option 'minute'. Did you mean minutes?"),
     ],
 )
 def test_wrong_options_are_named(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said.replace("?", r"\?")):
         cook("soup", **wrong)
+
+
+def test_settings_as_words_give_the_same_settings() -> None:
+    settings = Cooking(minutes=3, heat=0.5, stirred=False, lid=True, stops=(1, 2.5), extras=("salt", "old bay"))
+    assert settings.as_words() == [
+        *("--minutes", "3", "--heat", "0.5", "--no-stirring", "--lid", "--stops", "1,2.5", "--add", "salt", "--add", "old bay")
+    ]
+    assert by_command("soup", *settings.as_words())[1] == settings
+    assert Cooking().as_words() == []
 
 
 def test_what_decides_is_written_down_as_plain_json() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("torch")
@@ -13,6 +16,8 @@ from hardsight.head import Head
 from hardsight.paper.cache import Cache
 from hardsight.paper.context import Context
 from hardsight.paper.data_folder import DataFolder
+from hardsight.paper.lgm import digit_networks
+from hardsight.paper.lgm.adversarial import ahead, error_gap
 from hardsight.paper.lgm.digit_networks import about
 from hardsight.paper.lgm.embeddings import draw, separation
 from hardsight.paper.lgm.margin import figure_2, lemma_1, reach
@@ -52,6 +57,30 @@ def test_every_table_and_figure_of_the_slides_has_a_recipe(context: Context) -> 
     printed = {"fig1", "fig2", "fig3", "fig4", "table3", "table4", "table6"}
     assert ids == {f"lgm/{name}" for name in (*printed, "calibration", "verification", "lemma1")}
     assert "digits" in about(context, 2)
+
+
+def test_who_is_ahead_by_hand() -> None:
+    def attack_of(*correct: bool) -> Any:
+        table = pa.table({"epsilon": [0.2] * len(correct), "correct": correct})
+        return SimpleNamespace(table=table)
+
+    attacks = {"softmax": attack_of(False, False, True, True), "center": attack_of(True, True, True, False)}
+    assert error_gap({**attacks, "lgm": attack_of(True, True, True, True)}, "softmax", 0.2)[0] == 50
+    assert ahead({**attacks, "lgm": attack_of(True, True, True, True)}, 0.2).verdict == "holds"
+    behind = ahead({**attacks, "lgm": attack_of(True, True, False, False)}, 0.2)
+    assert behind.verdict == "does not hold" and "center -25.00" in behind.found and "FGSM at 0.2" in behind.text
+
+
+@pytest.mark.parametrize(("images", "right", "verdict"), [("MNIST", 0.98, "holds"), ("MNIST", 0.9799, "does not hold"),
+                                                          ("digits", 0.99, "not comparable")])  # fmt: skip
+def test_the_accuracy_that_a_network_should_reach(
+    images: str, right: float, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = SimpleNamespace(history=[{"test": {"accuracy": right, "n": 10000}}])
+    monkeypatch.setattr(digit_networks, "trained", lambda *arguments: trained)
+    context: Any = SimpleNamespace(handwriting=lambda: SimpleNamespace(name=images))
+    claim = digit_networks.reaches(context, "softmax", 2, 0.98)
+    assert claim.verdict == verdict and f"{100 * right:.2f} %" in claim.found
 
 
 @pytest.mark.slow

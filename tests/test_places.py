@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import pickle
 import re
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
-from hardsight.errors import FileError
+from hardsight.data import BrokenImage, open_data
+from hardsight.errors import FileError, InputError
 from hardsight.files.heads import save_head
 from hardsight.files.places import Remote, address, place
 from hardsight.files.run import Run
@@ -187,3 +192,48 @@ def test_a_cluster_reads_and_writes_the_store(bucket: Any, files: Path, endpoint
         assert pq.read_table(file).equals(pa.concat_tables(job.parts()))
     left = bucket.get_file_info(pafs.FileSelector("bucket/out", recursive=True))
     assert [info.path for info in left] == ["bucket/out/scores.parquet"]
+
+
+def encoded(shade: int) -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (4, 4), (shade, 0, 0)).save(stream, "png")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["folder", "tar", "parquet"])
+def test_images_in_a_store(bucket: Any, tmp_path: Path, kind: str) -> None:
+    """The same ids, labels and pixels as from the disk."""
+    here = tmp_path / "here"
+    for name, shade in (("cat/1.png", 10), ("cat/2.png", 20), ("dog/1.png", 30)):
+        (here / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / "photos" / name).write_bytes(encoded(shade))
+    with tarfile.open(here / "photos.tar", "w") as archive:
+        archive.add(here / "photos", "photos")
+    cells = [{"bytes": encoded(shade), "path": None} for shade in (10, 20, 30)]
+    (here / "shards").mkdir()
+    pq.write_table(pa.table({"image": cells, "label": ["cat", "cat", "dog"]}), here / "shards" / "test.parquet", row_group_size=2)
+    upload(bucket, here)
+    name = {"folder": "photos", "tar": "photos.tar", "parquet": "shards"}[kind]
+    far, near = open_data(f"s3://bucket/{name}"), open_data(here / name)
+    assert far.ids == near.ids and far.class_names == near.class_names == ["cat", "dog"] and far.columns == near.columns
+    assert far.labels is not None and far.labels.tolist() == [0, 0, 1]
+    worker = pickle.loads(pickle.dumps(far))
+    assert [worker.image(row).getpixel((0, 0)) for row in range(3)] == [(10, 0, 0), (20, 0, 0), (30, 0, 0)]
+    assert far.fingerprint() == open_data(f"s3://bucket/{name}").fingerprint()
+    if kind == "folder":
+        bucket.delete_file("bucket/photos/cat/2.png")
+        with pytest.raises(BrokenImage, match="missing"):
+            far.image(1)
+
+
+def test_images_in_a_store_that_are_not_there(bucket: Any) -> None:
+    with pytest.raises(InputError, match="got s3://bucket/photos: there is none"):
+        open_data("s3://bucket/photos")
+    with bucket.open_output_stream("bucket/list.csv") as file:
+        file.write(b"path,label\n")
+    with pytest.raises(InputError, match="s3://bucket/list.csv: images in a store are a folder, a .tar or a .parquet"):
+        open_data("s3://bucket/list.csv")
+    with bucket.open_output_stream("bucket/notes/readme.txt") as file:
+        file.write(b"nothing")
+    with pytest.raises(InputError, match="s3://bucket/notes: a data folder must hold images"):
+        open_data("s3://bucket/notes")

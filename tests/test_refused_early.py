@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from hardsight.errors import MissingExtra, RunError, require_installed
 from hardsight.files.run import Run, check_run_directory
+from hardsight.training.loss_names import LOSS_OPTIONS
 
 FEATURES = ["features.npz:a", "features.npz:b"]
 REFUSED: dict[str, tuple[list[str], str]] = {
@@ -22,7 +27,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "extract, data": (["extract", "timm:resnet18", "nothing"], "got 'nothing': there is none"),
     "extract, no file of a table": (["extract", "timm:resnet18", "moved.csv"], "none of the 1 files named exists below"),
     "extract, ids": (
-        ["extract", "timm:resnet18", "photos", "--labels-from", "labels.csv"],
+        ["extract", "timm:resnet18", "photos", "--labels", "labels.csv"],
         "whose ids look like 'cat/0.png'; its own look like 'bird/7.png'",
     ),
     "extract, degradation": (["extract", "timm:resnet18", "photos", "--degrade", "fog=1"], "fog"),
@@ -53,6 +58,61 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "generalize, no class in common": (["generalize", "apart.npz"], "no class of the domain c (2, 3) is in any other domain"),
     "generalize, lists": (["generalize", "features.npz", "--lists", "nothing"], "there is no folder nothing of lists"),
 }
+# What a hurried user types: the words, and what the one line says to change.
+HURRIED: dict[str, tuple[str, str]] = {
+    "wrong path": ("score god.npz", "god.npz does not exist. Did you mean good.npz?"),
+    "wrong path of images": ("train photo --model lenet -o run", "Did you mean photos?"),
+    "folder of images for a run": ("score photos", "It holds images: hardsight extract MODEL photos -o run"),
+    "folder of images for scores": ("correlate photos --human human.csv", "It holds images: hardsight extract"),
+    "folder for a file": ("score good.npz --labels photos", "photos is a directory, not a file"),
+    "empty folder": ("score empty", "It is empty."),
+    "empty folder of images": ("extract timm:resnet18 empty -o run", "found none. It holds: nothing."),
+    "empty file": ("score empty.npz", "not a readable .npz archive"),
+    "misspelt score": ("score good.npz --scores ahv", "there is no score named 'ahv'. Did you mean avh?"),
+    "misspelt score to rank by": ("score good.npz --by anglar-gap", "Did you mean angular_gap?"),
+    "misspelt score of another command": ("select good.npz --budget 3 --by avhh -o s.csv", "Did you mean avh?"),
+    "misspelt option": ("score good.npz --limt 3", "no such option: --limt. Did you mean --limit? See hardsight score --help."),
+    "misspelt command": ("scroe good.npz", "no such command 'scroe'. Did you mean score? See hardsight --help."),
+    "misspelt loss": ("train photos --model lenet --loss arcfce -o run", "Did you mean arcface?"),
+    "misspelt option of a loss": ("train photos --model lenet --loss-options bais=false -o run", "Did you mean bias?"),
+    "misspelt option of one of the losses": (
+        "generalize features.npz --loss avh --loss-options avh:scal=3 -o run", "the loss avh has no option 'scal'"
+    ),
+    "misspelt model": ("train photos --model mnist_cn -o run", "Did you mean mnist_cnn?"),
+    "misspelt model of a library": ("extract timm:resnet81 photos -o run", "no model 'resnet81'. Did you mean resnet18?"),
+    "model without its library": ("extract resnet18 photos -o run", "write it as timm:resnet18."),
+    "network without its library": ("train photos --model resnet18 -o run", "write it as timm:resnet18."),
+    "misspelt method": ("adapt features.npz:a features.npz:b --methods cbts -o run", "Did you mean cbst?"),
+    "misspelt score of a method": ("adapt features.npz:a features.npz:b --methods cbst+ahv -o run", "Did you mean cbst+avh?"),
+    "misspelt domain": ("adapt domains.npz:photo domains.npz:scetch -o run", "Did you mean sketch?"),
+    "misspelt column": ("audit good.npz --group sote", "it has label, site. Did you mean site?"),
+    "misspelt tool": ("export good.npz --to fiftyon", "Did you mean fiftyone?"),
+    "misspelt recipe": ("reproduce avh/tabel2", "Did you mean avh/table2?"),
+    "labels counted from 1": ("score from_one.npz", "They look counted from 1: subtract 1."),
+    "features transposed": ("score transposed.npz", "features look transposed: pass features.T, one row per sample."),
+    "head transposed": ("score bare.npz --head turned.npy", "weight looks transposed: pass weight.T"),
+    "probabilities as percentages": ("score percent.npz", "They look like percentages: divide by 100."),
+    "frequencies as percentages": ("correlate good.npz --human percent.npy", "They look like percentages: divide by 100."),
+    "typo in the header of a list": ("extract timm:resnet18 typo.csv -o run", "is needed, got 'pth', 'label'. Did you mean pth?"),
+    "typo in the header of answers": ("correlate good.npz --human typo_human.csv", "Did you mean frequency?"),
+    "ids that do not join": ("correlate good.npz --human human.csv", "30 of 30 samples have no human data (the first: 's0')"),
+    "no human data": ("correlate good.npz", "give human data (--human FILE), or a column to correlate against (--against"),
+    "images without classes": ("train flat --model lenet -o run", "give --labels-from, or one folder of images per class."),
+    "head of another model": ("score bare.npz --head other.npy", "got features (30, 5) and weight (3, 7)"),
+    "run of another command": ("dynamics other", "(no directory other/dynamics): give a run of hardsight train."),
+    "output over input": ("score table.parquet -o table.parquet", "table.parquet"),
+    "output that is no table": ("score good.npz -o scores.xlsx", "written as .parquet, .csv, .json"),
+    "budget above n": ("select good.npz --budget 500 -o s.csv", "the budget of 500 is above the 30 samples"),
+    "no budget": ("select good.npz -o s.csv", "give a budget (--budget N)"),
+    "negative epochs": ("train photos --model lenet --epochs -3 -o run", "it must be greater than or equal to 1"),
+    "no source samples": ("adapt features.npz:a features.npz:b --source-portion 0 -o run", "source_portion must be above 0"),
+    "NaN in features": ("score nan.npz --strict", "row 3 (id 3) cannot be scored: nonfinite_feature"),
+    "npz without features": ("score nokey.npz", "needs one of features, logits or probs among its arrays, found feats, y."),
+    "text named .parquet": ("score notes.parquet", "it begins with 'this', as text does. If it is CSV, name it .csv."),
+    "port that is none": ("explore good.npz --no-browser --port 99999", "it must be less than or equal to 65535"),
+    "column that extract writes": ("extract timm:resnet18 logits.csv -o run", "a column of the data is named 'logits'"),
+    "no labels to mine by": ("mine bare.npz", "give --labels FILE"),
+}  # fmt: skip
 OUTPUTS = {
     "file": "letter.txt is a file",
     "letter.txt/x": "letter.txt is a file",
@@ -101,6 +161,7 @@ def here(tmp_path: Path) -> Path:
     np.savez(tmp_path / "one.npz", features=values, labels=labels, domain=np.repeat("a", 60))
     np.savez(tmp_path / "one_class.npz", features=values, labels=np.where(last, 1, labels), domain=domain)
     np.savez(tmp_path / "apart.npz", features=values, labels=labels + 2 * last, domain=domain)
+    _hurried(tmp_path, rng)
     (tmp_path / "bad.safetensors").write_bytes(b"no tensors at all")
     (tmp_path / "labels.csv").write_text("id,label\nbird/7.png,bird\n")
     (tmp_path / "moved.csv").write_text("path,label\ncat/0.png,cat\n")
@@ -109,6 +170,41 @@ def here(tmp_path: Path) -> Path:
     (tmp_path / "full" / "letter.txt").write_text("precious")
     Run(tmp_path / "other", "another command", {}, {})
     return tmp_path
+
+
+def _hurried(folder: Path, rng: np.random.Generator) -> None:
+    """The files that HURRIED names: 30 samples, 5 features, 3 classes."""
+    features, weight, labels = rng.normal(size=(30, 5)), rng.normal(size=(3, 5)), np.arange(30) % 3
+    ids, odd = np.array([f"s{row}" for row in range(30)]), features.copy()
+    odd[3, 1] = np.nan
+    files: dict[str, dict[str, Any]] = {
+        "good": {"features": features, "weight": weight, "labels": labels, "ids": ids, "site": np.repeat(["a", "b"], 15)},
+        "bare": {"features": features},
+        "from_one": {"features": features, "weight": weight, "labels": labels + 1},
+        "transposed": {"features": features.T, "weight": weight, "labels": labels},
+        "percent": {"probs": np.full((30, 4), 25.0), "labels": labels},
+        "nan": {"features": odd, "weight": weight, "labels": labels},
+        "nokey": {"feats": features, "y": labels},
+        "domains": {"features": features, "labels": labels, "domain": np.repeat(["photo", "sketch"], 15)},
+    }
+    for name, arrays in files.items():
+        np.savez(folder / f"{name}.npz", **arrays)
+    for name, array in {"turned": weight.T, "other": rng.normal(size=(3, 7)), "percent": rng.random(30) * 100}.items():
+        np.save(folder / f"{name}.npy", array)
+    texts = {
+        "human.csv": "id,frequency\n" + "".join(f"x{row},0.5\n" for row in range(30)),
+        "typo_human.csv": "id,frequnecy\n" + "".join(f"s{row},0.5\n" for row in range(30)),
+        "typo.csv": "pth,label\nphotos/cat/0.png,cat\n",
+        "logits.csv": "path,label,logits\nphotos/cat/0.png,cat,0.5\n",
+        "notes.parquet": "this is text\n" * 20,
+        "empty.npz": "",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    pq.write_table(pa.table({"id": [1, 2], "features": [[0.5, 1.0], [1.0, 0.5]], "label": [0, 1]}), folder / "table.parquet")
+    (folder / "empty").mkdir()
+    (folder / "flat").mkdir()
+    Image.new("RGB", (8, 8)).save(folder / "flat" / "0.png")
 
 
 def everything(folder: Path) -> dict[str, int]:
@@ -120,6 +216,7 @@ def test_before_torch_is_loaded(here: Path) -> None:
     for output, message in OUTPUTS.items():
         place = "letter.txt" if output == "file" else output
         cases |= {f"{name}, {output}": ([*words, "-o", place], message) for name, words in COMMANDS.items()}
+    cases |= {name: (words.split(), message) for name, (words, message) in HURRIED.items()}
     before = everything(here)
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], input=json.dumps([words for words, _ in cases.values()]), cwd=here,
@@ -131,6 +228,39 @@ def test_before_torch_is_loaded(here: Path) -> None:
         assert code == 2 and message in error and error.count("\n") == 1, (name, code, error)
         assert not torch_loaded, name
     assert everything(here) == before
+
+
+@pytest.mark.slow
+def test_each_by_itself_within_two_seconds(here: Path) -> None:
+    late = {}
+    for name, (words, _) in HURRIED.items():
+        began = time.perf_counter()
+        done = subprocess.run([sys.executable, "-m", "hardsight", *words.split()], cwd=here, capture_output=True, text=True)
+        seconds = time.perf_counter() - began
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, (name, done.stderr)
+        if seconds > 2:
+            late[name] = seconds
+    assert not late, late
+
+
+def test_the_options_of_losses_are_those_of_their_classes() -> None:
+    from hardsight import losses
+    from hardsight.losses.contract import HeadLoss
+    from hardsight.training.objective import LOSSES
+
+    internal = "self num_features num_classes num_samples reduction class_weight generator common options".split()
+    for name, (family, kind) in LOSSES.items():
+        names: list[str] = []
+        for base in kind.__mro__[: kind.__mro__.index(HeadLoss) if issubclass(kind, HeadLoss) else 1]:
+            parameters = inspect.signature(vars(base)["__init__"]).parameters if "__init__" in vars(base) else {}
+            names += [key for key in parameters if key not in (*internal, *names)]
+            if "__init__" in vars(base) and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+                break
+        names += ["weight"] if family == "pairs" else []
+        if kind is losses.GMLoss:
+            names.remove("alpha")
+        assert LOSS_OPTIONS[name].split() == names, name
+    assert list(LOSSES) == list(LOSS_OPTIONS)
 
 
 def test_a_directory_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,14 @@ import hardsight
 
 ROOT = Path(hardsight.__file__).parent
 ROOMS = (
-    "errors", "version", "options", "checks", "pandas_index", "cores", "threads", "screen",
-    "geometry", "head",
+    "errors", "version", "options", "checks", "named_labels", "pandas_index", "cores", "threads", "screen",
+    "geometry", "head", "fitted_estimator",
     "stats", "scores", "files", "losses",
-    "snapshot", "table",
+    "snapshot", "table", "table_views", "scores_table",
     "plots", "data", "models",
     "extraction", "scoring", "dynamics", "training",
     "domains", "adapt", "generalize",
+    "sklearn", "torchmetrics",
     "agreement", "act", "attacks", "explorer", "exporting",
     "paper",
     "demo", "bench", "cli", "__main__",

@@ -54,7 +54,7 @@ def test_the_default_table_is_every_row_score() -> None:
 def test_scores_by_name_in_the_order_asked() -> None:
     for asked in (["loss", "avh"], "loss,avh", " loss , avh "):
         assert score(FEATURES, WEIGHT, LABELS, scores=asked).column_names[4:] == ["loss", "avh"]
-    with pytest.raises(InputError, match="no score named 'hardness'; choose from avh"):
+    with pytest.raises(InputError, match="no score named 'hardness'. Choose from avh"):
         score(FEATURES, WEIGHT, LABELS, scores="avh,hardness")
 
 
@@ -68,7 +68,7 @@ def test_to_a_file_and_what_is_said_of_it(tmp_path: Path) -> None:
     assert score_to_file(tmp_path / "net.npz", settings=ScoreSettings(limit=5)).summary.num_samples == 5
     assert {path.name for path in tmp_path.iterdir()} == {"net.npz", "scores.parquet"}  # nothing else is written
     for options, match in (
-        ({"by": "norm", "scores": "avh"}, "--by norm: it must be among the scores computed: avh"),
+        ({"by": "norm", "scores": "avh"}, "--by norm: it must be among the scores computed. They are: avh"),
         ({"cluster": "tcp://127.0.0.1:1"}, "give -o"),
         ({"tls_ca": "ca.pem"}, "go with --cluster"),
         ({"limit": -1}, "limit must be a whole number of 0 or more"),
@@ -83,15 +83,17 @@ def test_a_score_alone_is_the_same_as_among_all(name: str) -> None:
     same(score(FEATURES, WEIGHT, LABELS, scores=[name]), together.select(["id", "label", "predicted", "status", name]))
 
 
-@pytest.mark.parametrize("limit", [0, 1, 10, 23, 99])
-def test_limit_is_the_first_rows(limit: int) -> None:
-    same(score(FEATURES, WEIGHT, LABELS, limit=limit), WHOLE.slice(0, limit))
+@pytest.mark.parametrize("count", [0, 1, 10, 23, 99])
+def test_first_is_the_first_rows_and_limit_is_spread(count: int) -> None:
+    same(score(FEATURES, WEIGHT, LABELS, first=count), WHOLE.slice(0, count))
+    rows = [place * 23 // count for place in range(count)] if count < 23 else list(range(23))
+    same(score(FEATURES, WEIGHT, LABELS, limit=count), WHOLE.take(pa.array(rows, pa.int64())))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 23, 40])
 def test_shards_are_a_partition_of_the_rows(count: int) -> None:
     parts = [score(FEATURES, WEIGHT, LABELS, shard=(i, count)) for i in range(count)]
-    same(pa.concat_tables(parts), WHOLE)
+    same(pa.concat_tables([part.arrow for part in parts]), WHOLE)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert [len(score(FEATURES, WEIGHT, LABELS, shard=(i, 2), limit=11)) for i in range(2)] == [5, 6]
 
@@ -125,7 +127,7 @@ def test_duplicates_are_found_across_batches(tmp_path: Path, monkeypatch: pytest
     Snapshot(FEATURES, WEIGHT, LABELS, ids=ids).save(tmp_path / "s.npz")
     with pytest.raises(InputError, match="row 20 repeats 2 of row 2"):
         score(tmp_path / "s.npz")
-    assert len(score(tmp_path / "s.npz", limit=20)) == 20
+    assert len(score(tmp_path / "s.npz", first=20)) == 20
     same(score(tmp_path / "s.npz", allow_duplicates=True).drop_columns("id"), WHOLE.drop_columns("id"))
 
 

@@ -253,7 +253,7 @@ def test_the_command_writes_what_python_gives(tmp_path: Path, cli: Cli) -> None:
     assert "--subset" in done.out and "tested on" in done.out and (tmp_path / "curve.csv").is_file()
     table = pq.read_table(output)
     expected = hardsight.select(tmp_path / "x.npz", budget=12, method="hardest")
-    assert table.equals(expected) and json.loads(table.schema.metadata[b"hardsight"])["by"] == "avh"
+    assert table.equals(expected.arrow) and json.loads(table.schema.metadata[b"hardsight"])["by"] == "avh"
     cli("score", tmp_path / "x.npz", "-o", tmp_path / "scores.csv")
     again = cli("select", tmp_path / "scores.csv", "--budget", 12, "--method", "hardest", "-o", tmp_path / "again.json")
     assert again.code == 0

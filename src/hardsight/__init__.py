@@ -21,6 +21,7 @@ _HOME = {
     "RunError": "hardsight.errors",
     "SCORES": "hardsight.scores",
     "Score": "hardsight.scores",
+    "ScoresTable": "hardsight.scores_table",
     "Snapshot": "hardsight.snapshot",
     "TrainingError": "hardsight.errors",
     "aldr_lambda": "hardsight.scores",
@@ -49,6 +50,7 @@ _HOME = {
     "el2n": "hardsight.scores",
     "energy": "hardsight.scores",
     "entropy": "hardsight.scores",
+    "explore": "hardsight.explorer.notebook",
     "export": "hardsight.exporting.run_export",
     "extract": "hardsight.extraction",
     "first_epoch_learned": "hardsight.scores",
@@ -100,6 +102,7 @@ __all__ = [  # a plain list: type checkers read it
     "RunError",
     "SCORES",
     "Score",
+    "ScoresTable",
     "Snapshot",
     "TrainingError",
     "__version__",
@@ -129,6 +132,7 @@ __all__ = [  # a plain list: type checkers read it
     "el2n",
     "energy",
     "entropy",
+    "explore",
     "export",
     "extract",
     "first_epoch_learned",
@@ -178,6 +182,7 @@ if TYPE_CHECKING:
     from hardsight.dynamics.cosines import cosine_histograms, tolerance, uniformity
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
+    from hardsight.explorer.notebook import explore
     from hardsight.exporting.run_export import export
     from hardsight.extraction import extract
     from hardsight.files.verifying import verify
@@ -232,6 +237,7 @@ if TYPE_CHECKING:
         vim,
         vog,
     )
+    from hardsight.scores_table import ScoresTable
     from hardsight.scoring import score
     from hardsight.snapshot import Snapshot
     from hardsight.table import hardest

@@ -115,6 +115,7 @@ def as_array(x: Any, name: str) -> np.ndarray:
         raise InputError(f"{name} is a masked array, and masked entries have no value: {fix}.")
     if isinstance(x, np.ndarray):
         return np.asarray(x)  # np.matrix and its like would index in ways of their own
+    x = from_stream(x)
     if hasattr(x, "combine_chunks"):  # an Arrow column
         x = x.combine_chunks()
     if hasattr(x, "to_numpy") and hasattr(x, "type"):  # an Arrow array
@@ -161,6 +162,8 @@ def check_same_space(features: Any, weight: Any) -> None:
     )
     if features.shape[1] == weight.shape[0]:
         message += " weight looks transposed: pass weight.T, one row per class."
+    elif features.shape[0] == weight.shape[1]:
+        message += " features look transposed: pass features.T, one row per sample."
     raise InputError(message)
 
 
@@ -184,16 +187,27 @@ def check_labels(labels: Any, num_samples: int, num_classes: int | None, first_r
     elif column.dtype.kind not in "iu":
         raise InputError(
             f"labels must be class indices 0..c-1, got {column.dtype}. "
-            "Map class names or flags to integers first, in the order of the head's rows."
+            "Names are read where all labels are given at once; else map them to integers, in the order of the head's rows."
         )
     top = MOST_CLASSES if num_classes is None else num_classes
     bad = np.flatnonzero((column < UNLABELED) | (column >= top))
     if len(bad):
         message = f"labels must be 0 to {top - 1} (or -1 for unlabeled), but {_rows(bad, column, first_row)}."
-        if num_classes is not None and column.min(initial=1) >= 1 and column.max() == num_classes:
-            message += " They look counted from 1: subtract 1."
-        raise InputError(message)
+        raise InputError(message + counted_from_one(column, num_classes))
     return column.astype(np.int64)
+
+
+def counted_from_one(labels: np.ndarray, num_classes: int | None = None) -> str:
+    """A hint for the end of a message where labels look counted from 1; nothing where they do not.
+
+    Example:
+        >>> counted_from_one(np.array([1, 2, 3]), 3)
+        ' Labels look counted from 1: subtract 1.'
+    """
+    known = labels[labels != UNLABELED]
+    if len(known) == 0 or known.min() < 1 or (num_classes is None and known.min() != 1):
+        return ""
+    return " Labels look counted from 1: subtract 1." if num_classes is None or known.max() == num_classes else ""
 
 
 def _label_array(labels: Any) -> np.ndarray:
@@ -281,6 +295,15 @@ def _count(bad: np.ndarray, total: int, what: str) -> str:
 def _rows(bad: np.ndarray, column: np.ndarray, first_row: int) -> str:
     first = ", ".join(f"{first_row + row} ({column[row]})" for row in bad[:5])
     return f"{len(bad)} of {len(column)} are not; the first rows: {first}"
+
+
+def from_stream(x: Any) -> Any:
+    """A column of another library, such as polars, as Arrow has it: by its Arrow stream. Anything else as it is."""
+    if isinstance(x, np.ndarray) or not hasattr(x, "__arrow_c_stream__") or hasattr(x, "columns") or hasattr(x, "iloc"):
+        return x
+    import pyarrow as pa
+
+    return x if isinstance(x, (pa.ChunkedArray, pa.Table, pa.RecordBatch)) else pa.chunked_array(x)
 
 
 def is_list_column(x: Any) -> bool:

@@ -32,6 +32,7 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.suspects import read_suspects, suspects_file
 from hardsight.files.writing import replacing, why
+from hardsight.plots.saving import save_figure
 from hardsight.scoring.job import score
 from hardsight.screen import percent
 from hardsight.snapshot import Snapshot
@@ -167,7 +168,7 @@ def _fill(run: Run, seed: int, progress: ProgressCallback | None) -> None:
     snapshot = extract(trained, digits.test, directory / "extract", **LOCAL)
     degraded = extract(trained, digits.test, directory / "degraded", degradations=DEGRADATIONS, **LOCAL)
     written = _hold(run, snapshot, digits.test)
-    table = score(snapshot)
+    table = score(snapshot).arrow
     write_table(table, directory / "scores.parquet")
     write_table(_with_levels(degraded), directory / "degraded.parquet")
     _clean(run, snapshot, digits.test, seed)
@@ -238,7 +239,7 @@ def mislabel(labels: Any, share: float, seed: int) -> np.ndarray:
 
 def _with_levels(degraded: Snapshot) -> pa.Table:
     """The scores table of every held-out image at every level, with base_id, degradation and level."""
-    table = score(degraded)
+    table = score(degraded).arrow
     levels = degraded.columns(["base_id", "degradation", "level"])
     for name in levels.column_names:
         table = table.append_column(name, levels.column(name))
@@ -293,5 +294,4 @@ def _overview(table: pa.Table, test: ImageData) -> Any:
 
 
 def _save(run: Run, name: str, figure: Any) -> None:
-    with replacing(run.folder("figures") / f"{name}.png") as temporary:
-        figure.savefig(temporary, format="png", metadata={"Software": None})
+    save_figure(figure, run.folder("figures") / f"{name}.png")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Iterable
 from types import ModuleType
 
 
@@ -54,6 +55,20 @@ def require_installed(module: str, *, extra: str, purpose: str) -> None:
     """The same answer without importing it: torch takes seconds, and the input may be wrong."""
     if importlib.util.find_spec(module) is None:
         raise MissingExtra(f"{purpose} needs {module}: pip install 'hardsight[{extra}]'")
+
+
+def did_you_mean(word: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The end of a message about a name that nobody knows: the one it is nearest to, or nothing below `cutoff`, from 0 to 1.
+
+    Example:
+        >>> did_you_mean("Angular-Gp", ["avh", "angular_gap"]), did_you_mean("zebra", ["avh"])
+        (' Did you mean angular_gap?', '')
+    """
+    from difflib import get_close_matches
+
+    names = {name.lower().replace("-", "_"): name for name in known}
+    near = get_close_matches(str(word).strip().lower().replace("-", "_"), names, 1, cutoff)
+    return f" Did you mean {names[near[0]]}?" if near else ""
 
 
 def first_line(error: BaseException) -> str:

@@ -68,6 +68,12 @@ class Head:
             if not (self.scale is not None and np.isfinite(self.scale) and self.scale > 0):
                 raise InputError(f"scale must be a positive number, got {self.scale}.")
 
+    def __repr__(self) -> str:
+        arrays = [name for name in ("bias", "log_variance", "log_prior") if getattr(self, name) is not None]
+        scale = [] if self.scale is None else [f"scale {self.scale:g}"]
+        sizes = [f"{self.num_classes} class{'es' * (self.num_classes != 1)}", f"{self.num_features} features"]
+        return f"Head({', '.join([self.kind, *sizes, *scale, *arrays])})"
+
     @property
     def num_classes(self) -> int:
         """c, the number of class vectors."""
@@ -226,8 +232,15 @@ def _squared_distances(x: Any, y: Any) -> Any:
     return row_norms(x, xp)[:, None] ** 2 - 2 * x @ y.T + row_norms(y, xp) ** 2
 
 
+def is_estimator(model: Any) -> bool:
+    """Whether this is a scikit-learn estimator or pipeline."""
+    return hasattr(model, "get_params") and (hasattr(model, "predict") or hasattr(model, "steps"))
+
+
 def as_head(head: Any, bias: Any = None) -> Head:
     """A Head as it is; an `nn.Linear` or a weight array as a linear Head."""
+    if is_estimator(head):
+        raise InputError(f"{type(head).__name__} of scikit-learn is a head in hardsight.score(X, model, y), not here.")
     layer = _torch_layer(head)
     if isinstance(head, Head) or layer:
         if bias is not None:

@@ -15,7 +15,6 @@ The Python function, the command line, the docs page and `start.json` all follow
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import inspect
 import math
@@ -26,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 
 Result = TypeVar("Result")
 
@@ -58,6 +57,38 @@ def option(
         help, least, above, most, below, tuple(choices) if choices else None, flags, metavar, read, repeat, decides, word
     )
     return _field(default, about)
+
+
+COMMON: dict[str, tuple[Any, str, dict[str, Any]]] = {  # one meaning and one spelling in every command that has them
+    "limit": (None, "Use N samples only, spread evenly over the data.", {"least": 1}),
+    "first": (None, "Use the first N samples only.", {"least": 1}),
+    "seed": (0, "Random seed.", {"least": 0, "below": 2**32}),
+    "level": (0.95, "Confidence level of the intervals.", {"above": 0, "below": 1}),
+    "head": (None, "Head, if the snapshot has none: .safetensors, .npz or .npy.", {"metavar": "FILE"}),
+    "head_layer": (
+        None, "Name of the last linear layer, where several are possible.",
+        {"flag": "--head-layer", "metavar": "NAME", "decides": False},
+    ),
+    "labels": (None, "Labels, if the snapshot has none: a .npy file.", {"metavar": "FILE"}),
+    "labels_from": (
+        None, "Labels, if not those of the data: a file, a column, or folder:N.",
+        {"flag": "--labels", "metavar": "SOURCE", "decides": False},
+    ),
+    "class_names": (None, "File of class names: text with one name per line, or a JSON list.", {"metavar": "FILE"}),
+    "human": (
+        None,
+        "Human answers: (n, c) counts or (n,) frequencies as .npy, or a .csv, .parquet or .json table by id. Row i of an array "
+        "is the sample with id i where ids are numbers, else the i-th sample.",
+        {"metavar": "FILE"},
+    ),
+    "allow_missing": (False, "Use the samples that have human answers, instead of refusing missing ids.", {}),
+}  # fmt: skip
+
+
+def common(name: str, **changes: Any) -> Any:
+    """An option that several commands share, as COMMON defines it; `default` or `help` may be its own."""
+    default, help, about = COMMON[name]
+    return option(changes.pop("default", default), changes.pop("help", help), **{**about, **changes})
 
 
 def _field(default: Any, about: _About) -> Any:
@@ -109,8 +140,7 @@ class OptionField:
         if self.about.read is not None:
             value = self.about.read(value)
         if self.about.choices is not None and value not in self.about.choices:
-            near = difflib.get_close_matches(str(value), self.about.choices, 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
+            hint = did_you_mean(value, self.about.choices)
             raise InputError(f"{self.name} must be one of {', '.join(self.about.choices)}, got {value!r}.{hint}")
         if self.kind is bool and not isinstance(value, bool):
             raise InputError(f"{self.name} must be true or false, got {value!r}.")
@@ -183,9 +213,9 @@ class Options:
         """Settings from a whole object, from single options, or from an object with some options changed."""
         unknown = [name for name in options if name not in {field.name for field in cls.fields()}]
         if unknown:
-            near = difflib.get_close_matches(unknown[0], [field.name for field in cls.fields()], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(field.name for field in cls.fields())}."
-            raise InputError(f"there is no option {unknown[0]!r}; {hint}")
+            names = [field.name for field in cls.fields()]
+            hint = did_you_mean(unknown[0], names) or f" There are {', '.join(names)}."
+            raise InputError(f"there is no option {unknown[0]!r}.{hint}")
         if settings is None:
             return cls(**options)
         if not isinstance(settings, cls):
@@ -195,6 +225,55 @@ class Options:
     def as_dict(self) -> dict[str, Any]:
         """Plain values for start.json, of every option that decides the result."""
         return {field.name: plain(getattr(self, field.name)) for field in self.fields() if field.about.decides}
+
+    def as_words(self) -> list[str]:
+        """The options that are not as they would be anyway, as on the command line."""
+        words: list[str] = []
+        for field in self.fields():
+            value = getattr(self, field.name)
+            if value == field.default:
+                continue
+            if isinstance(value, bool):
+                words.append(field.flag.split("/")[0 if value else -1])
+                continue
+            listed = isinstance(value, (list, tuple))
+            several = list(value) if listed and field.about.repeat else [",".join(map(str, value)) if listed else value]
+            words += [word for item in several for word in (field.flag, str(item))]
+        return words
+
+
+def _as_hardness(value: Any) -> bool:
+    if value in (True, False, "hardness"):
+        return bool(value)
+    raise InputError(f"--as hardness is the only other view (hardness=True in Python), got {value!r}.")
+
+
+@dataclass(frozen=True)
+class HardnessView(Options):
+    """The option of everything that shows or writes scores."""
+
+    hardness: str | bool | None = option(
+        None, "Turn every score so that high is hard.", flag="--as", metavar="hardness", read=_as_hardness
+    )
+
+
+@dataclass(frozen=True)
+class SampleOptions(Options):
+    """Which samples, where not all of them."""
+
+    limit: int | None = common("limit")
+    first: int | None = common("first")
+
+    @property
+    def all_samples(self) -> bool:
+        """Whether none is left out."""
+        return self.limit is None and self.first is None
+
+    def rows(self, n: int) -> Any:
+        """The rows that are used, of n: of the first ones, so many at even distances."""
+        from hardsight.threads import even_rows
+
+        return even_rows(n if self.first is None else min(n, self.first), self.limit)
 
 
 @functools.cache

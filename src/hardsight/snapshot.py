@@ -21,24 +21,30 @@ from hardsight.checks import (
     check_labels,
     check_same_space,
     check_some_columns,
+    from_stream,
     given_probs,
     is_list_column,
     is_text,
     list_matrix,
     to_numpy,
 )
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.class_names import check_class_names
 from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
 from hardsight.files.inputs import command, note_input
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
-from hardsight.files.places import Place, place
+from hardsight.files.places import Place, missing, place
 from hardsight.files.reading import reading
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import LIST_COLUMNS, Batch, SampleFiles, evidence_of
+from hardsight.files.table_files import read_table
+from hardsight.files.wide_tables import is_table, names_columns, take_apart
 from hardsight.files.writing import check_output, replacing
-from hardsight.head import Head, as_head
+from hardsight.fitted_estimator import FittedEstimator, fitted_columns
+from hardsight.head import Head, as_head, is_estimator
+from hardsight.named_labels import class_numbers
 from hardsight.pandas_index import align, index_ids
+from hardsight.screen import printable, wrapped
 from hardsight.threads import blocks
 
 BATCH_BYTES = 32 * 2**20  # of features at a time, when they come from files
@@ -54,6 +60,7 @@ class Source(Protocol):
     width: int  # columns of the values
     itemsize: int
     labeled: bool
+    named: bool  # whether the labels came as names
     id_type: pa.DataType
 
     def pieces(self, rows: int) -> list[range]:
@@ -73,11 +80,16 @@ class Source(Protocol):
         """The named columns of all rows."""
         ...
 
+    def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
+        """Join labels that are names to the class names, and return these; the names of the labels where there are none."""
+        ...
+
 
 class ArraySource:
     """Rows in memory, or in arrays on disk that know how to be sliced; `name` is the file, for messages."""
 
     name: str | None = None
+    named = False  # whether the labels came as names
 
     def __init__(
         self, evidence: str, values: Any, labels: Any, ids: Any, columns: dict[str, Any], missing: np.ndarray | None = None
@@ -113,6 +125,26 @@ class ArraySource:
         """The named columns of all rows."""
         return pa.table({name: self._column(name, num_classes) for name in names})
 
+    def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
+        """Labels that are names become class numbers; returns the names of the classes, if there are any."""
+        numbers, names = class_numbers(self.labels, class_names, num_classes)
+        self.named, self.labels = self.named or numbers is not self.labels, numbers
+        return names
+
+    def behind(self, estimator: FittedEstimator, rows: Any, class_names: list[str] | None) -> tuple[Head, list[str] | None]:
+        """Rows as the last step of a classifier gets them, labels as it counts them; returns its head and class names."""
+        if self.evidence != "features":
+            raise InputError(f"a classifier goes with features; {self.evidence} are already its output.")
+        counted = estimator.classes.dtype.kind in "iuf"
+        if class_names is not None and not counted and list(class_names) != estimator.class_names:
+            raise InputError(f"class names go with the classifier, which has its own: {', '.join(estimator.class_names[:20])}.")
+        self.values = as_matrix(estimator.features(rows), "features")
+        self.width, self.itemsize = int(self.values.shape[1]), self.values.dtype.itemsize
+        head = estimator.head(self.values)
+        if self.labeled:
+            self.labels = estimator.class_numbers(self.labels)
+        return head, class_names or estimator.class_names
+
     def _column(self, name: str, num_classes: int | None) -> Any:
         if name == "id":
             return pa.array(np.arange(self.num_samples) if self.ids is None else self.ids, self.id_type)
@@ -140,8 +172,10 @@ class Snapshot:
 
     Args:
         features: (n, d) inputs of the last linear layer.
-        head: a `Head`, or the (c, d) weight of a linear one (with `bias` beside it).
-        labels: (n,) given class; -1 or null for unlabeled.
+        head: a `Head`, the (c, d) weight of a linear one (with `bias` beside it), or a fitted linear classifier of
+            scikit-learn: the earlier steps of a pipeline are applied to the features, and its classes name the labels.
+        labels: (n,) given class, by its number or its name; -1 or null for unlabeled. Names are joined to the class names
+            that are known; where none are, classes are counted in sorted order of their names.
         ids: (n,) unique strings or integers; when not given, the index of a pandas frame, or row numbers.
         logits, probs: (n, c), when there are no features; `pred_probs` is another name of `probs`.
         class_names: (c,) names for people.
@@ -156,6 +190,7 @@ class Snapshot:
     """
 
     loaded_from: dict[str, Any] | None = None  # what `load` was given, so that others can load the same
+    whole: bool = True  # whether its rows follow each other as they do where it was loaded from
     read_from: tuple[Any, ...] = ()  # files that the rows come from, also where only some were taken: `save` replaces none
 
     def __init__(
@@ -173,13 +208,18 @@ class Snapshot:
         columns: dict[str, Any] | None = None,
     ) -> None:
         probs = given_probs(probs, pred_probs)
+        if is_table(features) and names_columns(features, None, labels, ids):
+            parts = take_apart(features, fitted_columns(head), labels, ids)
+            class_names, columns = class_names or parts.class_names, {**parts.columns, **(columns or {})}
+            features, labels, ids = None, parts.labels, parts.ids
+            features, logits, probs = (parts.values if parts.evidence == name else None for name in EVIDENCE)
         arrays = {name: x for name, x in zip(EVIDENCE, (features, logits, probs), strict=True) if x is not None}
         if len(arrays) != 1:
             raise InputError(f"a snapshot holds one of features, logits or probs, got {' and '.join(arrays) or 'none'}.")
         ((evidence, values),) = arrays.items()
         if bias is not None and head is None:
             raise InputError("bias goes with a weight, and there is none: give head= as well.")
-        missing = None
+        missing, values = None, from_stream(values)
         if is_list_column(values):
             values, missing = list_matrix(values, evidence)
         matrix = as_matrix(values, evidence)
@@ -191,6 +231,8 @@ class Snapshot:
             for name, column in _check_columns(columns or {}, len(matrix)).items()
         }
         source = ArraySource(evidence, matrix, labels, ids, further, missing)
+        if is_estimator(head):
+            head, class_names = source.behind(FittedEstimator(head), values, class_names)
         self._set(source, None if head is None else as_head(head, bias), class_names, name=None)
 
     def _set(self, source: Source, head: Head | None, class_names: list[str] | None, name: str | None) -> None:
@@ -202,7 +244,8 @@ class Snapshot:
             if source.evidence != "features":
                 raise InputError(f"a head goes with features; {source.evidence} are already its output.")
             check_same_space(_Shape((source.num_samples, source.width)), head.weight)
-        self.class_names = None if class_names is None else check_class_names(class_names, self.num_classes)
+        given = None if class_names is None else check_class_names(class_names, self.num_classes)
+        self.class_names = source.name_classes(given, self.num_classes)
 
     @property
     def num_classes(self) -> int | None:
@@ -213,6 +256,18 @@ class Snapshot:
 
     def __len__(self) -> int:
         return self.source.num_samples
+
+    def __repr__(self) -> str:
+        source, names = self.source, self.column_names
+        facts = [
+            f"Snapshot: {len(self):,} sample{'s' * (len(self) != 1)}, {source.width} {source.evidence} each",
+            "labeled" if source.labeled else "no labels",
+            *([] if self.num_classes is None else [f"{self.num_classes} classes"]),
+            *([] if self.head is None else [f"{self.head.kind} head"]),
+        ]
+        where = [] if self.name is None else [f"from {printable(self.name)}"]
+        classes = [] if self.class_names is None else wrapped("classes: ", self.class_names, most=2)
+        return "\n".join([", ".join(facts), *where, *wrapped("columns: ", names, most=2), *classes])
 
     def batches(self, start: int = 0, stop: int | None = None, rows: int | None = None) -> Iterator[Batch]:
         """Rows start..stop in order, in batches of about 32 MB or of the given number of rows."""
@@ -252,7 +307,10 @@ class Snapshot:
         known = self.column_names
         unknown = [name for name in names or () if name not in known]
         if unknown:
-            raise InputError(f"{self.name or 'the snapshot'} has no column {unknown[0]!r}; it has {', '.join(known)}.")
+            raise InputError(
+                f"{self.name or 'the snapshot'} has no column {unknown[0]!r}; it has {', '.join(known)}."
+                + did_you_mean(unknown[0], known)
+            )
         return self.source.columns(list(dict.fromkeys(known if names is None else names)), self.num_classes)
 
     def take(self, rows: Any) -> Snapshot:
@@ -290,6 +348,14 @@ class Snapshot:
         taken.read_from = self.read_from
         return taken
 
+    def of_rows(self, rows: Any) -> Snapshot:
+        """`take` of rising rows, for the same purposes: it knows the run that it comes from. Itself, if these are all."""
+        if len(rows) == len(self):
+            return self
+        taken = self.take(rows)
+        taken.loaded_from, taken.whole = self.loaded_from, False
+        return taken
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as `.npz` with the vocabulary's names as keys."""
         if place(path).suffix.lower() != ".npz":
@@ -312,54 +378,85 @@ class Snapshot:
             np.savez(file, allow_pickle=False, **arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, head: Any = None, labels: Any = None) -> Snapshot:
-        """Open a snapshot without reading its rows yet.
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        head: Any = None,
+        labels: Any = None,
+        features: str | Sequence[str] | None = None,
+        class_names: list[str] | None = None,
+    ) -> Snapshot:
+        """Open a snapshot without reading its rows yet; only wide tables are read whole.
 
-        Takes a run directory, a `.npz` with the vocabulary's names, a Parquet file with `features` (or `logits` or
-        `probs`), `label` and `id` columns, or a `.npy` with features alone. `head` (a Head, a weight array or a file)
-        and `labels` (an array or a `.npy` file) replace or add what the file does not have.
+        Args:
+            path: a run directory, a `.npz` with the vocabulary's names, a Parquet file (or a folder of shards) with `features`
+                (or `logits` or `probs`), `label` and `id` columns, a `.npy` with features alone, or a wide `.csv`, `.tsv` or
+                Parquet table.
+            head: a Head, a weight array or a file, where there is none or another is meant.
+            labels: an array or a `.npy` file, where there are none or others are meant; of a table, the name of a column.
+            features: columns of a wide table, as names or patterns: "f*", or "width,height".
+            class_names: (c,) names of the classes, where there are none or others are meant.
         """
         path = place(path)
         note_input(path, head, labels)
-        names: list[str] | None = None
-        own_head: Head | None = None
-        source: Source
-        if path.is_dir():
-            source, own_head, names = _from_run(path)
-        elif path.suffix.lower() == ".npz":
-            source, own_head, names = _from_npz(path)
-        elif path.suffix.lower() == ".npy":
-            source = ArraySource("features", _matrix_on_disk(open_npy(path)), None, None, {})
-        elif path.suffix.lower() in (".parquet", ".pq"):
-            source = SampleFiles([path])
-        elif not path.exists():
-            raise FileError(f"{path} does not exist.")
+        from_table = path.suffix.lower() in (".csv", ".tsv") or features is not None or _is_column(path, labels)
+        column = labels if from_table and isinstance(labels, str) and not place(labels).is_file() else None
+        if from_table:
+            source, own_head, names = _from_table(path, features or fitted_columns(head), column)
         else:
-            raise FileError(
-                f"{path}: a snapshot is a run directory, .npz, .npy or .parquet. Pickled files (.pt, .pkl) are not loaded; "
-                "save arrays instead: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
-            )
+            source, own_head, names = _from_files(path)
         if isinstance(head, (str, os.PathLike)):
             own_head, head_names = load_head(head)
             names = names or head_names
-        elif head is not None:
+        elif head is not None and not is_estimator(head):
             own_head = as_head(head)
-        if labels is not None:
-            if not isinstance(source, ArraySource):
-                raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
-            own_labels = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
-            own_labels = align(own_labels, "labels", source.values, source.evidence, source.ids)
-            source = ArraySource(source.evidence, source.values, own_labels, source.ids, source.further)
+        if labels is not None and column is None:
+            source = _relabeled(source, labels)
         if isinstance(source, ArraySource):
             source.name = str(path)
         snapshot = cls.__new__(cls)
         try:
-            snapshot._set(source, own_head, names, str(path))
+            if is_estimator(head):
+                if not isinstance(source, ArraySource):
+                    raise InputError("a scikit-learn classifier goes with arrays and wide tables; this file is read in parts.")
+                own_head, names = source.behind(FittedEstimator(head), np.asarray(source.values), class_names)
+            snapshot._set(source, own_head, class_names or names, str(path))
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
-        snapshot.loaded_from = {"path": path, "head": head, "labels": labels}
+        if not from_table and not (source.named and class_names is not None):
+            snapshot.loaded_from = {"path": path, "head": head, "labels": labels}
         snapshot.read_from = (path, head, labels)
         return snapshot
+
+
+def _from_files(path: Place) -> tuple[Source, Head | None, list[str] | None]:
+    """The rows of a run, of shards or of one file, with the head and the class names that are there."""
+    ending = path.suffix.lower()
+    if path.is_dir():
+        shards = _shards(path)
+        return (SampleFiles(shards), None, None) if shards else _from_run(path)
+    if ending == ".npz":
+        return _from_npz(path)
+    if ending == ".npy":
+        return ArraySource("features", _matrix_on_disk(open_npy(path)), None, None, {}), None, None
+    if ending in (".parquet", ".pq"):
+        return SampleFiles([path]), None, None
+    if not path.exists():
+        raise FileError(missing(path))
+    raise FileError(
+        f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. Pickled files (.pt, .pkl) are not loaded; "
+        "save arrays instead: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
+    )
+
+
+def _relabeled(source: Source, labels: Any) -> ArraySource:
+    """The same rows with other labels: an array, or a .npy file."""
+    if not isinstance(source, ArraySource):
+        raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
+    own = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
+    own = align(own, "labels", source.values, source.evidence, source.ids)
+    return ArraySource(source.evidence, source.values, own, source.ids, source.further, source.missing)
 
 
 @dataclass(frozen=True)
@@ -437,6 +534,36 @@ def _from_npz(path: Place) -> tuple[ArraySource, Head | None, list[str] | None]:
     columns = {name: arrays[name] for name in arrays if name not in (*_SMALL, *LIST_COLUMNS) and arrays[name].shape == (n,)}
     try:
         return ArraySource(evidence_of(present[0]), values, small.get("labels"), small.get("ids"), columns), head, names
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _shards(folder: Place) -> list[Place]:
+    """The Parquet files in a folder that is no run, in order."""
+    if (folder / "run.json").is_file() or (folder / "start.json").is_file():
+        return []
+    return sorted((file for file in folder.iterdir() if file.suffix.lower() == ".parquet"), key=lambda file: file.name)
+
+
+def _is_column(path: Place, labels: Any) -> bool:
+    """Whether labels name a column of a Parquet file other than the usual one."""
+    return isinstance(labels, str) and path.suffix.lower() in (".parquet", ".pq") and path.is_file() and labels != "label"
+
+
+def _from_table(path: Place, features: Any, column: str | None) -> tuple[Source, Head | None, list[str] | None]:
+    """A wide table, or one with another label column: read whole."""
+    if path.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
+        raise InputError(f"{path}: features names columns of a .csv or .parquet table, and this is none.")
+    table = read_table(path)
+    if features is None and column is None and not set(LIST_COLUMNS) & set(table.column_names):
+        raise InputError(
+            f"{path}: which columns are the features? Give them with --features 'f*' (features= in Python), and the labels with "
+            f"--label NAME; it has {', '.join(table.column_names[:20])}."
+        )
+    try:
+        parts = take_apart(table, features, column)
+        values, missing = list_matrix(parts.values, str(path)) if is_list_column(parts.values) else (parts.values, None)
+        return ArraySource(parts.evidence, values, parts.labels, parts.ids, parts.columns, missing), None, parts.class_names
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

@@ -19,16 +19,20 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.inputs import note_input
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
+from hardsight.files.run import not_a_run
+from hardsight.files.table_files import read_csv
 from hardsight.files.writing import replacing
 from hardsight.scores import SCORES
 
 FORMATS = (".parquet", ".csv", ".json")
 TABLES = (*FORMATS, ".pq", ".tsv")  # endings of scores tables that are read
+HARDNESS = "hardness"  # in the metadata of a table whose scores were turned
+HARD_END = "hard_end"  # a column that says the same in formats without metadata
 FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet would run
 
 
@@ -40,43 +44,111 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
         >>> hardest(table, "avh").column("id").to_pylist()
         ['b', 'a']
     """
-    if not isinstance(table, pa.Table):
-        raise InputError(f"hardest takes the pyarrow.Table that score gives, got {type(table).__name__}.")
+    if not isinstance(plain(table), pa.Table):
+        raise InputError(f"hardest takes the table that score gives, or a pyarrow.Table, got {type(table).__name__}.")
     if table.column_names.count(by) != 1:
         there = "no column" if by not in table.column_names else "more than one column"
-        raise InputError(f"the table has {there} {by!r}; it has {', '.join(table.column_names)}.")
+        near = did_you_mean(by, table.column_names) if there == "no column" else ""
+        raise InputError(f"the table has {there} {by!r}; it has {', '.join(table.column_names)}.{near}")
     kind = table.schema.field(by).type
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
         raise InputError(f"samples are ranked by a column of numbers, and {by} holds {kind}.")
     top = None if top is None else check_count(top, "top")
     values = np.asarray(table.column(by).to_numpy(), dtype=np.float64)
-    key = -values if by not in SCORES or SCORES[by].hard == "high" else values
+    key = -values if hard_end(table.schema, by) == "high" else values
     order = np.argsort(key, kind="stable")[: np.isfinite(values).sum()]
     return table.take(pa.array(order[:top]))
 
 
+def plain(table: Any) -> Any:
+    """The `pyarrow.Table` inside a `ScoresTable`; anything else as it is."""
+    arrow = getattr(table, "arrow", None)
+    return arrow if isinstance(arrow, pa.Table) else table
+
+
+def hard_end(schema: pa.Schema, name: str) -> str:
+    """Which end of a column is hard: high in a table that was turned so, else the score's own; high for other columns."""
+    return SCORES[name].hard if name in SCORES and not is_hardness(schema) else "high"
+
+
+def is_hardness(schema: pa.Schema) -> bool:
+    """Whether every score of a table was turned so that high is hard; the metadata says so."""
+    return bool(_notes(schema).get("as") == HARDNESS)
+
+
+def as_hardness(table: pa.Table) -> pa.Table:
+    """Every score turned so that high is hard: those whose low end is hard with the other sign. A turned table stays as it is.
+
+    Example:
+        >>> table = pa.table({"id": [1, 2], "avh": [0.1, 0.3], "confidence": [0.9, 0.2]})
+        >>> turned = as_hardness(table)
+        >>> turned.column("confidence").to_pylist(), as_hardness(turned).equals(turned), as_measured(turned).equals(table)
+        ([-0.9, -0.2], True, True)
+    """
+    table = plain(table)
+    if is_hardness(table.schema):
+        return table
+    return _turned(table).replace_schema_metadata(_noted(table.schema, {**_notes(table.schema), "as": HARDNESS}))
+
+
+def as_measured(table: pa.Table) -> pa.Table:
+    """Every score as it was measured: a table that `as_hardness` turned is turned back."""
+    table = plain(table)
+    if not is_hardness(table.schema):
+        return table
+    notes = {key: value for key, value in _notes(table.schema).items() if key != "as"}
+    return _turned(table).replace_schema_metadata(_noted(table.schema, notes))
+
+
+def _turned(table: pa.Table) -> pa.Table:
+    for index, column in enumerate(table.schema):
+        if column.name in SCORES and SCORES[column.name].hard == "low":
+            zero = pa.scalar(0, column.type)
+            table = table.set_column(index, column, pc.subtract(zero, table.column(index)))  # and not -0.0
+    return table
+
+
+def _notes(schema: pa.Schema) -> dict[str, Any]:
+    """What the metadata says of a table of ours; nothing where it is somebody else's."""
+    try:
+        notes = json.loads((schema.metadata or {}).get(b"hardsight", b"{}"))
+    except ValueError:
+        return {}
+    return notes if isinstance(notes, dict) else {}
+
+
+def _noted(schema: pa.Schema, notes: dict[str, Any]) -> dict[bytes, bytes] | None:
+    others = {key: value for key, value in (schema.metadata or {}).items() if key != b"hardsight"}
+    return {**others, **({b"hardsight": json.dumps(notes).encode()} if notes else {})} or None
+
+
 def read_scores(path: str | os.PathLike[str]) -> pa.Table:
-    """A scores table from Parquet, CSV (or .tsv) or JSON, or from the run directory that holds it."""
+    """A scores table from Parquet, CSV (or .tsv) or JSON, or from the run directory that holds it.
+
+    Scores come as they were measured: a table that was written as hardness is turned back.
+    """
     path = place(path)
+    if path.is_dir() and not (path / "scores.parquet").is_file() and not (path / "run.json").is_file():
+        raise FileError(not_a_run(path))
     path = path / "scores.parquet" if path.is_dir() else path
     note_input(path)
     if path.suffix.lower() in (".csv", ".tsv"):
-        return _read_csv(existing_file(path))
-    return _read_json(existing_file(path)) if path.suffix.lower() == ".json" else read_parquet(path)
+        return as_measured(_without_mark(_read_csv(existing_file(path))))
+    if path.suffix.lower() == ".json":
+        return as_measured(_without_mark(_read_json(existing_file(path))))
+    return as_measured(read_parquet(path))
+
+
+def _without_mark(table: pa.Table) -> pa.Table:
+    """CSV and JSON have no metadata: there the column `hard_end` says that scores were turned."""
+    if HARD_END not in table.column_names or pc.unique(table.column(HARD_END)).to_pylist() != ["high"]:
+        return table
+    return table.drop_columns([HARD_END]).replace_schema_metadata(_noted(table.schema, {"as": HARDNESS}))
 
 
 def _read_csv(path: Place) -> pa.Table:
     kinds = {"id": pa.string(), "label": pa.int64(), "path": pa.string(), "split": pa.string(), "status": pa.string()}
-    convert = pacsv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True)
-    parse = pacsv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",", newlines_in_values=True)
-    with reading(path, "not a readable scores table"), path.open("rb") as file:
-        table = pacsv.read_csv(file, parse_options=parse, convert_options=convert)
-        names = table.column_names  # raises here if one is not text
-    for name in names:
-        if table.column_names.count(name) > 1:
-            raise FileError(f"{path}: the column {name!r} is there more than once.")
-        if pa.types.is_binary(table.schema.field(name).type):
-            raise FileError(f"{path}: not a readable scores table: the column {name!r} must hold UTF-8 text.")
+    table = read_csv(path, "not a readable scores table", kinds)
     ids = table.column("id") if "id" in table.column_names else None
     if ids is not None and len(ids) and pc.all(pc.match_substring_regex(ids, "^(0|[1-9][0-9]{0,17})$"), skip_nulls=False).as_py():
         table = table.set_column(table.column_names.index("id"), "id", ids.cast(pa.int64()))  # a CSV has no integers
@@ -104,6 +176,7 @@ class Summary:
     correct: int = 0
     sums: dict[str, tuple[float, int]] = field(default_factory=dict)
     hardest: pa.Table | None = None
+    hardness: bool = False  # whether scores were turned so that high is hard
 
     def __post_init__(self) -> None:
         self.counting = self.num_classes is None
@@ -121,6 +194,7 @@ class Summary:
     def add(self, part: pa.Table) -> None:
         """Add the next rows."""
         self.num_samples += len(part)
+        self.hardness = is_hardness(part.schema)
         for entry in pc.value_counts(part.column("status")).to_pylist():
             self.statuses[entry["values"]] = self.statuses.get(entry["values"], 0) + entry["counts"]
         if self.counting:
@@ -157,7 +231,8 @@ class TableWriter(AbstractContextManager["TableWriter"]):
     def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
         self.path = place(path)
         self.format = check_format(self.path)
-        self.schema = schema
+        self.marked = is_hardness(schema) and self.format != ".parquet"
+        self.schema = schema.append(pa.field(HARD_END, pa.string())) if self.marked else schema
 
     def __enter__(self) -> TableWriter:
         with ExitStack() as stack:
@@ -177,6 +252,9 @@ class TableWriter(AbstractContextManager["TableWriter"]):
 
     def write(self, part: pa.Table) -> None:
         """Append rows."""
+        part = plain(part)
+        if self.marked:
+            part = part.append_column(HARD_END, pa.array(["high"] * len(part)))
         if self.format == ".parquet":
             self.parts.write_table(part)
         elif self.format == ".csv":

@@ -100,10 +100,10 @@ def order_of_ids(samples: Samples) -> np.ndarray:
     return np.asarray(pc.array_sort_indices(ids)).astype(np.int64)
 
 
-def samples_of(snapshot: Snapshot, probs: Any = None, limit: int | None = None) -> Samples:
+def samples_of(snapshot: Snapshot, probs: Any = None) -> Samples:
     """What a snapshot holds, with (n, c) probabilities beside its features if there are any."""
-    n = len(snapshot) if limit is None else min(len(snapshot), limit)
-    rows, source = snapshot.in_memory(0, n), snapshot.source
+    n = len(snapshot)
+    rows, source = snapshot.in_memory(), snapshot.source
     where = f"{snapshot.name}: " if snapshot.name else ""
     if not source.labeled or (rows.labels < 0).all():
         raise InputError(f"{where}no labels to check: give labels." if n else f"{where}there are 0 samples.")
@@ -111,14 +111,14 @@ def samples_of(snapshot: Snapshot, probs: Any = None, limit: int | None = None) 
     if rows.missing is not None and rows.missing.any():
         values = np.where(rows.missing[:, None], np.nan, values)
     if source.evidence == "features":
-        given = None if probs is None else _checked_probs(as_matrix(probs, "probs"), len(snapshot), snapshot.num_classes)[:n]
+        given = None if probs is None else checked_probs(as_matrix(probs, "probs"), n, snapshot.num_classes)
     elif probs is not None:
         raise InputError(f"{where}there are {source.evidence} already: probs go beside features.")
     else:
-        given = _checked_probs(values, n) if source.evidence == "probs" else _softmax(values)
+        given = checked_probs(values, n) if source.evidence == "probs" else _softmax(values)
     if given is not None:
         check_labels(rows.labels, n, given.shape[1])
-    splits = snapshot.columns(["split"]).column("split").to_pylist()[:n] if "split" in snapshot.column_names else None
+    splits = snapshot.columns(["split"]).column("split").to_pylist() if "split" in snapshot.column_names else None
     path = (snapshot.loaded_from or {}).get("path")
     has_dynamics = isinstance(path, Path) and any((path / "dynamics").glob("epoch=*.parquet"))
     return Samples(
@@ -134,7 +134,7 @@ def samples_of(snapshot: Snapshot, probs: Any = None, limit: int | None = None) 
     )
 
 
-def _checked_probs(probs: Any, num_samples: int, num_classes: int | None = None) -> np.ndarray:
+def checked_probs(probs: Any, num_samples: int, num_classes: int | None = None) -> np.ndarray:
     """(n, c) probabilities, one row per sample; rows that are not finite stay so."""
     values = to_numpy(probs)
     check_some_columns(values, "probs")

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_count, check_labels, check_some_columns, to_numpy
+from hardsight.checks import as_matrix, check_count, check_some_columns, to_numpy
 from hardsight.errors import InputError
 from hardsight.head import Head
+from hardsight.named_labels import whole_labels
 from hardsight.pandas_index import align
 from hardsight.scoring.fitted_head import unconverged
 from hardsight.threads import thread_pool
@@ -54,7 +55,7 @@ def out_of_sample(
     check_some_columns(matrix, "features")
     if labels is None:
         raise InputError("out-of-sample predictions need labels to learn from: give labels=.")
-    known = check_labels(align(labels, "labels", features, "features"), len(matrix), None)
+    known = whole_labels(align(labels, "labels", features, "features"), len(matrix), None)
     return predict_by_heads(to_numpy(matrix), known, folds=check_count(folds, "folds", 2), seed=seed, progress=progress)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hardsight.options import Options, option
+from hardsight.options import Options, SampleOptions, common, option
 
 RANKINGS = ("posterior", "confidence", "margin", "epochs", "aum", "cartography_confidence", "aldr_lambda")
 
@@ -31,23 +31,22 @@ class CleanSettings(Options):
         flag="--no-neighbours",
     )
     folds: int = option(5, "Folds of the heads that are fitted where there are only features and labels.", least=2)
-    seed: int = option(0, "Random seed.", least=0, below=2**32)
+    seed: int = common("seed")
 
 
 @dataclass(frozen=True)
-class CleanFileSettings(CleanSettings):
+class CleanFileSettings(CleanSettings, SampleOptions):
     """The same with what stands in further files, and what is printed."""
 
-    head: Any = option(None, "Head, if the snapshot has none: .safetensors, .npz or .npy.", metavar="FILE")
-    labels: Any = option(None, "Labels as .npy, if the snapshot has none.", metavar="FILE")
+    head: Any = common("head")
+    labels: Any = common("labels")
     probs: Any = option(
         None,
         "Out-of-sample probabilities as .npy, beside features and in their order.",
         flag=("--probs", "--pred-probs"),
         metavar="FILE",
     )
-    class_names: Any = option(None, "File of class names: text with one name per line, or a JSON list.", metavar="FILE")
-    limit: int | None = option(None, "Clean only the first N samples.", least=1)
+    class_names: Any = common("class_names")
     top: int = option(10, "Number of suspects to print.", least=0)
     apply: Any = option(
         None, "Marks of a review, as the explorer saves them: write the labels after it instead of suspects.", metavar="FILE"

@@ -36,7 +36,9 @@ from hardsight.checks import given_probs, to_numpy
 from hardsight.errors import InputError
 from hardsight.files.suspects import SUSPECTS
 from hardsight.options import takes
+from hardsight.scores_table import ResultTable
 from hardsight.scoring.beside import check_reference
+from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
 
@@ -48,6 +50,8 @@ STEPS = 4
 class Suspects:
     """The table, with what it was made from."""
 
+    __repr__ = brief
+
     table: pa.Table
     evidence: Evidence
     count: ErrorCount
@@ -58,7 +62,7 @@ class Suspects:
 def clean(
     source: Any = None, *, features: Any = None, labels: Any = None, probs: Any = None, pred_probs: Any = None,
     logits: Any = None, head: Any = None, ids: Any = None, settings: CleanSettings, progress: ProgressCallback | None = None,
-) -> pa.Table:  # fmt: skip
+) -> ResultTable:  # fmt: skip
     """Find wrong labels, ambiguous and hard samples, outliers and near duplicates: one row per sample.
 
     Args:
@@ -73,8 +77,8 @@ def clean(
         progress: called with the steps done, the steps in all, and what is going on.
 
     Returns:
-        A `pyarrow.Table`: id, given_label, suggested_label, suggested_probability, error_score, verdict, explanation,
-        is_label_issue, label_quality and predicted_label. Warnings are raised as `UserWarning`.
+        A `ResultTable`, used as a `pyarrow.Table`: id, given_label, suggested_label, suggested_probability, error_score,
+        verdict, explanation, is_label_issue, label_quality and predicted_label. Warnings are raised as `UserWarning`.
 
     Example:
         >>> probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.98, 0.02]])
@@ -89,7 +93,8 @@ def clean(
     found = find_suspects(_opened(source, arrays), settings, progress)
     for sentence in found.evidence.warnings:
         warnings.warn(sentence, stacklevel=3)
-    return found.table
+    shown = ("id", "given_label", "suggested_label", "error_score", "verdict")
+    return ResultTable(found.table, "error_score", "verdict", shown)
 
 
 def _opened(source: Any, arrays: dict[str, Any]) -> Samples:

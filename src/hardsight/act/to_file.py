@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.act.applying import Applied, apply_review
-from hardsight.act.evidence import samples_of
+from hardsight.act.evidence import checked_probs, samples_of
 from hardsight.act.settings import CleanFileSettings
 from hardsight.act.suspects import ProgressCallback, Suspects, find_suspects
 from hardsight.checks import given_probs
@@ -23,6 +23,7 @@ from hardsight.files.places import Place, place
 from hardsight.files.suspects import suspects_file
 from hardsight.files.writing import check_output
 from hardsight.options import takes
+from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.table import check_format, write_table
 
@@ -30,6 +31,8 @@ from hardsight.table import check_format, write_table
 @dataclass(frozen=True)
 class Cleaned:
     """Where the table is, if it was written, and what is in it."""
+
+    __repr__ = brief
 
     path: Place | None
     suspects: Suspects | None  # None where a review was applied
@@ -68,7 +71,11 @@ def clean_to_file(
             write_table(applied.table, target)
         return Cleaned(target, None, applied)
     probs = np.asarray(open_npy(settings.probs)) if isinstance(settings.probs, (str, os.PathLike)) else settings.probs
-    samples = samples_of(snapshot, probs, settings.limit)
+    if not settings.all_samples:
+        rows = settings.rows(len(snapshot))
+        probs = None if probs is None else checked_probs(probs, len(snapshot), snapshot.num_classes)[rows]
+        snapshot = snapshot.of_rows(rows)
+    samples = samples_of(snapshot, probs)
     if settings.class_names is not None:
         samples = dataclasses.replace(samples, class_names=read_class_names(settings.class_names, snapshot.num_classes))
     suspects = find_suspects(samples, settings, progress)
@@ -79,7 +86,7 @@ def clean_to_file(
 
 def _target(source: Place, output: Place | None, settings: CleanFileSettings) -> Place | None:
     """Where to write, which is never over what is read."""
-    whole = settings.limit is None and settings.split is None
+    whole = settings.all_samples and settings.split is None
     if output is None and settings.apply is None and whole and isinstance(source, Path) and source.exists():
         output = suspects_file(source)
     if output is None and source.is_dir() and (whole or settings.apply is not None):

@@ -22,6 +22,7 @@ from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.files.writing import replacing
 from hardsight.plots.adaptation import accuracy_per_round, thumbnails
+from hardsight.plots.saving import save_figure
 from hardsight.screen import percent
 from hardsight.table import write_table
 
@@ -73,7 +74,8 @@ def _curves(run: Run, results: Results, pair: str) -> list[Path]:
     }
     once = [method for method in results.methods if method not in (SOURCE_ONLY, AUTO, *results.in_rounds)]
     levels = {method: float(np.mean(results.last(pair, method))) for method in once if results.last(pair, method)}
-    return [_save(run, f"accuracy-{pair}.png", accuracy_per_round(curves, np.array(start), _arrow(pair), levels))]
+    figure = accuracy_per_round(curves, np.array(start), _arrow(pair), levels)
+    return save_figure(figure, run.folder("figures") / f"accuracy-{pair}.png")
 
 
 def _only_by_score(run: Run, results: Results, pair: str, data: ImageData, folder_of: FolderOf) -> list[Path]:
@@ -81,7 +83,7 @@ def _only_by_score(run: Run, results: Results, pair: str, data: ImageData, folde
 
     The paper shows right pseudo-labels; wrong ones are shown below them, apart.
     """
-    drawn = []
+    drawn: list[Path] = []
     for method in results.selecting:
         if "+" not in (rule := Method.read(method).rule or "") and rule != "avc":
             continue
@@ -91,7 +93,7 @@ def _only_by_score(run: Run, results: Results, pair: str, data: ImageData, folde
         if groups:
             title = f"{_arrow(pair)}: of the {len(chosen)} that {method} selects and softmax does not, round 1"
             figure = thumbnails(groups, title, [words for words in groups if words.startswith(WRONG)])
-            drawn.append(_save(run, f"only-{method.replace('+', '-')}-{pair}.png", figure))
+            drawn += save_figure(figure, run.folder("figures") / f"only-{method.replace('+', '-')}-{pair}.png")
     return drawn
 
 
@@ -121,13 +123,6 @@ def _pictures(chosen: pa.Table, data: ImageData, class_names: Sequence[str]) -> 
 def _caption(entry: dict[str, Any], class_names: Sequence[str]) -> str:
     known = "" if entry["label"] is None else f"is {class_names[entry['label']]}\n"
     return f"{known}taken for {class_names[entry['pseudo_label']]}\np {entry['confidence']:.2f}  AVC {entry['avc']:.3f}"
-
-
-def _save(run: Run, name: str, figure: Any) -> Path:
-    path = run.folder("figures") / name
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", metadata={"Software": None})
-    return path
 
 
 def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: dict[str, list[Path]]) -> str:

@@ -32,6 +32,7 @@ from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.models.network_names import check_network_name
 from hardsight.options import takes
+from hardsight.screen import printable, table_lines
 from hardsight.training.settings import ProgressCallback
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ class Adapted:
     differences: pa.Table
     selection: pa.Table
     rounds: pa.Table
+
+    def __repr__(self) -> str:
+        columns = ("pair", "method", "accuracy", "accuracy std", "oracle_accuracy", "seeds")
+        where = f"Adapted: {len(self.accuracy)} rows of accuracy, in {printable(str(self.directory))}"
+        return "\n".join([where, *table_lines(self.accuracy.to_pylist(), columns)])
 
 
 @takes(AdaptSettings)

@@ -25,7 +25,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from scipy.special import logsumexp, softmax
 from hardsight.adapt.settings import GroupBy, SelectionOptions
 from hardsight.adapt.thresholds import Ranking, class_thresholds, kept_per_class
 from hardsight.checks import as_matrix, check_same_space, to_numpy
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head, as_head
 from hardsight.options import takes
 from hardsight.pandas_index import align
@@ -145,8 +144,7 @@ def check_method(method: str, also: Sequence[str] = ()) -> str:
     if name in METHODS or (name != score and score in OF_A_SNAPSHOT):
         return name
     known = [*METHODS, *also, *(f"cbst+{name}" for name in OF_A_SNAPSHOT)]
-    close = get_close_matches(name, known, n=1)
-    near = f" Did you mean {close[0]}?" if close else ""
+    near = did_you_mean(name, known)
     raise InputError(f"method must be one of {', '.join([*METHODS, *also])} or cbst+SCORE, got {method!r}.{near}")
 
 

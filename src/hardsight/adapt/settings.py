@@ -116,11 +116,13 @@ class AdaptSettings(RankingOptions, DomainOptions):
         "Comma-separated methods to compare: cbst, crst, crst-mrkld, crst-lrent, cbst+avh, cbst+SCORE, avc, threshold, weighted, "
         "depict; coral, subspace and entropy, alone or before one of these (coral+cbst); source is no adaptation, "
         "auto chooses method and round without labels.",
-        flag=("--methods", "--method"),
         read=read_methods,
     )
     images: Any = option(
-        None, "Pictures of a target of features, with the same ids, for the figures.", metavar="DATA", decides=False
+        None,
+        "Images of the target samples, with the same ids, for the figures; for a target of features.",
+        metavar="DATA",
+        decides=False,
     )
     rounds: int = option(10, "Rounds of selecting pseudo-labels and training on them.", least=1)
     epochs: int = option(2, "Passes over source and selected samples in each round.", least=1)
@@ -143,10 +145,10 @@ class AdaptSettings(RankingOptions, DomainOptions):
     standardize: Standardize = option(
         "domain", "Standardize features by the mean and deviation of their own domain, of the source, or not at all (none)."
     )
-    balance: bool = option(True, "Draw as many source samples of each class.", flag="--balance/--no-balance")
+    balance: bool = option(True, "Draw equally many source samples of each class.", flag="--balance/--no-balance")
     relabel: bool = option(False, "Select pseudo-labels before each epoch, not only before each round.")
-    reset_optimizer: bool = option(False, "Forget the optimizer's momentum before each round.")
-    flip_labels: bool = option(False, "Label by the mean of the probabilities of an image and of its mirror image.")
+    reset_optimizer: bool = option(False, "Reset the optimizer's momentum before each round.")
+    flip_labels: bool = option(False, "Choose pseudo-labels by the mean probabilities of an image and its mirror image.")
     ema: float = option(
         0.0, "Decay of a moving average of the model, which then selects and is evaluated; 0 for none.", least=0, below=1
     )
@@ -154,7 +156,7 @@ class AdaptSettings(RankingOptions, DomainOptions):
     mrkld: float = option(
         0.01, "Weight of CRST's regulariser. Public code applies its weight twice: its 0.1 is 0.01 here.", least=0
     )
-    coral_reg: float = option(1.0, "Number added to the diagonal of CORAL's covariances.", above=0)
+    coral_reg: float = option(1.0, "Regularization of CORAL: number added to the diagonal of its covariances.", above=0)
     subspace_size: int = option(30, "Principal directions that subspace alignment keeps.", least=1)
     entropy_weight: float = option(0.1, "Weight of the target's entropy in the loss of the method entropy.", above=0)
     target_augment: str | None = option(
@@ -176,6 +178,8 @@ class AdaptSettings(RankingOptions, DomainOptions):
         """There must be at least one method, none twice, and something to select in the last round."""
         super().check()
         check_different("methods", self.methods)
+        if self.source_portion.start == 0:
+            raise InputError("source_portion must be above 0: every round trains on some source samples, got 0.")
         if self.portion.at(self.rounds) == 0:
             raise InputError(
                 f"portion {self.portion.start:g} selects nothing in any round: it must rise above 0, as 0.2:0.05:0.5."

@@ -7,7 +7,7 @@
     correlations.py   `correlate`: all models and targets as one result; hypotheses.py gives verdicts, tables.py the columns
     calibrated.py, disagreement.py, granularity.py, unseen.py   questions beside the coefficients
     studying.py       `study`: decides which of them the data allows, and computes all
-    printing.py, reporting.py, latex.py   a study on the screen and as files
+    printing.py, reporting.py, latex.py, page.py   a study on the screen and as files
 
 Names load when first used.
 """

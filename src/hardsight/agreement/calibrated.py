@@ -12,6 +12,7 @@ from hardsight.agreement.models import ScoredModel, hard_end
 from hardsight.agreement.predictions import all_logits
 from hardsight.agreement.tables import Row
 from hardsight.errors import InputError
+from hardsight.screen import brief
 from hardsight.stats.calibration import Reliability, fit_temperature, reliability
 from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
 
@@ -19,6 +20,8 @@ from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
 @dataclass(frozen=True)
 class Calibration:
     """Reliability before and after a temperature, both on the half it was not fitted to, and its effect on agreement."""
+
+    __repr__ = brief
 
     model: str
     temperature: float

@@ -16,6 +16,7 @@ from hardsight.agreement.settings import CorrelateSettings
 from hardsight.agreement.tables import Row
 from hardsight.agreement.targets import Target
 from hardsight.errors import InputError
+from hardsight.screen import brief
 from hardsight.stats.answers import Ceiling, noise_ceilings
 from hardsight.stats.bootstrap import Bootstrap, bootstrap
 from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
@@ -32,6 +33,8 @@ FEWEST = 4  # samples for a coefficient with an interval
 @dataclass(frozen=True)
 class Agreement:
     """One model against one target, on the samples that have a number for every score and for the target."""
+
+    __repr__ = brief
 
     model: str
     target: Target

@@ -14,20 +14,22 @@ from hardsight.agreement.comparing import Agreement, agree
 from hardsight.agreement.disagreement import Disagreement, disagreement
 from hardsight.agreement.granularity import coarse_model, coarse_people, read_superclasses, within_groups
 from hardsight.agreement.hypotheses import hypotheses
-from hardsight.agreement.models import DEFAULT_SCORES, ScoredModel, checked, open_models, score_axis
+from hardsight.agreement.models import DEFAULT_SCORES, ScoredModel, checked, hard_end, open_models, score_axis, score_words
 from hardsight.agreement.predictions import ensemble, with_passes
 from hardsight.agreement.settings import CorrelateSettings
 from hardsight.agreement.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
 from hardsight.agreement.targets import Target, column_targets, human_targets
 from hardsight.agreement.unseen import open_set
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.human import People, match, read_people
 from hardsight.options import takes
+from hardsight.screen import table_lines
 from hardsight.stats.coefficients import holm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST_SHOWN = 3  # models and notes in what the object says of itself
 TRUST = (
     "Which test to trust: the paired bootstrap (for Kendall the jackknife). Both coefficients come from the same samples and the "
     "same answers, so the paper's test for independent groups is the wrong model; Williams, Steiger and Meng know that, "
@@ -56,6 +58,16 @@ class Correlations:
     epochs: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
     trust: str = field(default=TRUST, repr=False)
+
+    def __repr__(self) -> str:
+        lines = []
+        for agreement in self.main[:MOST_SHOWN]:
+            singles = [agreement.single(name) for name in agreement.scores]
+            lines.append(f"Correlations: {agreement.model}, {agreement.n:,} samples, with {agreement.target.words}")
+            lines += table_lines(singles, ("score", "agreement", "low", "high"), most=12)
+        more = [f"and {len(self.main) - MOST_SHOWN} more: models() has all"] if len(self.main) > MOST_SHOWN else []
+        ways = "table1(), pairs(), hypotheses(), models() and plot() have the rest"
+        return "\n".join([*lines, *more, *(f"note: {note}" for note in self.notes[:MOST_SHOWN]), ways])
 
     @property
     def main(self) -> tuple[Agreement, ...]:
@@ -113,14 +125,23 @@ class Correlations:
         names = list(agreement.scores) if scores is None else list(scores)
         unknown = [name for name in names if name not in agreement.scores]
         if unknown:
-            raise InputError(f"there is no score {unknown[0]!r} here; choose from {', '.join(agreement.scores)}.")
+            raise InputError(
+                f"there is no score {unknown[0]!r} here; choose from {', '.join(agreement.scores)}."
+                + did_you_mean(unknown[0], agreement.scores)
+            )
         return histograms(
-            [(score_axis(name), agreement.scores[name], _title(agreement.single(name))) for name in names],
+            [(*self._axis(agreement, name), _title(agreement.single(name))) for name in names],
             agreement.values,
             target=agreement.target.axis,
             title=f"{agreement.model}, {agreement.n} samples; agreement is positive where hard by the score is hard "
             + ("for people" if agreement.target.measure is not None else f"by {agreement.target.words}"),
         )
+
+    def _axis(self, agreement: Agreement, name: str) -> tuple[str, np.ndarray]:
+        """A score's words and values for a figure, turned so that high is hard if that was asked for."""
+        if self.settings.hardness and hard_end(name) == "low":
+            return f"{score_words(name)}, other sign: high is hard", -agreement.scores[name]
+        return score_axis(name), agreement.scores[name]
 
     def disagreement(self, score: str = "avh", model: str | None = None, top: int = 12) -> Disagreement:
         """Easy for people and hard for the model, and the reverse: how many, and the clearest cases."""
@@ -239,10 +260,13 @@ def prepare(
 ) -> Comparison:
     """Open and join everything that `correlate` compares."""
     if (human is None) == (settings.against is None):
-        raise InputError("give human data, or a column to correlate against: one of the two.")
+        raise InputError("give human data (--human FILE), or a column to correlate against (--against COLUMN): one of the two.")
     models = open_models(table, settings.scores, settings.split)
     class_names = settings.class_names or next((model.class_names for model in models if model.class_names), None)
     people = None if human is None else read_people(human, class_names)
+    for model in models:
+        if people is not None and model.snapshot is not None and model.snapshot.head is not None:
+            people.check_classes(model.snapshot.head.num_classes)
     if passes is not None:
         models = [with_passes(model, passes) for model in models]
     notes: tuple[str, ...] = ()
@@ -256,7 +280,11 @@ def prepare(
         people = coarse_people(people, mapping)
         models = [checked(coarse_model(model, mapping), settings.scores) for model in models]
     joined = [
-        (model, target.first(settings.limit), [name for name in _chosen(model, settings.scores) if name != settings.against])
+        (
+            model,
+            target.some(None if settings.all_samples else settings.rows(len(model.table))),
+            [name for name in _chosen(model, settings.scores) if name != settings.against],
+        )
         for model in models
         for target in _targets(model, people, settings, settings.allow_missing)
     ]

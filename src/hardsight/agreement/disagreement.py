@@ -16,6 +16,7 @@ from hardsight.agreement.models import ScoredModel, score_words
 from hardsight.agreement.tables import Row
 from hardsight.data import open_data
 from hardsight.errors import HardsightError, InputError
+from hardsight.screen import brief
 
 BOTH_EASY, BOTH_HARD = "easy for both", "hard for both"
 MODEL_HARD, PEOPLE_HARD = "easy for people, hard for the model", "hard for people, easy for the model"
@@ -25,6 +26,8 @@ AGREED = 0.8  # of the people: where fewer chose the given class, they really di
 @dataclass(frozen=True)
 class Disagreement:
     """How many samples each quadrant has, and the clearest cases of the two in which people and the model disagree."""
+
+    __repr__ = brief
 
     model: str
     score: str

@@ -2,38 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Any
 
 from hardsight.agreement.correlations import Correlations
-
-ESCAPES = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}"}
-ESCAPES |= {"^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
-
-
-def escaped(text: str) -> str:
-    r"""Text that LaTeX prints as it is.
-
-    Example:
-        >>> escaped("norm_in_class, 95 %")
-        'norm\\_in\\_class, 95 \\%'
-    """
-    return re.sub(r"[&%$#_{}~^\\]", lambda match: ESCAPES[match[0]], "".join(c for c in text if c.isprintable()))
-
-
-def tabular(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    """One table environment; the first column is text, the others are numbers."""
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{caption}}}",
-        rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}",
-        r"\hline",
-    ]
-    lines += [" & ".join(header) + r" \\", r"\hline"]
-    lines += [" & ".join(row) + r" \\" for row in rows]
-    return "\n".join([*lines, r"\hline", r"\end{tabular}", r"\end{table}", ""])
+from hardsight.files.latex import escaped, tabular
 
 
 def table1(correlations: Correlations) -> str:

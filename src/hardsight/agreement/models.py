@@ -13,14 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.checks import check_ids
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.dynamics import moments, read_moment, rows_named
 from hardsight.files.kinds import kind_of
+from hardsight.files.places import missing
 from hardsight.pandas_index import index_ids
 from hardsight.scores import SCORES, norm_in_class
 from hardsight.scoring.job import score
+from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
-from hardsight.table import TABLES, read_scores
+from hardsight.table import TABLES, as_measured, plain, read_scores
 
 DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")
 EXTRA_HARD = dict.fromkeys(("passes_entropy", "passes_aleatoric", "passes_information", "passes_variance"), "high")
@@ -29,6 +31,8 @@ EXTRA_HARD = dict.fromkeys(("passes_entropy", "passes_aleatoric", "passes_inform
 @dataclass(frozen=True)
 class ScoredModel:
     """A name and a scores table with further columns; the snapshot behind it and its run, if there are."""
+
+    __repr__ = brief
 
     name: str
     table: pa.Table
@@ -76,7 +80,8 @@ class ScoredModel:
     def check_has(self, name: str) -> None:
         """Refuse a column that its table lacks."""
         if not self.has(name):
-            raise InputError(f"{self.name} has no column {name!r}; it has {', '.join(self.table.column_names)}.")
+            known = self.table.column_names
+            raise InputError(f"{self.name} has no column {name!r}; it has {', '.join(known)}.{did_you_mean(name, known)}")
 
     @property
     def has_logits(self) -> bool:
@@ -193,8 +198,9 @@ def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Scored
         return opened if name is None else replace(opened, name=name)
     if isinstance(source, Snapshot):
         return _scored(source, scores, name or source.name or "model")
+    source = plain(source)
     if isinstance(source, pa.Table):
-        return ScoredModel(name or "model", source)
+        return ScoredModel(name or "model", as_measured(source))
     if hasattr(source, "columns") and hasattr(source, "to_dict"):  # a pandas frame
         table, ids = pa.Table.from_pandas(source, preserve_index=False), index_ids(source)
         if ids is not None and "id" not in table.column_names:
@@ -215,7 +221,7 @@ def _open_path(path: Path, scores: Sequence[str] | None) -> ScoredModel:
             return _scored(snapshot, scores, name)
         return ScoredModel(name, read_scores(path))
     if not path.exists():
-        raise FileError(f"{path} does not exist.")
+        raise FileError(missing(path))
     if path.suffix.lower() in TABLES and kind_of(path) != "snapshot":
         return ScoredModel(name, read_scores(path))
     return _scored(Snapshot.load(path), scores, name)
@@ -225,7 +231,7 @@ def _scored(snapshot: Snapshot, scores: Sequence[str] | None, name: str) -> Scor
     """A snapshot, scored: by the names asked for, or by every row score."""
     known = None if scores is None else [score for score in scores if score in SCORES]
     table = score(snapshot, scores=known) if known is None or known else score(snapshot, scores=None)
-    return ScoredModel(name, _with_sample_columns(table, snapshot), snapshot, snapshot.class_names)
+    return ScoredModel(name, _with_sample_columns(table.arrow, snapshot), snapshot, snapshot.class_names)
 
 
 def _with_sample_columns(table: pa.Table, snapshot: Snapshot) -> pa.Table:
@@ -257,7 +263,8 @@ def checked(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
         model = replace(model, table=model.table.append_column("norm_in_class", column))
     for name in scores or ():
         if not model.has(name):
-            raise InputError(f"{model.name} has no score {name!r}; it has {', '.join(score_names(model))}.")
+            known = score_names(model)
+            raise InputError(f"{model.name} has no score {name!r}; it has {', '.join(known)}.{did_you_mean(name, known)}")
     return model
 
 

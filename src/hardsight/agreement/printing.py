@@ -10,7 +10,7 @@ from hardsight.agreement.correlations import Correlations
 from hardsight.agreement.disagreement import Disagreement
 from hardsight.agreement.studying import Study
 from hardsight.agreement.tables import Row
-from hardsight.screen import interval, number, print_table, printable
+from hardsight.screen import Cell, beside, interval, number, print_line, print_table
 from hardsight.stats.answers import Ceiling
 
 SIDE_BY_SIDE = {
@@ -33,13 +33,13 @@ def print_study(study: Study, verbose: bool = False) -> None:
     _print_open_set(study.open_set)
     _print_groups("Within groups", study.groups)
     if study.coarse is not None:
-        print("the same for superclasses:")
+        print_line("the same for superclasses:")
         _print_overview(study.coarse)
         _print_groups("Within superclasses", study.coarse_groups)
     if verbose:
         _print_details(study)
     for note in correlations.notes:
-        print(f"note: {printable(note)}")
+        print_line(f"note: {note}", notes=correlations.notes)
 
 
 def _print_overview(correlations: Correlations) -> None:
@@ -62,13 +62,13 @@ def _print_details(study: Study) -> None:
         if agreement.pairs:
             _print_pairs(correlations, agreement)
     if any(agreement.pairs for agreement in correlations.agreements):
-        print(correlations.trust + "\n")
+        print_line(correlations.trust + "\n")
     for calibration in study.calibrations:
         _print_calibration(calibration)
     for disagreement in study.disagreements:
         _print_disagreement(disagreement)
     for agreement in study.coarse.main if study.coarse is not None else ():
-        print(f"{printable(agreement.model)}, superclasses:")
+        print_line(f"{agreement.model}, superclasses:")
         _print_bins(agreement)
 
 
@@ -76,14 +76,22 @@ def _print_singles(agreement: Agreement, level: float) -> None:
     """What is compared, how well people agree among themselves, and each score over all samples."""
     target = agreement.target
     accuracy = "" if agreement.accuracy is None else f", accuracy {100 * agreement.accuracy:.2f} %"
-    print(f"{printable(agreement.model)} against {target.words}: n = {agreement.n}, hard where {target.hard}{accuracy}")
+    print_line(f"{agreement.model} against {target.words}: n = {agreement.n}, hard where {target.hard}{accuracy}")
     for why, count in agreement.left_out.items():
-        print(f"  left out: {count} {why}")
+        print_line(f"  left out: {count} {why}")
     _print_ceiling(agreement)
     percent = f"{100 * level:g} %"
-    header = ("score", "Spearman", percent, "of ceiling", "Pearson", percent, "Kendall", "Fisher z", "p")
+    header = (
+        "score", Cell("Spearman", "spearman"), Cell(percent, "spearman"), Cell("of ceiling", "share_of_ceiling"),
+        Cell("Pearson", "pearson"), Cell(percent, "pearson"), Cell("Kendall", "kendall"), Cell("Fisher z", "fisher_z"), "p",
+    )  # fmt: skip
     rows = [_single_cells(agreement, name) for name in dict.fromkeys(row["score"] for row in agreement.singles)]
-    print_table(header, rows, title=_sign_in_words(agreement), words=1)
+    print_table(header, rows, title=_sign_in_words(agreement), name="agreement", of=_of(agreement))
+
+
+def _of(agreement: Agreement) -> Row:
+    """What the rows of a table share, for machines."""
+    return {"model": agreement.model, "target": agreement.target.key, "n": agreement.n}
 
 
 def _sign_in_words(agreement: Agreement) -> str:
@@ -95,7 +103,7 @@ def _print_ceiling(agreement: Agreement) -> None:
     """How well people agree among themselves, where that is known."""
     spearman, pearson = agreement.ceilings["spearman"], agreement.ceilings["pearson"]
     if isinstance(spearman, Ceiling) and isinstance(pearson, Ceiling):
-        print(
+        print_line(
             f"noise ceiling: halves of the people correlate at {spearman.split_half:.3f} Spearman, {pearson.split_half:.3f} "
             f"Pearson; no score can be expected above {spearman.ceiling:.3f} and {pearson.ceiling:.3f}"
         )
@@ -104,8 +112,8 @@ def _print_ceiling(agreement: Agreement) -> None:
 def _single_cells(agreement: Agreement, name: str) -> tuple[str, ...]:
     spearman, pearson, kendall = (agreement.single(name, kind) for kind in ("spearman", "pearson", "kendall"))
     if spearman["agreement"] is None:
-        return (name, "–", spearman["reason"], *["–"] * 6)
-    share = "–" if spearman["share_of_ceiling"] is None else f"{100 * spearman['share_of_ceiling']:.0f} %"
+        return (name, "–", Cell(spearman["reason"], {"reason": spearman["reason"]}), *["–"] * 6)
+    share = _percent(spearman["share_of_ceiling"], 0)
     return (
         name, _signed(spearman["agreement"]), _interval(spearman, "bootstrap_"), share,
         _signed(pearson["agreement"]), _interval(pearson, "bootstrap_"),
@@ -120,14 +128,16 @@ def _print_bins(agreement: Agreement) -> None:
         return
     cells = {(row["score"], row["bin"]): row for row in agreement.singles if row["kind"] == "spearman"}
     first = next(iter(agreement.scores))
-    rows = [("samples", str(agreement.n), *(str(cells[first, name]["n"]) for name in bins))]
+    rows = [("samples", number(agreement.n), *(number(cells[first, name]["n"]) for name in bins))]
     rows += [(score, *(_signed(cells[score, name]["agreement"]) for name in ("all", *bins))) for score in agreement.scores]
-    print_table(("Spearman", "total", *bins), rows, title="Table 1: in bins (closed below, open above, the last one closed)")
+    header = (Cell("Spearman", "score"), "total", *(Cell(name, name) for name in bins))
+    title = "Table 1: in bins (closed below, open above, the last one closed)"
+    print_table(header, rows, title=title, name="bins", of=_of(agreement))
     reasons = list(dict.fromkeys(row["reason"] for row in agreement.singles if row["reason"] and row["bin"] != "all"))
     for reason in reasons[:MOST_REASONS]:
-        print(f"  – : {printable(reason)}")
+        print_line(f"  – : {reason}")
     if len(reasons) > MOST_REASONS:
-        print(f"  – : and {len(reasons) - MOST_REASONS} more reasons, in table1.csv")
+        print_line(f"  – : and {len(reasons) - MOST_REASONS} more reasons, in table1.csv")
 
 
 def _print_pairs(correlations: Correlations, agreement: Agreement) -> None:
@@ -144,9 +154,11 @@ def _print_pairs(correlations: Correlations, agreement: Agreement) -> None:
             f"{row['first']} – {row['second']}", row["kind"], _signed(row["r_first"]), _signed(row["r_second"]), *tests,
             _interval(row, "trusted_"), _p(row["permutation_p"]), _p(row["holm_p"]), verdict,
         ))  # fmt: skip
-    header = ("scores", "kind", "first", "second", "indep. z", "Williams", "Steiger", "Meng", "difference", "permut. p", "Holm p")
+    tested = [Cell("indep. z", "independent_z"), "Williams", "Steiger", "Meng", "difference"]
+    header = ("scores", "kind", "first", "second", *tested, Cell("permut. p", "permutation_p"), Cell("Holm p", "holm_p"))
     more = f"; {len(pairs) - len(shown)} other pairs in pairs.csv" if len(pairs) > len(shown) else ""
-    print_table((*header, ""), rows, title=f"Tables 2 and 6 to 9: {lead} against each other score{more}", words=2)
+    title = f"Tables 2 and 6 to 9: {lead} against each other score{more}"
+    print_table((*header, Cell("", "verdict")), rows, title=title, words=2, name="pairs", of=_of(agreement))
 
 
 def _print_verdicts(correlations: Correlations) -> None:
@@ -157,7 +169,8 @@ def _print_verdicts(correlations: Correlations) -> None:
         cells = (model, row["hypothesis"], row["statement"], row["verdict"], row["note"] or "")
         rows.append((*cells, _signed(row["effect"]), _interval(row)))
     title = "The paper's hypotheses" + (f", against {next(iter(targets.values()))}" if len(targets) == 1 else "")
-    print_table(("model", "", "hypothesis", "verdict", "note", "effect", "interval"), rows, title=title, words=5)
+    header = ("model", Cell("", "id"), "hypothesis", "verdict", "note", "effect", Cell("interval", "effect"))
+    print_table(header, rows, title=title, words=5, name="hypotheses")
 
 
 def _print_models(correlations: Correlations) -> None:
@@ -169,18 +182,19 @@ def _print_models(correlations: Correlations) -> None:
         for row in everything:
             if row["target"] == target:
                 by_model.setdefault(row["model"], {})[row["score"]] = row
-        print(f"{len(by_model.keys() - {'ensemble'})} models against {first.target.words}: hard where {first.target.hard}")
+        print_line(f"{len(by_model.keys() - {'ensemble'})} models against {first.target.words}: hard where {first.target.hard}")
         _print_ceiling(first)
         computed = dict.fromkeys(name for scores in by_model.values() for name in scores)
         names = [name for name in SIDE_BY_SIDE if name in computed] or list(computed)
         rows = []
         for model, scores in by_model.items():
             known = next(iter(scores.values()))
-            accuracy = "–" if known["accuracy"] is None else f"{100 * known['accuracy']:.2f} %"
+            accuracy = _percent(known["accuracy"])
             cells = [_signed(scores.get(name, {}).get("agreement")) for name in names]
-            rows.append((model, str(known["n"]), accuracy, number(scores.get("avh", {}).get("mean")), *cells))
-        header = ("model", "n", "accuracy", "mean AVH", *(SIDE_BY_SIDE.get(name, name) for name in names))
-        print_table(header, rows, title=f"Models side by side (Observation 4), Spearman; {_sign_in_words(first)}")
+            rows.append((model, number(known["n"]), accuracy, number(scores.get("avh", {}).get("mean")), *cells))
+        header = ("model", "n", "accuracy", "mean AVH", *(Cell(SIDE_BY_SIDE.get(name, name), name) for name in names))
+        title = f"Models side by side (Observation 4), Spearman; {_sign_in_words(first)}"
+        print_table(header, rows, title=title, name="models", of={"target": target})
 
 
 def _print_epochs(correlations: Correlations) -> None:
@@ -195,12 +209,13 @@ def _print_epochs(correlations: Correlations) -> None:
     for epoch, scores in by_epoch.items():
         n = number(next(iter(scores.values()))["n"])
         rows.append((epoch, n, *(_with_interval(scores.get(name)) for name in names)))
-    print_table(("epoch", "n", *names), rows, title="Epochs (Observation 3): Spearman of each score and its interval")
+    title = "Epochs (Observation 3): Spearman of each score and its interval"
+    print_table(("epoch", "n", *names), rows, title=title, name="epochs")
 
 
 def _print_calibration(calibration: Calibration) -> None:
-    print(
-        f"calibration of {printable(calibration.model)}: ECE {calibration.before.ece:.4f}, "
+    print_line(
+        f"calibration of {calibration.model}: ECE {calibration.before.ece:.4f}, "
         f"with temperature {calibration.temperature:.3f} {calibration.after.ece:.4f} "
         f"(fitted to {calibration.fitted_to}, judged on {calibration.judged_on} other samples)"
     )
@@ -209,54 +224,66 @@ def _print_calibration(calibration: Calibration) -> None:
         (name, *(_signed(row[key]) for row in effects if row["score"] == name for key in ("before", "after")))
         for name in dict.fromkeys(row["score"] for row in effects)
     ]
-    header = ("score", "Spearman", "with temperature", "Pearson", "with temperature")
-    print_table(header, rows, title="what the temperature does to each agreement")
+    header = (
+        "score", Cell("Spearman", "spearman"), Cell("with temperature", "spearman_calibrated"),
+        Cell("Pearson", "pearson"), Cell("with temperature", "pearson_calibrated"),
+    )  # fmt: skip
+    title = "what the temperature does to each agreement"
+    print_table(header, rows, title=title, name="calibration", of={"model": calibration.model})
 
 
 def _print_disagreement(disagreement: Disagreement) -> None:
     counts = "; ".join(f"{count} {quadrant}" for quadrant, count in disagreement.counts.items())
-    print(f"{printable(disagreement.model)}: {counts}\n{disagreement.rule}")
+    print_line(f"{disagreement.model}: {counts}\n{disagreement.rule}")
     for title, cases in disagreement.cases.items():
         if cases:
             columns = [key for key in cases[0] if key != "row"]
             rows = [tuple(number(case[key]) for key in columns) for case in cases[:MOST_CASES]]
-            print_table(columns, rows, title=title, words=3)
+            of = {"model": disagreement.model, "quadrant": title}
+            print_table(columns, rows, title=title, words=3, name="disagreement", of=of)
 
 
 def _print_open_set(areas: list[Row]) -> None:
     if areas:
         rows = [
-            (row["model"], row["score"], number(row["auroc"]), f"[{number(row['low'])}, {number(row['high'])}]") for row in areas
-        ]
-        print_table(("model", "score", "AUROC", "interval"), rows, title="Unseen classes: the chance to look harder", words=2)
+            (row["model"], row["score"], number(row["auroc"]),
+             Cell(f"[{number(row['low'])}, {number(row['high'])}]", {"low": row["low"], "high": row["high"]}))
+            for row in areas
+        ]  # fmt: skip
+        header = ("model", "score", Cell("AUROC", "auroc"), Cell("interval", "auroc"))
+        print_table(header, rows, title="Unseen classes: the chance to look harder", words=2, name="open_set")
 
 
 def _print_groups(title: str, groups: list[Row]) -> None:
     if groups:
         names = list(dict.fromkeys(row["score"] for row in groups))
         cells = {(row["model"], row["group"], row["score"]): row for row in groups}
-        keys = dict.fromkeys((row["model"], row["group"], str(row["n"])) for row in groups)
+        keys = dict.fromkeys((row["model"], row["group"], row["n"]) for row in groups)
         rows = [
-            (model, group, n, *(_signed(cells[model, group, name]["agreement"]) for name in names)) for model, group, n in keys
+            (model, group, number(n), *(_signed(cells[model, group, name]["agreement"]) for name in names))
+            for model, group, n in keys
         ]
-        print_table(("model", "group", "n", *names), rows, title=f"{title}: Spearman", words=2)
+        name = "superclasses" if "superclass" in title else "groups"
+        print_table(("model", "group", "n", *names), rows, title=f"{title}: Spearman", words=2, name=name)
 
 
-def _signed(value: float | None, digits: int = 3) -> str:
-    return "–" if value is None else f"{value:+.{digits}f}"
+def _signed(value: float | None, digits: int = 3) -> Cell:
+    return number(value, f"+.{digits}f")
 
 
-def _interval(row: Row, prefix: str = "") -> str:
+def _percent(share: float | None, digits: int = 2) -> Cell:
+    return Cell("–" if share is None else f"{100 * share:.{digits}f} %", share)
+
+
+def _interval(row: Row, prefix: str = "") -> Cell:
     return interval(row[f"{prefix}low"], row[f"{prefix}high"])
 
 
-def _with_interval(row: Row | None) -> str:
+def _with_interval(row: Row | None) -> Cell:
     if row is None or row["agreement"] is None:
-        return "–" if row is None else str(row["reason"])
-    return f"{_signed(row['agreement'])} {_interval(row)}"
+        return Cell("–" if row is None else str(row["reason"]), None)
+    return beside(_signed(row["agreement"]), _interval(row))
 
 
-def _p(value: Any) -> str:
-    if value is None:
-        return "–"
-    return "<1e-5" if value < 1e-5 else f"{value:.2g}"
+def _p(value: Any) -> Cell:
+    return Cell("<1e-5", value) if value is not None and value < 1e-5 else number(value, ".2g")

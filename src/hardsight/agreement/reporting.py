@@ -1,4 +1,4 @@
-"""A study as files: JSON, CSV, LaTeX and figures, in a run directory."""
+"""A study as files: JSON, CSV, LaTeX, figures and a page, in a run directory."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from hardsight.agreement.comparing import Agreement
 from hardsight.agreement.correlations import Correlations
 from hardsight.agreement.disagreement import Disagreement
 from hardsight.agreement.models import score_axis, score_words
+from hardsight.agreement.page import agreement_page
 from hardsight.agreement.studying import Study
 from hardsight.agreement.tables import Row
 from hardsight.files.run import Run
 from hardsight.files.writing import replacing, write_json
+from hardsight.plots.saving import save_figure
 from hardsight.stats.calibration import Reliability
 from hardsight.table import write_table
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def save(run: Run, study: Study) -> None:
-    """Write the run: correlations.json, one CSV per table, two LaTeX files, figures."""
+    """Write the run: correlations.json, one CSV per table, two LaTeX files, figures, and a page with all of it."""
     directory, correlations = run.directory, study.correlations
     written = [directory / "correlations.json"]
     write_json(written[0], as_json(study))
@@ -49,7 +51,10 @@ def save(run: Run, study: Study) -> None:
         written.append(directory / f"{name}.tex")
         with replacing(written[-1]) as temporary:
             temporary.write_text(text, encoding="utf-8")
-    written += _figures(run.folder("figures"), study)
+    figures = _figures(run.folder("figures"), study)
+    written += [*figures, directory / "report.html"]
+    with replacing(written[-1]) as temporary:
+        temporary.write_text(agreement_page(run, study, figures), encoding="utf-8")
     counts = {
         "models": len(correlations.main),
         "samples": correlations.of().n,
@@ -101,12 +106,7 @@ def _calibration(calibration: Calibration) -> dict[str, Any]:
 
 
 def _figures(folder: Path, study: Study) -> list[Path]:
-    paths = []
-    for name, figure in _drawn(study).items():
-        paths.append(folder / f"{name}.png")
-        with replacing(paths[-1]) as temporary:
-            figure.savefig(temporary, format="png", metadata={"Software": None})
-    return paths
+    return [path for name, figure in _drawn(study).items() for path in save_figure(figure, folder / f"{name}.png")]
 
 
 def _drawn(study: Study) -> dict[str, Figure]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import Options, option
+from hardsight.options import HardnessView, SampleOptions, common, option
 
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def _class_names(value: str | os.PathLike[str] | Iterable[str]) -> tuple[str, ..
 
 
 @dataclass(frozen=True)
-class CorrelateSettings(Options):
+class CorrelateSettings(SampleOptions, HardnessView):
     """What scores are compared with, on which samples, and how."""
 
     against: str | None = option(None, "Numeric column to compare with instead of people, such as level.", metavar="COLUMN")
@@ -46,17 +46,14 @@ class CorrelateSettings(Options):
     bins: tuple[float, ...] | None = option(
         None, "Comma-separated bin edges. Default for a frequency: 0,0.2,0.4,0.6,0.8,1.", read=_edges
     )
-    level: float = option(0.95, "Confidence level of all intervals.", above=0, below=1)
+    level: float = common("level")
     replicates: int = option(1000, "Replicates of the paired bootstrap over images.", least=20)
     permutations: int = option(1000, "Permutations of the test that swaps two scores.", least=20)
     splits: int = option(100, "Random splits of the annotators into halves, for the noise ceiling.", least=1)
-    seed: int = option(0, "Random seed.", least=0)
+    seed: int = common("seed")
     split: str | None = option(None, "Use only the samples of one split, such as the test set of a training run.")
-    limit: int | None = option(None, "Use the first N samples only.", least=1)
-    allow_missing: bool = option(False, "Use the samples that scores and people share, instead of refusing missing ids.")
-    class_names: tuple[str, ...] | None = option(
-        None, "File of class names: text with one name per line, or a JSON list.", read=_class_names, metavar="FILE"
-    )
+    allow_missing: bool = common("allow_missing")
+    class_names: tuple[str, ...] | None = common("class_names", read=_class_names)
 
     def check(self) -> None:
         """Bin edges must rise."""
@@ -69,7 +66,9 @@ class CorrelateSettings(Options):
 class StudySettings(CorrelateSettings):
     """The same, and what to compute beside the coefficients."""
 
-    by: str | None = option(None, "Column to group by; each group gets its own coefficients: label, level, ...", metavar="COLUMN")
+    by: str | None = option(
+        None, "Column that holds the groups; each gets its own coefficients: label, level, ...", flag="--group", metavar="COLUMN"
+    )
     superclasses: Any = option(None, "CSV with the columns class,superclass: also compute for coarser classes.", metavar="CSV")
     passes: Any = option(
         None,
@@ -78,6 +77,6 @@ class StudySettings(CorrelateSettings):
         repeat=True,
     )
     unseen: Any = option(None, "Snapshot of unseen classes by the same model: compute AUROC.", metavar="SNAPSHOT")
-    epochs: bool = option(False, "Also compute for every epoch of the run's dynamics.")
+    epochs: bool = option(False, "Also compute for every epoch of the run's dynamics.", flag="--each-epoch")
     images: Any = option(None, "Images, as extract takes them, for thumbnails of disagreement.", metavar="DATA")
     top: int = option(12, "Number of samples to show, those on which people and the model disagree most.", least=0)

@@ -19,6 +19,7 @@ from hardsight.agreement.unseen import open_unseen
 from hardsight.errors import InputError
 from hardsight.files.dynamics import moments
 from hardsight.options import takes
+from hardsight.screen import brief
 from hardsight.table import read_scores
 
 FEWEST_LABELED = 8  # samples to fit a temperature to a half of and judge it by the other
@@ -27,6 +28,8 @@ FEWEST_LABELED = 8  # samples to fit a temperature to a half of and judge it by 
 @dataclass(frozen=True)
 class Study:
     """The coefficients of all models, and what was asked for or is possible beside them."""
+
+    __repr__ = brief
 
     correlations: Correlations
     calibrations: list[Calibration] = field(default_factory=list)

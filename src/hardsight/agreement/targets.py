@@ -10,6 +10,7 @@ import numpy as np
 from hardsight.agreement.models import ScoredModel
 from hardsight.errors import InputError
 from hardsight.files.human import People, match, match_bases
+from hardsight.screen import brief
 from hardsight.stats.answers import Measure, answer_entropy, selection_frequency
 
 HARD_LEVEL = {"contrast": "low", "brightness": "low", "sharpness": "low", "noise": "high", "blur": "high"}
@@ -18,6 +19,8 @@ HARD_LEVEL = {"contrast": "low", "brightness": "low", "sharpness": "low", "noise
 @dataclass(frozen=True)
 class Target:
     """One column to agree with. `hard` is the end at which a sample is hard for people."""
+
+    __repr__ = brief
 
     key: str  # frequency, entropy, or the name of a column
     words: str
@@ -35,11 +38,11 @@ class Target:
         words = "share of people who chose the given class" if self.key == "frequency" else self.words
         return f"{words} ({self.hard} is hard)"
 
-    def first(self, limit: int | None) -> Target:
-        """The same for the first samples of the table."""
-        if limit is None:
+    def some(self, rows: np.ndarray | None) -> Target:
+        """The same for these rows of the table; None for all."""
+        if rows is None:
             return self
-        kept = self.rows < limit
+        kept = np.isin(self.rows, rows)
         counts, labels = (None if x is None else x[kept] for x in (self.counts, self.labels))
         return replace(self, rows=self.rows[kept], values=self.values[kept], counts=counts, labels=labels)
 

@@ -43,6 +43,7 @@ from hardsight.files.reading import reading
 from hardsight.files.run import Run, check_run_directory, read_manifest
 from hardsight.files.samples import rows_per_part, write_samples
 from hardsight.options import takes
+from hardsight.screen import printable, table_lines
 from hardsight.table import write_table
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.inputs import ImageInputs, sized
@@ -79,6 +80,10 @@ class Attack:
     detection: pa.Table
     trajectories: pa.Table
     counts: dict[str, Any]
+
+    def __repr__(self) -> str:
+        where = f"Attack: {self.table.num_rows:,} inputs, in {printable(str(self.directory))}"
+        return "\n".join([where, *table_lines(self.by_epsilon.to_pylist(), self.by_epsilon.column_names[:7])])
 
 
 @takes(AttackSettings)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from hardsight.attacks.detection import attacks_of, detected, roc_curve
 from hardsight.attacks.trajectory import paths
 from hardsight.files.run import Run
-from hardsight.files.writing import replacing
 from hardsight.plots import attacks as plots
+from hardsight.plots.saving import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,13 +30,8 @@ def draw(run: Run, table: pa.Table, by_epsilon: pa.Table, trajectories: pa.Table
     figures = {"error": error_figure(by_epsilon), "roc": roc_figure(table), "histograms": histogram_figure(table)}
     if len(trajectories):
         figures["trajectory"] = plots.trajectories(paths(trajectories), title="gradient ascent away from the given class")
-    return [_saved(figure, run.folder("figures") / f"{name}.png") for name, figure in figures.items()]
-
-
-def _saved(figure: Figure, path: Path) -> Path:
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", metadata={"Software": None})
-    return path
+    folder = run.folder("figures")
+    return [path for name, figure in figures.items() for path in save_figure(figure, folder / f"{name}.png")]
 
 
 def error_figure(by_epsilon: pa.Table) -> Figure:

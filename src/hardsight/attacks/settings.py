@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass
 from typing import Any
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.extraction.settings import PreprocessingOptions
-from hardsight.options import option
+from hardsight.options import common, option
 
 METHODS = ("fgsm", "pgd")
 
@@ -19,9 +18,7 @@ def _methods(value: Any) -> tuple[str, ...]:
     names = [name.strip().lower() for name in value.split(",")] if isinstance(value, str) else [str(name) for name in value]
     for name in names:
         if name not in METHODS:
-            near = difflib.get_close_matches(name, METHODS, 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise InputError(f"method must be one or more of {', '.join(METHODS)}, got {name!r}.{hint}")
+            raise InputError(f"method must be one or more of {', '.join(METHODS)}, got {name!r}.{did_you_mean(name, METHODS)}")
     if not names:
         raise InputError(f"method must be one or more of {', '.join(METHODS)}, got none.")
     return tuple(dict.fromkeys(names))
@@ -52,24 +49,26 @@ def _epsilon(part: Any) -> float:
 class AttackSettings(PreprocessingOptions):
     """Options of an attack: how, how far, on which images and on which model."""
 
-    method: Any = option("fgsm", "Comma-separated attacks: fgsm (one step), pgd (many).", read=_methods, metavar="[fgsm|pgd]")
+    method: Any = option(
+        "fgsm", "Comma-separated attacks: fgsm (one step), pgd (many).", flag="--methods", read=_methods, metavar="[fgsm|pgd]"
+    )
     epsilon: Any = option(
-        "0.1,0.2,0.3", "Comma-separated limits of how far a pixel may move, for pixels of 0 to 1; 8/255 is read, too.",
+        "0.1,0.2,0.3", "Comma-separated limits of how far a pixel may move, for pixels in 0..1; 8/255 works, too.",
         read=_epsilons, metavar="E,E,..",
     )  # fmt: skip
     steps: int = option(10, "Steps of pgd.", least=1)
-    step_size: float | None = option(None, "Step of pgd, in pixels of 0 to 1. Default: 2.5 epsilon / steps.", above=0, most=1)
-    random_start: bool = option(True, "Start pgd from a random place in the ball.", flag="--random-start/--no-random-start")
-    seed: int = option(0, "Random seed.", least=0, below=2**32)
+    step_size: float | None = option(None, "Step of pgd, for pixels in 0..1. Default: 2.5 epsilon / steps.", above=0, most=1)
+    random_start: bool = option(True, "Start pgd from a random point within epsilon.", flag="--random-start/--no-random-start")
+    seed: int = common("seed")
     trajectories: int = option(100, "Samples whose path in angle and norm is followed; 0 for none.", least=0)
-    path_steps: int = option(30, "Steps of such a path, up to the largest epsilon.", least=1)
+    path_steps: int = option(30, "Steps of each path, up to the largest epsilon.", least=1)
     data: Any = option(
-        None, "Images to attack. Default: those that RUN was made from, of these the split test or val.", metavar="DATA",
+        None, "Images to attack. Default: those that RUN was made from.", metavar="DATA",
         decides=False,
     )  # fmt: skip
     split: str | None = option(None, "Split of the images to attack. Default: test, else val, else all.", decides=False)
-    labels_from: Any = option(None, "Source of the labels: folder:N, a column, or a file.", decides=False)
-    limit: int | None = option(None, "Subsample N images, spread evenly over the data.", least=1, decides=False)
+    labels_from: Any = common("labels_from")
+    limit: int | None = common("limit", decides=False)
     model: Any = option(
         None, "Model to attack, as for extract, where RUN holds features but no model.", metavar="MODEL", decides=False
     )
@@ -77,7 +76,7 @@ class AttackSettings(PreprocessingOptions):
     num_classes: int | None = option(
         None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
     )
-    head: str | None = option(None, "Name of the last linear layer, where several are possible.", decides=False)
+    head: str | None = common("head_layer")
     batch_size: int = option(128, "Images per step.", least=1)
     device: Any = option("auto", "Device: auto, cpu, cuda, cuda:1, mps.", decides=False)
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)

@@ -133,7 +133,7 @@ def _opened_data(spec: Any, s: AttackSettings, watched: str | None, trained: boo
         check_files(data)
     notes = list(data.notes)
     if data.labels is None:
-        raise InputError("an attack needs the labels of the images, and these have none: give --labels-from.")
+        raise InputError("an attack needs the labels of the images, and these have none: give --labels.")
     splits = data.columns.get("split")
     held_out = next((name for name in HELD_OUT if splits is not None and name in splits), None)
     if s.split is None and held_out is not None and splits is not None:

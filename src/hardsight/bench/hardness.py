@@ -218,16 +218,16 @@ def _cells(place: int, total: int, row: Row) -> tuple[str, ...]:
 
 def report(summary: Mapping[str, Any], settings: HardnessSettings, json: Path | None) -> None:
     """Print who finds what, and write it as JSON for machines."""
-    from hardsight.screen import print_table
+    from hardsight.screen import print_line, print_table, print_wrote
 
     header = ("score", "evidence", "rank", "AUROC", "average precision", "missed")
     for title, rows in shown(summary, settings.top):
-        print_table(header, rows, title=title, words=2)
-    seeds = len(summary["seeds"])
-    print(f"means over {seeds} seed{'s' if seeds > 1 else ''}; missed: hard samples that are not among as many that rank first")
+        print_table(header, rows, title=title, words=2, name="ranking", of={"case": title})
+    seeds, missed = len(summary["seeds"]), "missed: hard samples that are not among as many that rank first"
+    print_line(f"means over {seeds} seed{'s' if seeds > 1 else ''}; {missed}", **summary)
     absent = [name for name in peers.LIBRARIES if name not in summary["peers"]]
     if absent:
-        print(f"not installed, so not measured: {', '.join(absent)}")
+        print_line(f"not installed, so not measured: {', '.join(absent)}")
     if json is not None:
         write_json(json, dict(summary))
-        print(f"wrote {json}")
+        print_wrote(json)

@@ -9,7 +9,7 @@ from typing import Any
 
 from hardsight.domains.settings import check_different, read_seeds
 from hardsight.errors import InputError
-from hardsight.options import Options, option
+from hardsight.options import Options, common, option
 from hardsight.training.settings import read_numbers
 
 SETS = ("digits", "mnist", "cifar10")
@@ -47,7 +47,7 @@ class StudyOptions(Options):
         (), f"Comma-separated sets of images: {', '.join(SETS)}. Default: all that are there.", read=_words("sets", SETS)
     )
     seeds: tuple[int, ...] = option(5, "Number of seeds, counted from 0, or comma-separated seeds.", read=read_seeds)
-    limit: int | None = option(None, "Use N samples of each set only, evenly spread over it. Default: 5000.", least=20)
+    limit: int | None = common("limit", help="Use N samples of each set only, spread evenly over it. Default: 5000.", least=20)
     quick: bool = option(False, "Try it: one seed, few samples and few epochs. The numbers mean little.")
 
     def check(self) -> None:

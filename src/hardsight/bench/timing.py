@@ -127,19 +127,29 @@ def in_fresh_process(function: Callable[..., Result], *arguments: Any) -> Result
 
 def report(measurements: list[Measurement], json: Path | None) -> None:
     """Print a table with the limits and a verdict; write it as JSON for machines."""
-    from hardsight.screen import number, print_table
+    from hardsight.screen import Cell, number, print_line, print_table, print_wrote
 
     verdict = {True: "yes", False: "NO", None: ""}
     rows = [
-        (m.case, m.what, f"{number(m.value)} {m.unit}", number(m.ratio), number(m.limit), verdict[m.within]) for m in measurements
+        (
+            m.case,
+            m.what,
+            Cell(f"{number(m.value)} {m.unit}", {"": m.value, "unit": m.unit}),
+            number(m.ratio),
+            number(m.limit),
+            Cell(verdict[m.within], m.within),
+        )
+        for m in measurements
     ]
-    print_table(("case", "what", "best", "ratio", "limit", "within"), rows, title=f"{num_threads()} threads", words=2)
+    header = ("case", "what", Cell("best", "value"), "ratio", "limit", "within")
+    print_table(header, rows, title=f"{num_threads()} threads", words=2, name="measurements")
     over = [m for m in measurements if m.within is False]
     limits = sum(m.limit is not None for m in measurements)
-    print(f"within all limits ({limits})" if not over else f"over {len(over)} of {limits} limits:")
+    lines = [asdict(m) | {"within": m.within} for m in measurements]
+    document = {"version": VERSION, "threads": num_threads(), "measurements": lines}
+    print_line(f"within all limits ({limits})" if not over else f"over {len(over)} of {limits} limits:", **document)
     for m in over:
-        print(f"  {m.case}, {m.what}: {number(m.value if m.ratio is None else m.ratio)}, limit {number(m.limit)}")
+        print_line(f"  {m.case}, {m.what}: {number(m.value if m.ratio is None else m.ratio)}, limit {number(m.limit)}")
     if json is not None:
-        lines = [asdict(m) | {"within": m.within} for m in measurements]
-        write_json(json, {"version": VERSION, "threads": num_threads(), "measurements": lines})
-        print(f"wrote {json}")
+        write_json(json, document)
+        print_wrote(json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,9 @@ from typing import Any, NoReturn
 
 import typer
 
+from hardsight.cli.old_spellings import renewed
 from hardsight.cores import limit_spinning
-from hardsight.errors import HardsightError
+from hardsight.errors import HardsightError, did_you_mean
 
 app = typer.Typer(
     name="hardsight",
@@ -73,7 +75,7 @@ def main() -> None:
 
     try:
         with _stopping(), command():
-            code = app(standalone_mode=False)  # of typer.Exit; None where a command returns
+            code = app(args=renewed(sys.argv[1:]), standalone_mode=False)  # of typer.Exit; None where a command returns
             sys.stdout.flush()  # a full disk is noticed here and not when Python ends
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help
@@ -104,7 +106,24 @@ def _usage(error: Any) -> str:
         words, context = [context.info_name, *words], context.parent
     if not words and error.ctx is None:  # an option without its value: click does not say of which command
         words = [word for word in sys.argv[1:2] if not word.startswith("-")]
-    return f"{message[:1].lower()}{message[1:].rstrip('.')}. See {' '.join(['hardsight', *words])} --help."
+    message, near = _near(error, message.replace("Input should be", "it must be"))
+    return f"{message[:1].lower()}{message[1:].rstrip('.')}.{near} See {' '.join(['hardsight', *words])} --help."
+
+
+def _near(error: Any, message: str) -> tuple[str, str]:
+    """The message about an unknown option or command, and the known one that is nearest; other messages as they are."""
+    unknown = re.match(r"(No such (command|option):? '?([^' ]+)'?)", message)
+    if unknown is None or error.ctx is None:
+        return message, ""
+    command = error.ctx.command
+    known = command.list_commands(error.ctx) if unknown[2] == "command" else _flags(command)
+    return unknown[1], did_you_mean(unknown[3], known)
+
+
+def _flags(command: Any) -> list[str]:
+    """The options of a command that its help shows."""
+    shown = (option for option in command.params if not getattr(option, "hidden", False))
+    return [flag for option in shown for flag in (*option.opts, *option.secondary_opts) if flag.startswith("--")]
 
 
 def _end(message: str, code: int) -> NoReturn:

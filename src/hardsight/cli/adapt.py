@@ -10,12 +10,15 @@ import typer
 from hardsight.adapt.settings import AdaptSettings
 from hardsight.cli import app
 from hardsight.cli.options import command_of, options_of
+from hardsight.cli.results import draws_figures, prints_tables
 
 if TYPE_CHECKING:
     from hardsight.adapt import Adapted
 
 
 @app.command(cls=command_of(AdaptSettings))
+@draws_figures
+@prints_tables
 @options_of(AdaptSettings)
 def adapt(
     settings: AdaptSettings,
@@ -25,21 +28,23 @@ def adapt(
     target: str = typer.Argument(None, metavar="[TARGET]", help="Domain to adapt to. Default: every pair of SOURCE's domains."),
     output: Path = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
 ) -> None:
-    """Self-training: train on SOURCE, pseudo-label the target samples the model is most certain of, train on them too, repeat.
+    """Adapt a classifier from SOURCE to TARGET without target labels, by self-training.
 
-    Target labels are used only for reporting. Writes accuracy, differences, selection and rounds as Parquet, the
+    It trains on SOURCE, pseudo-labels the target samples that it is most certain of, trains on them too, and repeats.
+
+    Target labels are used only for reporting. The run holds accuracy, differences, selection and rounds as Parquet, the
     pseudo-labels of every round, figures and report.html.
 
     \b
     Example:
         hardsight adapt pacs.npz:photo pacs.npz:sketch --methods source,cbst,crst,cbst+avh --seeds 5 -o run
-        hardsight adapt mnist.npz usps.npz --model lenet --method cbst+avh -o run
+        hardsight adapt mnist.npz usps.npz --model lenet --methods cbst+avh -o run
     """
     from hardsight.errors import require_installed
 
     require_installed("torch", extra="torch", purpose="hardsight adapt")
     from hardsight.adapt.running import run
-    from hardsight.screen import print_line, progress_bar
+    from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("reading") as progress:
         adapted = run(source, target, output, settings=settings, progress=progress, say=print_line)
@@ -49,33 +54,35 @@ def adapt(
     processes.part()
     if first:
         _show(adapted)
-        print(f"report: {output / 'report.html'}")
+        print_wrote(output / "report.html")
 
 
 def _show(adapted: Adapted) -> None:
-    from hardsight.screen import interval, number, percent, print_table
+    from hardsight.screen import Cell, interval, number, percent, print_table
 
     accuracy = [
         (row["pair"], row["method"], percent(row["accuracy"], row["accuracy std"]), percent(row["oracle_accuracy"]))
         for row in adapted.accuracy.to_pylist()
     ]
     if accuracy:
-        print_table(("domains", "method", "last round", "best (oracle)"), accuracy, title="mean class accuracy (%)", words=2)
+        header = ("domains", "method", Cell("last round", "accuracy"), Cell("best (oracle)", "oracle_accuracy"))
+        print_table(header, accuracy, title="mean class accuracy (%)", words=2, name="accuracy")
     differences = [
         (
             row["pair"],
             row["method"],
             row["against"],
-            f"{100 * row['difference']:+.2f}",
+            Cell(f"{100 * row['difference']:+.2f}", row["difference"]),
             interval(row["low"], row["high"], 2, factor=100),
             row["verdict"],
         )
         for row in adapted.differences.to_pylist()
     ]
     if differences:
-        header = ("domains", "method", "against", "points", "95 %", "")
-        print_table(header, differences, title="differences, run by run", words=3)
+        compared = (Cell("points", "difference"), Cell("95 %", "difference"), Cell("", "verdict"))
+        columns = ("domains", "method", "against", *compared)
+        print_table(columns, differences, title="differences, run by run", words=3, name="differences")
     names = ("selected", "true_positive_rate", "avh", "avc", "confidence", "norm")
     selected = [(row["pair"], row["method"], *(number(row[name]) for name in names)) for row in adapted.selection.to_pylist()]
     if selected:
-        print_table(("domains", "method", *names), selected, title="what the first round selected", words=2)
+        print_table(("domains", "method", *names), selected, title="what the first round selected", words=2, name="selection")

@@ -9,12 +9,16 @@ import typer
 from hardsight.attacks.settings import AttackSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import draws_figures, prints_tables
 
 if TYPE_CHECKING:
     from hardsight.attacks.attacking import Attack
+    from hardsight.screen import Cell
 
 
 @app.command()
+@draws_figures
+@prints_tables
 @options_of(AttackSettings)
 def attack(
     settings: AttackSettings,
@@ -28,41 +32,46 @@ def attack(
     \b
     Example:
         hardsight attack run -o attacked
-        hardsight attack run --method fgsm,pgd --epsilon 2/255,8/255 --limit 1000 -o attacked
+        hardsight attack run --methods fgsm,pgd --epsilon 2/255,8/255 --limit 1000 -o attacked
         hardsight attack timm:resnet18 --weights resnet18.safetensors --data photos/ --epsilon 8/255 -o attacked
     """
     from hardsight.attacks.attacking import attack as attack_run
-    from hardsight.screen import print_line, progress_bar
+    from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("attacking") as progress:
         done = attack_run(run, output, settings=settings, progress=progress, say=print_line)
     print_attack(done)
-    print_line(f"wrote {output}: attack.parquet, epsilons.parquet, detection.parquet, trajectories.parquet, figures/")
+    print_wrote(output, ": attack.parquet, epsilons.parquet, detection.parquet, trajectories.parquet, figures/")
 
 
 def print_attack(done: Attack) -> None:
     """What `hardsight attack` says on the screen: an attack per line, detectors, and the paths."""
-    from hardsight.screen import number, percent, print_line, print_table
+    from hardsight.screen import Cell, number, percent, print_line, print_table
 
     rows = []
     for row in done.by_epsilon.to_pylist():
-        error = f"{percent(row['error'])} [{percent(row['low'])}, {percent(row['high'])}]"
+        ends = {"": row["error"], "low": row["low"], "high": row["high"]}
+        error = Cell(f"{percent(row['error'])} [{percent(row['low'])}, {percent(row['high'])}]", ends)
         means = [number(row[name]) for name in ("avh", "norm", "confidence", "likelihood", "score")]
-        rows.append((row["method"], f"{row['epsilon']:.4g}", error, *means))
-    print_line(f"n = {done.counts['images']}   score: {done.counts['score']}   Gaussians of {done.counts['gaussians']}")
+        rows.append((row["method"], number(float(row["epsilon"])), error, *means))
+    n, score, gaussians = (done.counts[name] for name in ("images", "score", "gaussians"))
+    print_line(f"n = {n}   score: {score}   Gaussians of {gaussians}", **done.counts)
     print_table(
-        ("attack", "epsilon", "error % [95 %]", "avh", "norm", "confidence", "likelihood", "score"),
+        ("attack", "epsilon", Cell("error % [95 %]", "error"), "avh", "norm", "confidence", "likelihood", "score"),
         rows,
         title="error, and medians of the scores",
+        name="epsilons",
     )
     detection = done.detection.to_pylist()
     names = list(dict.fromkeys(row["detector"] for row in detection))
-    areas: dict[tuple[str, str, str], dict[str, str]] = {}
+    areas: dict[tuple[str, Cell, str], dict[str, Cell]] = {}
     for row in detection:
-        value = "–" if row["auroc"] is None else f"{row['auroc']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
-        areas.setdefault((row["method"], f"{row['epsilon']:.4g}", row["inputs"]), {})[row["detector"]] = value
+        text = "–" if row["auroc"] is None else f"{row['auroc']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+        value = Cell(text, {"": row["auroc"], "low": row["low"], "high": row["high"]})
+        areas.setdefault((row["method"], number(float(row["epsilon"])), row["inputs"]), {})[row["detector"]] = value
     lines = [(*key, *(found[name] for name in names)) for key, found in areas.items()]
-    print_table(("attack", "epsilon", "inputs", *names), lines, title="AUROC of attacked against clean inputs [95 %]", words=3)
+    title = "AUROC of attacked against clean inputs [95 %]"
+    print_table(("attack", "epsilon", "inputs", *names), lines, title=title, words=3, name="detection")
     print_line(_paths(done))
 
 

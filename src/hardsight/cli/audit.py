@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,15 @@ import typer
 from hardsight.act.groups.settings import AuditFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import prints_tables
 
 if TYPE_CHECKING:
     from hardsight.act.groups.auditing import Audit
+    from hardsight.screen import Cell
 
 
 @app.command()
+@prints_tables
 @options_of(AuditFileSettings)
 def audit(
     settings: AuditFileSettings,
@@ -45,7 +47,7 @@ def audit(
     from hardsight.act.groups.to_file import audit_to_file
     from hardsight.explorer.audit_page import page_beside, write_audit_page
     from hardsight.files.inputs import command, note_input
-    from hardsight.screen import printable, progress_bar
+    from hardsight.screen import print_line, print_wrote, progress_bar
 
     with command(), progress_bar("scoring") as progress:
         note_input(source)
@@ -53,54 +55,57 @@ def audit(
         audited = audit_to_file(source, output, settings=settings, progress=progress)
     print_audit(audited.audit, settings.top)
     if audited.path is None and page is None:
-        print("nothing was written: give -o audit.parquet")
+        print_line("nothing was written: give -o audit.parquet")
         return
     if audited.path is not None:
-        print(f"wrote {printable(str(audited.path))}")
+        print_wrote(audited.path)
     page = page or (None if audited.path is None else audited.path.with_suffix(".html"))
     if page is not None:
         with command(), progress_bar("drawing"):
             note_input(source)
             write_audit_page(audited.audit, page, source, images)
-        print(f"wrote {printable(str(page))}")
+        print_wrote(page)
 
 
 def print_audit(found: Audit, top: int) -> None:
     """What `hardsight audit` says on the screen: the groups, worst first."""
     from hardsight.act.groups.auditing import groups_in_words, worst_first
-    from hardsight.screen import print_table
+    from hardsight.screen import number, print_line, print_table, print_warning
 
     for sentence in found.warnings:
-        print(f"warning: {sentence}", file=sys.stderr)
-    print(f"n = {len(found.measured)}   hardness: {found.hardness}   {groups_in_words(found)}")
+        print_warning(sentence)
+    n = len(found.measured)
+    print_line(f"n = {n}   hardness: {found.hardness}   {groups_in_words(found)}", samples=n, hardness=found.hardness)
     rows = worst_first(found.table).slice(0, top).to_pylist()
     if not rows:
         return
     header = ("by", "group", "n", "accuracy", "difference", f"mean {found.hardness}", "overconfidence", "verdict")
     shown = [
-        (row["by"], row["group"], str(row["n"]), _percent(row, "accuracy", "accuracy", ".1f"),
-         _difference(row), _number(row.get(f"mean_{found.hardness}")), _percent(row, "overconfidence", None, "+.1f"),
+        (row["by"], row["group"], number(row["n"]), _percent(row, "accuracy", "accuracy", ".1f"),
+         _difference(row), number(row.get(f"mean_{found.hardness}"), ".4f"), _percent(row, "overconfidence", None, "+.1f"),
          row["verdict"])
         for row in rows
     ]  # fmt: skip
-    print_table(header, shown, words=2)
+    print_table(header, shown, words=2, name="groups")
 
 
-def _percent(row: dict[str, Any], name: str, ends: str | None, digits: str) -> str:
+def _percent(row: dict[str, Any], name: str, ends: str | None, digits: str) -> Cell:
+    from hardsight.screen import Cell, number
+
     if row.get(name) is None:
-        return "–"
-    text = f"{100 * row[name]:{digits}}"
-    return f"{text} [{100 * row[ends + '_low']:{digits}}, {100 * row[ends + '_high']:{digits}}]" if ends else text
+        return number(None)
+    text = Cell(f"{100 * row[name]:{digits}}", row[name])
+    if ends is None:
+        return text
+    low, high = row[ends + "_low"], row[ends + "_high"]
+    return Cell(f"{text} [{100 * low:{digits}}, {100 * high:{digits}}]", {"": row[name], "low": low, "high": high})
 
 
-def _difference(row: dict[str, Any]) -> str:
-    from hardsight.screen import interval
+def _difference(row: dict[str, Any]) -> Cell:
+    from hardsight.screen import Cell, beside, interval, number
 
-    if row.get("accuracy_difference") is None:
-        return "–"
+    difference = row.get("accuracy_difference")
+    if difference is None:
+        return number(None)
     ends = interval(row["accuracy_difference_low"], row["accuracy_difference_high"], 1, factor=100)
-    return f"{100 * row['accuracy_difference']:+.1f} {ends}"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+    return beside(Cell(f"{100 * difference:+.1f}", difference), ends)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 from hardsight.bench.settings import CleanBenchSettings, HardnessSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import prints_tables
 
 bench = typer.Typer(
     help="Measure speed against the physical limit and other libraries, and what every score finds, in one run.",
@@ -68,14 +72,17 @@ BENCHMARKS = (
 )  # fmt: skip
 
 
-def command_of(benchmark: Benchmark) -> Callable[..., None]:
-    """The subcommand as a function: `-n` where the size can be chosen, then `--rounds` and `--json`."""
+JSON_FILE = typer.Option(None, "--json-file", hidden=True)
 
-    def command(rounds: int, json: Path | None, n: Any = None, **switches: bool) -> None:
+
+def command_of(benchmark: Benchmark) -> Callable[..., None]:
+    """The subcommand as a function: `-n` where the size can be chosen, then `--rounds`."""
+
+    def command(rounds: int, json_file: Path | None, n: Any = None, **switches: bool) -> None:
         from hardsight.bench.timing import report
 
         run = importlib.import_module(f"hardsight.bench.{benchmark.name}").run
-        report(run(rounds, **switches) if n is None else run(n, rounds), json)
+        report(run(rounds, **switches) if n is None else run(n, rounds), json_file)
 
     options: list[tuple[str, Any, Any]] = [
         (
@@ -87,7 +94,7 @@ def command_of(benchmark: Benchmark) -> Callable[..., None]:
                 help="Number of interleaved rounds, whose median ratio is reported; up to four times as many near a limit.",
             ),
         ),
-        ("json", Path, typer.Option(None, "--json", help="Also write the table as JSON.")),
+        ("json_file", Path, JSON_FILE),
     ]
     if benchmark.busy_help:
         options.insert(0, ("busy", bool, typer.Option(False, "--busy", help=benchmark.busy_help)))
@@ -99,23 +106,37 @@ def command_of(benchmark: Benchmark) -> Callable[..., None]:
     parameters = [inspect.Parameter(name, keyword, default=default, annotation=kind) for name, kind, default in options]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {name: kind for name, kind, _ in options}
-    words = " ".join(filter(None, [f"hardsight bench {benchmark.name}", benchmark.example, "--json bench.json"]))
+    command.__name__ = benchmark.name
+    words = " ".join(filter(None, [f"hardsight bench {benchmark.name}", benchmark.example, "--json > bench.json"]))
     command.__doc__ = f"{benchmark.summary}\n\n\b\nExample:\n    {words}\n"
     return command
 
 
+class BenchCommand(TyperCommand):
+    """A benchmark, in which `--json FILE`, the former spelling, still writes that file."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The command line with the former spelling spelled out."""
+        words = list(args)
+        for at, (word, following) in enumerate(itertools.pairwise(args)):
+            if word == "--json" and not following.startswith("-"):
+                words[at] = "--json-file"
+                print(f"note: --json prints the document now: write --json > {following}", file=sys.stderr)
+        return super().parse_args(ctx, words)
+
+
 for _benchmark in BENCHMARKS:
-    bench.command(_benchmark.name)(command_of(_benchmark))
+    bench.command(_benchmark.name, cls=BenchCommand)(prints_tables(command_of(_benchmark)))
 
 KEPT = typer.Option(
     Path("hardsight-bench"), "-o", "--output", help="Directory for trained networks and results; what is there is not done again."
 )
-JSON = typer.Option(None, "--json", help="Also write the table as JSON.")
 
 
-@bench.command()
+@bench.command(cls=BenchCommand)
+@prints_tables
 @options_of(HardnessSettings)
-def hardness(settings: HardnessSettings, output: Path = KEPT, json: Path = JSON) -> None:
+def hardness(settings: HardnessSettings, output: Path = KEPT, json_file: Path = JSON_FILE) -> None:
     """Inject known hardness into images and compare what every score and other libraries find.
 
     Wrong labels, inputs of unseen classes and of none, atypical views, duplicates: AUROC, average precision, and the share that a
@@ -124,19 +145,20 @@ def hardness(settings: HardnessSettings, output: Path = KEPT, json: Path = JSON)
     \b
     Example:
         hardsight bench hardness --quick
-        hardsight bench hardness --data DIR --seeds 5 --json bench.json
+        hardsight bench hardness --data DIR --seeds 5 --json > bench.json
     """
     from hardsight.bench.hardness import report, run
     from hardsight.screen import print_line, progress_bar
 
     with progress_bar("training") as progress:
         summary = run(output, settings=settings, progress=progress, say=print_line)
-    report(summary, settings, json)
+    report(summary, settings, json_file)
 
 
-@bench.command()
+@bench.command(cls=BenchCommand)
+@prints_tables
 @options_of(CleanBenchSettings)
-def clean(settings: CleanBenchSettings, output: Path = KEPT, json: Path = JSON) -> None:
+def clean(settings: CleanBenchSettings, output: Path = KEPT, json_file: Path = JSON_FILE) -> None:
     """Compare wrong labels found by hardsight clean with those found by cleanlab, and the time of both.
 
     Injected noise in digits and MNIST, labels of people (CIFAR-10N), the estimated number of errors, and time. Networks and
@@ -144,12 +166,13 @@ def clean(settings: CleanBenchSettings, output: Path = KEPT, json: Path = JSON) 
 
     \b
     Example:
-        hardsight bench clean --parts injected --json bench.json
+        hardsight bench clean --parts injected --json > bench.json
         hardsight bench clean --data DIR --label-sets random1
     """
     from hardsight.bench.clean import absent, run
     from hardsight.bench.timing import report
+    from hardsight.screen import print_line
 
-    report(run(output, settings=settings), json)
+    report(run(output, settings=settings), json_file)
     for note in absent(settings):
-        print(f"not measured: {note}")
+        print_line(f"not measured: {note}")

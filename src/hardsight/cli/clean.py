@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import typer
 from hardsight.act.settings import CleanFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import prints_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@prints_tables
 @options_of(CleanFileSettings)
 def clean(
     settings: CleanFileSettings,
@@ -44,7 +45,7 @@ def clean(
     """
     from hardsight.act.to_file import clean_to_file
     from hardsight.files.suspects import suspects_file
-    from hardsight.screen import printable, progress_bar
+    from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 
     with progress_bar("cleaning") as progress:
         cleaned = clean_to_file(source, output, settings=settings, progress=progress)
@@ -53,11 +54,11 @@ def clean(
     if cleaned.applied is not None:
         print_applied(cleaned.applied)
     if cleaned.path is None:
-        print(f"nothing was written: give -o {printable(suspects_file(Path(source)).name)}, which explore and report look for")
+        print_line(f"nothing was written: give -o {suspects_file(Path(source)).name}, which explore and report look for")
     else:
-        print(f"wrote {printable(str(cleaned.path))}")
+        print_wrote(cleaned.path)
     if cleaned.suspects is not None and cleaned.path == suspects_file(Path(source)) and settings.labels is None:
-        print(f"next:  hardsight explore {printable(source)}")
+        print_next("hardsight", "explore", source)
 
 
 def print_suspects(suspects: Suspects, top: int) -> None:
@@ -65,46 +66,62 @@ def print_suspects(suspects: Suspects, top: int) -> None:
     import pyarrow.compute as pc
 
     from hardsight.act.verdicts import VERDICTS
-    from hardsight.screen import number, print_table
+    from hardsight.screen import number, print_line, print_table, print_warning
 
     for sentence in suspects.evidence.warnings:
-        print(f"warning: {sentence}", file=sys.stderr)
+        print_warning(sentence)
     table, count = suspects.table, suspects.count
-    print(f"n = {len(table)}   evidence: {suspects.evidence.kind}   ranked by {suspects.evidence.by}")
-    print(
-        f"expected label errors: {count.errors:.0f} ({100 * count.rate:.1f} %), 95 % interval {count.low:.0f} to {count.high:.0f}"
+    kind, by = suspects.evidence.kind, suspects.evidence.by
+    print_line(f"n = {len(table)}   evidence: {kind}   ranked by {by}", samples=len(table), evidence=kind, by=by)
+    expected = {"rate": count.rate, "errors": count.errors, "errors_low": count.low, "errors_high": count.high}
+    rate = f"{100 * count.rate:.1f} %"
+    print_line(
+        f"expected label errors: {count.errors:.0f} ({rate}), 95 % interval {count.low:.0f} to {count.high:.0f}", **expected
     )
     print_left_out(table)
     counted = {entry["values"]: entry["counts"] for entry in pc.value_counts(table.column("verdict")).to_pylist()}
-    print_table(("verdict", "samples"), [(verdict, str(counted.get(verdict, 0))) for verdict in VERDICTS])
+    print_table(("verdict", "samples"), [(verdict, number(counted.get(verdict, 0))) for verdict in VERDICTS], name="verdicts")
     issues = table.filter(table.column("is_label_issue"))
     worst = issues.sort_by([("error_score", "descending")]).slice(0, top)
     if len(worst):
         names = suspects.samples.class_names
         rows = [
-            (str(row["id"]), _name(row["given_label"], names), _name(row["suggested_label"], names), number(row["error_score"]))
+            (
+                number(row["id"]),
+                _name(row["given_label"], names),
+                _name(row["suggested_label"], names),
+                number(row["error_score"]),
+            )
             for row in worst.to_pylist()
         ]
-        print_table(("id", "label", "suggested", "error_score"), rows, title=f"worst {len(rows)}", words=3)
+        print_table(("id", "label", "suggested", "error_score"), rows, title=f"worst {len(rows)}", words=3, name="worst")
 
 
 def print_left_out(table: pa.Table) -> None:
     """Say how many samples have no error score, and why; nothing where all have one."""
+    from hardsight.screen import print_line
+
     unlabeled = table.column("given_label").null_count
     labeled = table.filter(table.column("given_label").is_valid())
     said = {"could not be scored": labeled.column("error_score").null_count, "are unlabeled": unlabeled}
     counted = [f"{count} {words}" for words, count in said.items() if count]
     if counted:
-        print("samples without an error score: " + ", ".join(counted))
+        print_line("samples without an error score: " + ", ".join(counted), unscored=sum(said.values()))
 
 
 def _name(label: int, names: list[str] | None) -> str:
-    return str(label) if names is None else names[label]
+    from hardsight.screen import number
+
+    return number(label) if names is None else names[label]
 
 
 def print_applied(applied: Applied) -> None:
     """What `hardsight clean --apply` says on the screen."""
-    print(
+    from hardsight.screen import print_line
+
+    counts = {"changed": applied.changed, "dropped": applied.dropped, "unknown": applied.unknown}
+    print_line(
         f"{len(applied.table)} samples: {applied.changed} labels changed, {applied.dropped} samples dropped, "
-        f"{applied.unknown} left out whose label is wrong and the right one not known"
-    )
+        f"{applied.unknown} left out whose label is wrong and the right one not known",
+        samples=len(applied.table), **counts,
+    )  # fmt: skip

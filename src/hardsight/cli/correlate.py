@@ -9,19 +9,21 @@ import typer
 from hardsight.agreement.settings import StudySettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.options import COMMON
 
 
 @app.command()
+@draws_figures
+@prints_tables
 @options_of(StudySettings)
 def correlate(
     settings: StudySettings,
     runs: list[Path] = typer.Argument(
         ..., metavar="RUN...", help="Runs, snapshots or tables of scores; several are compared side by side."
     ),
-    human: Path = typer.Option(
-        None, help="Human answers: (n, c) counts or (n,) frequencies as .npy, or a .csv, .parquet or .json table."
-    ),
-    output: Path = typer.Option(None, "-o", "--output", help="Run directory to write: JSON, CSV, LaTeX and figures."),
+    human: Path = typer.Option(None, metavar="FILE", help=COMMON["human"][1]),
+    output: Path = typer.Option(None, "-o", "--output", help="Run directory to write: JSON, CSV, LaTeX, figures, report.html."),
     verbose: bool = typer.Option(
         False, "-v", "--verbose", help="Print every table: bins, pairs of scores, calibration and disagreement of each model."
     ),
@@ -38,7 +40,7 @@ def correlate(
     from hardsight.agreement.studying import study
     from hardsight.files.checksums import sha256
     from hardsight.files.run import Run
-    from hardsight.screen import printable, progress_bar
+    from hardsight.screen import print_line, print_wrote, progress_bar
 
     def begin() -> Run:
         arguments = {"runs": list(map(str, runs)), "human": None if human is None else str(human), **settings.as_dict()}
@@ -52,9 +54,9 @@ def correlate(
         result = study(list(runs), human, settings=settings, progress=progress)
     print_study(result, verbose)
     if output is None and not verbose:
-        print("--verbose prints every table; -o DIRECTORY writes them, with figures")
+        print_line("--verbose prints every table; -o DIRECTORY writes them, with figures")
     if output is not None:
         run = begin()
         with run.only_writer():
             save(run, result)
-        print(f"wrote {printable(str(output))}: correlations.json, table1 and pairs as .csv and .tex, figures/")
+        print_wrote(output, ": correlations.json, table1 and pairs as .csv and .tex, figures/, report.html")

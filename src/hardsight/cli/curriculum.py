@@ -7,9 +7,11 @@ import typer
 from hardsight.act.subsets.settings import CurriculumSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import prints_tables
 
 
 @app.command()
+@prints_tables
 @options_of(CurriculumSettings)
 def curriculum(
     settings: CurriculumSettings,
@@ -33,15 +35,16 @@ def curriculum(
         hardsight train photos/ --model cifar_resnet20 --curriculum teacher:avh --epochs 20 -o student
     """
     from hardsight.act.subsets.lessons import curriculum_to_file
-    from hardsight.screen import print_line, print_table, printable
+    from hardsight.screen import Cell, number, percent, print_line, print_table, print_wrote
 
     planned = curriculum_to_file(source, output, settings=settings)
     for note in planned.notes:
         print_line(note)
     n = len(planned.table)
-    print(f"n = {n}   order {planned.order} by {planned.score}   pacing {settings.pacing}")
-    rows = [(str(epoch), str(size), f"{100 * size / n:.0f}") for epoch, size in enumerate(planned.sizes, 1)]
-    print_table(("epoch", "samples", "%"), rows[:10], words=0)
+    facts = {"samples": n, "order": planned.order, "by": planned.score, "pacing": settings.pacing}
+    print_line(f"n = {n}   order {planned.order} by {planned.score}   pacing {settings.pacing}", sizes=planned.sizes, **facts)
+    rows = [(number(epoch), number(size), percent(size / n, digits=0)) for epoch, size in enumerate(planned.sizes, 1)]
+    print_table(("epoch", "samples", Cell("%", "share")), rows[:10], words=0, name="epochs")
     if len(rows) > 10:
-        print(f"and {len(rows) - 10} epochs more, the last with {planned.sizes[-1]} samples")
-    print(f"wrote {printable(str(planned.path))}")
+        print_line(f"and {len(rows) - 10} epochs more, the last with {planned.sizes[-1]} samples")
+    print_wrote(planned.path)

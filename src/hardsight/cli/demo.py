@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
 
 from hardsight.cli import app
+from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.options import COMMON
 
 
 @app.command()
+@draws_figures
+@prints_tables
 def demo(
     output: str = typer.Option("hardsight-demo", "-o", "--output", help="Run directory to write."),
-    seed: int = typer.Option(0, help="Random seed."),
+    seed: int = typer.Option(0, min=0, help=COMMON["seed"][1]),
 ) -> None:
     """Train a small CNN on built-in digits, score held-out images, find wrong labels, adapt to faint ones, report.
 
@@ -22,7 +27,7 @@ def demo(
     """
     from hardsight.cli.summary import print_summary
     from hardsight.demo import NAMES, against_degradation, before_and_after, found_errors, run_demo
-    from hardsight.screen import interval, percent, print_table, progress_bar
+    from hardsight.screen import Cell, interval, number, percent, print_line, print_table, progress_bar
 
     with progress_bar("training") as progress:
         summary = run_demo(output, seed=seed, progress=progress)
@@ -32,23 +37,24 @@ def demo(
         for name in agreement.scores:
             row = agreement.single(name)
             bounds = interval(row["bootstrap_low"], row["bootstrap_high"])
-            rows.append((agreement.target.words, name, f"{row['agreement']:+.3f}", bounds))
+            rows.append((agreement.target.words, name, number(row["agreement"], "+.3f"), bounds))
     title = "Spearman: positive where more degraded is harder"
-    print_table(("against", "score", "agreement", "95 %"), rows, title=title, words=2)
+    print_table(("against", "score", "agreement", Cell("95 %", "agreement")), rows, title=title, words=2, name="degradation")
     found = found_errors(Path(output))
     if found is not None:
         flagged = f"hardsight clean flags {found.flagged}, {found.right} of them rightly"
         precision, recall = percent(found.precision, digits=1), percent(found.recall, digits=1)
         made = f"{found.wrong} of {found.samples} labels made wrong"
-        print(f"{made}: {flagged} (precision {precision} %, recall {recall} %)")
+        print_line(f"{made}: {flagged} (precision {precision} %, recall {recall} %)", **asdict(found))
     before, after = before_and_after(Path(output))
     right, adapted = percent(before, digits=1), percent(after, digits=1)
-    print(f"at a fifth of the contrast: {right} % right; {adapted} % after self-training without labels")
-    print(f"run:     {output}")
-    print(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
-    print(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png, noise.png and adaptation.png beside it")
+    shares = {"accuracy_before": before, "accuracy_after": after}
+    print_line(f"at a fifth of the contrast: {right} % right; {adapted} % after self-training without labels", **shares)
+    print_line(f"run:     {output}")
+    print_line(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
+    print_line(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png, noise.png and adaptation.png beside it")
     if found is not None:
-        print(f"clean:   hardsight explore {Path(output, 'clean')}   (the suspects among them, to review)")
-    print(f"adapt:   {Path(output, 'adapt', 'report.html')}   (the self-training, round by round)")
-    print(f"next:    hardsight explore {output}, or {Path(output, 'adapt')}")
-    print(f"report:  {Path(output, 'report.html')}   (one file: open it in a browser, or send it)")
+        print_line(f"clean:   hardsight explore {Path(output, 'clean')}   (the suspects among them, to review)")
+    print_line(f"adapt:   {Path(output, 'adapt', 'report.html')}   (the self-training, round by round)")
+    print_line(f"next:    hardsight explore {output}, or {Path(output, 'adapt')}")
+    print_line(f"report:  {Path(output, 'report.html')}   (one file: open it in a browser, or send it)")

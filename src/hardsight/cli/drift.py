@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,17 +9,20 @@ import typer
 from hardsight.act.groups.settings import DriftFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import prints_tables
 
 if TYPE_CHECKING:
     from hardsight.act.groups.drifting import Drift
+    from hardsight.screen import Cell
 
 
 @app.command()
+@prints_tables
 @options_of(DriftFileSettings)
 def drift(
     settings: DriftFileSettings,
-    first: str = typer.Argument(..., metavar="A", help="Before: a run directory, a snapshot or a scores table."),
-    second: str = typer.Argument(..., metavar="B", help="After: the same samples, joined by id."),
+    before: str = typer.Argument(..., metavar="A", help="Before: a run directory, a snapshot or a scores table."),
+    after: str = typer.Argument(..., metavar="B", help="After: the same samples, joined by id, or with --unpaired others."),
     output: str = typer.Option(
         None,
         "-o",
@@ -36,31 +38,31 @@ def drift(
         hardsight drift january.npz february.npz --unpaired -o drift.parquet
     """
     from hardsight.act.groups.to_file import drift_to_file
-    from hardsight.screen import printable, progress_bar
+    from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 
     with progress_bar("scoring") as progress:
-        drifted = drift_to_file(first, second, output, settings=settings, progress=progress)
+        drifted = drift_to_file(before, after, output, settings=settings, progress=progress)
     print_drift(drifted.drift, settings.top)
     if drifted.path is None:
-        print("nothing was written: give -o drift.parquet")
+        print_line("nothing was written: give -o drift.parquet")
     else:
-        print(f"wrote {printable(str(drifted.path))}")
-        print(f"next:  hardsight explore {printable(second)} --drift {printable(str(drifted.path))}")
+        print_wrote(drifted.path)
+        print_next("hardsight", "explore", after, "--drift", drifted.path)
 
 
 def print_drift(found: Drift, top: int) -> None:
     """What `hardsight drift` says on the screen: samples, classes and features."""
     from hardsight.act.groups.drifting import features_in_words, samples_in_words
-    from hardsight.screen import interval, number, print_table
+    from hardsight.screen import Cell, interval, number, print_line, print_table, print_warning
 
     for sentence in found.warnings:
-        print(f"warning: {sentence}", file=sys.stderr)
-    print(samples_in_words(found))
+        print_warning(sentence)
+    print_line(samples_in_words(found))
     rows = [
         (
-            str(row["class"]),
-            str(row["n"]),
-            f"{_percent(row['accuracy_before'])} → {_percent(row['accuracy_after'])}",
+            number(row["class"]),
+            number(row["n"]),
+            _before_and_after(row["accuracy_before"], row["accuracy_after"]),
             number(row["mean_change"]),
             interval(row["change_low"], row["change_high"], 4),
             row["verdict"],
@@ -68,9 +70,13 @@ def print_drift(found: Drift, top: int) -> None:
         for row in found.classes.to_pylist()
     ]
     everything, classes = rows[:1], rows[1:]
-    print_table(("class", "n", "accuracy", "mean change", "interval", "verdict"), everything + classes[:top])
-    print(features_in_words(found))
+    header = ("class", "n", "accuracy", "mean change", Cell("interval", "change"), "verdict")
+    print_table(header, everything + classes[:top], name="classes")
+    print_line(features_in_words(found))
 
 
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f} %"
+def _before_and_after(before: float | None, after: float | None) -> Cell:
+    from hardsight.screen import Cell
+
+    shares = ["–" if share is None else f"{100 * share:.1f} %" for share in (before, after)]
+    return Cell(" → ".join(shares), {"before": before, "after": after})

@@ -13,7 +13,9 @@ from hardsight.explorer.settings import ExploreSettings
 @options_of(ExploreSettings)
 def explore(
     settings: ExploreSettings,
-    run: str = typer.Argument(..., help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."),
+    run: str = typer.Argument(
+        ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
+    ),
     second: str = typer.Argument(None, metavar="[RUN2]", help="Run to compare with, on the ids that both have."),
     no_browser: bool = typer.Option(False, "--no-browser", help="Print the address only."),
 ) -> None:

@@ -6,14 +6,18 @@ import typer
 
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import prints_lines
 from hardsight.exporting.settings import TOOLS, ExportSettings
 
 
 @app.command()
+@prints_lines
 @options_of(ExportSettings)
 def export(
     settings: ExportSettings,
-    run: str = typer.Argument(..., help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."),
+    run: str = typer.Argument(
+        ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
+    ),
     to: str = typer.Option(..., "--to", metavar=f"[{'|'.join(TOOLS)}]", help="Tool to export to."),
     output: str = typer.Option(None, "-o", "--output", help="Folder to write. Default: beside the run, as run-coco."),
 ) -> None:
@@ -26,11 +30,11 @@ def export(
         hardsight export hardsight-demo --to labelstudio
     """
     from hardsight.exporting.run_export import export as write_export
-    from hardsight.screen import print_line, progress_bar
+    from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("scoring") as progress:
         done = write_export(run, to, output, settings=settings, progress=progress)
     for note in done.notes:
         print_line(note)
-    print_line(f"wrote {done.folder} ({done.samples:,} samples)")
-    print_line(f"open it with: {done.opens}")
+    print_wrote(done.folder, f" ({done.samples:,} samples)")
+    print_line(f"open it with: {done.opens}", samples=done.samples, opens=done.opens, notes=done.notes)

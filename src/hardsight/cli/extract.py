@@ -6,19 +6,23 @@ import typer
 
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import prints_lines
 from hardsight.extraction.settings import ExtractSettings
 
 
 @app.command()
+@prints_lines
 @options_of(ExtractSettings)
 def extract(
     settings: ExtractSettings,
     model: str = typer.Argument(
         ...,
         metavar="MODEL",
-        help="timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, package.module:factory, a trained run, model.onnx or model.skops.",
+        help="timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, module:factory, mynet.py:Net, a run, model.onnx or model.skops.",
     ),
-    data: str = typer.Argument(..., metavar="DATA", help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits."),
+    data: str = typer.Argument(
+        ..., metavar="DATA", help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits; also s3://."
+    ),
     output: str = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
 ) -> None:
     """Run MODEL over the images of DATA and keep the features, the head and the labels.
@@ -29,10 +33,9 @@ def extract(
         hardsight score run
     """
     from hardsight.extraction.extracting import extract as run
-    from hardsight.screen import printable, progress_bar
+    from hardsight.screen import print_line, print_next, progress_bar
 
     with progress_bar("extracting") as progress:
-        say = lambda sentence: print(printable(sentence))  # noqa: E731
-        snapshot = run(model, data, output, settings=settings, progress=progress, say=say)
-    print(f"{len(snapshot)} rows of {snapshot.source.width} features in {output}")
-    print(f"next: hardsight score {output}")
+        snapshot = run(model, data, output, settings=settings, progress=progress, say=print_line)
+    print_line(f"{len(snapshot)} rows of {snapshot.source.width} features in {output}")
+    print_next("hardsight", "score", output)

@@ -9,6 +9,7 @@ import typer
 
 from hardsight.cli import app
 from hardsight.cli.options import command_of, options_of
+from hardsight.cli.results import draws_figures, prints_tables
 from hardsight.generalize.settings import GeneralizeSettings
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 
 @app.command(cls=command_of(GeneralizeSettings))
+@draws_figures
+@prints_tables
 @options_of(GeneralizeSettings)
 def generalize(
     settings: GeneralizeSettings,
@@ -29,13 +32,13 @@ def generalize(
     \b
     Example:
         hardsight generalize pacs.npz --losses softmax,avh,cosface,lgm,drm --seeds 3 -o run
-        hardsight generalize PACS/ --model cnn10 --loss avh --scales 5,10,20 -o run
+        hardsight generalize PACS/ --model cnn10 --losses avh --scales 5,10,20 -o run
     """
     from hardsight.errors import require_installed
 
     require_installed("torch", extra="torch", purpose="hardsight generalize")
     from hardsight.generalize.running import run
-    from hardsight.screen import print_line, progress_bar
+    from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("reading") as progress:
         generalized = run(domains, output, settings=settings, progress=progress, say=print_line)
@@ -45,11 +48,11 @@ def generalize(
     processes.part()
     if first:
         _show(generalized, settings.selection)
-        print(f"report: {output / 'report.html'}")
+        print_wrote(output / "report.html")
 
 
 def _show(generalized: Generalized, selection: str) -> None:
-    from hardsight.screen import interval, percent, print_table
+    from hardsight.screen import Cell, interval, percent, print_table
 
     accuracy = generalized.accuracy
     columns = [name for name in accuracy.column_names if f"{name} std" in accuracy.column_names]
@@ -58,12 +61,12 @@ def _show(generalized: Generalized, selection: str) -> None:
         for row in accuracy.to_pylist()
     ]
     title = f"accuracy on the unseen domain (%), epoch by {selection}"
-    print_table(("loss", *columns, "average (oracle)"), cells, title=title)
+    print_table(("loss", *columns, Cell("average (oracle)", "oracle_average")), cells, title=title, name="accuracy")
     differences = [
         (
             row["loss"],
             row["against"],
-            f"{100 * row['difference']:+.2f}",
+            Cell(f"{100 * row['difference']:+.2f}", row["difference"]),
             interval(row["low"], row["high"], 2, factor=100),
             row["verdict"],
         )
@@ -71,5 +74,5 @@ def _show(generalized: Generalized, selection: str) -> None:
         if row["domain"] == "average"
     ]
     if differences:
-        header = ("loss", "against", "points", "95 %", "")
-        print_table(header, differences, title="differences of the average, seed by seed", words=2)
+        header = ("loss", "against", Cell("points", "difference"), Cell("95 %", "difference"), Cell("", "verdict"))
+        print_table(header, differences, title="differences of the average, seed by seed", words=2, name="differences")

@@ -9,19 +9,21 @@ import typer
 from hardsight.act.pairs.settings import MineFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import prints_tables
 
 if TYPE_CHECKING:
     from hardsight.act.pairs.mining import Mined
 
 
 @app.command()
+@prints_tables
 @options_of(MineFileSettings)
 def mine(
     settings: MineFileSettings,
     source: str = typer.Argument(
         ..., metavar="RUN_OR_FILE", help="A run directory, or a file with features and labels: .npz, .parquet."
     ),
-    output: str = typer.Option(None, "-o", "--output", help="File to write: .parquet, .csv or .json. Default: none."),
+    output: str = typer.Option(None, "-o", "--output", help="File to write: .parquet, .csv or .json. Default: print only."),
 ) -> None:
     """Mine hard triplets of RUN_OR_FILE by angle: each anchor with its farthest positive and its nearest negatives.
 
@@ -32,39 +34,48 @@ def mine(
         hardsight mine run --pairs -o pairs.parquet
     """
     from hardsight.act.pairs.to_file import mine_to_file
-    from hardsight.screen import printable, progress_bar
+    from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("mining") as progress:
         mined = mine_to_file(source, output, settings=settings, progress=progress)
     print_mined(mined, settings)
-    print(f"wrote {printable(output)}" if output is not None else "nothing was written: give -o triplets.parquet")
+    if output is not None:
+        print_wrote(output)
+    else:
+        print_line("nothing was written: give -o triplets.parquet")
 
 
 def print_mined(mined: Mined, settings: MineFileSettings) -> None:
     """What `hardsight mine` says on the screen: how many, who is left out, and the hardest."""
     import numpy as np
 
-    from hardsight.screen import number, percent, print_table
+    from hardsight.screen import Cell, number, percent, print_line, print_table
 
     anchors = len(np.unique(mined.anchor))
-    print(f"{len(mined):,} {settings.kind} triplets of {anchors:,} anchors, k = {settings.k}   search: {mined.search}", end="")
-    print("" if mined.recall is None else f", recall {percent(mined.recall, digits=1)} %")
+    recall = "" if mined.recall is None else f", recall {percent(mined.recall, digits=1)} %"
+    facts = {"triplets": len(mined), "anchors": anchors, "kind": settings.kind, "k": settings.k, "search": mined.search}
+    print_line(
+        f"{len(mined):,} {settings.kind} triplets of {anchors:,} anchors, k = {settings.k}   search: {mined.search}{recall}",
+        recall=mined.recall,
+        left_out=mined.left_out,
+        **facts,
+    )
     left_out = [f"{count:,} {reason}" for reason, count in mined.left_out.items() if count]
     if left_out:
-        print("no anchors: " + ", ".join(left_out))
+        print_line("no anchors: " + ", ".join(left_out))
     if len(mined):
-        violated = percent(float((mined.hardness > 0).mean()), digits=1)
-        print(f"negative nearer than the positive: {violated} % of the triplets")
+        violated = float((mined.hardness > 0).mean())
+        print_line(f"negative nearer than the positive: {percent(violated, digits=1)} % of the triplets", violated=violated)
     order = np.argsort(-mined.hardness, kind="stable")
     worst = order[np.unique(mined.anchor[order], return_index=True)[1]]  # the hardest of each anchor
     worst = worst[np.argsort(-mined.hardness[worst], kind="stable")][: settings.top]
     rows = [
         (
-            *(str(mined.ids[int(column[at])].as_py()) for column in (mined.anchor, mined.positive, mined.negative)),
+            *(number(mined.ids[int(column[at])].as_py()) for column in (mined.anchor, mined.positive, mined.negative)),
             *(number(float(np.rad2deg(angle[at]))) for angle in (mined.angle_positive, mined.angle_negative)),
         )
         for at in worst
     ]
     if rows:
-        header = ("anchor", "positive", "negative", "degrees to positive", "to negative")
-        print_table(header, rows, title=f"hardest {len(rows)} anchors", words=3)
+        header = ("anchor", "positive", "negative", "degrees to positive", Cell("to negative", "degrees_to_negative"))
+        print_table(header, rows, title=f"hardest {len(rows)} anchors", words=3, name="hardest")

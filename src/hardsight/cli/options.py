@@ -14,6 +14,7 @@ from typer.core import TyperCommand
 from hardsight.options import OptionField, Options
 
 PLAIN = (bool, int, float, str, Path)
+VALUES: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT", list[str]: "TEXT"}  # what stands for a value
 
 
 def options_of(settings_class: type[Options]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -55,8 +56,9 @@ def _parameter(field: OptionField) -> inspect.Parameter:
     if about.word is not None:
         default = None
     bounds: dict[str, Any] = {"min": about.least, "max": about.most} if kind is int else {}
-    metavar = about.metavar or (f"[{'|'.join(about.choices)}]" if about.choices else None)
-    info = typer.Option(default, *field.flags, help=about.help, metavar=metavar, **bounds)
+    metavar = about.metavar or (f"[{'|'.join(about.choices)}]" if about.choices else VALUES.get(kind))
+    told = "Default:" not in about.help  # what the help says is not said once more
+    info = typer.Option(default, *field.flags, help=about.help, metavar=metavar, show_default=told, **bounds)
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
 
 

@@ -8,14 +8,18 @@ import typer
 
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import prints_lines
 from hardsight.explorer.settings import ReportSettings
 
 
 @app.command()
+@prints_lines
 @options_of(ReportSettings)
 def report(
     settings: ReportSettings,
-    run: str = typer.Argument(..., help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."),
+    run: str = typer.Argument(
+        ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
+    ),
     output: Path = typer.Option(None, "-o", "--output", help="File to write. Default: report.html in the run directory."),
 ) -> None:
     """Write a run as one HTML file that opens from disk: numbers, figures, hardest samples, scatter.
@@ -25,8 +29,8 @@ def report(
         hardsight report hardsight-demo -o digits.html
     """
     from hardsight.explorer.report import report as write_report
-    from hardsight.screen import printable, progress_bar
+    from hardsight.screen import print_wrote, progress_bar
 
     with progress_bar("scoring") as progress:
         path = write_report(run, output, settings=settings, progress=progress)
-    print(f"wrote {printable(str(path))} ({path.stat().st_size / 1e6:.1f} MB)")
+    print_wrote(path, f" ({path.stat().st_size / 1e6:.1f} MB)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import typer
 
 from hardsight.cli import app
 from hardsight.cli.options import options_of
+from hardsight.cli.results import draws_figures, prints_tables
 from hardsight.paper.settings import ReproduceSettings
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@draws_figures
+@prints_tables
 @options_of(ReproduceSettings)
 def reproduce(
     settings: ReproduceSettings,
@@ -35,13 +39,15 @@ def reproduce(
         hardsight reproduce all --scale small -o run
     """
     from hardsight.paper.catalogue import recipes
-    from hardsight.screen import printable, progress_bar
+    from hardsight.screen import keep_table, print_line, print_next, print_wrote, progress_bar
 
     if not ids:
-        for recipe in recipes().values():
-            print(f"{recipe.id:<22}{recipe.title}{f'  [{recipe.needs}]' if recipe.needs else ''}")
-        print("In brackets: data for --data that make it comparable to the paper. All run without.")
-        print("next: hardsight reproduce avh/table2, or hardsight reproduce all -o run")
+        known = [{"id": recipe.id, "title": recipe.title, "needs": recipe.needs} for recipe in recipes().values()]
+        lines = [f"{row['id']:<22}{row['title']}" + (f"  [{row['needs']}]" if row["needs"] else "") for row in known]
+        print_line("\n".join(lines))
+        keep_table("recipes", known)
+        print_line("In brackets: data for --data that make it comparable to the paper. All run without.")
+        print_next("hardsight", "reproduce", "avh/table2")
         return
     if output is None:
         from hardsight.paper.catalogue import one
@@ -51,23 +57,26 @@ def reproduce(
             outcome = run(" ".join(ids), settings=settings, progress=progress)
         show(one(ids[0]), outcome)
         if outcome.figures:
-            print(f"figures: hardsight reproduce {printable(ids[0])} -o run")
+            print_next("hardsight", "reproduce", ids[0], "-o", "run")
         return
     from hardsight.paper.running import reproduce_all
 
     with progress_bar(ids[0]) as progress:
         outcomes = reproduce_all(ids, output, settings=settings, progress=progress, say=show)
-    print(f"{len(outcomes)} recipes in {printable(str(output / 'report.html'))}")
+    print_wrote(output / "report.html", f": {len(outcomes)} recipes")
 
 
 def show(recipe: Recipe, outcome: Outcome) -> None:
     """What a recipe found, on the screen."""
-    from hardsight.screen import print_line, print_table
+    from hardsight.screen import Cell, print_line, print_table
 
     print_line(f"{recipe.id}  {recipe.title}")
-    print_line(f"  {outcome.about}")
+    claims = [asdict(claim) for claim in outcome.claims]
+    print_line(f"  {outcome.about}", **{recipe.id: {"title": recipe.title, "about": outcome.about, "claims": claims}})
     for table in outcome.tables:
-        print_table(table.header, table.cells(), title=table.title, words=table.words)
+        values = zip(table.cells(), table.rows, strict=True)
+        cells = [[Cell(text, value) for text, value in zip(*row, strict=True)] for row in values]
+        print_table(table.header, cells, title=table.title, words=table.words, name=f"{recipe.id}: {table.title}")
         if table.note:
             print_line(f"{table.note}\n")
     for claim in outcome.claims:

@@ -9,6 +9,7 @@ import typer
 from hardsight.act.subsets.settings import UNCERTAIN, SelectFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import command_of, options_of
+from hardsight.cli.results import prints_tables
 
 if TYPE_CHECKING:
     from hardsight.act.subsets.choosing import Selected
@@ -18,6 +19,7 @@ MOST_CLASSES = 20  # that are counted one by one
 
 
 @app.command(cls=command_of(SelectFileSettings))
+@prints_tables
 @options_of(SelectFileSettings)
 def select(
     settings: SelectFileSettings,
@@ -35,7 +37,7 @@ def select(
         hardsight select unlabeled.npz --budget 100 --method margin -o label-next.csv
     """
     from hardsight.act.subsets.choosing import select_to_file
-    from hardsight.screen import printable, progress_bar
+    from hardsight.screen import print_next, print_wrote, progress_bar
 
     with progress_bar("choosing") as progress:
         selected = select_to_file(source, output, settings=settings, progress=progress)
@@ -43,41 +45,48 @@ def select(
     if selected.curve is not None:
         _print_curve(selected.curve)
         if isinstance(settings.curve, str):
-            print(f"wrote {printable(settings.curve)}")
-    print(f"wrote {printable(str(selected.path))}")
+            print_wrote(settings.curve)
+    print_wrote(selected.path)
     if settings.method not in UNCERTAIN and all(label >= 0 for label in selected.labels):
-        print(f"next:  hardsight train DATA --model MODEL --subset {printable(str(selected.path))} -o subset-run")
+        print_next("hardsight", "train", "DATA", "--model", "MODEL", "--subset", selected.path, "-o", "subset-run")
 
 
 def _print_selected(selected: Selected, settings: SelectFileSettings) -> None:
     from collections import Counter
 
-    from hardsight.screen import print_line, print_table
+    from hardsight.screen import number, print_line, print_table
 
     pool, k = selected.pool, len(selected.table)
     for note in pool.notes:
         print_line(note)
     by = f" by {pool.by}" if pool.by and settings.method not in UNCERTAIN else ""
-    print(f"{k} of {len(pool)} samples ({100 * k / len(pool):.1f} %)   method {settings.method}{by}   seed {settings.seed}")
+    facts = {"chosen": k, "samples": len(pool), "method": settings.method, "by": pool.by, "seed": settings.seed}
+    share = f"{100 * k / len(pool):.1f} %"
+    print_line(f"{k} of {len(pool)} samples ({share})   method {settings.method}{by}   seed {settings.seed}", **facts)
     counts = Counter(label for label in selected.labels if label >= 0)
     if not counts:
         return
     if pool.num_classes > MOST_CLASSES:
         every = [counts.get(label, 0) for label in range(pool.num_classes)]
-        print(f"samples of a class: {min(every)} to {max(every)}, {every.count(0)} of {len(every)} classes have none")
+        spread = {"fewest_of_a_class": min(every), "most_of_a_class": max(every), "classes_without": every.count(0)}
+        print_line(
+            f"samples of a class: {min(every)} to {max(every)}, {every.count(0)} of {len(every)} classes have none", **spread
+        )
         return
     total = Counter(pool.labels.tolist())
-    rows = [(pool.name_of(label), str(counts.get(label, 0)), str(total.get(label, 0))) for label in range(pool.num_classes)]
-    print_table(("class", "chosen", "of"), rows)
+    rows = [(pool.name_of(label), number(counts.get(label, 0)), number(total.get(label, 0))) for label in range(pool.num_classes)]
+    print_table(("class", "chosen", "of"), rows, name="classes")
 
 
 def _print_curve(curve: Curve) -> None:
     from hardsight.act.subsets.cost import WORDS
-    from hardsight.screen import percent, print_table
+    from hardsight.screen import Cell, number, percent, print_table
 
     rows = [
-        (row["subset"], str(row["budget"]), percent(row["accuracy"], digits=1),
-         f"[{percent(row['accuracy_low'], digits=1)}, {percent(row['accuracy_high'], digits=1)}]")
+        (row["subset"], number(row["budget"]), percent(row["accuracy"], digits=1),
+         Cell(f"[{percent(row['accuracy_low'], digits=1)}, {percent(row['accuracy_high'], digits=1)}]",
+              {"low": row["accuracy_low"], "high": row["accuracy_high"]}))
         for row in curve.table.to_pylist()
     ]  # fmt: skip
-    print_table(("subset", "samples", "accuracy %", "95 %"), rows, title=f"{WORDS}, tested on {curve.tested_on}")
+    header = ("subset", "samples", Cell("accuracy %", "accuracy"), Cell("95 %", "accuracy"))
+    print_table(header, rows, title=f"{WORDS}, tested on {curve.tested_on}", name="curve")

@@ -1,27 +1,37 @@
-"""The summary that `hardsight score` and `hardsight demo` print."""
+"""The summary that `hardsight score` and `hardsight demo` print: the hardest samples first."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from hardsight.scores import SCORES
-from hardsight.screen import number, print_table
+from hardsight.screen import number, percent, print_line, print_table
 from hardsight.table import Summary
 
 
-def print_summary(summary: Summary, class_names: Sequence[str] | None) -> None:
-    """What `hardsight score` says on the screen: counts, accuracy, means and the hardest samples."""
-    accuracy = "–" if summary.accuracy is None else f"{100 * summary.accuracy:.2f} %"
-    print(f"n = {summary.num_samples}   c = {number(summary.num_classes)}   accuracy = {accuracy}")
+def print_summary(summary: Summary, class_names: Sequence[str] | None, verbose: bool = False) -> None:
+    """What `hardsight score` says on the screen: the hardest samples, counts and accuracy; with `verbose`, all means."""
+    _print_hardest(summary, class_names)
+    accuracy = "–" if summary.accuracy is None else f"{percent(summary.accuracy)} %"
+    mean = summary.means.get(summary.by)
+    words = [f"n = {summary.num_samples}", f"c = {number(summary.num_classes)}", f"accuracy = {accuracy}"]
+    words += [f"mean {summary.by} = {number(mean)}"] if mean is not None else []
+    print_line("   ".join(words), **summary.as_dict())
     odd = {name: count for name, count in summary.statuses.items() if name != "ok"}
     if odd:
-        print("not fully scored: " + ", ".join(f"{count} {name}" for name, count in sorted(odd.items())))
-    means = [(name, number(mean), SCORES[name].hard) for name, mean in summary.means.items()]
-    print_table(("score", "mean", "hard end"), means)
+        print_line("not fully scored: " + ", ".join(f"{count} {name}" for name, count in sorted(odd.items())))
+    if summary.hardness:
+        print_line("as hardness: high is hard in every score", hardness=True)
+    if verbose:
+        means = [(name, number(mean), "high" if summary.hardness else SCORES[name].hard) for name, mean in summary.means.items()]
+        print_table(("score", "mean", "hard end"), means, name="means")
+
+
+def _print_hardest(summary: Summary, class_names: Sequence[str] | None) -> None:
     if summary.top == 0:
         return
     if summary.hardest is None or len(summary.hardest) == 0:
-        print(f"no sample has a value of {summary.by} to rank by")
+        print_line(f"no sample has a value of {summary.by} to rank by")
         return
 
     def name_of(label: int | None) -> str:
@@ -30,7 +40,8 @@ def print_summary(summary: Summary, class_names: Sequence[str] | None) -> None:
     shown = [name for name in ("avh", "confidence", "angular_gap") if name in summary.hardest.column_names]
     shown = list(dict.fromkeys([summary.by, *shown]))
     rows = [
-        (str(row["id"]), name_of(row["label"]), name_of(row["predicted"]), *(number(row[name]) for name in shown))
+        (number(row["id"]), name_of(row["label"]), name_of(row["predicted"]), *(number(row[name]) for name in shown))
         for row in summary.hardest.to_pylist()
     ]
-    print_table(("id", "label", "predicted", *shown), rows, title=f"hardest {len(rows)} by {summary.by}", words=3)
+    title = f"hardest {len(rows)} by {summary.by}"
+    print_table(("id", "label", "predicted", *shown), rows, title=title, words=3, name="hardest")

@@ -8,10 +8,13 @@ import typer
 
 from hardsight.cli import app
 from hardsight.cli.options import command_of, options_of
+from hardsight.cli.results import draws_figures, prints_lines
 from hardsight.training.settings import TrainSettings
 
 
 @app.command(cls=command_of(TrainSettings))
+@draws_figures
+@prints_lines
 @options_of(TrainSettings)
 def train(
     settings: TrainSettings,
@@ -35,7 +38,7 @@ def train(
     from hardsight.errors import require_installed
 
     require_installed("torch", extra="torch", purpose="hardsight train")
-    from hardsight.screen import print_line, printable, progress_bar
+    from hardsight.screen import print_line, print_next, progress_bar
     from hardsight.training.running import run
 
     with progress_bar("reading") as progress:
@@ -45,6 +48,9 @@ def train(
 
     processes.part()
     if trained.is_main_process:
-        print(printable(str(describe_dynamics(output))))
-        print(f"{len(trained.history)} epochs in {output}, curves in {output / 'figures'}")
-        print(f"next: hardsight score {output}" if settings.snapshot else f"next: hardsight extract {output} DATA -o features")
+        print_line(str(describe_dynamics(output)))
+        print_line(f"{len(trained.history)} epochs in {output}, curves in {output / 'figures'}")
+        if settings.snapshot:
+            print_next("hardsight", "score", output)
+        else:
+            print_next("hardsight", "extract", output, "DATA", "-o", "features")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import typer
 
 from hardsight.cli import app
+from hardsight.cli.results import prints_tables
 
 
 @app.command()
+@prints_tables
 def verify(
     run: str = typer.Argument(..., metavar="RUN", help="A run directory; or a .parquet, .npz, .safetensors or .html file."),
 ) -> None:
@@ -20,17 +24,25 @@ def verify(
         hardsight verify hardsight-demo
     """
     from hardsight.files.verifying import verify as read_again
-    from hardsight.screen import printable, progress_bar
+    from hardsight.screen import keep_table, print_line, progress_bar
 
     with progress_bar("verifying") as progress:
         result = read_again(run, progress)
     for name, reason in result.damaged.items():
-        print(printable(f"{name}: {reason}"))
+        print_line(f"{name}: {reason}")
     for name, reason in result.unchecked.items():
-        print(printable(f"{name}: not checked: {reason}"))
+        print_line(f"{name}: not checked: {reason}")
     files = len(result.sound) + len(result.damaged) + len(result.unchecked)
+    facts = {"files": files, "sound": len(result.sound), "damaged": len(result.damaged), "unchecked": len(result.unchecked)}
+    states: dict[str, Mapping[str, str]] = {
+        "sound": dict.fromkeys(result.sound, ""),
+        "damaged": result.damaged,
+        "unchecked": result.unchecked,
+    }
+    rows = [{"file": name, "state": state, "reason": why} for state, names in states.items() for name, why in names.items()]
+    keep_table("files", rows)
     if result.damaged:
-        print(printable(f"{run}: {len(result.damaged)} of {files} files are damaged, changed or missing"))
+        print_line(f"{run}: {len(result.damaged)} of {files} files are damaged, changed or missing", **facts)
         raise typer.Exit(2)
     rest = f"; {len(result.unchecked)} could not be checked" if result.unchecked else ""
-    print(printable(f"{run}: {len(result.sound)} of {files} files agree with their checksums{rest}"))
+    print_line(f"{run}: {len(result.sound)} of {files} files agree with their checksums{rest}", **facts)

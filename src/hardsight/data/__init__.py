@@ -1,6 +1,6 @@
 """Images from folders, archives, lists and arrays, one at a time, with stable ids: `open_data`. Nothing here imports torch.
 
-open_data(spec)      folders, lists, CSV/Parquet, tar, npz/npy, MNIST idx, CIFAR binary, the built-in digits
+open_data(spec)      folders, lists, CSV/Parquet, tar, npz/npy, Hugging Face, MNIST idx, CIFAR binary, the built-in digits
 open_any(path)       a snapshot, a scores table or images, whatever the path holds
 ImageData            what `open_data` returns: ids, labels, columns, and `image(i)`
 BrokenImage          one image that cannot be read, with a short reason

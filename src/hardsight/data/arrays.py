@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from hardsight.checks import check_ids, check_labels
+from hardsight.checks import check_ids, check_labels, counted_from_one
 from hardsight.data.dataset import ImageData
 from hardsight.data.labels import SPLITS, natural_key
 from hardsight.errors import InputError
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
+from hardsight.named_labels import class_numbers
 
 Load = Callable[[], np.ndarray]  # a picklable way to get (n, h, w[, 3]) uint8
 
@@ -90,7 +91,8 @@ def read_npz(path: Path, label_key: str | None = None) -> ImageData:
     arrays = open_npz(path)
     parts = _parts(path, list(arrays), label_key)
     loads, counts, ids, splits = [], [], [], []
-    labels: list[np.ndarray] = []
+    labels: dict[str, np.ndarray] = {}  # of each split, by where they are
+    class_names = [str(name) for name in np.asarray(arrays["class_names"]).ravel()] if "class_names" in arrays else None
     for split, images_key, labels_key in parts:
         images = arrays[images_key]
         _check_images(images)
@@ -101,9 +103,10 @@ def read_npz(path: Path, label_key: str | None = None) -> ImageData:
         if labels_key in arrays:
             values = np.asarray(arrays[labels_key])
             values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values  # MedMNIST's are (n, 1)
-            labels.append(_checked(arrays[labels_key].name, check_labels, values, len(images), None))
+            labels[arrays[labels_key].name] = values
     if labels and len(labels) != len(parts):
         raise InputError(f"{path}: either every split has labels or none, got {', '.join(arrays)}.")
+    known, class_names = _joined(labels, counts, class_names) if labels else (None, class_names)
     columns: dict[str, list[Any]] = {"split": splits} if parts[0][0] else {}
     n = len(ids)
     if len(parts) == 1 and parts[0][0] is None:
@@ -116,10 +119,25 @@ def read_npz(path: Path, label_key: str | None = None) -> ImageData:
         kind="npz",
         ids=ids,
         images=ImageArrays(loads, counts, [path]),
-        labels=np.concatenate(labels) if labels else None,
-        class_names=[str(name) for name in np.asarray(arrays["class_names"]).ravel()] if "class_names" in arrays else None,
+        labels=known,
+        class_names=class_names,
         columns=columns,
+        notes=(hint.strip(),) if known is not None and class_names is None and (hint := counted_from_one(known)) else (),
     )
+
+
+def _joined(
+    labels: dict[str, np.ndarray], counts: Sequence[int], class_names: list[str] | None
+) -> tuple[np.ndarray, list[str] | None]:
+    """(n,) labels of all splits, and the class names: names among the labels are counted together."""
+    known: Any = list(labels.values())
+    if all(values.ndim == 1 and values.dtype.kind in "USb" for values in known):
+        numbers, class_names = _checked(", ".join(labels), class_numbers, np.concatenate(known), class_names)
+        known = np.split(numbers, np.cumsum([len(values) for values in known])[:-1])
+    checked = [
+        _checked(where, check_labels, values, count, None) for where, values, count in zip(labels, known, counts, strict=True)
+    ]
+    return np.concatenate(checked), class_names
 
 
 def _pixels(path: Path, key: str | None = None) -> np.ndarray:
@@ -161,7 +179,7 @@ def _check_images(rows: RowsOnDisk) -> None:
     )
 
 
-def _checked(where: str, check: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
+def _checked(where: str, check: Callable[..., Any], *arguments: Any) -> Any:
     """Run a check; prefix its error with the location."""
     try:
         return check(*arguments)

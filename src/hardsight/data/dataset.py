@@ -36,7 +36,7 @@ class ImageData:
 
     Args:
         kind: which reader made it: "folder", "tar", "list", "csv", "parquet", "npz", "npy", "idx", "cifar10", "cifar100",
-            "digits".
+            "digits", "hugging face".
         ids: n unique strings, the same on every run: the path below the root in posix form for files and tar members,
             the row number for arrays ("42", or "test/42" where the data has splits), the `id` column where there is one.
         images: where the pixels come from.

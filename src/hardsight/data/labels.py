@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.checks import UNLABELED
+from hardsight.checks import UNLABELED, counted_from_one
 from hardsight.errors import InputError
 
 MAX_LABEL = 2**31 - 1
@@ -142,8 +142,7 @@ def _number(value: Any) -> int | float | str | None:
 
 def from_zero(labels: np.ndarray) -> Labels:
     """The same labels counted from 0. They are taken as counted from 1 where the smallest is exactly 1."""
-    known = labels[labels >= 0]
-    if len(known) == 0 or known.min() != 1:
+    if not counted_from_one(labels):
         return Labels(labels)
     return Labels(
         np.where(labels > 0, labels - 1, labels),

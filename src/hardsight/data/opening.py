@@ -13,22 +13,24 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import UNLABELED
-from hardsight.data.archive import read_tar
+from hardsight.data.archive import expand_braces, read_tar, read_tars
 from hardsight.data.arrays import read_npy, read_npz
 from hardsight.data.cifar import cifar100_files, cifar_batches, read_cifar, read_cifar100
 from hardsight.data.dataset import ImageData
 from hardsight.data.digits import read_digits
+from hardsight.data.encoded import holds_encoded, is_dataset, read_dataset, read_shards, shards_in
 from hardsight.data.files import is_image_name
 from hardsight.data.folders import read_folder
 from hardsight.data.idx import idx_files, is_idx, read_idx
 from hardsight.data.labels import read_labels, split_name
 from hardsight.data.lists import lists_in, read_lines, read_list, read_lists
+from hardsight.data.remote import read_remote_folder
 from hardsight.data.sheets import read_sheet
 from hardsight.errors import FileError, InputError
 from hardsight.files.columns import read_columns
 from hardsight.files.kinds import kind_of
 from hardsight.files.npy import open_npy
-from hardsight.files.places import Remote, place, utf8_name
+from hardsight.files.places import Place, Remote, near_name, place, utf8_name
 from hardsight.files.reading import reading
 from hardsight.snapshot import Snapshot
 from hardsight.table import read_scores
@@ -36,17 +38,19 @@ from hardsight.threads import even_rows
 
 SHEETS = (".csv", ".tsv", ".parquet")
 LISTS = (".txt", ".lst", ".list")
+TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")  # the compressed ones are refused with a word
 
 
 def open_data(
-    spec: str | Path, *, limit: int | None = None, split: str | None = None, labels_from: str | Path | None = None
+    spec: Any, *, limit: int | None = None, split: str | None = None, labels_from: str | Path | None = None
 ) -> ImageData:
     """Images from a folder, file or built-in set, with ids, labels and columns. No image is read yet.
 
     Args:
         spec: a folder (class folders, domain/class folders, MNIST idx, CIFAR binary files, image_list.txt), a file
             (.csv, .tsv, .parquet, .txt list, .tar, .npz, .npy, idx), or `digits`, `digits:train`, `digits:test` for the built-in
-            ones (a folder of that name is `./digits`).
+            ones (a folder of that name is `./digits`); a Hugging Face `Dataset` with images, its Parquet file, or a folder
+            of its shards; WebDataset shards, as train-{000..012}.tar. Folders, tars and Parquet may be in s3://, too.
         limit: keep this many rows, spread evenly over the data so that sorted classes are all seen.
         split: picks a split where the data has them; or names a column to be used as the split; or else, as train, val
             or test, says which split all rows are.
@@ -82,12 +86,15 @@ def open_any(spec: str | os.PathLike[str]) -> Snapshot | pa.Table | ImageData:
     return read_scores(path) if kind == "scores" else open_data(spec if isinstance(spec, (str, Path)) else text)
 
 
-def _read(spec: str | Path, labels_from: str | Path | None) -> ImageData:
+def _read(spec: Any, labels_from: str | Path | None) -> ImageData:
     level, column, file = _labels_source(labels_from)
-    data = read_digits() if _is_digits(spec) else _read_path(_existing(spec), level, column)
+    if is_dataset(spec):
+        data = read_dataset(spec, column)
+    else:
+        data = read_digits() if _is_digits(spec) else _read_shards(spec, level) or _read_path(_existing(spec), level, column)
     if level is not None and data.kind not in ("folder", "tar", "list", "csv", "parquet"):
         raise InputError(f"labels_from={labels_from!r} needs images in folders, but {spec} holds arrays.")
-    if column is not None and data.kind not in ("csv", "parquet", "npz"):
+    if column is not None and data.kind not in ("csv", "parquet", "npz", "hugging face"):
         raise InputError(
             f"labels_from={column!r} is neither an existing file nor folder:N, and {spec} has no columns to choose from."
         )
@@ -136,29 +143,47 @@ def _labels_source(labels_from: str | Path | None) -> tuple[int | None, str | No
     return None, str(labels_from), None
 
 
-def _existing(spec: str | Path) -> Path:
-    if re.match("[A-Za-z][A-Za-z0-9+.-]+://", str(spec)):
-        raise InputError(f"data must be a local folder or file, got {str(spec)!r}: download it first.")
+def _existing(spec: str | Path) -> Place:
+    if isinstance(spec, Remote) or re.match("[A-Za-z][A-Za-z0-9+.-]+://", str(spec)):
+        remote = place(spec)
+        if not remote.exists():
+            raise InputError(f"data must be an existing folder or file, or `digits`, got {remote}: there is none.")
+        return remote
     if not str(spec):
         raise InputError("data must be an existing folder or file, or `digits`, and the name is empty.")
     path = Path(spec)
     if not os.path.exists(path):  # false, not an error, for names that no file can have
-        raise InputError(f"data must be an existing folder or file, or `digits`, got {utf8_name(str(spec))!r}: there is none.")
+        got = f"got {utf8_name(str(spec))!r}: there is none.{near_name(path)}"
+        raise InputError(f"data must be an existing folder or file, or `digits`, {got}")
     return path
 
 
-def _read_path(path: Path, level: int | None, column: str | None) -> ImageData:
+def _read_shards(spec: str | Path, level: int | None) -> ImageData | None:
+    """The tars of a pattern such as train-{000..012}.tar; None for anything else, and for a file of that very name."""
+    if not re.search(r"\{.+\}", str(spec)) or os.path.exists(spec):
+        return None
+    paths = [_existing(name) for name in expand_braces(str(spec))]
+    if not all(path.name.lower().endswith(".tar") for path in paths):
+        raise InputError(f"{spec}: a pattern of shards names .tar files.")
+    return read_tars(paths, level)
+
+
+def _read_path(path: Place, level: int | None, column: str | None) -> ImageData:
     if path.is_dir():
-        return _read_dir(path, level)
+        return _read_dir(path, level, column)
     name = path.name.lower()
+    if name.endswith((".parquet", ".arrow")) and holds_encoded(path):
+        return read_shards([path], column)
+    if name.endswith(TARS):
+        return read_tar(path, level)
+    if isinstance(path, Remote):
+        raise InputError(f"{path}: images in a store are a folder, a .tar or a .parquet with their bytes; download the rest.")
     if name.endswith(SHEETS):
         return read_sheet(path, level, column)
     if name.endswith(".npz"):
         return read_npz(path, column)
     if name.endswith(".npy"):
         return read_npy(path)
-    if name.endswith((".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")):
-        return read_tar(path, level)
     if is_idx(path):
         return read_idx([path])
     if name.endswith(LISTS):
@@ -169,7 +194,11 @@ def _read_path(path: Path, level: int | None, column: str | None) -> ImageData:
     )
 
 
-def _read_dir(folder: Path, level: int | None) -> ImageData:
+def _read_dir(folder: Place, level: int | None, column: str | None = None) -> ImageData:
+    if (shards := shards_in(folder)) and holds_encoded(shards[0]):
+        return read_shards(shards, column)
+    if isinstance(folder, Remote):
+        return read_remote_folder(folder, level)
     if batches := cifar_batches(folder):
         return read_cifar(batches)
     if files := cifar100_files(folder):

@@ -17,7 +17,7 @@ from hardsight.data.files import ImageFiles, path_below
 from hardsight.data.labels import names_by_label, read_labels
 from hardsight.data.layout import read_layout
 from hardsight.data.lists import name_from_folders
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.columns import Columns, read_columns
 from hardsight.files.places import utf8_name
 
@@ -64,7 +64,7 @@ def _check_names(path: Path, columns: Columns, label: str, *, required: bool) ->
     for name in ["path", *([label] if required else [])]:
         if name not in columns:
             near = lowered.get(name.lower())
-            hint = f" Rename {near!r} to {name!r}." if near else ""
+            hint = f" Rename {near!r} to {name!r}." if near else did_you_mean(name, columns)
             raise InputError(f"{path}: a column {name!r} is needed, got {', '.join(map(repr, columns))}.{hint}")
     for name in ("label", "id", "split"):
         if name not in columns and name in lowered:

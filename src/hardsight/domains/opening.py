@@ -21,7 +21,7 @@ from hardsight.data import ImageData
 from hardsight.data.dataset import num_classes as count_image_classes
 from hardsight.data.labels import renumbered
 from hardsight.data.opening import open_any
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.npy import open_npz
 from hardsight.files.places import Place, place
 from hardsight.snapshot import Snapshot
@@ -103,7 +103,8 @@ def only(data: Data, domain: str, where: str = "the data") -> Data:
         raise InputError(f"{where} has no domain column, so no domain {domain!r} can be picked from it.")
     rows = np.flatnonzero(column == domain)
     if not len(rows):
-        raise InputError(f"{where} has no domain {domain!r}; it has {', '.join(domain_names(data))}.")
+        known = domain_names(data)
+        raise InputError(f"{where} has no domain {domain!r}; it has {', '.join(known)}.{did_you_mean(domain, known)}")
     return data.take(rows)
 
 

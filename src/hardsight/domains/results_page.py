@@ -73,8 +73,8 @@ def _cell(tag: str, cell: Cell, is_word: bool) -> str:
 
 
 def figures(paths: Sequence[Path], *, wide: bool = False) -> str:
-    """PNG files, put into the page: side by side where there is room, or each on its own line."""
-    shown = [_figure(path) for path in paths]
+    """PNG files among these, put into the page: side by side where there is room, or each on its own line."""
+    shown = [_figure(path) for path in paths if path.suffix == ".png"]
     return f'<div class="{"" if wide else "figures"}">{"".join(shown)}</div>' if shown else ""
 
 

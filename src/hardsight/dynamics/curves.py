@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.dynamics.groups import Groups, everyone
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.dynamics import NUMBERS, Moment, moments, number_column, read_moment
 
 TOLERANCE = 0.1  # of a curve's whole range: closer than this to its last level, it has settled
@@ -78,7 +78,10 @@ def read_curves(
     """
     unknown = [name for name in columns if name not in NUMBERS]
     if unknown:
-        raise InputError(f"there is no dynamics column {unknown[0]!r} to draw a curve of; choose from {', '.join(NUMBERS)}.")
+        raise InputError(
+            f"there is no dynamics column {unknown[0]!r} to draw a curve of; choose from {', '.join(NUMBERS)}."
+            + did_you_mean(unknown[0], NUMBERS)
+        )
     groups = groups or everyone()
     seen: list[Moment] = []
     counts: list[np.ndarray] = []

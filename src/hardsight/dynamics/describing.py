@@ -18,7 +18,7 @@ from hardsight.dynamics.groups import Groups, by_column, by_hardness, by_human
 from hardsight.dynamics.phases import Phases, find_phases
 from hardsight.errors import FileError, InputError
 from hardsight.files.dynamics import moments, read_moment
-from hardsight.files.writing import replacing
+from hardsight.plots.saving import save_figure
 from hardsight.screen import percent
 
 HELD_OUT_FIRST = ("test", "val")
@@ -251,9 +251,7 @@ def _draw(
 
 def _save(figure: Any, path: Path, said: Description) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", metadata={"Software": None})
-    said.figures.append(path)
+    said.figures += save_figure(figure, path)
 
 
 def _from_to(curve: np.ndarray, form: str) -> str:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.dynamics import NUMBERS, KnownIds, Stories, moments, number_column, read_moment, rows_named
 from hardsight.files.heads import load_head
-from hardsight.files.human import match_bases, read_people
+from hardsight.files.human import Answers, match_bases, read_people
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.scores import SCORES
+from hardsight.table import as_measured
 
 BINS = 5
 FEW = 12  # distinct numbers up to which each is a group of its own
@@ -122,11 +123,12 @@ def by_human(run: str | Path, human: Any, split: str | None = None) -> Groups:
             the run's ids are names, row i of its samples.
         split: the split that they are about.
     """
-    people = read_people(human, _class_names(run))
+    given = Answers.of(human, allow_missing=True)
+    people = read_people(given.source, _class_names(run))
     ids, labels = _last_seen(run, split)
     if people.ids is not None:
         originals = [str(name).partition("#")[0] for name in ids.to_pylist()]
-        samples, rows = match_bases(people, originals, allow_missing=True)
+        samples, rows = match_bases(people, originals, given.allow_missing or split is None)
     else:
         of_people = _rows_by_number(ids, len(people))
         if of_people is None:
@@ -154,14 +156,15 @@ def by_column(run: str | Path, column: str, split: str | None = None) -> Groups:
     for path in [Path(run) / "scores.parquet", *sorted((Path(run) / "samples").glob("*.parquet"))[:1]]:
         if path.is_file() and column in _schema(path).names:
             files = [path] if path.name == "scores.parquet" else sorted(path.parent.glob("*.parquet"))
-            table = pa.concat_tables([read_parquet(file, ["id", column]) for file in files]).combine_chunks()
+            tables = [as_measured(read_parquet(file, ["id", column])) for file in files]
+            table = pa.concat_tables(tables).combine_chunks()
             return by_values(column, table.column("id").combine_chunks(), table.column(column))
     if column in NUMBERS:
         table = read_moment((moments(run) or moments(run, steps=True))[-1][1], ["id", column], split)
         return by_values(column, table.column("id").combine_chunks(), table.column(column))
     tables = [*Path(run).glob("*.parquet"), *Path(run).glob("*/*.parquet")]
     there = sorted({name for file in tables for name in _schema(file).names} - {"id", "features", "split"})
-    raise InputError(f"{run} has no column {column!r} to group by; it has {', '.join(there)}.")
+    raise InputError(f"{run} has no column {column!r} to group by; it has {', '.join(there)}.{did_you_mean(column, there)}")
 
 
 def by_hardness(run: str | Path, split: str | None = None) -> Groups:

@@ -6,6 +6,8 @@ columns.py      a column as the bytes the browser gets
 pictures.py     a row's image from the run's declared roots, re-encoded
 turns.py        so many pixels in memory at a time
 closeups.py     one sample: angles, neighbours, degraded versions
+maps.py         the features in two dimensions: PCA, t-SNE, UMAP, kept beside the run
+placing.py      t-SNE and UMAP in a process of their own
 epochs.py       dynamics: curves over the epochs, and each epoch's cloud
 groups.py       a selection in groups
 suspects.py     what hardsight clean found, as columns
@@ -19,8 +21,9 @@ exporting.py    rows for other tools
 security.py     who may ask the server, and for what
 ports.py        a free port that browsers open
 server.py       the routes
+notebook.py     `hardsight.explore`: the page in a notebook, its selection and marks back in Python
 starting.py     from the options to a running server
-audit_page.py   the page of hardsight audit
+audit_page.py, dynamics_page.py   the pages of hardsight audit and hardsight dynamics
 report.py       what the report says: facts, figures, rows, columns
 one_file.py     the page and its data as one HTML file
 page.html, page.css, js/    the page, as it is served: no build step

@@ -1,10 +1,11 @@
-"""A column as the page gets it: numbers as float32, words as codes with a list of names.
+"""A column as the page gets it: numbers as float32, words as codes with a list of names; angles in degrees on the screen.
 
 The browser reads the bytes as a typed array, so a million rows are one copy and no parsing.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,7 @@ class Column:
     names: list[str] | None = None
     hard: str = "high"  # the end that is hard, where the column is a score
     about: str = ""
+    unit: str = ""  # "degrees", or nothing
     low: float | None = field(init=False)
     high: float | None = field(init=False)
 
@@ -51,6 +53,7 @@ class Column:
             "names": self.names,
             "hard": self.hard,
             "about": self.about,
+            "unit": self.unit,
             "low": self.low,
             "high": self.high,
         }
@@ -89,6 +92,25 @@ def spoken(name: str) -> str:
 def replaced(column: Column, *, hard: str, about: str) -> Column:
     """The same values with another description."""
     return Column(column.name, column.values, column.names, hard, about)
+
+
+def is_angle(name: str) -> bool:
+    """Whether a column of that name holds radians: a score with pi in its range, also of a second run, or the change of one.
+
+    Example:
+        >>> is_angle("own_angle"), is_angle("own_angle change"), is_angle("own_angle rank change"), is_angle("norm")
+        (True, True, False, False)
+    """
+    score = SCORES.get(re.sub(r" \(2\)$| change$", "", name))
+    return score is not None and "pi" in score.range
+
+
+def on_screen(column: Column) -> Column:
+    """The column as people read it: angles in degrees. Files hold radians."""
+    if column.names is not None or not is_angle(column.name):
+        return column
+    about = column.about.replace("in radians", "in degrees")
+    return Column(column.name, np.degrees(column.values), hard=column.hard, about=about, unit="degrees")
 
 
 def signed(column: Column) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Dynamics for the page: each epoch's values in the order of the sheet, and curves of groups over the epochs.
+"""Dynamics for the page: each epoch's values in the order of the sheet, angles in degrees, and curves of groups over the epochs.
 
 One file is read at a time. What was read is kept up to `KEPT` bytes, so that playing through the epochs twice, or
 drawing another selection's curves, does not read the files again.
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError
+from hardsight.explorer.columns import is_angle
 from hardsight.explorer.keeping import Keeping
 from hardsight.files.dynamics import NUMBERS, moments, number_column, read_moment
 from hardsight.files.parquet import open_parquet
@@ -66,7 +67,7 @@ class Epochs:
         self.ids, self.split = ids, split
 
     def values(self, at: int, measure: str) -> np.ndarray:
-        """(n,) float32 of the epoch at place `at`; NaN for samples that it does not have."""
+        """(n,) float32 of the epoch at place `at`, angles in degrees; NaN for samples that it does not have."""
         if measure not in self.measures:
             raise InputError(f"there is no dynamics column {measure!r}; there are {', '.join(self.measures)}.")
         if not 0 <= at < len(self.files):
@@ -82,6 +83,7 @@ class Epochs:
         rows = self._places[2]
         values = np.full(len(self.ids), np.nan, np.float32)
         measured = number_column(table, measure).astype(np.float32)
+        measured = np.degrees(measured) if is_angle(measure) else measured
         values[rows[rows >= 0][::-1]] = measured[rows >= 0][::-1]  # the first of an id that comes twice stays
         return values
 

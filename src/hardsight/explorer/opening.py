@@ -6,7 +6,6 @@ target samples and what was kept of them. A scores table or a snapshot alone wil
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from hardsight.explorer.rounds import ABOUT, Rounds
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head
 from hardsight.files.kinds import kind_of
+from hardsight.files.places import missing
 from hardsight.files.reading import read_json, reading
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
@@ -104,7 +104,7 @@ def open_sheet(
     path: str | Path,
     *,
     class_names: Path | None = None,
-    human: Path | None = None,
+    human: Any = None,
     split: str | None = None,
     keep: bool = True,
     progress: ProgressCallback | None = None,
@@ -119,7 +119,7 @@ def open_sheet(
         raise InputError(f"{path}: the explorer needs files on this machine: copy the run here first.")
     where = Path(path)
     if not where.exists():
-        raise FileError(f"{where} does not exist.")
+        raise FileError(missing(where))
     epochs = Epochs.of(where)
     snapshot = _snapshot(where) if split is None else None
     has_samples = split is not None or snapshot is not None or epochs is not None or (where / "scores.parquet").is_file()
@@ -164,7 +164,7 @@ def _table(
     if where.is_dir() and (where / "scores.parquet").is_file():
         return read_scores(where)
     if snapshot is not None:
-        table = score(snapshot, progress=progress)
+        table = score(snapshot, progress=progress).arrow
         if keep and where.is_dir() and os.access(where, os.W_OK):
             write_table(table, where / "scores.parquet")
         return table
@@ -293,29 +293,17 @@ def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
     sheet.base_ids = sheet.base_ids if sheet.base_ids is not None else _text(table, "base_id")
 
 
-def _add_human(sheet: Sheet, file: Path) -> None:
-    """How often people chose the given class, from any file that `hardsight correlate --human` reads, matched by id."""
-    from hardsight.files.human import match_bases, read_people
-    from hardsight.stats.answers import selection_frequency
+def _add_human(sheet: Sheet, human: Any) -> None:
+    """How often people chose the given class, from any file that `hardsight correlate --human` reads, matched as there."""
+    from hardsight.files.human import Answers, match_bases, read_people
 
-    people = read_people(file, sheet.class_names)
-    if people.ids is None and people.counts is not None and people.counts.shape[1] != len(sheet.class_names):
-        raise InputError(f"{file}: counts have {people.counts.shape[1]} classes, the run has {len(sheet.class_names)}.")
+    given = Answers.of(human)
+    people = read_people(given.source, sheet.class_names)
+    people.check_classes(len(sheet.class_names))
     bases = (sheet.ids if sheet.base_ids is None else pc.coalesce(sheet.base_ids, sheet.ids)).to_pylist()
-    if people.ids is None and all(id.isdecimal() and int(id) < len(people) for id in bases):
-        people = dataclasses.replace(people, ids=np.arange(len(people)))  # ids that count the images are their places
-    rows, of_people = match_bases(people, bases, allow_missing=True)
-    people = people.take(of_people)
-    if people.counts is None:
-        assert people.frequency is not None
-        frequency = people.frequency
-    else:
-        labels = sheet.labels()[rows]
-        classes = max(people.counts.shape[1], int(labels.max(initial=-1)) + 1)
-        counts = np.pad(people.counts, ((0, 0), (0, classes - people.counts.shape[1])))  # classes nobody answered
-        frequency = selection_frequency(counts, labels)
+    rows, of_people = match_bases(people, bases, given.allow_missing)
     values = np.full(len(sheet), np.nan)
-    values[rows] = frequency
+    values[rows] = people.take(of_people).selection_frequency(sheet.labels()[rows])
     about = "How often people chose the given class."
     sheet.add(replaced(numbers("human", values), hard="low", about=about))
     if len(rows) < len(sheet):

@@ -16,9 +16,10 @@ from threading import Lock
 
 from PIL import Image, ImageDraw
 
-from hardsight.data import BrokenImage, Degradation, ImageData, degrade, open_data
+from hardsight.data import BrokenImage, Degradation, degrade
 from hardsight.data.decoding import MAX_PIXELS, before_pixels
-from hardsight.data.files import ImageFiles, path_below
+from hardsight.data.files import path_below
+from hardsight.data.run_images import RunImages
 from hardsight.errors import HardsightError, InputError
 from hardsight.explorer.opening import Sheet
 from hardsight.explorer.turns import Turns
@@ -40,20 +41,14 @@ class Pictures:
 
     def __init__(self, sheet: Sheet, images: str | None = None) -> None:
         self.sheet = sheet
-        self.images = images
-        self._data: tuple[ImageData, dict[str, int]] | None = None
-        self._opening, self._keeping = Lock(), Lock()
+        self.source = RunImages(sheet.start.get("sources") or {}, sheet.directory, images)
+        self.roots, self.spec = self.source.roots, self.source.spec
+        self._keeping = Lock()
         self.turns = Turns(AT_ONCE)
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._preprocessing = _preprocessing(sheet)
-        sources = sheet.start.get("sources") or {}
-        self.spec: str | None = images or sources.get("data")
-        roots = [images] if images and Path(images).is_dir() else sources.get("roots") or []
-        if not roots and sheet.directory is not None and self.spec is None:
-            roots = [str(sheet.directory)]  # such as the demo's own images/
-        self.roots = [str(Path(root).resolve()) for root in roots]
         if images is not None and not self.roots and not Path(images).is_file() and not images.startswith("digits"):
-            self._open()  # so that a wrong name is said at once
+            self.source.open()  # so that a wrong name is said at once
 
     @property
     def any(self) -> bool:
@@ -64,7 +59,7 @@ class Pictures:
         """Get ready for the first question; whatever is wrong is said when it is asked."""
         with contextlib.suppress(HardsightError):
             if self.any and not (self.roots and self.sheet.paths is not None):
-                self._open()
+                self.source.open()
 
     def thumb(self, row: int) -> bytes:
         """A small WebP."""
@@ -147,37 +142,7 @@ class Pictures:
 
     def _found(self, row: int) -> Image.Image:
         path = None if self.sheet.paths is None else self.sheet.paths[row].as_py()
-        if self.roots and path is not None:
-            return self._file(path)
-        if self.spec is None:
-            raise BrokenImage("missing")
-        data, row_of = self._open()
-        at = row_of.get(self._base(row))
-        if at is None:
-            raise BrokenImage("missing", self._base(row))
-        return data.image(at)
-
-    def _file(self, path: str) -> Image.Image:
-        broken = BrokenImage("missing", path)
-        for root in self.roots:
-            try:
-                return ImageFiles(root, [path_below(root, path, "path")]).image(0)
-            except InputError as error:
-                broken = BrokenImage("outside_root", path, str(error))
-            except BrokenImage as error:
-                broken = error
-                if error.reason != "missing":
-                    break
-        raise broken
-
-    def _open(self) -> tuple[ImageData, dict[str, int]]:
-        """The data that was extracted from, opened when the first picture is asked for."""
-        with self._opening:
-            if self._data is None:
-                assert self.spec is not None
-                data = open_data(self.spec)
-                self._data = data, {id: row for row, id in enumerate(data.ids)}
-            return self._data
+        return self.source.find(path, self._base(row))
 
     def _base(self, row: int) -> str:
         base = None if self.sheet.base_ids is None else self.sheet.base_ids[row].as_py()

@@ -23,6 +23,7 @@ from hardsight.explorer.opening import Sheet
 from hardsight.explorer.settings import ReportSettings
 from hardsight.files.beside import beside, second_table
 from hardsight.files.inputs import note_input
+from hardsight.files.places import missing
 from hardsight.scores import SCORES
 from hardsight.table import read_scores
 
@@ -51,7 +52,7 @@ def add_quick_filters(sheet: Sheet, settings: ReportSettings) -> None:
         if named is None and not file.is_file():
             continue
         if named is not None and not file.is_file():
-            raise FileError(f"{file} does not exist.")
+            raise FileError(missing(file))
         note_input(file)
         if named is None and settings.split is not None:
             continue  # it may be of other samples

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +63,12 @@ def report(
     note_input(run, settings.class_names, settings.human, settings.subset, settings.audit, settings.drift)
     if output is not None:
         check_output(Path(output), "html")
-    sheet = open_sheet(run, class_names=settings.class_names, human=settings.human, split=settings.split, progress=progress)
+    sheet = open_sheet(run, class_names=settings.class_names, human=settings.answers, split=settings.split, progress=progress)
     add_suspects(sheet, settings.split)
     add_quick_filters(sheet, settings)
     path = Path(output) if output is not None else (sheet.directory or sheet.path.parent) / _file_name(sheet)
     page = Page(sheet, Pictures(sheet, settings.images), Review(None, sheet.class_names), "a report is not written to.")
-    content = one_file(_data(page)).encode()
+    content = one_file(_data(page, _again(run, output, settings))).encode()
     with replacing(path, "html") as temporary:
         temporary.write_bytes(content)
     return path
@@ -79,26 +80,38 @@ def _file_name(sheet: Sheet) -> str:
     return "samples.html" if "report.html" in parts else "report.html"
 
 
-def _data(page: Page) -> dict[str, Any]:
+def _again(run: str | Path, output: str | Path | None, settings: ReportSettings) -> list[str]:
+    """The commands that show the same again: with the options that were given, as they were written."""
+    name = Path(run).resolve().name if Path(run).is_absolute() else str(run)  # not where it is on this machine
+    words, target = settings.as_words(), [] if output is None else ["-o", Path(output).name]
+    return [
+        shlex.join(["hardsight", "report", name, *words, *target]),
+        f"{shlex.join(['hardsight', 'explore', name, *words])}    # the same page with every image and the review",
+    ]
+
+
+def _data(page: Page, again: list[str]) -> dict[str, Any]:
     """Everything that js/embedded.js reads: the page's `about`, and what it would ask a server for."""
     sheet = page.sheet
     hardest = _hardest(sheet, THUMBNAILS)
     rows = _rows(len(sheet), hardest)
     position = {int(row): at for at, row in enumerate(rows)}
+    maps = page.maps.ready_for_report()
     about = page.about()
-    about["columns"], columns = _columns(sheet.columns | page.hidden, rows, about["columns"])
+    about["columns"], columns = _columns(page.columns | page.hidden | maps, rows, about["columns"])
     thumbnails = {position[row]: base64_text(page.pictures.small(row, SIDE)) for row in hardest} if page.pictures.any else {}
     cosines = closeups.cosines(sheet)
     room = MOST_BYTES - sum(len(column["packed"]) for column in columns.values())
     epochs = _epochs(sheet, room) if len(rows) == len(sheet) else {}
-    curves, measures, groupings = _curves(sheet)
+    curves, measures, groupings = _curves(page)
     about |= {
-        "report": _headline(page) | {"suspects": _suspects(sheet, hardest, position)},
+        "report": _headline(page, again) | {"suspects": _suspects(sheet, hardest, position)},
         "n": len(rows),
         "place": sheet.name,  # not the path on this machine
         "write_token": "",
         "marks": [],
         "closeups": False,
+        "maps": [one for one in about["maps"] if set(one["axes"]) <= columns.keys()],
         "cosines": cosines is not None,
         "pictures": bool(thumbnails),
         "moving": list(epochs),
@@ -116,14 +129,14 @@ def _data(page: Page) -> dict[str, Any]:
         "epochs": epochs,
         "curves": curves,
         "rounds": [] if sheet.rounds is None else sheet.rounds.summary(np.ones(len(sheet), bool)),
-        "agreement": _agreements(sheet, [column["name"] for column in about["columns"]]),
+        "agreement": _agreements(page, [column["name"] for column in about["columns"]]),
     }
 
 
 # The headline: what was run, in words, numbers and figures
 
 
-def _headline(page: Page) -> dict[str, Any]:
+def _headline(page: Page, again: list[str]) -> dict[str, Any]:
     sheet, start = page.sheet, page.sheet.start
     ranked = f", ranked by {spoken(sheet.by)}" if sheet.by else ""
     command = str(start.get("words") or start.get("command") or f"hardsight score {sheet.name}")
@@ -137,11 +150,7 @@ def _headline(page: Page) -> dict[str, Any]:
         "sentence": f"How hard each of {len(sheet):,} samples is for the model{ranked}.",
         "facts": _facts(sheet),
         "figures": _figures(page),
-        "again": [
-            command,
-            f"hardsight report {sheet.name}",
-            f"hardsight explore {sheet.name}    # the same page with every image and the review",
-        ],
+        "again": [command, *again],
         "versions": ", ".join(f"{name} {number}" for name, number in (start.get("versions") or {}).items()),
         "notes": notes,
     }
@@ -301,8 +310,9 @@ def _epochs(sheet: Sheet, room: int) -> dict[str, Any]:
     return kept
 
 
-def _curves(sheet: Sheet) -> tuple[dict[str, Any], list[str], list[str]]:
+def _curves(page: Page) -> tuple[dict[str, Any], list[str], list[str]]:
     """measure -> grouping -> what the server would answer for all samples; and the names of both."""
+    sheet = page.sheet
     if sheet.epochs is None:
         return {}, [], []
     measures = [name for name in MEASURES if name in sheet.epochs.measures]
@@ -312,13 +322,13 @@ def _curves(sheet: Sheet) -> tuple[dict[str, Any], list[str], list[str]]:
     for measure in measures:
         curves[measure] = {"": listed(sheet.epochs, measure, ["all samples"], np.zeros(len(sheet), np.int64))}
         for name in groupings:
-            curves[measure][name] = listed(sheet.epochs, measure, *groups_of(sheet.columns[name], everyone))
+            curves[measure][name] = listed(sheet.epochs, measure, *groups_of(page.columns[name], everyone))
     return curves, measures, groupings
 
 
-def _agreements(sheet: Sheet, names: list[str]) -> dict[str, Any]:
+def _agreements(page: Page, names: list[str]) -> dict[str, Any]:
     """Score -> its agreement with people over all samples."""
-    if HUMAN not in sheet.columns:
+    if HUMAN not in page.columns:
         return {}
-    human = sheet.columns[HUMAN].values
-    return {name: agreement(human, sheet.columns[name].floats()) for name in names if name != HUMAN}
+    human = page.columns[HUMAN].values
+    return {name: agreement(human, page.columns[name].floats()) for name in names if name in page.columns and name != HUMAN}

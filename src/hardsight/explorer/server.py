@@ -28,9 +28,10 @@ from starlette.routing import Route
 from hardsight.errors import HardsightError
 from hardsight.explorer import closeups, exporting
 from hardsight.explorer.agreement import HUMAN, agreement, within
-from hardsight.explorer.columns import Column
+from hardsight.explorer.columns import Column, is_angle, on_screen
 from hardsight.explorer.comparing import SECOND, Comparison
 from hardsight.explorer.groups import groups_of, listed
+from hardsight.explorer.maps import Maps
 from hardsight.explorer.opening import Sheet, default_axes
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import MARKS, Review
@@ -54,9 +55,13 @@ class Page:
     unmarked: str | None = None  # why samples cannot be marked
     comparison: Comparison | None = None  # with a second run
     write_token: str = ""
+    in_notebook: bool = False  # the page tells what is selected
+    selection: np.ndarray | None = None  # (n,) bool, as the page told it last; None for all
 
     def __post_init__(self) -> None:
         rounds = self.sheet.rounds
+        self.maps = Maps(self.sheet, keep=self.unmarked is None)
+        self.columns = {name: on_screen(column) for name, column in self.sheet.columns.items()}  # angles in degrees
         self.hidden = {} if rounds is None else rounds.hidden()  # columns that filters name and menus do not
 
     def about(self) -> dict[str, Any]:
@@ -72,8 +77,10 @@ class Page:
             "comparison": None if self.comparison is None else self.comparison.described(),
             "n": len(sheet),
             "classes": sheet.class_names,
-            "columns": [column.described() for column in sheet.columns.values()]
-            + [column.described() | {"hidden": True} for column in self.hidden.values()],
+            "columns": [column.described() for column in self.columns.values()]
+            + [column.described() | {"hidden": True} for column in self.hidden.values()]
+            + self.maps.described_columns(),
+            "maps": self.maps.described(),
             "axes": {"x": x, "y": y, "colour": colour},
             "by": sheet.by,
             "pictures": self.pictures.any,
@@ -81,6 +88,7 @@ class Page:
             "cosines": sheet.snapshot is not None and sheet.snapshot.head is not None,
             "epochs": [] if sheet.epochs is None else sheet.epochs.numbers,
             "measures": [] if sheet.epochs is None else sheet.epochs.measures,
+            "degrees": [] if sheet.epochs is None else [name for name in sheet.epochs.measures if is_angle(name)],
             "moving": [] if sheet.epochs is None else sheet.epochs.measures,  # those with each sample's own values
             "human": HUMAN if HUMAN in sheet.columns else None,
             "reached": {} if sheet.rounds is None else sheet.rounds.reached(),
@@ -91,6 +99,7 @@ class Page:
             "unmarked": self.unmarked,
             "review": None if self.review.path is None else str(self.review.path),
             "write_token": self.write_token,
+            "notebook": self.in_notebook,
             "start": {
                 name: sheet.start.get(name)
                 for name in ("command", "words", "arguments", "inputs", "versions", "counts", "seconds")
@@ -106,7 +115,7 @@ def build(page: Page, port: int, allowed_hosts: Sequence[str] = ()) -> Guard:
         routes.append(Route(path, functools.partial(_get, page, answer), methods=["GET"]))
     for path, change in POSTS.items():
         routes.append(Route(path, functools.partial(_post, page, change), methods=["POST"]))
-    guard = Guard(Starlette(routes=routes), port, allowed_hosts)
+    guard = Guard(Starlette(routes=routes), port, allowed_hosts, page.in_notebook)
     page.write_token = guard.write_token
     return guard
 
@@ -207,7 +216,7 @@ def _sample(page: Page, request: Request) -> Response:
             "row": row,
             "id": sheet.ids[row].as_py(),
             "path": None if sheet.paths is None else sheet.paths[row].as_py(),
-            "values": {name: _value(column, row) for name, column in sheet.columns.items()},
+            "values": {name: _value(column, row) for name, column in page.columns.items()},
             "classes": closeups.nearest_classes(sheet, [row]).get(row, []),
             "versions": closeups.versions(sheet, row),
             "trouble": page.pictures.trouble(row) if page.pictures.any else None,
@@ -244,6 +253,11 @@ def _epoch(page: Page, request: Request) -> Response:
     return _binary(epochs.values(int(at), request.path_params["measure"]).astype("<f4").tobytes())
 
 
+def _map(page: Page, request: Request) -> Response:
+    """How far a map of the features is."""
+    return _json(page.maps.state(_method(page, request)))
+
+
 def _reviewed(page: Page, request: Request) -> Response:
     """All marks, or only that nothing changed since the version the page has."""
     version, _ = page.review.current()
@@ -272,17 +286,17 @@ def _curves(page: Page, request: Request, body: bytes) -> Response:
         raise _NotThere("there are no dynamics")
     chosen = _mask(page, body)
     by = request.query_params.get("by", "")
-    names, groups = groups_of(page.sheet.columns[by], chosen) if by in page.sheet.columns else (["selection"], chosen * 1 - 1)
+    names, groups = groups_of(page.columns[by], chosen) if by in page.columns else (["selection"], chosen * 1 - 1)
     return _json(listed(epochs, request.query_params.get("measure", "avh"), names, groups))
 
 
 def _agreement(page: Page, request: Request, body: bytes) -> Response:
     """Human frequency against a score, within the selection."""
-    if HUMAN not in page.sheet.columns:
+    if HUMAN not in page.columns:
         raise _NotThere("there are no human data")
     chosen = _mask(page, body)
     score = _named(page, request.query_params.get("score", ""))
-    human, by = page.sheet.columns[HUMAN].values, request.query_params.get("by", "")
+    human, by = page.columns[HUMAN].values, request.query_params.get("by", "")
     result = agreement(human[chosen], score.floats()[chosen])
     if by:
         names, groups = groups_of(_named(page, by), chosen, MOST_GROUPS)
@@ -295,6 +309,19 @@ def _rounds(page: Page, request: Request, body: bytes) -> Response:
     if page.sheet.rounds is None:
         raise _NotThere("there was no self-training")
     return _json(page.sheet.rounds.summary(_mask(page, body)))
+
+
+def _start_map(page: Page, request: Request, body: bytes) -> Response:
+    """Begin a map of the features, or only say how far it is."""
+    method = _method(page, request)
+    page.maps.start(method)
+    return _json(page.maps.state(method))
+
+
+def _stop_map(page: Page, request: Request, body: bytes) -> Response:
+    method = _method(page, request)
+    page.maps.stop(method)
+    return _json(page.maps.state(method))
 
 
 def _mark(page: Page, request: Request, body: bytes) -> Response:
@@ -318,6 +345,14 @@ def _undo(page: Page, request: Request, body: bytes) -> Response:
     return _json(_marks(page) | {"row": None if undone is None else _places(page, [undone])[0]})
 
 
+def _selection(page: Page, request: Request, body: bytes) -> Response:
+    """What is selected now, for whoever reads it in Python; no body is every row."""
+    if not page.in_notebook:
+        raise _NotThere("nobody asked for the selection")
+    page.selection = _mask(page, body) if body else None
+    return _json({})
+
+
 def _export(page: Page, request: Request, body: bytes) -> Response:
     """The selection or the review as a file."""
     form = request.query_params.get("format", "")
@@ -339,6 +374,7 @@ GETS: dict[str, Callable[[Page, Request], Response]] = {
     "/api/neighbours/{row}": _neighbours,
     "/api/cosines": _cosines,
     "/api/epoch/{at}/{measure}": _epoch,
+    "/api/map/{method}": _map,
     "/api/review": _reviewed,
     "/thumb/{row}": _thumb,
     "/image/{row}": _image,
@@ -347,9 +383,12 @@ POSTS: dict[str, Callable[[Page, Request, bytes], Response]] = {
     "/api/curves": _curves,
     "/api/agreement": _agreement,
     "/api/rounds": _rounds,
+    "/api/map/{method}": _start_map,
+    "/api/map/{method}/stop": _stop_map,
     "/api/mark": _mark,
     "/api/undo": _undo,
     "/api/export": _export,
+    "/api/selection": _selection,
 }
 
 
@@ -360,10 +399,17 @@ def _row(page: Page, text: str) -> int:
 
 
 def _named(page: Page, name: str) -> Column:
-    column = page.sheet.columns.get(name) or page.hidden.get(name)
+    column = page.columns.get(name) or page.hidden.get(name) or page.maps.columns().get(name)
     if column is None:
         raise _NotThere("there is no such column")
     return column
+
+
+def _method(page: Page, request: Request) -> str:
+    method = str(request.path_params["method"])
+    if method not in page.maps.methods:
+        raise _NotThere("there is no such map")
+    return method
 
 
 def _mask(page: Page, body: bytes) -> np.ndarray:

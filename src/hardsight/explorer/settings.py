@@ -7,9 +7,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hardsight.errors import InputError
-from hardsight.options import Options, option
+from hardsight.options import Options, common, option
+
+if TYPE_CHECKING:
+    from hardsight.files.human import Answers
 
 
 def _names(texts: Iterable[str]) -> tuple[str, ...]:
@@ -28,15 +32,9 @@ class ReportSettings(Options):
     images: str | None = option(
         None, "Images, if the run does not record where they are: a folder, or any DATA that extract takes.", metavar="DATA"
     )
-    class_names: Path | None = option(
-        None, "Class names: a text file with one per line, or a JSON list.", metavar="FILE", read=Path
-    )
-    human: Path | None = option(
-        None,
-        "Human answers: counts or frequencies as .npy, or a .csv, .parquet or .json table by id.",
-        metavar="FILE",
-        read=Path,
-    )
+    class_names: Path | None = common("class_names", read=Path)
+    human: Path | None = common("human", read=Path)
+    allow_missing: bool = common("allow_missing")
     subset: Path | None = option(
         None, "Subset to filter by, as hardsight select writes it. Default: subset.parquet of the run.", metavar="FILE", read=Path
     )
@@ -49,6 +47,13 @@ class ReportSettings(Options):
     split: str | None = option(
         None, "Split to show as the last epoch saw it, such as a watched test set; for runs with dynamics."
     )
+
+    @property
+    def answers(self) -> Answers | None:
+        """What people said, to be read."""
+        from hardsight.files.human import Answers  # with NumPy, which --help does without
+
+        return None if self.human is None else Answers(self.human, self.allow_missing)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class Started:
     guard: Guard
     socket: socket.socket
     address: str  # with the token
-    pictures: Pictures
+    page: Page
     notes: list[str] = field(default_factory=list)
 
     def run(self, browser: bool) -> None:
@@ -37,7 +37,7 @@ class Started:
 
         def ready() -> None:
             print(f"hardsight is at {self.address}\nPress Ctrl-C to stop.", flush=True)
-            Thread(target=self.pictures.warm, daemon=True).start()
+            Thread(target=self.page.pictures.warm, daemon=True).start()
             if browser:
                 Thread(target=webbrowser.open, args=(self.address,), daemon=True).start()
 
@@ -46,14 +46,17 @@ class Started:
 
 @takes(ExploreSettings)
 def start(
-    run: str | Path, second: str | Path | None = None, *, settings: ExploreSettings, progress: ProgressCallback | None = None
-) -> Started:
+    run: str | Path, second: str | Path | None = None, *, settings: ExploreSettings, progress: ProgressCallback | None = None,
+    in_notebook: bool = False,
+) -> Started:  # fmt: skip
     """Open a run, or two to compare, and a port to show it at.
 
     Marks are saved in review.parquet of the (first) run directory, or beside a file: photo.review.parquet for photo.npz.
-    `notes` of what is returned say where, or why not.
+    `notes` of what is returned say where, or why not. With `in_notebook`, a notebook on this machine may show the page in a
+    frame, and the page tells what is selected in it.
     """
     page, notes = _open_page(run, second, settings, progress)
+    page.in_notebook = in_notebook
     listener, note = listen(settings.host, settings.port)
     port = listener.getsockname()[1]
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -64,7 +67,7 @@ def start(
             allowed.append(f"{host}:{port}")
     guard = build(page, port, allowed)
     address = f"http://{'127.0.0.1' if settings.every_address else host}:{port}/?token={guard.token}"
-    return Started(guard, listener, address, page.pictures, [*([note] if note else []), *notes])
+    return Started(guard, listener, address, page, [*([note] if note else []), *notes])
 
 
 def _open_page(
@@ -77,7 +80,7 @@ def _open_page(
         "keep": not settings.read_only,
         "progress": progress,
     }
-    sheet = open_sheet(run, human=settings.human, **shared)
+    sheet = open_sheet(run, human=settings.answers, **shared)
     comparison = None if second is None else compare(sheet, open_sheet(second, **shared))
     if comparison is None:
         add_suspects(sheet, settings.split)

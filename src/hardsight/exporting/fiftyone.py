@@ -43,5 +43,5 @@ def write(material: Material) -> None:
 def _target(label: int, sample: dict[str, Any]) -> dict[str, Any]:
     """A class by its index in `classes`, and what is known of the sample as the label's attributes."""
     attributes = {TAKEN.get(name, name): value for name, value in sample.items() if name not in ("label", "confidence")}
-    confidence = {"confidence": sample["confidence"]} if "confidence" in sample else {}
+    confidence = {"confidence": abs(sample["confidence"])} if "confidence" in sample else {}  # a probability, also as hardness
     return {"label": label, **confidence, "attributes": attributes}

@@ -63,7 +63,8 @@ def _schema(own: pa.Schema, class_names: list[str]) -> pa.Schema:
     for field in fields:
         names = {"names": class_names, "_type": "ClassLabel"}
         features[field.name] = names if field.name in CLASSES else {"dtype": _dtype(field.type), "_type": "Value"}
-    return pa.schema([pa.field("image", IMAGE), *fields], {"huggingface": json.dumps({"info": {"features": features}})})
+    notes = {**(own.metadata or {}), b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    return pa.schema([pa.field("image", IMAGE), *fields], notes)
 
 
 def _dtype(kind: pa.DataType) -> str:

@@ -17,6 +17,7 @@ from hardsight.explorer.opening import Sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.files.reading import read_json
 from hardsight.files.writing import why, write_json
+from hardsight.table import HARDNESS
 from hardsight.version import VERSION
 
 CLASSES = ("label", "predicted", "suggested_label", "suggestion")  # columns of class indices
@@ -102,13 +103,14 @@ def check_folder(folder: Path, tool: str) -> None:
         raise FileError(f"{folder} holds an export to {before}, not to {tool}; give another -o.")
 
 
-def claim_folder(folder: Path, tool: str, name: str) -> None:
+def claim_folder(folder: Path, tool: str, name: str, hardness: bool = False) -> None:
     """Make the folder, and mark it as ours."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{folder} could not be created: {why(error)}") from error
-    write_json(folder / MARKER, {"tool": tool, "run": name, "hardsight": VERSION})
+    view = {"as": HARDNESS} if hardness else {}
+    write_json(folder / MARKER, {"tool": tool, "run": name, "hardsight": VERSION, **view})
 
 
 def needs_labels(material: Material, tool: str) -> None:

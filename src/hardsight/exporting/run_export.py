@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.explorer.exporting import selection_table
 from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.pictures import Pictures
@@ -20,6 +19,7 @@ from hardsight.exporting.material import Material, check_folder, claim_folder, d
 from hardsight.exporting.settings import TOOLS, ExportSettings
 from hardsight.files.inputs import command, note_input
 from hardsight.options import takes
+from hardsight.table import as_hardness
 
 ProgressCallback = Callable[[int, int], None]  # rows scored, rows in all
 
@@ -54,20 +54,24 @@ def export(
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
     if to not in TOOLS:
-        raise InputError(f"to must be one of {', '.join(TOOLS)}, got {to!r}.")
+        raise InputError(f"to must be one of {', '.join(TOOLS)}, got {to!r}.{did_you_mean(to, TOOLS)}")
     note_input(run, settings.class_names)
     folder = default_folder(Path(run), to) if output is None else Path(output)
     check_folder(folder, to)
     sheet = open_sheet(run, class_names=settings.class_names, keep=False, progress=progress)
     add_suspects(sheet)
-    rows = np.arange(len(sheet))[: settings.limit]
+    rows = settings.rows(len(sheet))
     table = selection_table(sheet, rows, Review(review_file(sheet.path), sheet.class_names))
     if sheet.suspects is not None:
         table = table.append_column("explanation", sheet.suspects.explanations.take(pa.array(rows)))
+    notes = list(sheet.notes)
+    if settings.hardness:
+        table = as_hardness(table)
+        notes.append("as hardness: high is hard in every score")
     pictures = Pictures(sheet, settings.images)
-    material = Material(sheet, pictures, rows, table, folder, settings.image_url, list(sheet.notes))
+    material = Material(sheet, pictures, rows, table, folder, settings.image_url, notes)
     tool = importlib.import_module(f"hardsight.exporting.{to}")
     tool.check(material)
-    claim_folder(folder, to, sheet.name)
+    claim_folder(folder, to, sheet.name, bool(settings.hardness))
     tool.write(material)
     return Exported(folder, len(rows), tool.OPENS.format(folder=folder), material.notes)

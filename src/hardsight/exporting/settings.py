@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hardsight.options import Options, option
+from hardsight.options import HardnessView, SampleOptions, common, option
 
 TOOLS = ("cleanlab", "fiftyone", "huggingface", "coco", "labelstudio")
 
 
 @dataclass(frozen=True)
-class ExportSettings(Options):
+class ExportSettings(SampleOptions, HardnessView):
     """What to export of a run."""
 
     images: str | None = option(
         None, "Images, if the run does not record where they are: a folder, or any DATA that extract takes.", metavar="DATA"
     )
-    class_names: Path | None = option(
-        None, "Class names: a text file with one per line, or a JSON list.", metavar="FILE", read=Path
-    )
-    limit: int | None = option(None, "Export only the first N samples.", least=1)
+    class_names: Path | None = common("class_names", read=Path)
     image_url: str | None = option(
         None,
         "Address that images are served at, for labelstudio. Default: its own storage of local files.",

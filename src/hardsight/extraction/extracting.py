@@ -27,6 +27,7 @@ import pyarrow as pa
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, open_data, parse_degradations
 from hardsight.data.dataset import num_classes
+from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError, RunError
@@ -38,10 +39,10 @@ from hardsight.extraction.settings import ExtractSettings
 from hardsight.files.checksums import check
 from hardsight.files.heads import save_head
 from hardsight.files.parquet import open_parquet
-from hardsight.files.places import place_on_disk
+from hardsight.files.places import place_on_disk, shown_address
 from hardsight.files.reading import read_json, reading
 from hardsight.files.run import Run, check_run_directory
-from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
+from hardsight.files.samples import LIST_COLUMNS, OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.weights import check_weights
@@ -77,8 +78,9 @@ def extract(
 
     Args:
         model: what `hardsight extract` takes as MODEL, an `nn.Module`, or a fitted scikit-learn estimator.
-        data: what `hardsight extract` takes as DATA; or any iterable of `(images, labels)`, batched or not, whose images
-            are ready for the model. Of an iterable, `limit` takes the first images, and `split` is the split of all.
+        data: what `hardsight extract` takes as DATA; a Hugging Face `Dataset` with images; or any iterable of
+            `(images, labels)`, batched or not, whose images are ready for the model. Of an iterable, `limit` takes the first
+            images, and `split` is the split of all.
         output: run directory to write; the snapshot stays in memory without it (loaders only).
         settings: all options as one object, instead of keywords.
         preprocessing: fields of the model's preprocessing to override, such as {"size": (64, 48)}; the options of the
@@ -95,7 +97,7 @@ def extract(
     """
     s = settings
     check_weights(s.weights)  # and all else that is quick, before the model is loaded
-    from_loader = not isinstance(data, (str, os.PathLike, ImageData))
+    from_loader = not isinstance(data, (str, os.PathLike, ImageData)) and not is_dataset(data)
     if output is not None:
         check_run_directory(output, LOADER_COMMAND if from_loader else COMMAND)
     degradations = parse_degradations(s.degradations)
@@ -124,8 +126,11 @@ def _opened_data(data: Any, s: ExtractSettings) -> ImageData:
     if len(images) == 0:
         raise InputError("there are no images to extract.")
     check_files(images)
+    evidence = [name for name in images.columns if name in LIST_COLUMNS]
+    if evidence:  # would be taken for the model's own when the run is read
+        raise InputError(f"a column of the data is named {evidence[0]!r}, which extract writes itself: rename it.")
     if s.fit_head and images.labels is None:
-        raise InputError("fit_head needs labels to fit a head to, and the images have none: give --labels-from.")
+        raise InputError("fit_head needs labels to fit a head to, and the images have none: give --labels.")
     return images
 
 
@@ -465,9 +470,9 @@ def megabytes(count: float) -> str:
 
 def _source(data: Any, images: ImageData) -> str | None:
     """What opens the same images again from any directory; None for data that was passed open."""
-    if data is images:
+    if not isinstance(data, (str, os.PathLike)):
         return None
-    return str(data) if images.kind == "digits" else str(Path(data).resolve())
+    return str(data) if images.kind == "digits" else shown_address(data)
 
 
 def _silent(sentence: str) -> None:

@@ -21,6 +21,7 @@ from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run
 from hardsight.files.samples import rows_per_part, write_samples
 from hardsight.models import Model
+from hardsight.named_labels import class_numbers
 from hardsight.snapshot import Snapshot
 
 COMMAND = "hardsight.extract"
@@ -50,7 +51,7 @@ def _rows(model: Model, loader: Iterable[Any], settings: ExtractSettings) -> Ite
     """Features and labels, batch by batch, of the first `limit` images."""
     limit, batch_size = settings.limit, 32 if settings.batch_size == "auto" else settings.batch_size
     seen = 0
-    for images, labels in _batches(loader, batch_size):
+    for images, labels in _batches(loader, batch_size, list(model.class_names) if model.class_names else None):
         if limit is not None:
             images, labels = images[: limit - seen], labels[: limit - seen]
         features, _ = model(np.ascontiguousarray(images, dtype=np.float32))  # (b, d)
@@ -107,7 +108,7 @@ def _parts(rows: Iterator[Rows], rows_per_part: Callable[[], int]) -> Iterator[R
         yield features, labels
 
 
-def _batches(loader: Iterable[Any], batch_size: int) -> Iterator[Rows]:
+def _batches(loader: Iterable[Any], batch_size: int, class_names: list[str] | None) -> Iterator[Rows]:
     """Images (b, ...) and labels (b,), whether the iterable gives batches or single images."""
     singles: list[tuple[np.ndarray, int]] = []
 
@@ -119,7 +120,7 @@ def _batches(loader: Iterable[Any], batch_size: int) -> Iterator[Rows]:
     for number, item in enumerate(_samples(loader)):
         if not isinstance(item, (tuple, list)) or len(item) < 2:
             raise InputError(f"the loader must give (images, labels) pairs; number {number} is {type(item).__name__}.")
-        images, labels = to_numpy(item[0]), to_numpy(item[1])
+        images, labels = to_numpy(item[0]), _numbers(item[1], class_names)
         if images.ndim == 4 or (images.ndim == 2 and labels.ndim == 1):  # or rows of numbers, for a scikit-learn model
             if len(images):
                 yield images, check_labels(np.atleast_1d(labels), len(images), None)
@@ -134,6 +135,14 @@ def _batches(loader: Iterable[Any], batch_size: int) -> Iterator[Rows]:
             )
     if singles:
         yield stacked()
+
+
+def _numbers(labels: Any, class_names: list[str] | None) -> np.ndarray:
+    """Labels of a batch; names are joined to the model's. Without those they stay: a batch does not know all names."""
+    values = to_numpy(labels)
+    if class_names is None or values.dtype.kind not in "USO":
+        return values
+    return np.asarray(class_numbers(values.reshape(-1), class_names)[0]).reshape(values.shape)
 
 
 def _samples(loader: Any) -> Iterator[Any]:

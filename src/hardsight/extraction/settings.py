@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import Options, option
+from hardsight.options import Options, common, option
 
 
 def _batch_size(value: Any) -> int | str:
@@ -121,20 +121,20 @@ class ExtractSettings(PreprocessingOptions):
     num_classes: int | None = option(
         None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
     )
-    head: str | None = option(None, "Name of the last linear layer, where several are possible.", decides=False)
+    head: str | None = common("head_layer")
     device: Any = option("auto", "Device: auto, cpu, cuda, cuda:1, mps.")
     precision: str = option("float32", "Precision of the forward pass: float32, bfloat16 or float16.")
     batch_size: Any = option(
         "auto", "Images per forward pass; auto is 32 on a CPU and the largest that fits on a GPU.", read=_batch_size
     )
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
-    limit: int | None = option(None, "Subsample N images, spread evenly over the data.", least=1, decides=False)
+    limit: int | None = common("limit", decides=False)
     split: str | None = option(
         None,
         "Split to use; or train, val or test to label data without splits; or the column that holds the split.",
         decides=False,
     )
-    labels_from: Any = option(None, "Source of the labels: folder:N, a column, or a file.", decides=False)
+    labels_from: Any = common("labels_from")
     degradations: Any = option(
         (), "Degradation, such as contrast=0.1,0.3,1.0 or noise=0.0,0.2: each image once per level, instead of the "
         "original; repeatable.", flag="--degrade", read=_degradations, repeat=True,

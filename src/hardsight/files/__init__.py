@@ -9,10 +9,13 @@ verifying.py     a run or a file compared with its checksums
 locking.py       locks that end with their process
 npy.py           .npy and .npz, a few rows at a time
 columns.py       CSV, .tsv and Parquet tables as columns
+table_files.py   CSV, .tsv and Parquet tables as Arrow tables
+wide_tables.py   tables with one column per dimension, taken apart
 class_names.py   class names, one per line or a JSON list
 tensors.py       arrays and tensors as safetensors, written
 heads.py         a `Head` as safetensors
 run.py           the run directory: start.json, parts, run.json
+label_column.py  labels of Parquet files: numbers, names, or numbers whose names the schema has
 samples.py       samples/part-*.parquet: the schema, the reader and the writer
 dynamics.py      dynamics/epoch=*.parquet, read back
 suspects.py      suspects.parquet, read back

@@ -47,7 +47,7 @@ def moments(run: str | Path, *, steps: bool = False) -> list[tuple[Moment, Path]
     """The dynamics files of a run in order: those of epochs, or those of steps."""
     folder = Path(run) / "dynamics"
     if not folder.is_dir():
-        raise FileError(f"{run}: there are no dynamics here (no directory {folder}).")
+        raise FileError(f"{run}: there are no dynamics here (no directory {folder}): give a run of hardsight train.")
     kind = "step" if steps else "epoch"
     files = []
     for path in folder.glob(f"{kind}=*.parquet"):

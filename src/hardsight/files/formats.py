@@ -19,6 +19,7 @@ WORDS = {
     "html": "an HTML page",
     "png": "a PNG image",
     "svg": "an SVG image",
+    "pdf": "a PDF document",
     "text": "a text file",
 }
 ENDINGS = {".pq": "parquet", ".htm": "html", **{f".{kind}": kind for kind in WORDS}}
@@ -77,5 +78,6 @@ LOOKS: dict[str, Callable[[bytes], bool]] = {
     "html": _markup(b"<!doctype html", b"<html"),
     "png": lambda start: start[:8] == b"\x89PNG\r\n\x1a\n",
     "svg": _markup(b"<?xml", b"<svg"),
+    "pdf": lambda start: start[:4] == b"%PDF",
     "text": lambda start: _text(start) and start[:4] != b"%PDF",
 }

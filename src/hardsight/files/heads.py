@@ -14,7 +14,7 @@ from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
 from hardsight.files.inputs import note_input
 from hardsight.files.npy import open_npy, open_npz
-from hardsight.files.places import Place, on_disk, place
+from hardsight.files.places import Place, missing, on_disk, place
 from hardsight.files.tensors import write_safetensors
 from hardsight.head import Head
 
@@ -62,7 +62,7 @@ def head_from_arrays(path: Place, arrays: dict[str, Any]) -> tuple[Head | None, 
 
 def _load_safetensors(path: Place) -> tuple[Head, list[str] | None]:
     if not path.is_file():
-        raise FileError(f"{path} does not exist.")
+        raise FileError(missing(path))
     check(path)
     try:
         with on_disk(path) as local, safe_open(local, framework="numpy") as file:

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from hardsight.checks import MOST_CLASSES, check_ids, is_tensor, to_numpy
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.columns import read_columns
+from hardsight.files.dynamics import rows_named
 from hardsight.files.npy import open_npy
 from hardsight.files.reading import existing_file, reading
 from hardsight.pandas_index import index_ids, index_of
@@ -30,6 +32,19 @@ FORMS = (
     "people), `counts` (a list), one column per class, or `annotator` and `answer` with one row per answer"
 )
 MOST_COUNTS = 2**27  # samples times classes, 1 GB: without class names, an answer that needs more is taken for a mistake
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a command was given as --human, before it is read."""
+
+    source: Any
+    allow_missing: bool = False
+
+    @classmethod
+    def of(cls, human: Any, allow_missing: bool = False) -> Answers:
+        """These, or whatever else `read_people` takes as such."""
+        return human if isinstance(human, Answers) else cls(human, allow_missing)
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,11 @@ class People:
             None if x is None else x[rows] for x in (self.ids, self.counts, self.frequency, self.answers)
         )
         return People(self.name, ids, counts, frequency, answers)
+
+    def check_classes(self, num_classes: int) -> None:
+        """Refuse an array of counts with more or fewer columns than there are classes: nothing else says which is which."""
+        if self.ids is None and self.counts is not None and self.counts.shape[1] != num_classes:
+            raise InputError(f"{self.name}: counts have {self.counts.shape[1]} classes, the model has {num_classes}.")
 
     def for_labels(self, labels: np.ndarray) -> People:
         """The same with counts for every class among the (n,) labels.
@@ -174,7 +194,8 @@ def _class_columns(names: list[str], class_names: Sequence[str] | None) -> list[
     if all(re.fullmatch("0|[1-9][0-9]*", key) for key in names) and sorted(map(int, names)) == list(range(len(names))):
         return sorted(names, key=int)
     wanted = "0, 1, 2, ..." + ("" if class_names is None else f" or {', '.join(class_names[:3])}, ...")
-    raise InputError(f"columns {', '.join(map(repr, names[:5]))}: not a known form of human data. Give {FORMS}: {wanted}.")
+    near = next(filter(None, (did_you_mean(name, ("frequency", "counts", "answer", *(class_names or ()))) for name in names)), "")
+    raise InputError(f"columns {', '.join(map(repr, names[:5]))}: not a known form of human data.{near} Give {FORMS}: {wanted}.")
 
 
 def _from_answers(columns: dict[str, Any], name: str, class_names: Sequence[str] | None) -> People:
@@ -260,6 +281,8 @@ def _check_frequency(array: np.ndarray) -> np.ndarray:
         row = int(bad[0])
         whole = (np.floor(frequency[bad]) == frequency[bad]).all()
         hint = " If these are counts, divide by the number of people, or give (n, c) counts." if whole else ""
+        if not whole and frequency[bad].min() >= 0 and frequency[bad].max() <= 100:
+            hint = " They look like percentages: divide by 100."
         raise InputError(
             f"a selection frequency must be between 0 and 1, but {len(bad)} of {len(frequency)} are not; "
             f"row {row} holds {frequency[row]:g}.{hint}"
@@ -268,16 +291,13 @@ def _check_frequency(array: np.ndarray) -> np.ndarray:
 
 
 def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the samples and rows of the human data that belong together; an error if one side lacks ids of the other."""
+    """Rows of the samples and rows of the human data that belong together; an error if one side lacks ids of the other.
+
+    Without ids, row i is the sample with id i, "i" or "SPLIT/i"; where the ids are no such numbers, the i-th sample.
+    """
     n = len(ids)
     if people.ids is None:
-        if len(people) != n:
-            raise InputError(
-                f"{people.name}: without ids, human data must have one row per sample in the same order, "
-                f"got {len(people)} rows for {n} samples."
-            )
-        by_number = people.numbered and ids.dtype.kind in "iu" and np.array_equal(np.sort(ids), np.arange(n))
-        return np.arange(n), ids if by_number else np.arange(n)
+        return _match_rows(people, ids, allow_missing)
     known = _same_kind(people, ids)
     row_of = {id: row for row, id in enumerate(known)}
     rows = np.array([row_of.get(id, -1) for id in ids.tolist()], dtype=np.int64)
@@ -298,6 +318,29 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
             f"{people.name}: no human id is among the samples; its ids look like {known[0]!r}, the samples' like {ids[0]!r}."
         )
     return np.flatnonzero(rows >= 0), rows[rows >= 0]
+
+
+def _match_rows(people: People, ids: np.ndarray, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The same for an array, which has rows and no ids."""
+    n, rows = len(ids), _numbers_of(ids)
+    known = None if rows is None else rows < len(people)
+    if rows is not None and known is not None and (known.all() or allow_missing) and (len(people) == n or allow_missing):
+        return np.flatnonzero(known), rows[known]
+    if len(people) == n:
+        return np.arange(n), np.arange(n)
+    hint = (
+        " Ids are numbers of rows: --allow-missing uses those that both have." if rows is not None and not allow_missing else ""
+    )
+    raise InputError(
+        f"{people.name}: without ids, human data must have one row per sample in the same order, "
+        f"got {len(people)} rows for {n} samples.{hint}"
+    )
+
+
+def _numbers_of(ids: np.ndarray) -> np.ndarray | None:
+    """(n,) the row that each id names, all different; None where ids are something else."""
+    rows = rows_named(pa.array(ids.tolist())) if len(ids) else None
+    return rows if rows is not None and rows.min() >= 0 and len(np.unique(rows)) == len(rows) else None
 
 
 def match_bases(people: People, base_ids: Sequence[Any], allow_missing: bool = False) -> tuple[np.ndarray, np.ndarray]:

@@ -42,11 +42,11 @@ def _kind_of_directory(path: Path) -> Kind:
 
 
 def _kind_of_columns(names: Iterable[str]) -> Kind:
-    """Lists of features make a snapshot; paths without predictions make a list of images."""
+    """Lists of features make a snapshot; paths, or encoded images, without predictions make images."""
     held = set(names)
     if held & set(LIST_COLUMNS):
         return "snapshot"
-    return "images" if "path" in held and not held & {"predicted", "status"} else "scores"
+    return "images" if held & {"path", "image", "img"} and not held & {"predicted", "status"} else "scores"
 
 
 def _header(path: Path) -> list[str]:

@@ -23,6 +23,9 @@ def open_parquet(path: str | os.PathLike[str]) -> pq.ParquetFile:
     far = isinstance(file, Remote)  # then a few large requests are better than many small ones
     with reading(file, UNREADABLE):
         size = file.stat().st_size
+        begin = b"" if far else _first_bytes(file)
+        if begin != b"PAR1" and begin.isalpha():
+            raise FileError(f"{file}: {UNREADABLE}: it begins with {begin.decode()!r}, as text does. If it is CSV, name it .csv.")
         opened = pq.ParquetFile(
             readable(file),
             page_checksum_verification=True,
@@ -33,6 +36,11 @@ def open_parquet(path: str | os.PathLike[str]) -> pq.ParquetFile:
         )
         _check_claims(file, opened, size)
     return opened
+
+
+def _first_bytes(file: Place) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(4)
 
 
 def read_parquet(path: str | os.PathLike[str], columns: list[str] | None = None) -> pa.Table:

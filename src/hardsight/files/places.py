@@ -24,7 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from hardsight.errors import FileError
+from hardsight.errors import FileError, did_you_mean
 
 HELP = {
     "s3": "Check the bucket's name, the credentials (AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) and "
@@ -35,6 +35,20 @@ HELP = {
 OBJECT_STORES = ("s3", "gs")  # they know no directories, and show an object only when all of it is there
 PATIENCE = "retry_limit_seconds=30"  # Google's default is to try for 15 minutes
 BUFFER = 2**20
+
+
+def missing(path: Any) -> str:
+    """Why a file cannot be opened that is not there, with the name nearest to it in its directory."""
+    return f"{path} does not exist.{near_name(path)}"
+
+
+def near_name(path: Any) -> str:
+    """The end of that message; nothing where no name is near."""
+    try:
+        beside = [utf8_name(each.name) for each in path.parent.iterdir()] if isinstance(path, Path) else []
+    except (OSError, ValueError):
+        return ""
+    return did_you_mean(path.name, beside, 0.75)
 
 
 @dataclass(frozen=True)
@@ -123,6 +137,19 @@ class Remote(os.PathLike[str]):
         with self._trouble_named():
             entries = self.filesystem.get_file_info(pafs.FileSelector(self.path, allow_not_found=True))
         return (replace(self, path=info.path) for info in entries)
+
+    def files_below(self) -> list[tuple[str, int, int]]:
+        """Path below this folder, size and time of every file, at any depth."""
+        with self._trouble_named():
+            entries = self.filesystem.get_file_info(pafs.FileSelector(self.path, recursive=True))
+        start = len(self.path.rstrip("/")) + 1
+        held = [info for info in entries if info.type == pafs.FileType.File]
+        return [(info.path[start:], info.size, info.mtime_ns or 0) for info in held]
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Some bytes of a file, by one request."""
+        with self._trouble_named(), self.filesystem.open_input_file(self.path) as file:
+            return bytes(file.read_at(size, offset))
 
     def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:
         """Make a directory, in stores that have them."""
@@ -230,6 +257,12 @@ def address(path: str | os.PathLike[str]) -> str:
     """What opens the same file in another process, whatever its working directory."""
     location = place(path)
     return location.uri if isinstance(location, Remote) else str(location.resolve())
+
+
+def shown_address(path: str | os.PathLike[str]) -> str:
+    """The same for a file that others may read: without the secrets that a URI may hold."""
+    location = place(path)
+    return str(location if isinstance(location, Remote) else location.resolve())
 
 
 def readable(where: Place) -> Any:

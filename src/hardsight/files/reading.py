@@ -9,7 +9,7 @@ from typing import Any
 
 from hardsight.errors import FileError, HardsightError, first_line
 from hardsight.files.checksums import check
-from hardsight.files.places import Place, place
+from hardsight.files.places import Place, missing, place
 
 MISTAKES_OF_OURS = (NameError, AttributeError, ImportError, AssertionError)  # no file is to blame for these
 
@@ -43,7 +43,7 @@ def existing_file(path: Any) -> Place:
     if path.is_dir():
         raise FileError(f"{path} is a directory, not a file.")
     if not path.is_file():
-        raise FileError(f"{path} does not exist." if not path.exists() else f"{path} is a pipe or a device, not a file.")
+        raise FileError(missing(path) if not path.exists() else f"{path} is a pipe or a device, not a file.")
     return path
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.metadata
+import itertools
 import json
 import os
 import platform
@@ -23,11 +24,13 @@ from hardsight.errors import FileError, RunError
 from hardsight.files import inputs as command_inputs
 from hardsight.files.checksums import UNSEALED, sha256
 from hardsight.files.locking import lock_file
-from hardsight.files.places import Place, place_on_disk
+from hardsight.files.places import Place, missing, place_on_disk
 from hardsight.files.reading import read_json
+from hardsight.files.resuming import MOST, changed_file, changed_inputs, difference
 from hardsight.files.writing import discards, sweep, why, write_json
 from hardsight.version import VERSION
 
+IMAGE_ENDINGS, SOME = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"), 50  # to say of a folder that it holds images
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pillow", "pyarrow", "torch", "onnxruntime")
 
 
@@ -154,11 +157,11 @@ class Run:
                         "Resume it with that version, give another -o, or remove the directory to start over."
                     )
             if earlier != current:
-                raise RunError(_mismatch(self.directory, what, earlier, current))
+                raise RunError(_mismatch(self.directory, what, earlier, current, self.start.get("sources")))
         versions = before.get("versions", {})
         if versions != self.start["versions"] and not self.complete:  # half of a result from each is no result
             raise RunError(
-                f"{self.directory} was started with other versions: {_difference(versions, self.start['versions'])}. "
+                f"{self.directory} was started with other versions: {difference(versions, self.start['versions'])}. "
                 "Resume with those, or remove the directory to start over."
             )
 
@@ -200,11 +203,12 @@ def _read_start(directory: Path) -> dict[str, Any] | None:
     return start
 
 
-def _mismatch(directory: Path, what: str, before: Any, current: Any) -> str:
-    return (
-        f"{directory} holds a run with other {what}: {_difference(before, current)}. "
-        "Give another -o, or remove the directory to start over."
-    )
+def _mismatch(directory: Path, what: str, before: Any, current: Any, sources: Any = None) -> str:
+    words = difference(before, current)
+    if what == "inputs":
+        words = ", ".join(itertools.islice(changed_inputs(before, current), MOST))
+        words += changed_file(directory / "start.json", sources)
+    return f"{directory} holds a run with other {what}: {words}. Give another -o, or remove the directory to start over."
 
 
 def _recognized(before: dict[str, Any], current: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
@@ -219,13 +223,6 @@ def _recognized(before: dict[str, Any], current: dict[str, Any], defaults: dict[
 def _empty(value: Any) -> bool:
     """Whether nothing was given: earlier versions wrote it in several ways. False is an answer, and not one of them."""
     return value is None or value in ("None", [], {})
-
-
-def _difference(before: Any, current: Any) -> str:
-    if isinstance(before, dict) and isinstance(current, dict):
-        keys = [key for key in sorted({*before, *current}) if before.get(key) != current.get(key)]
-        return ", ".join(f"{key} was {before.get(key)!r} and is {current.get(key)!r}" for key in keys[:3])
-    return f"was {before!r} and is {current!r}"
 
 
 @functools.cache  # looking for them takes 15 ms
@@ -243,12 +240,33 @@ def read_manifest(run: Place) -> dict[str, Any]:
     """The `run.json` of a complete run, with its checksum verified."""
     manifest = run / "run.json"
     if not manifest.is_file():
-        hint = "it was not finished; run its command again" if (run / "start.json").is_file() else "there is no run.json in it"
-        raise FileError(f"{run} is not a complete run: {hint}.")
+        raise FileError(not_a_run(run))
     content = read_json(manifest)
     if not isinstance(content, dict):
         raise FileError(f"{manifest}: damaged: it does not hold a JSON object.")
     return content
+
+
+def not_a_run(path: Place) -> str:
+    """Why a directory without run.json cannot be read as a run, and what to do with it instead."""
+    if not path.exists():
+        return missing(path)
+    if (path / "start.json").is_file():
+        return f"{path} is not a complete run: it was not finished; run its command again."
+    first = next(path.iterdir(), None)
+    hint = " It is empty." if first is None else ""
+    if isinstance(path, Path) and any(each.suffix.lower() in IMAGE_ENDINGS for each in _some_files(path)):
+        hint = f" It holds images: hardsight extract MODEL {path} -o run makes a run of them."
+    return f"{path} is not a complete run: there is no run.json in it.{hint}"
+
+
+def _some_files(folder: Path) -> Iterator[Path]:
+    """The files of a folder and of the folders in it, as far as it takes no time to look."""
+    below = [each for each in itertools.islice(folder.iterdir(), SOME)]
+    yield from (each for each in below if each.is_file())
+    for inside in below[:3]:
+        if inside.is_dir():
+            yield from itertools.islice(inside.iterdir(), SOME)
 
 
 def command_line() -> str:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
+from hardsight.files.label_column import LabelColumn, as_text
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, reading
@@ -123,6 +124,7 @@ class SampleFiles:
     """One or more Parquet files with the same columns, as one sequence of rows."""
 
     itemsize = 8
+    named = False  # whether the labels are names, once `name_classes` has joined them
 
     def __init__(self, files: list[Place]) -> None:
         self.files = files
@@ -140,6 +142,7 @@ class SampleFiles:
         self.schema_names = schema.names
         self.held_as = self._check_columns(files[0], schema.names)  # the column of the values
         self.evidence = evidence_of(self.held_as)
+        self.label_column = LabelColumn()
         self.labeled, self.has_ids = "label" in schema.names, "id" in schema.names
         kind = schema.field("id").type if self.has_ids else pa.int64()
         integer = pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind)
@@ -185,13 +188,27 @@ class SampleFiles:
                 held = columns.get("id")
                 columns["id"] = pa.array(range(row, row + count)) if held is None else self._cast_ids(held, file)
             if "label" in columns:
-                columns["label"] = pa.array(labels := _checked_labels(columns["label"], num_classes, row, file), mask=labels < 0)
+                columns["label"] = pa.array(labels := self._labels(columns["label"], num_classes, row, file), mask=labels < 0)
             elif "label" in names:
                 columns["label"] = pa.nulls(count, pa.int64())
             parts.append(pa.table(columns))
             row += count
         with reading(self.files[0]):
             return pa.concat_tables(parts, promote_options="permissive").select(names)
+
+    def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
+        """Join labels that are names to the class names, and return these; the names of the labels where there are none."""
+        if not self.labeled:
+            return class_names
+        schema, known = self._open(self.files[0]).schema_arrow, (class_names, num_classes)
+        self.label_column, names = LabelColumn.joined(schema, "label", self._distinct_labels(), known)
+        self.named = self.label_column.names is not None
+        return names
+
+    def _distinct_labels(self) -> Iterator[Any]:
+        """Each value of the label column, file by file."""
+        for file in self.files:
+            yield from as_text(read_parquet(file, ["label"]).column("label")).unique().to_pylist()
 
     def _cast_ids(self, column: Any, file: Place) -> Any:
         try:
@@ -231,9 +248,18 @@ class SampleFiles:
     def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Place) -> Batch:
         values, missing = list_matrix(part.column(self.held_as), str(file), self.width, first)
         column = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
-        labels = _checked_labels(column, num_classes, first, file)
+        labels = self._labels(column, num_classes, first, file)
         ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
         return Batch(first, values, missing, labels, ids)
+
+    def _labels(self, column: Any, num_classes: int | None, first_row: int, file: Place) -> np.ndarray:
+        """(n,) int64 labels of a column, -1 for null."""
+        try:
+            return check_labels(self.label_column.numbers(column), len(column), num_classes, first_row)
+        except pa.ArrowException as error:
+            raise InputError(f"{file}: the column label must hold class numbers or names: {first_line(error)}.") from error
+        except InputError as error:
+            raise InputError(f"{file}: {error}") from error
 
     def _open(self, file: Place) -> pq.ParquetFile:
         check_unchanged(file, self.states[str(file)])
@@ -269,27 +295,6 @@ class SampleFiles:
                 if len(lengths):
                     return int(lengths[0].as_py())
         return 0
-
-
-def _checked_labels(column: Any, num_classes: int | None, first_row: int, file: Place) -> np.ndarray:
-    """(n,) int64 labels of a column, -1 for null."""
-    try:
-        return check_labels(_labels(column), len(column), num_classes, first_row)
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from error
-
-
-def _labels(column: Any) -> np.ndarray:
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        raise InputError(f"the column label must hold class indices 0..c-1, got categories of {kind.value_type}.")
-    if pa.types.is_null(kind):
-        return np.full(len(column), -1)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if pa.types.is_signed_integer(kind):
-        column = pc.fill_null(column, -1)
-    return np.asarray(column.to_numpy(zero_copy_only=False))  # other numbers with nulls become floats with NaN
 
 
 def _ids(column: pa.Array, file: Place) -> np.ndarray:

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from hardsight.errors import FileError, first_line
 from hardsight.files.checksums import Entry, entries, find_entry, own_checksum, sha256
 from hardsight.files.formats import kind_by_name
-from hardsight.files.places import place_on_disk
+from hardsight.files.places import missing, place_on_disk
+from hardsight.files.run import not_a_run
 
 NOT_AS_LISTED = "damaged or changed: it does not agree with run.json"
 LISTED = re.compile(r'"([^"\n]+)": "([0-9a-f]{64})"|"name": "([^"\n]+)",\s+"rows": [^,]*,\s+"sha256": "([0-9a-f]{64})"')
@@ -50,7 +51,7 @@ def verify(path: str | os.PathLike[str], progress: ProgressCallback | None = Non
     if path.is_dir():
         return _Reading(path, progress).run()
     if not path.is_file():
-        raise FileError(f"{path} does not exist." if not path.exists() else f"{path} is a pipe or a device, not a file.")
+        raise FileError(missing(path) if not path.exists() else f"{path} is a pipe or a device, not a file.")
     entry = find_entry(path)
     return _Reading(path.parent, progress).files({path.name: path}, {} if entry is None else {path.name: entry})
 
@@ -67,8 +68,7 @@ class _Reading:
         """Compare every file of a run, and find those that are missing."""
         manifest = self.directory / "run.json"
         if not manifest.is_file():
-            hint = "it was not finished" if (self.directory / "start.json").is_file() else "there is no run.json in it"
-            raise FileError(f"{self.directory} is not a complete run: {hint}.")
+            raise FileError(not_a_run(self.directory))
         files = {path.relative_to(self.directory).as_posix(): path for path in sorted(_visible_files(self.directory))}
         del files["run.json"]
         listed, trouble = _manifest(manifest)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from hardsight.files.run import Run
 from hardsight.files.writing import replacing
 from hardsight.generalize.tables import AVERAGE, Results, accuracy_table, difference_table, epoch_table
 from hardsight.plots.generalization import accuracy_per_domain, accuracy_per_epoch
+from hardsight.plots.saving import save_figure
 from hardsight.screen import percent
 from hardsight.table import write_table
 
@@ -39,10 +39,9 @@ def write_report(run: Run, results: Results) -> list[Path]:
         }
         for domain in results.domains
     }
-    figures = [
-        _save(run, "accuracy.png", accuracy_per_domain(reached, columns, "Accuracy on the domain that was left out")),
-        _save(run, "epochs.png", accuracy_per_epoch(by_epoch, "Accuracy on the domain that was left out, epoch by epoch")),
-    ]
+    title, folder = "Accuracy on the domain that was left out", run.folder("figures")
+    figures = save_figure(accuracy_per_domain(reached, columns, title), folder / "accuracy.png")
+    figures += save_figure(accuracy_per_epoch(by_epoch, f"{title}, epoch by epoch"), folder / "epochs.png")
     page = run.directory / "report.html"
     with replacing(page) as temporary:
         temporary.write_text(_page(run, results, tables, figures), encoding="utf-8")
@@ -103,10 +102,3 @@ def _mean_curve(curves: list[list[float]]) -> np.ndarray:
     """(epochs,) the mean over seeds; one that stopped early stays as it was."""
     longest = max(map(len, curves))
     return np.mean([np.pad(curve, (0, longest - len(curve)), mode="edge") for curve in curves], axis=0)
-
-
-def _save(run: Run, name: str, figure: Any) -> Path:
-    path = run.folder("figures") / name
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", metadata={"Software": None})
-    return path

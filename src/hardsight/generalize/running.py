@@ -16,6 +16,7 @@ from hardsight.files.run import Run
 from hardsight.generalize.opening import open_domains
 from hardsight.generalize.settings import GeneralizeSettings
 from hardsight.options import takes
+from hardsight.screen import printable, table_lines
 from hardsight.training.settings import ProgressCallback
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ class Generalized:
     accuracy: pa.Table
     differences: pa.Table
     epochs: pa.Table
+
+    def __repr__(self) -> str:
+        shares = [name for name in self.accuracy.column_names if not name.endswith(" std")]
+        where = f"Generalized: {len(self.accuracy)} losses, in {printable(str(self.directory))}"
+        return "\n".join([where, *table_lines(self.accuracy.to_pylist(), shares[:8])])
 
 
 @takes(GeneralizeSettings)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from hardsight.domains.settings import DomainOptions, check_different
 from hardsight.errors import InputError
 from hardsight.options import option
-from hardsight.training.loss_names import loss_name
+from hardsight.training.loss_names import check_loss_options, loss_name
 from hardsight.training.settings import read_numbers, read_options
 
 Selection = Literal["validation", "last", "oracle"]
@@ -85,7 +85,6 @@ class GeneralizeSettings(DomainOptions):
         "softmax",
         "Comma-separated losses to compare: softmax, avh, cosface, lgm, ...; drm or drm+LOSS for one head per domain; drm-tta or "
         "drm-tta+LOSS for heads that go on learning from arriving samples.",
-        flag=("--losses", "--loss"),
         read=_losses,
     )
     loss_options: Mapping[str, Mapping[str, Any]] = option(
@@ -133,5 +132,9 @@ class GeneralizeSettings(DomainOptions):
         """There must be at least one loss, and none twice; scales must be positive."""
         super().check()
         check_different("losses", self.losses)
+        for name, options in self.loss_options.items():
+            if name not in self.losses:
+                raise InputError(f"options are given for {name}, which is not among the losses {', '.join(self.losses)}.")
+            check_loss_options(parts_of(name).loss, options)
         if any(not 0 < scale < math.inf for scale in self.scales):
             raise InputError(f"scales must be positive numbers, got {self.scales}.")

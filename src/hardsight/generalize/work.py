@@ -29,8 +29,9 @@ from hardsight.screen import percent
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import ArrayInputs, ImageInputs, sized
+from hardsight.training.loss_names import LOSS_OPTIONS
 from hardsight.training.network import FOUND_BY, first_sample, open_network, start_fingerprint
-from hardsight.training.objective import LOSSES, options_of, with_defaults
+from hardsight.training.objective import with_defaults
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, join
 from hardsight.training.settings import ProgressCallback
@@ -179,7 +180,7 @@ class Work:
     def _scaled(self, loss: str) -> bool:
         """Whether a scale is to be chosen for a loss."""
         name = parts_of(loss).loss
-        return bool(self.settings.scales) and "scale" in options_of(LOSSES[name][1]) and "scale" not in self._given(loss)
+        return bool(self.settings.scales) and "scale" in LOSS_OPTIONS[name].split() and "scale" not in self._given(loss)
 
     def _scale(self, folder: Path, loss: str, left: list[int], prepared: Prepared, report: Callable[[int], None]) -> float:
         """The scale that does best on each training domain when trained on the other ones."""
@@ -240,10 +241,7 @@ class Work:
 def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:
     """The same with the options that each loss takes."""
     names = settings.losses
-    unknown = [name for name in settings.loss_options if name not in names]
-    if unknown:
-        raise InputError(f"options are given for {unknown[0]}, which is not among the losses {', '.join(names)}.")
-    if settings.scales and not any("scale" in options_of(LOSSES[parts_of(name).loss][1]) for name in names):
+    if settings.scales and not any("scale" in LOSS_OPTIONS[parts_of(name).loss].split() for name in names):
         raise InputError(f"scales are given, but {', '.join(names)} has none to choose.")
     epochs = settings.epochs or EPOCHS
     options = {name: with_defaults(parts_of(name).loss, settings.loss_options.get(name, {}), epochs) for name in names}

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hardsight.checks import counted_from_one
 from hardsight.errors import InputError
 from hardsight.head import Head
 
@@ -162,7 +163,7 @@ def check_labels(labels: Tensor, num_samples: int, num_classes: int | None) -> N
         return
     low, high = (int(x) for x in labels.aminmax())
     if low < 0 or high >= num_classes:
-        hint = " Leave unlabeled samples (-1) out of the batch." if low == -1 else ""
+        hint = " Leave unlabeled samples (-1) out of the batch." if low == -1 else counted_from_one(labels.numpy(), num_classes)
         raise InputError(f"labels must be 0 to {num_classes - 1}, got {low} to {high}.{hint}")
 
 

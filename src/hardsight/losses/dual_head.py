@@ -64,7 +64,8 @@ class DualHeadLoss(SoftmaxLoss):
     Args:
         distill: weight of the teacher's part; 1 for CIFAR, 0.1 for ImageNet in the paper.
         temperature: T.
-        hidden: width of the second head's hidden layer; 0 for a linear one.
+        hidden: width of the second head's hidden layer; 0 for a linear one, None for no second head: both losses then meet in
+            the first, the paper's counter-example.
     """
 
     def __init__(
@@ -74,12 +75,12 @@ class DualHeadLoss(SoftmaxLoss):
         *,
         distill: float = 1.0,
         temperature: float = 2.0,
-        hidden: int = 200,
+        hidden: int | None = 200,
         **common: Any,
     ) -> None:
         super().__init__(num_features, num_classes, **common)
         self.distill, self.temperature = check_not_negative("distill", distill), check_positive("temperature", temperature)
-        self.second: nn.Module = nn.Linear(num_features, num_classes)
+        self.second: nn.Module | None = None if hidden is None else nn.Linear(num_features, num_classes)
         if hidden:
             layers = nn.Linear(num_features, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, num_classes)
             self.second = nn.Sequential(*layers)
@@ -94,7 +95,8 @@ class DualHeadLoss(SoftmaxLoss):
     def parts(self, features: Tensor, labels: Tensor, teacher_logits: Tensor) -> tuple[Tensor, Tensor]:
         """The labels' part of the loss and the teacher's, `distill` included."""
         check_batch(teacher_logits, labels, self.num_classes, self.num_classes)
-        taught = binary_kl_loss(self.second(features), teacher_logits, temperature=self.temperature, reduction=self.reduction)
+        taught_logits = self.logits(features) if self.second is None else self.second(features)
+        taught = binary_kl_loss(taught_logits, teacher_logits, temperature=self.temperature, reduction=self.reduction)
         return super().forward(features, labels), self.distill * taught
 
     def aligned_backward(

@@ -20,15 +20,14 @@ import numpy as np
 from torch import Tensor, nn
 
 from hardsight.errors import InputError
+from hardsight.fitted_estimator import TOLERANCE, relative_error
 from hardsight.head import Head
 from hardsight.models.matching import (
     READINGS,
-    TOLERANCE,
     Match,
     Matrix,
     best_match,
     read_positions,
-    relative_error,
     way_forward,
 )
 
@@ -62,7 +61,7 @@ class LastLayer:
 
 @dataclass(frozen=True)
 class _Candidate:
-    name: str  # what --head calls it
+    name: str  # what --head-layer calls it
     layer: str
     matrix: Matrix
     linear: bool  # computes a linear product for certain, so it can be chosen whatever follows it
@@ -101,7 +100,9 @@ def find_last_layer(
         return next(iter(matches.values()))
     if matches:
         layers = ", ".join(f"{name} {last.head.weight.shape}" for name, last in matches.items())
-        raise InputError(f"several layers of {type(module).__name__} could be the last one: {layers}. Choose with --head NAME.")
+        raise InputError(
+            f"several layers of {type(module).__name__} could be the last one: {layers}. Choose with --head-layer NAME."
+        )
     averaged = _two_averaged([c for c in candidates if c.linear], watch, arrays)
     if averaged is not None:
         return averaged
@@ -286,7 +287,7 @@ def _chosen(module: nn.Module, choice: str, watch: _Watch, outputs: dict[int, np
         raise InputError(
             f"{type(module).__name__} has no linear layer {choice!r}. Near that name: {', '.join(close)}."
             if close
-            else f"{type(module).__name__} has no linear layer {choice!r}, nor any layer like one."
+            else f"{type(module).__name__} has no linear layer {choice!r}, nor any layer like one. {way_forward(None)}"
         )
     nearest = np.inf
     for candidate in candidates:
@@ -300,7 +301,7 @@ def _chosen(module: nn.Module, choice: str, watch: _Watch, outputs: dict[int, np
     if not candidate.linear or not fitting:
         raise InputError(
             f"{choice} does not reproduce the output of {type(module).__name__} as a linear or cosine head "
-            f"({_off(nearest)}), and is not a linear layer that was called. Choose another with --head NAME."
+            f"({_off(nearest)}), and is not a linear layer that was called. Choose another with --head-layer NAME."
         )
     warnings.warn(
         f"the output of {type(module).__name__} is not that of its layer {choice} ({_off(nearest)}): "
@@ -331,7 +332,8 @@ def _nothing_fits(
     message = f"no layer of {type(module).__name__} reproduces its output {shapes} as a linear or cosine head."
     if not candidates:
         seen = list(dict.fromkeys(f"{c.name} {c.matrix.weight.shape}" for c in _candidates(module) if c.linear))[-5:]
-        return message + f" None has a row per class; its last linear layers are {', '.join(seen) or 'none'}."
+        last = seen[-1].partition(" ")[0] if seen else None
+        return message + f" None has a row per class; its last linear layers are {', '.join(seen) or 'none'}. {way_forward(last)}"
     tried = "; ".join(f"{c.name} {c.matrix.weight.shape}, {_off(errors[c.name])}" for c in candidates[-5:])
     nearest = min(candidates, key=lambda c: errors[c.name]).name
     return message + f" Tried: {tried}. {way_forward(nearest)}"

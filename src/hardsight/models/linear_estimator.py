@@ -1,9 +1,4 @@
-"""A fitted scikit-learn classifier that ends in a linear layer: alone, or last in a pipeline.
-
-Logistic regression, linear SVM, ridge, SGD, perceptron and linear discriminant analysis all decide by `coef_` and
-`intercept_`; what the earlier steps of a pipeline make of the images are the features. A two-class model keeps a single
-row, w: it becomes the two rows -w/2 and w/2, whose softmax is the model's own probability.
-"""
+"""A fitted scikit-learn classifier that ends in a linear layer, on images: alone, or last in a pipeline."""
 
 from __future__ import annotations
 
@@ -14,76 +9,34 @@ from typing import Any
 import numpy as np
 
 from hardsight.errors import FileError, InputError, MissingExtra
+from hardsight.fitted_estimator import FittedEstimator
 from hardsight.head import Head
 from hardsight.models.flat_images import flat_images, flat_preprocessing
-from hardsight.models.matching import TOLERANCE, relative_error
 from hardsight.models.model import Model
-
-SUPPORTED = "LogisticRegression, LinearSVC, RidgeClassifier, SGDClassifier, Perceptron or LinearDiscriminantAnalysis"
 
 
 class LinearEstimator(Model):
     """A scikit-learn classifier; images are flattened, and rows of numbers are taken as they are."""
 
     def __init__(self, estimator: Any, name: str, *, sha256: str | None = None) -> None:
-        self.steps = [step for _, step in getattr(estimator, "steps", [("", estimator)]) if step not in (None, "passthrough")]
-        self.last = self.steps[-1] if self.steps else estimator
-        if not (hasattr(self.last, "decision_function") and hasattr(type(self.last), "fit")):
-            raise InputError(f"{type(self.last).__name__} is not a linear classifier: it must be {SUPPORTED}.")
-        if not hasattr(self.last, "classes_"):
-            raise InputError(f"{type(self.last).__name__} is not fitted: call fit before scoring with it.")
-        if not hasattr(self.last, "coef_"):
-            raise InputError(f"{type(self.last).__name__} has no coef_, so no class vectors: it must be {SUPPORTED}.")
-        names = tuple(str(label) for label in self.last.classes_)
-        super().__init__(name, flat_preprocessing(getattr(self.steps[0], "n_features_in_", None)), names)
-        self._sha256 = sha256 or _arrays_sha256(self.steps)
+        self.fitted = FittedEstimator(estimator)
+        self.wanted = getattr(self.fitted.steps[0], "n_features_in_", None)
+        super().__init__(name, flat_preprocessing(self.wanted), tuple(self.fitted.class_names))
+        self._sha256 = sha256 or _arrays_sha256(self.fitted.steps)
 
     def fingerprint(self) -> dict[str, str]:
         """Kind, name and the hash of the fitted numbers, of their file where there is one."""
         return {"kind": "scikit-learn", "name": self.name, "sha256": self._sha256}
 
     def _find_head(self, batch: np.ndarray) -> Head:
-        coef = np.atleast_2d(np.asarray(self.last.coef_, np.float64))
-        intercept = np.broadcast_to(np.asarray(self.last.intercept_, np.float64), (len(coef),))
-        if len(coef) == 1 and len(self.last.classes_) == 2:
-            coef, intercept = _two_rows(coef), _two_rows(intercept[:, None])[:, 0]
-        if len(coef) != len(self.last.classes_):
-            raise InputError(
-                f"{type(self.last).__name__} has {len(coef)} rows for {len(self.last.classes_)} classes: "
-                f"it decides between pairs of classes. Use one row per class: {SUPPORTED}."
-            )
-        head = Head("linear", coef, bias=intercept)
-        features, logits = self._run(batch)
-        error = relative_error(np.asarray(head.logits(features)), logits)
-        if error > TOLERANCE:
-            raise InputError(
-                f"coef_ and intercept_ of {type(self.last).__name__} do not give its own decisions "
-                f"(off by {error:.0%} of the largest), so it is not linear: it must be {SUPPORTED}."
-            )
-        return head
+        return self.fitted.head(self._run(batch)[0])
 
     def _run(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows = flat_images(batch)
-        wanted = getattr(self.steps[0], "n_features_in_", rows.shape[1])
-        if rows.shape[1] != wanted:
-            raise InputError(f"{self.name} was fitted on rows of {wanted} values, got images of shape {batch.shape[1:]}.")
-        for step in self.steps[:-1]:
-            rows = step.transform(rows)
-        if hasattr(rows, "toarray"):  # a sparse matrix
-            rows = rows.toarray()
-        decision = self.last.decision_function(rows)  # (b, c), or (b,) for two classes
-        logits = _two_rows(decision[None]).T if decision.ndim == 1 else decision
-        return np.asarray(rows, np.float32), np.asarray(logits, np.float32)
-
-
-def _two_rows(x: np.ndarray) -> np.ndarray:
-    """(1, k) -> (2, k): softmax of -z/2 and z/2 is the logistic function of z."""
-    return np.concatenate([-0.5 * x, 0.5 * x])
-
-
-def is_estimator(model: Any) -> bool:
-    """Whether this is a scikit-learn estimator or pipeline."""
-    return hasattr(model, "get_params") and (hasattr(model, "predict") or hasattr(model, "steps"))
+        if self.wanted is not None and rows.shape[1] != self.wanted:
+            raise InputError(f"{self.name} was fitted on rows of {self.wanted} values, got images of shape {batch.shape[1:]}.")
+        features = self.fitted.features(rows)
+        return np.asarray(features, np.float32), np.asarray(self.fitted.decisions(features), np.float32)
 
 
 def read_skops(path: Path) -> Any:

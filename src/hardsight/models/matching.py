@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from hardsight.fitted_estimator import TOLERANCE, relative_error
 from hardsight.head import Head
-
-TOLERANCE = 1e-3  # of the largest output; float32 layers agree to 1e-6, a wrong layer is off by 0.1 and more
 
 
 @dataclass(frozen=True)
@@ -59,13 +58,6 @@ def best_match(features: np.ndarray, outputs: np.ndarray, matrix: Matrix) -> Mat
                 return match
             best = min(best, match, key=lambda m: m.error)
     return best
-
-
-def relative_error(values: np.ndarray, outputs: np.ndarray) -> float:
-    """Largest difference, as a part of the largest output; infinite where anything is not a number."""
-    largest = float(np.abs(outputs).max(initial=0.0))
-    error = float(np.abs(values - outputs).max(initial=0.0)) / (largest or 1.0)
-    return error if np.isfinite(error) else np.inf
 
 
 def _formulas(
@@ -143,9 +135,14 @@ def read_positions(x: Any, reading: str, channels_first: bool) -> Any:
     return x.mean(1) if reading == "mean" else x[:, 0 if reading == "first" else -1]
 
 
-def way_forward(layer: str) -> str:
-    """What to do with a model whose output is not that of a linear layer."""
+def way_forward(layer: str | None) -> str:
+    """What to do with a model whose output is not that of a linear layer; None if it has no linear layer at all."""
+    if layer is None:
+        return (
+            "Without a linear layer, save what you take for its features yourself: hardsight score features.npy --labels "
+            "labels.npy fits a head to them by cross-validation."
+        )
     return (
-        f"To have score fit a head to what goes into {layer}, pass --head {layer} --fit-head; "
-        f"to take the layer's own output as the logits, --head {layer} alone."
+        f"To have score fit a head to what goes into {layer}, pass --head-layer {layer} --fit-head; "
+        f"to take the layer's own output as the logits, --head-layer {layer} alone."
     )

@@ -66,7 +66,7 @@ class Model(ABC):
 
     @property
     def layer_name(self) -> str | None:
-        """What --head calls the last linear layer; None for a model that is nothing else."""
+        """What --head-layer calls the last linear layer; None for a model that is nothing else."""
         layer = getattr(self, "layer", None)
         return getattr(layer, "name", layer)
 

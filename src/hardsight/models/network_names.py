@@ -9,11 +9,12 @@ run/                              a directory that hardsight trained, as a start
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
+import re
 from pathlib import Path
 from typing import Any
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
+from hardsight.models.library_names import check_library_model
 
 OWN = {  # module of this package: the networks it lists in NETWORKS
     "lenet": ("lenet",),
@@ -37,7 +38,9 @@ def check_network_name(model: Any) -> None:
         return
     text = os.fspath(model)
     prefix, _, name = text.partition(":")
-    if (prefix in LIBRARIES and name) or Path(text).is_dir():
+    if prefix in LIBRARIES and name:
+        return check_library_model(prefix, name)
+    if Path(text).is_dir():
         return
     _, _, function = OWN_NETWORKS.get(text, text).partition(":")
     if not function or prefix == "hf":
@@ -49,6 +52,7 @@ def _unknown(text: str) -> str:
         return f"{text} can be scored but not trained: give the network in torch."
     if text.startswith("hf:"):
         return f"{text}: train it with transformers' own Trainer and the callback of hardsight.training."
-    close = get_close_matches(text, OWN_NETWORKS, n=3, cutoff=0.5)
-    own = f"Near that name: {', '.join(close)}." if close else f"hardsight's own are {', '.join(OWN_NETWORKS)}."
-    return f"{text} is not a network to train; others are timm:NAME, torchvision:NAME, module:function or a trained run. {own}"
+    own = did_you_mean(text, OWN_NETWORKS, 0.75) or f" hardsight's own are {', '.join(OWN_NETWORKS)}."
+    if re.fullmatch("[a-z][a-z0-9_]*", text) and "Did" not in own:
+        own = f" Of a library, write it as timm:{text}.{own}"
+    return f"{text} is not a network to train; others are timm:NAME, torchvision:NAME, module:function or a trained run.{own}"

@@ -27,7 +27,7 @@ QUANTISED |= {"MatMulNBits", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}  #
 class GraphLayer:
     """A linear layer and what follows it, by the names of tensors in the graph."""
 
-    name: str  # what --head calls it
+    name: str  # what --head-layer calls it
     node: Any
     output: str | None  # the graph output it leads to; None if it was chosen although something follows it
     steps: tuple[tuple[str, str], ...] = ()  # (Add, constant), ... from the layer to the output
@@ -109,7 +109,9 @@ class Graph:
         if len(layers) == 1:
             return next(iter(layers.values()))
         if layers:
-            raise InputError(f"several layers lead to an output of the graph: {', '.join(layers)}. Choose with --head NAME.")
+            raise InputError(
+                f"several layers lead to an output of the graph: {', '.join(layers)}. Choose with --head-layer NAME."
+            )
         raise InputError(f"no linear layer gives an output of the graph. {' '.join(reasons)} {self._candidates()}".strip())
 
     def _walk(self, output: str) -> GraphLayer:
@@ -179,7 +181,7 @@ class Graph:
         if not layers:
             return ""
         return (
-            f"Choose a layer with --head NAME; the last ones are {', '.join(layers[-5:])}. "
+            f"Choose a layer with --head-layer NAME; the last ones are {', '.join(layers[-5:])}. "
             "Add --fit-head to have score fit a head to what goes into it."
         )
 

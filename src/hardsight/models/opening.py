@@ -3,7 +3,7 @@
     timm:NAME             a timm model                      ┐
     torchvision:NAME      a torchvision classifier          │  with --weights FILE; without, the library fetches
     hf:DIR_OR_NAME        a transformers image classifier   ┘  the released weights of that name
-    package.module:make   your own function returning a torch module or a fitted estimator
+    package.module:make   your own function or class that gives a torch module or a fitted estimator; also mynet.py:Net
     run/                  a directory that hardsight trained
     model.onnx            an ONNX file from any framework
     model.skops           a fitted scikit-learn classifier or pipeline
@@ -14,14 +14,18 @@ In Python also the object itself: an nn.Module, or a fitted estimator.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from hardsight.errors import FileError, InputError, require
+from hardsight.models.library_names import check_library_model
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions, refuse
 
 LIBRARIES = ("timm", "torchvision", "hf")
@@ -80,6 +84,8 @@ def check_model_name(spec: Any) -> None:
     if not text:
         raise InputError("the model's name is empty: give timm:NAME, module:function, a trained directory or a file.")
     path, (prefix, _, name) = Path(text), text.partition(":")
+    if prefix in ("timm", "torchvision") and name:
+        check_library_model(prefix, name)
     if (prefix in LIBRARIES and name) or path.suffix in (".onnx", ".skops") or path.is_dir():
         return
     if not (prefix and name) or path.exists():
@@ -134,7 +140,8 @@ def _open_object(model: Any, name: str, weights: Path | None, options: ModelOpti
     if torch is not None and isinstance(model, torch.nn.Module):
         options = _on_fastest(options) if made_here else options
         return _network(BuiltNetwork(model), name, weights, options, load=True)
-    from hardsight.models.linear_estimator import LinearEstimator, is_estimator
+    from hardsight.head import is_estimator
+    from hardsight.models.linear_estimator import LinearEstimator
 
     if not is_estimator(model):
         raise InputError(
@@ -168,19 +175,49 @@ def _on_fastest(options: ModelOptions) -> ModelOptions:
     return replace(options, device=str(torch_device(options.device)))
 
 
-def call_factory(module_name: str, function: str, num_classes: int | None, **options: Any) -> Any:
-    """What the user's own function returns. Their current directory is on the path, as with `python -m`."""
-    if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.insert(0, os.getcwd())
+def _imported(name: str) -> ModuleType:
+    """The user's module, by its name or by its file. Their current directory is on the path, as with `python -m`."""
+    folder = str(Path(name).parent.resolve()) if name.endswith(".py") else os.getcwd()
+    if folder not in sys.path and not ("" in sys.path and folder == os.getcwd()):
+        sys.path.insert(0, folder)
     importlib.invalidate_caches()
-    if not all(part.isidentifier() for part in module_name.split(".")):
-        raise InputError(f"{module_name!r} is not the name of a module.")
+    if name.endswith(".py"):
+        return _from_file(Path(name))
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise InputError(f"{name!r} is not the name of a module.")
     try:
-        module = importlib.import_module(module_name)
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # the user's module exists and misses something itself
-        raise InputError(f"there is no module {module_name!r} on the path or in the current directory.") from error
+        raise InputError(f"there is no module {name!r} on the path or in the current directory.") from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    """A module by its file, under the name it would be imported by; a module of that name from elsewhere stays as it is."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}.")
+    known = sys.modules.get(path.stem)
+    if known is not None and getattr(known, "__file__", None) and Path(str(known.__file__)).resolve() == path.resolve():
+        return known
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} cannot be imported as a module.")
+    module = importlib.util.module_from_spec(spec)
+    if known is None:
+        sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        if known is None:
+            del sys.modules[path.stem]
+        raise
+    return module
+
+
+def call_factory(module_name: str, function: str, num_classes: int | None, **options: Any) -> Any:
+    """What the user's own function or class gives, by the name of its module or the path of its file."""
+    module = _imported(module_name)
     factory = getattr(module, function, None)
     if not callable(factory):
         raise InputError(f"{module_name} has no function {function!r} that makes a model.")
@@ -211,10 +248,14 @@ def _refuse_torch_options(name: str, options: ModelOptions, **more: Any) -> None
 def _unknown(path: Path) -> str:
     message = f"{path} is not a model: give timm:NAME, torchvision:NAME, hf:NAME, module:function, a trained directory, "
     message += "an .onnx or a .skops file."
+    if re.fullmatch("[a-z][a-z0-9_]*", str(path)):
+        message += f" Of a library, write it as timm:{path}."
     if path.suffix in (".pt", ".pth", ".safetensors", ".bin", ".ckpt"):
         message += f" Weights alone need their architecture: timm:NAME --weights {path}."
     elif path.suffix in (".h5", ".keras", ".pb", ".tflite"):
         message += " Export it to ONNX, for example with tf2onnx."
     elif path.suffix in (".pkl", ".joblib"):
         message += " Pickles are not read: save a scikit-learn model with skops.io.dump."
+    elif path.suffix == ".py":
+        message += f" Say what makes the model in it: {path}:Net."
     return message

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any
 
 from torch import nn
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.torchvision_models import import_with_torchvision
@@ -22,8 +21,7 @@ def open_timm(name: str, *, pretrained: bool | str, num_classes: int | None) -> 
         raise InputError(f"timm names released weights after a dot, as in timm:resnet50.a1_in1k, not by {pretrained!r}.")
     timm = import_with_torchvision("timm", "timm:NAME")
     if not timm.is_model(name) and not name.startswith(("hf_hub:", "hf-hub:")):
-        close = get_close_matches(name.partition(".")[0], timm.list_models())
-        raise InputError(f"timm has no model {name!r}" + (f"; near that name: {', '.join(close)}." if close else "."))
+        raise InputError(f"timm has no model {name!r}.{did_you_mean(name.partition('.')[0], timm.list_models())}")
     arguments = {} if pretrained or num_classes is None else {"num_classes": num_classes}
     try:
         module = timm.create_model(name, pretrained=pretrained, **arguments)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from difflib import get_close_matches
 from typing import Any
 
 from torch import nn
 
-from hardsight.errors import InputError, MissingExtra
+from hardsight.errors import InputError, MissingExtra, did_you_mean
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
@@ -21,8 +20,7 @@ def open_torchvision(name: str, *, pretrained: bool | str, num_classes: int | No
     models = import_torchvision().models
     known = models.list_models(module=models)
     if name not in known:
-        close = get_close_matches(name, known) or known[:3]
-        raise InputError(f"torchvision has no classifier {name!r}; near that name: {', '.join(close)}.")
+        raise InputError(f"torchvision has no classifier {name!r}.{did_you_mean(name, known)}")
     released = _released(models.get_model_weights(name), name, pretrained)
     arguments = {} if pretrained or num_classes is None else {"num_classes": num_classes}
     try:

@@ -10,6 +10,7 @@
     page.py         one HTML page with everything
     avh/            the recipes of the AVH paper, one small file each
     lgm/            those of the L-GM paper
+    losses/         those of the page of loss abstracts
 
 Importing it imports neither torch nor matplotlib.
 """

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Sequence
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.paper.recipe import RECIPES, Recipe
 
 PAPERS = ("avh", "slides", "lgm", "losses")
@@ -35,6 +34,18 @@ MODULES = (
     "lgm.calibration",
     "lgm.embeddings",
     "lgm.margin",
+    "losses.collapse",
+    "losses.comp_sum",
+    "losses.distillation",
+    "losses.drm",
+    "losses.ensloss",
+    "losses.ldr",
+    "losses.naive_bayes",
+    "losses.novel_classes",
+    "losses.proto_triplet",
+    "losses.soft_labels",
+    "losses.temperature",
+    "losses.z_loss",
 )
 
 
@@ -59,9 +70,8 @@ def chosen(ids: Sequence[str]) -> list[Recipe]:
     for id in ids:
         group = [name for name in known if id == "all" or name == id or name.startswith(f"{id}/")]
         if not group:
-            near = difflib.get_close_matches(id, [*known, *PAPERS, "all"], 1)
-            hint = f"did you mean {near[0]}?" if near else "hardsight reproduce lists them all."
-            raise InputError(f"there is no recipe {id!r}; {hint}")
+            hint = did_you_mean(id, [*known, *PAPERS, "all"]) or " hardsight reproduce lists them all."
+            raise InputError(f"there is no recipe {id!r}.{hint}")
         picked |= {name: known[name] for name in group}
     return list(picked.values())
 

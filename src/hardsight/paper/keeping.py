@@ -11,8 +11,9 @@ from typing import Any
 from hardsight.errors import FileError
 from hardsight.files.reading import read_json
 from hardsight.files.run import Run
-from hardsight.files.writing import replacing, write_json
+from hardsight.files.writing import write_json
 from hardsight.paper.recipe import Claim, Outcome, Recipe, Table
+from hardsight.plots.saving import save_figure
 
 NAME_LETTERS = set("abcdefghijklmnopqrstuvwxyz0123456789")
 
@@ -38,9 +39,8 @@ def keep(run: Run, recipe: Recipe, outcome: Outcome, seconds: float) -> Outcome:
     folder, paths = run.folder("figures"), {}
     run.folder("outcomes")
     for caption, figure in outcome.figures.items():
-        paths[caption] = folder / f"{file_name(recipe.id)}-{file_name(caption)}.png"
-        with replacing(paths[caption]) as temporary:
-            figure.savefig(temporary, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None})
+        file = folder / f"{file_name(recipe.id)}-{file_name(caption)}.png"
+        paths[caption] = save_figure(figure, file, dpi=110, bbox_inches="tight")[0]
     write_json(
         outcome_file(run.directory, recipe.id),
         {

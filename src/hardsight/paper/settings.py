@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hardsight.options import Options, option
+from hardsight.options import Options, common, option
 
 
 @dataclass(frozen=True)
@@ -24,4 +24,4 @@ class ReproduceSettings(Options):
         metavar="DIR",
         decides=False,
     )
-    seed: int = option(0, "Random seed.", least=0, below=2**32)
+    seed: int = common("seed")

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.checks import check_labels, to_numpy
+from hardsight.checks import to_numpy
 from hardsight.errors import InputError
+from hardsight.named_labels import whole_labels
 from hardsight.scores.registry import plain_score
 
 
@@ -48,5 +49,5 @@ def vog(gradients: Any, labels: Any) -> np.ndarray:
     if table.ndim < 2 or table.shape[0] < 2:
         raise InputError(f"gradients must be (e, n, ...) with at least two checkpoints, got shape {table.shape}.")
     variance = table.var(0)  # (n, ...)
-    labels = check_labels(labels, table.shape[1], None)
+    labels = whole_labels(labels, table.shape[1], None)
     return within_class(variance.reshape(len(variance), -1).mean(1), labels)

@@ -78,5 +78,12 @@ def check_distributions(host: np.ndarray) -> None:
         raise InputError(
             f"probs must be probabilities that sum to 1, but {off.sum()} of {len(host)} rows are not; "
             f"row {row} sums to {host[row].sum():.4g} with smallest value {host[row].min():.4g}. "
-            "If these are logits, pass them as logits."
+            + _if_not_probabilities(host[off])
         )
+
+
+def _if_not_probabilities(rows: np.ndarray) -> str:
+    """What rows are that do not sum to 1, as far as one can tell."""
+    if rows.min() >= 0 and (np.abs(rows.sum(1) - 100) < 1).all():
+        return "They look like percentages: divide by 100."
+    return "If these are logits, pass them as logits."

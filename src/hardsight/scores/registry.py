@@ -11,9 +11,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from hardsight.checks import as_matrix, check_count, check_labels, check_same_space, check_some_columns, given_probs, widened
-from hardsight.errors import InputError
+from hardsight.checks import as_matrix, check_count, check_same_space, check_some_columns, given_probs, widened
+from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head, as_head
+from hardsight.named_labels import whole_labels
 from hardsight.pandas_index import align
 from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
@@ -113,7 +114,9 @@ class Scores(dict[str, Score]):
         plain, colon, number = name.partition(":")
         score = dict.get(self, plain)
         if not colon or score is None:
-            return f"there is no score named {name!r}; choose from {', '.join(self)}, or all."
+            return f"there is no score named {name!r}." + (
+                did_you_mean(plain, self) or f" Choose from {', '.join(self)}, or all."
+            )
         if score.at is None:
             return f"{plain} has no k that a name could carry, got {name!r}."
         return f"{plain}: k must be a whole number of 1 or more, got {number!r}."
@@ -343,7 +346,7 @@ def not_linear(name: str, kind: str) -> str:
 def norms_only(features: Any, labels: Any) -> Sweep:
     """A sweep without a head: status and norm of each row, and the labels whatever their number."""
     anything = Head("linear", np.ones((1, features.shape[1])))  # never used: nothing is asked of the classes
-    labels = np.full(len(features), -1) if labels is None else check_labels(labels, len(features), None)
+    labels = np.full(len(features), -1) if labels is None else whole_labels(labels, len(features), None)
     return replace(sweep(features, anything, labels, frozenset()), num_classes=int(labels.max(initial=-1)) + 1)
 
 
@@ -351,4 +354,4 @@ def check_labels_or_none(labels: Any, num_samples: int, num_classes: int) -> np.
     """Checked labels; all unlabeled when none are given."""
     if labels is None:
         return np.full(num_samples, -1)
-    return check_labels(labels, num_samples, num_classes)
+    return whole_labels(labels, num_samples, num_classes)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from hardsight.checks import counted_from_one
 from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.threads import thread_pool
@@ -31,7 +32,7 @@ def out_of_sample_heads(
         scarce = int(np.argmin(counts))
         raise InputError(
             "to fit a head, every class 0..c-1 needs at least two labeled samples and there must be two classes; "
-            f"class {scarce} of {c} has {counts[scarce]}. Give a head, or merge or drop such classes."
+            f"class {scarce} of {c} has {counts[scarce]}. Give a head, or merge or drop such classes." + counted_from_one(labels)
         )
     splits = StratifiedKFold(min(folds, int(counts.min())), shuffle=True, random_state=seed)
     jobs = [(known[train], known[test]) for train, test in splits.split(known, labels[known])]

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import check_ids, check_labels
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.kinds import kind_of
-from hardsight.files.places import place
+from hardsight.files.places import missing, place
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
-from hardsight.table import read_scores
+from hardsight.table import as_measured, plain, read_scores
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,15 @@ def hardness_of(source: Any, name: str) -> Hardness:
     if isinstance(source, (str, os.PathLike)):
         path = place(source)
         if isinstance(path, Path) and not path.exists():
-            raise InputError(f"{path} does not exist.")
+            raise InputError(missing(path))
         if isinstance(path, Path) and kind_of(path) == "scores":
             return _of_table(read_scores(path), name, str(path))
         if name not in SCORES and path.is_dir() and (path / "scores.parquet").is_file():
             return _of_table(read_scores(path), name, str(path / "scores.parquet"))
         source = Snapshot.load(path)
+    source = plain(source)
     if isinstance(source, pa.Table):
-        return _of_table(source, name, "the table")
+        return _of_table(as_measured(source), name, "the table")
     return _of_table(score(source, scores=[name]), name, source.name or "the snapshot")
 
 
@@ -60,7 +61,8 @@ def _of_table(table: pa.Table, name: str, where: str) -> Hardness:
     for column in ("id", name):
         if table.column_names.count(column) != 1:
             there = "no column" if column not in table.column_names else "more than one column"
-            raise InputError(f"{where} has {there} {column!r}; it has {', '.join(table.column_names)}.")
+            near = did_you_mean(column, table.column_names) if there == "no column" else ""
+            raise InputError(f"{where} has {there} {column!r}; it has {', '.join(table.column_names)}.{near}")
     kind = table.schema.field(name).type
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
         raise InputError(f"{where}: samples are ranked by a column of numbers, and {name} holds {kind}.")

@@ -8,6 +8,7 @@ joins by id or row.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import re
@@ -23,19 +24,23 @@ from hardsight.checks import check_count, given_probs, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.files.dynamics import Stories, recorded
 from hardsight.files.samples import Batch
+from hardsight.files.wide_tables import is_table, take_apart
 from hardsight.head import Head
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.registry import Fitted, Score, norms_only, not_linear, values
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
+from hardsight.scores_table import ScoresTable
 from hardsight.scoring.beside import Beside
 from hardsight.scoring.checkpoints import GradientVariance, kept_epochs
 from hardsight.scoring.fitted_head import out_of_sample_heads
 from hardsight.scoring.layers import Depths, layers_of
+from hardsight.scoring.pictures import pictures_of
 from hardsight.scoring.several_models import SeveralModels
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, TableWriter
+from hardsight.table import Summary, TableWriter, as_hardness
+from hardsight.threads import even_rows
 from hardsight.version import VERSION
 
 MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
@@ -49,68 +54,98 @@ Values = Callable[[Batch, Any, Sweep], np.ndarray]  # a batch, its features and 
 
 
 def score(
-    features: Any = None,
+    source: Any = None,
     head: Any = None,
     labels: Any = None,
     *,
+    features: Any = None,
     bias: Any = None,
     logits: Any = None,
     probs: Any = None,
     pred_probs: Any = None,
     ids: Any = None,
+    class_names: list[str] | None = None,
     scores: str | Sequence[str] | None = None,
     limit: int | None = None,
+    first: int | None = None,
     shard: tuple[int, int] | str | None = None,
     strict: bool = False,
     allow_duplicates: bool = False,
     reference: Any = None,
     models: Any = None,
     images: Any = None,
+    hardness: bool = False,
     progress: ProgressCallback | None = None,
-) -> pa.Table:
+) -> ScoresTable:
     """Score every sample: one row each, with id, label, predicted, status and one column per score.
 
     Args:
-        features: (n, d) inputs of the last linear layer; or a `Snapshot`, or the path of one, and nothing else.
-        head: a `Head`, an `nn.Linear`, or the (c, d) weight of a linear head. Without one, it is fitted by cross-validation.
-        labels: (n,) given class; -1 or null for unlabeled.
+        source: (n, d) inputs of the last linear layer; a `Snapshot`, or the path of one; or a table: a pandas or polars
+            frame, an Arrow table, a Hugging Face dataset, a .csv file.
+        head: a `Head`, an `nn.Linear`, the (c, d) weight of a linear head, or a fitted linear classifier or pipeline of
+            scikit-learn. Without one, it is fitted by cross-validation.
+        labels: (n,) given class, by its number or its name; -1 or null for unlabeled. Of a table, the name of a column.
+        features: columns of the table that are the features, as names or patterns: "f*". Or the features by their name.
         bias: (c,) beside a weight array.
         logits, probs: (n, c) instead of features; they give the scores of the confidence family. `pred_probs` is another
             name of `probs`.
-        ids: (n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.
+        ids: (n,) unique strings or integers, or the name of a column. Default: the index of a pandas frame, or row numbers.
+        class_names: (c,) names of the classes, which labels that are names are joined to.
         scores: names from `SCORES`, "all", or None for the usual row scores that the input allows.
-        limit: score only the first rows.
+        limit: score only so many rows, spread evenly over the data.
+        first: score only the first rows.
         shard: (i, n) or "i/n" for the i-th of n equal parts of the rows, counted from 0.
         strict: refuse rows that cannot be scored instead of keeping them with their status.
         allow_duplicates: accept repeated ids.
         reference: a `Snapshot`, or the path of one, that reference scores are fitted to: what the model was trained on.
         models: snapshots of other models on the same samples, or their paths, for `model_agreement`.
         images: data that the run was trained on, for `vog`.
+        hardness: turn every score so that high is hard: those whose low end is hard change their sign. The table's metadata
+            says so, and whatever reads it turns them back.
         progress: called with the rows done and the rows in all.
 
-    Rows of pandas objects are joined by their index, everything else by position.
+    Rows of pandas objects are joined by their index, everything else by position. The table shows a summary and the hardest
+    samples, and is used as a `pyarrow.Table`; `.arrow` is that table.
 
     Example:
         >>> table = score(np.array([[2.0, 0.0], [1.0, 1.0]]), np.eye(2), [0, 0], scores=["avh", "angular_gap"])
         >>> table.select(["id", "predicted", "avh"]).to_pylist()
         [{'id': 0, 'predicted': 0, 'avh': 0.0}, {'id': 1, 'predicted': 0, 'avh': 0.5}]
     """
-    probs = given_probs(probs, pred_probs)
-    if isinstance(features, (Snapshot, str, os.PathLike)):
-        beside = {"bias": bias, "logits": logits, "probs": probs, "ids": ids}
-        beside |= {"head": head, "labels": labels} if isinstance(features, Snapshot) else {}
-        extra = [name for name, value in beside.items() if value is not None]
-        if extra:
-            raise InputError(f"{extra[0]} goes with arrays; a snapshot holds its own.")
-        snapshot = features if isinstance(features, Snapshot) else Snapshot.load(features, head=head, labels=labels)
-    else:
-        snapshot = Snapshot(features, head, labels, bias=bias, logits=logits, probs=probs, ids=ids)
+    arrays = {"bias": bias, "logits": logits, "probs": given_probs(probs, pred_probs), "ids": ids}
+    options = {"head": head, "labels": labels, "features": features, "class_names": class_names}
+    snapshot = _opened(source, options, arrays)
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be a function of the rows done and the rows in all, got {progress!r}.")
     further = Beside.opened(snapshot, reference, models, images)
-    job = Job(snapshot, scores, limit, shard, strict, allow_duplicates, further)
+    if limit is not None:
+        n = len(snapshot) if first is None else min(len(snapshot), check_count(first, "first"))
+        snapshot = snapshot.of_rows(even_rows(n, check_count(limit, "limit")))
+    job = Job(snapshot, scores, first, shard, strict, allow_duplicates, further)
     parts = list(job.parts(progress))
-    return pa.concat_tables(parts) if parts else job.schema.empty_table()
+    table = pa.concat_tables(parts) if parts else job.schema.empty_table()
+    table = as_hardness(table) if hardness else table
+    return ScoresTable(table, snapshot.class_names, pictures_of(snapshot, images), num_classes=snapshot.num_classes)
+
+
+def _opened(source: Any, options: dict[str, Any], arrays: dict[str, Any]) -> Snapshot:
+    """The snapshot of whatever was given: one as it is, a file, a table, or arrays."""
+    if source is None:
+        source, options = options["features"], {**options, "features": None}
+    if isinstance(source, (Snapshot, str, os.PathLike)):
+        beside = {**arrays, **(options if isinstance(source, Snapshot) else {})}
+        extra = [name for name, value in beside.items() if value is not None]
+        if extra:
+            raise InputError(f"{extra[0]} goes with arrays; a snapshot holds its own.")
+        return source if isinstance(source, Snapshot) else Snapshot.load(source, **options)
+    columns = options.pop("features")
+    if columns is None:
+        return Snapshot(source, **options, **arrays)
+    if not is_table(source):
+        raise InputError(f"features names columns of a table, and the samples are {type(source).__name__}: give one of them.")
+    held = take_apart(source, columns, options["labels"], arrays["ids"])
+    own = {**arrays, held.evidence: held.values, "ids": held.ids, "columns": held.columns}
+    return Snapshot(**own, head=options["head"], labels=held.labels, class_names=options["class_names"] or held.class_names)
 
 
 @dataclass(frozen=True)
@@ -119,7 +154,7 @@ class Job:
 
     snapshot: Snapshot
     scores: str | Sequence[str] | None = None
-    limit: int | None = None
+    first: int | None = None
     shard: tuple[int, int] | str | None = None
     strict: bool = False
     allow_duplicates: bool = False
@@ -209,6 +244,8 @@ class Job:
             return f"{name} needs training dynamics, and {has} none: score a run of hardsight train."
         if score.scope == "layers" and not layers_of(self.run):
             return f"{name} needs the features of several layers, and {has} none: hardsight extract --layers a,b,c keeps them."
+        if score.scope == "layers" and not self.snapshot.whole:
+            return f"{name} needs samples that follow each other: give --first instead of --limit."
         if score.scope == "layers" and self.headless:
             return f"{name} needs what the network predicts, and {where} has no head."
         if score.scope == "checkpoints" and len(kept_epochs(self.run)) < 2:
@@ -221,7 +258,7 @@ class Job:
     def rows(self) -> range:
         """The rows this job is about."""
         n = len(self.snapshot)
-        n = n if self.limit is None else min(n, check_count(self.limit, "limit"))
+        n = n if self.first is None else min(n, check_count(self.first, "first"))
         if self.shard is None:
             return range(n)
         index, count = _shard(self.shard)
@@ -231,10 +268,12 @@ class Job:
     def schema(self) -> pa.Schema:
         """Columns of the table; the notes travel in its metadata."""
         ids = self.snapshot.source.id_type
-        notes = {
+        notes: dict[str, Any] = {
             "version": VERSION,
             "head": CROSS_VALIDATED if self.cross_validated else getattr(self.snapshot.head, "kind", None),
         }
+        if self.snapshot.class_names is not None:
+            notes["class_names"] = self.snapshot.class_names
         fixed = [("id", ids), ("label", pa.int64()), ("predicted", pa.int64()), ("status", pa.string())]
         columns = [*fixed, *((score.name, pa.float64()) for score in self.chosen)]
         return pa.schema(columns, metadata={"hardsight": json.dumps(notes)})
@@ -316,8 +355,10 @@ class Job:
 
     def write(self, parts: Iterable[pa.Table], output: str | os.PathLike[str], summary: Summary) -> None:
         """Write pieces of the table as they come, summed up on the way; the file appears when all of them are in it."""
-        with TableWriter(output, self.schema) as writer:
-            for part in parts:
+        pieces = iter(parts)
+        first = list(itertools.islice(pieces, 1))  # whose schema says whether scores were turned
+        with TableWriter(output, first[0].schema if first else self.schema) as writer:
+            for part in itertools.chain(first, pieces):
                 writer.write(part)
                 summary.add(part)
 

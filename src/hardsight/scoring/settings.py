@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import Options, option
+from hardsight.options import HardnessView, SampleOptions, common, option
 
 
 @dataclass(frozen=True)
-class ScoreSettings(Options):
+class ScoreSettings(SampleOptions, HardnessView):
     """Which scores of which rows, what to say about them, and where to compute."""
 
-    head: Any = option(None, "Head, if the snapshot has none: .safetensors, .npz or .npy.")
-    labels: Any = option(None, "Labels as .npy, if the snapshot has none.")
+    head: Any = common("head")
+    labels: Any = common("labels")
+    features: Any = option(
+        None, "Columns of a wide table that are the features: names or patterns, such as 'f*'.", metavar="COLUMNS"
+    )
+    label: str | None = option(None, "Column of a table that holds the labels. Default: label.", metavar="COLUMN")
     scores: Any = option(None, "Comma-separated score names, such as avh,avh_nearest:10, or all. Default: the usual row scores.")
     reference: Any = option(None, "Snapshot that reference scores are fitted to: what the model was trained on.", metavar="TRAIN")
     models: Any = option(
@@ -23,8 +27,7 @@ class ScoreSettings(Options):
     images: Any = option(None, "Images that the run was trained on, for vog.", metavar="DATA")
     by: str | None = option(None, "Score to rank the hardest samples by. Default: avh, or loss without angles.")
     top: int = option(10, "Number of the hardest samples to print.", least=0)
-    class_names: Any = option(None, "File of class names: text with one name per line, or a JSON list.")
-    limit: int | None = option(None, "Score only the first N samples.", least=0)
+    class_names: Any = common("class_names")
     shard: Any = option(None, "Score one shard of the rows: i/n is part i of n equal parts, counted from 0.")
     strict: bool = option(False, "Stop at a row that cannot be scored instead of recording its status.")
     allow_duplicates: bool = option(False, "Accept repeated ids.")
@@ -36,6 +39,10 @@ class ScoreSettings(Options):
     tls_key: str | None = option(None, "Private key of the client certificate, for tls:// clusters.", metavar="FILE")
 
     def check(self) -> None:
-        """TLS options need a cluster."""
+        """TLS options need a cluster; labels come from one place."""
+        if self.label is not None and self.labels is not None:
+            raise InputError("--label names a column and --labels a file: give one of them.")
+        if self.cluster is not None and self.limit is not None:
+            raise InputError("--cluster scores whole files: give --first or --shard instead of --limit.")
         if self.cluster is None and (self.tls_ca or self.tls_cert or self.tls_key):
             raise InputError("--tls-ca, --tls-cert and --tls-key go with --cluster, and there is none.")

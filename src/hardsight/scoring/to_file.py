@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.class_names import read_class_names
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, place
@@ -21,7 +21,7 @@ from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
 from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.scoring.settings import ScoreSettings
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, check_format
+from hardsight.table import Summary, as_hardness, check_format
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def score_to_file(
     """Score a snapshot in files, a piece at a time, and write the table.
 
     Args:
-        snapshot: a run directory, .npz, .npy or .parquet; also s3://, gs:// and hdfs://.
+        snapshot: a run directory, .npz, .npy, .parquet or a wide .csv; also s3://, gs:// and hdfs://.
         output: .parquet, .csv or .json. By default the scores.parquet of a run directory, if all of it is scored with its
             default scores; else nothing is written.
         settings: all options as one object; each is also a keyword of its own, see below.
@@ -55,25 +55,38 @@ def score_to_file(
     source = place(snapshot)
     note_input(source, settings.head, settings.labels, settings.class_names, settings.reference)
     target = _target(source, None if output is None else place(output), settings)
-    opened = Snapshot.load(source, head=settings.head, labels=settings.labels)
-    names = opened.class_names if settings.class_names is None else read_class_names(settings.class_names, opened.num_classes)
+    opened = _opened(source, settings)
     beside = Beside.opened(opened, settings.reference, settings.models, settings.images)
-    job = Job(opened, settings.scores, settings.limit, settings.shard, settings.strict, settings.allow_duplicates, beside)
+    if settings.limit is not None:
+        opened = opened.of_rows(settings.rows(len(opened)))
+    job = Job(opened, settings.scores, settings.first, settings.shard, settings.strict, settings.allow_duplicates, beside)
     summary = Summary(by=_ranked_by(job, settings.by), top=settings.top, num_classes=opened.num_classes)
     with _computed(job, target, settings, progress) as parts:
-        named = _refuse_unnamed_classes(parts, names, summary)
+        named = _refuse_unnamed_classes(parts, opened.class_names, summary)
+        named = map(as_hardness, named) if settings.hardness else named
         if target is not None:
             job.write(named, target, summary)
         else:
             for part in named:
                 summary.add(part)
-    return ScoredFile(target, summary, names, job.cross_validated)
+    return ScoredFile(target, summary, opened.class_names, job.cross_validated)
+
+
+def _opened(source: Place, settings: ScoreSettings) -> Snapshot:
+    """The snapshot, with what the options say of its features, labels and classes."""
+    if settings.label is not None and source.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
+        raise InputError(f"--label names a column of a .csv or .parquet table, and {source} is none; --labels takes a file.")
+    if settings.features is not None and source.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
+        raise InputError(f"--features names columns of a .csv or .parquet table, and {source} is none.")
+    labels = settings.label if settings.labels is None else settings.labels
+    names = None if settings.class_names is None else read_class_names(settings.class_names)
+    return Snapshot.load(source, head=settings.head, labels=labels, features=settings.features, class_names=names)
 
 
 def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Place | None:
     """Where to write, which is never over what is read."""
-    whole = settings.scores is None and settings.limit is None and settings.shard is None
-    if output is None and whole and source.is_dir():
+    whole = settings.scores is None and settings.all_samples and settings.shard is None
+    if output is None and whole and source.is_dir() and (source / "run.json").is_file():  # not into a folder of shards
         output = source / "scores.parquet"
     if output is not None:
         check_format(output)
@@ -87,7 +100,8 @@ def _ranked_by(job: Job, by: str | None) -> str:
     columns = [score.name for score in job.chosen]
     by = by or next((name for name in ("avh", "loss", *columns) if name in columns), "avh")
     if by not in columns:
-        raise InputError(f"--by {by}: it must be among the scores computed: {', '.join(columns)}.")
+        known = did_you_mean(by, columns) or f" They are: {', '.join(columns)}."
+        raise InputError(f"--by {by}: it must be among the scores computed.{known}")
     return by
 
 

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hardsight.checks import check_labels, to_numpy
+from hardsight.checks import to_numpy
 from hardsight.errors import InputError
+from hardsight.named_labels import whole_labels
 from hardsight.pandas_index import align
 from hardsight.stats.coefficients import COEFFICIENTS, Kind
 
@@ -53,7 +54,7 @@ def selection_frequency(counts: Any, labels: Any) -> np.ndarray:
     """
     labels = align(labels, "labels", counts, "counts")
     counts = check_counts(counts)
-    labels = check_labels(labels, len(counts), counts.shape[1])
+    labels = whole_labels(labels, len(counts), counts.shape[1])
     chosen = counts[np.arange(len(counts)), np.maximum(labels, 0)].astype(np.float64)
     answers = counts.sum(1)
     return np.where((answers > 0) & (labels >= 0), chosen / np.maximum(answers, 1), np.nan)
@@ -111,7 +112,7 @@ def noise_ceilings(
     """`noise_ceiling` of several coefficients, from the same splits."""
     labels = align(labels, "labels", counts, "counts")
     counts = check_counts(counts)
-    labels = check_labels(labels, len(counts), counts.shape[1])
+    labels = whole_labels(labels, len(counts), counts.shape[1])
     usable = (counts.sum(1) >= 2) & (labels >= 0)
     if usable.sum() < 4:
         raise InputError(

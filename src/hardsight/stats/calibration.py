@@ -12,8 +12,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from hardsight.checks import as_matrix, check_labels, to_numpy
+from hardsight.checks import as_matrix, to_numpy
 from hardsight.errors import InputError
+from hardsight.named_labels import whole_labels
 from hardsight.pandas_index import align
 
 
@@ -64,7 +65,7 @@ def fit_temperature(logits: Any, labels: Any) -> float:
     """
     labels = align(labels, "labels", logits, "logits")
     logits = np.asarray(to_numpy(as_matrix(logits, "logits")), dtype=np.float64)
-    labels = check_labels(labels, len(logits), logits.shape[1])
+    labels = whole_labels(labels, len(logits), logits.shape[1])
     known = labels >= 0
     logits, labels = logits[known], labels[known]
     if len(logits) == 0:

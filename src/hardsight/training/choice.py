@@ -12,7 +12,7 @@ import pyarrow as pa
 from hardsight.errors import InputError
 from hardsight.files.inputs import note_input
 from hardsight.scoring.hardness import hardness_of, run_and_score
-from hardsight.table import read_scores
+from hardsight.table import plain, read_scores
 from hardsight.training.pacing import Curriculum, Pacing
 from hardsight.training.settings import TrainSettings
 
@@ -44,6 +44,7 @@ def _wanted(subset: Any) -> tuple[str, list[str]]:
         name = os.fspath(subset)
         note_input(subset)
         subset = read_scores(subset)
+    subset = plain(subset)
     if isinstance(subset, pa.Table):
         if subset.column_names.count("id") != 1:
             raise InputError(f"{name} needs one column id, it has {', '.join(subset.column_names) or 'none'}.")

@@ -13,13 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image
 
-from hardsight.checks import check_labels
+from hardsight.checks import check_labels, counted_from_one
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id
 from hardsight.data.dataset import num_classes
 from hardsight.errors import FileError, InputError
 from hardsight.extraction.extracting import ahead
 from hardsight.files.samples import is_free
 from hardsight.models.preprocessing import Preprocessing
+from hardsight.named_labels import class_numbers
 from hardsight.pandas_index import align, index_ids
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
@@ -78,11 +79,14 @@ class ArrayInputs:
             raise InputError(f"inputs must be (n, ...) numbers of at least one sample, got shape {values.shape}.")
         if not np.isfinite(values).all():
             raise InputError("inputs must be finite numbers.")
-        self.inputs, self.labels = values, check_labels(np.asarray(labels), len(values), None)
+        names = None if class_names is None else [str(name) for name in class_names]
+        numbers, self.class_names = class_numbers(labels, names, None if names is None else len(names))
+        self.inputs, self.labels = values, check_labels(np.asarray(numbers), len(values), None)
+        hint = "" if self.class_names is not None else counted_from_one(self.labels)
+        self.notes = (hint.strip(),) if hint else ()
         self.ids = [str(id) for id in (range(len(values)) if ids is None else ids)]
         if len(set(self.ids)) != len(values):
             raise InputError(f"ids must be {len(values)} different ones, got {len(set(self.ids))}.")
-        self.class_names = None if class_names is None else [str(name) for name in class_names]
         self.columns: dict[str, list[Any]] = {}
         self.broken: dict[str, tuple[str, str]] = {}
 
@@ -242,7 +246,7 @@ def sized(preprocessing: Preprocessing, data: ImageData, chosen: Mapping[str, An
 def labeled_only(data: ImageData) -> tuple[ImageData, int]:
     """The rows that have a label, and how many have none."""
     if data.labels is None:
-        raise InputError("training needs labels, and this data has none: say where they are with labels_from.")
+        raise InputError("training needs labels, and this data has none: give --labels, or one folder of images per class.")
     rows = np.flatnonzero(data.labels >= 0)
     return (data, 0) if len(rows) == len(data) else (data.take(rows), len(data) - len(rows))
 

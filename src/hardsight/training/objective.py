@@ -7,16 +7,15 @@ which alone learns class vectors.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from torch import Tensor, nn
 
 from hardsight import losses
-from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.losses.contract import HeadLoss, check_not_negative
+from hardsight.training.loss_names import check_loss_options
 
 Family = Literal["head", "logits", "pairs", "inputs"]
 
@@ -49,17 +48,6 @@ LOSSES: dict[str, tuple[Family, type[nn.Module]]] = {
 IN_THE_HEAD = ("weight", "bias", "log_variance", "log_prior")  # of a loss with class vectors
 PAIR_WEIGHT = {"supcon": 1.0}  # of a pair loss beside cross-entropy; of the others:
 OTHER_PAIR_WEIGHT = 0.1
-NOT_OPTIONS = (
-    "self",
-    "num_features",
-    "num_classes",
-    "num_samples",
-    "reduction",
-    "class_weight",
-    "generator",
-    "common",
-    "options",
-)
 
 
 class Objective(nn.Module):
@@ -77,8 +65,8 @@ class Objective(nn.Module):
         self.name, options = name, dict(options)
         self.family, kind = LOSSES[name]
         weight = PAIR_WEIGHT.get(name, OTHER_PAIR_WEIGHT)
+        check_loss_options(name, options)
         self.pair_weight = check_not_negative("weight", options.pop("weight", weight)) if self.family == "pairs" else 0.0
-        _check_options(name, kind, options)
         if self.family == "head":
             classes = kind(num_features, num_classes, **options)
             self.extra: nn.Module | None = None
@@ -145,26 +133,3 @@ def with_defaults(name: str, options: Mapping[str, Any], epochs: int) -> dict[st
     if name == "truncated_gce":  # 40 of 120 epochs in the paper; without any, nothing would ever be learned
         return {"warmup_epochs": epochs / 3, **options}
     return dict(options)
-
-
-def options_of(kind: type[nn.Module]) -> list[str]:
-    """The options that a loss takes, its base classes' included."""
-    names: list[str] = []
-    for base in kind.__mro__:
-        if base in (nn.Module, HeadLoss):
-            break
-        parameters = inspect.signature(vars(base)["__init__"]).parameters.values() if "__init__" in vars(base) else []
-        names += [p.name for p in parameters if p.name not in NOT_OPTIONS and p.name not in names]
-        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            break
-    return names
-
-
-def _check_options(name: str, kind: type[nn.Module], options: dict[str, Any]) -> None:
-    known = options_of(kind)
-    if kind is losses.GMLoss:
-        known.remove("alpha")
-    unknown = [key for key in options if key not in known]
-    if unknown:
-        listed = ", ".join(known + ["weight"] * (LOSSES[name][0] == "pairs")) or "none"
-        raise InputError(f"the loss {name} has no option {unknown[0]!r}; it has: {listed}.")

@@ -23,7 +23,7 @@ from hardsight.files.heads import save_head
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
-from hardsight.files.writing import replacing, write_json
+from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.table import write_table
 from hardsight.threads import even_rows
@@ -130,6 +130,7 @@ def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Se
     if head.num_features != 2:
         return []
     from hardsight.plots.embedding import embedding
+    from hardsight.plots.saving import save_figure
 
     table = pa.concat_tables([read_parquet(part, ["label", "split", "degradation", "features"]) for part in parts])
     table = table.filter(pc.is_null(table.column("degradation")))
@@ -140,8 +141,5 @@ def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Se
         features = rows.column("features").combine_chunks().flatten().to_numpy().reshape(-1, 2)
         labels = pc.fill_null(rows.column("label"), -1).to_numpy()
         figure = embedding(features, labels, head=head, class_names=class_names, title=f"{title}, {name}")
-        path = run.folder("figures") / f"embedding-{name}.png"
-        with replacing(path) as temporary:
-            figure.savefig(temporary, format="png", metadata={"Software": None})
-        drawn.append(path)
+        drawn += save_figure(figure, run.folder("figures") / f"embedding-{name}.png")
     return drawn

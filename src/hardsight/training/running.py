@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hardsight.errors import InputError, MissingExtra, require_installed
+from hardsight.errors import InputError, MissingExtra, did_you_mean, require_installed
 from hardsight.files.heads import load_head
 from hardsight.files.run import check_run_directory, read_manifest
 from hardsight.head import Head
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights
 from hardsight.options import takes
-from hardsight.training.loss_names import loss_name
+from hardsight.screen import printable, table_lines
+from hardsight.training.loss_names import check_loss_options, loss_name
 from hardsight.training.sets import Said, open_sets
 from hardsight.training.settings import ProgressCallback, TrainSettings
 from hardsight.training.teacher import check_teacher_name
@@ -46,6 +47,13 @@ class Trained:
     head: Head
     history: list[dict[str, Any]]
     is_main_process: bool = True
+
+    def __repr__(self) -> str:
+        last = self.history[-1] if self.history else {}
+        rows = [{"split": name} | metrics for name, metrics in last.items() if isinstance(metrics, dict)]
+        shown = [name for name in ("split", "accuracy", "loss", "avh", "norm") if all(name in row for row in rows)]
+        epochs = f"{len(self.history)} epoch{'s' * (len(self.history) != 1)}"
+        return "\n".join([f"Trained: {epochs}, {self.head}, in {printable(str(self.directory))}", *table_lines(rows, shown)])
 
 
 @takes(TrainSettings)
@@ -82,6 +90,7 @@ def run(
     _check_tracker(settings.tracker)
     check_weights(settings.weights)
     check_network_name(model)
+    check_loss_options(loss_name(settings.loss), settings.loss_options)
     check_teacher_name(settings.teacher, loss_name(settings.loss))
     check_run_directory(output, COMMAND)
     notes: list[str] = []
@@ -100,7 +109,7 @@ def _check_tracker(tracker: str | None) -> None:
     if tracker is None:
         return
     if tracker not in TRACKERS:
-        raise InputError(f"tracker must be one of {', '.join(TRACKERS)}, got {tracker!r}.")
+        raise InputError(f"tracker must be one of {', '.join(TRACKERS)}, got {tracker!r}.{did_you_mean(tracker, TRACKERS)}")
     if not any(_installed(module) for module in TRACKERS[tracker]):
         raise MissingExtra(f"the tracker {tracker} needs {tracker}: pip install {tracker}")
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.data import ImageData, open_data, parse_degradations
+from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.heads import ARRAYS as HEAD_ARRAYS
 from hardsight.files.npy import open_npz
+from hardsight.files.places import shown_address
 from hardsight.files.samples import is_free
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.threads import even_rows, num_threads
@@ -130,7 +132,8 @@ def _sources(data: Any, watch: Mapping[str, Any]) -> dict[str, Any] | None:
 def _place(spec: Any) -> str | None:
     if not isinstance(spec, (str, os.PathLike)):
         return None
-    return str(Path(spec).resolve()) if Path(spec).exists() else os.fspath(spec)  # digits is no path
+    remote = "://" in os.fspath(spec)
+    return shown_address(spec) if remote or Path(spec).exists() else os.fspath(spec)  # digits is no path
 
 
 def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
@@ -142,6 +145,8 @@ def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
         if not ids and options.get("name"):  # rows of another set are counted from 0 too
             ids = [[f"{options['name']}/{row}" for row in range(len(inputs))]]
         return ArrayInputs(inputs, labels, *ids)
+    if is_dataset(data):
+        return open_data(data, labels_from=options.get("labels_from"))
     if not isinstance(data, (str, os.PathLike)):
         raise InputError(f"data must be a path, an ImageData or (inputs, labels) or (inputs, labels, ids), got {data!r:.80}.")
     path = Path(data)
@@ -149,7 +154,7 @@ def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
         if "labels" not in arrays:
             raise FileError(f"{path}: training on features needs labels beside them.")
         names = [str(name) for name in np.asarray(arrays["class_names"])] if "class_names" in arrays else None
-        some = slice(None) if options.get("limit") is None else np.arange(min(len(arrays["features"]), options["limit"]))
+        some = even_rows(len(arrays["features"]), options.get("limit"))
         kept = arrays["ids"][:][some] if "ids" in arrays else None
         inputs = ArrayInputs(np.asarray(arrays["features"])[some], np.asarray(arrays["labels"])[some], kept, names)
         inputs.columns = _further_columns(arrays, some)
@@ -181,7 +186,8 @@ def _own_splits(
         wanted = spec.partition(":")[2]
     present = [name for name in dict.fromkeys(splits) if name is not None]
     if wanted not in present:
-        raise InputError(f"the data has no split {wanted!r} to train on; it has {', '.join(present) or 'none'}.")
+        near = did_you_mean(wanted, present)
+        raise InputError(f"the data has no split {wanted!r} to train on; it has {', '.join(present) or 'none'}.{near}")
     others = [name for name in present if name != wanted] if watch is None and split is None else []
     return _of_split(data, wanted, limit), {name: _of_split(data, name, limit) for name in others}
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 
 from hardsight.errors import InputError
 from hardsight.extraction.settings import PreprocessingOptions
-from hardsight.options import Options, option
+from hardsight.options import Options, common, option
 
 Optimizer = Literal["sgd", "adamw"]
 Schedule = Literal["constant", "step", "cosine"]
@@ -208,7 +208,7 @@ class ResourceOptions(Options):
 
     device: str = option("auto", "Device: auto, cpu, cuda or mps.", decides=False)
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
-    limit: int | None = option(None, "Use N samples of each data set only, evenly spread over it.", least=1, decides=False)
+    limit: int | None = common("limit", help="Use N samples of each data set only, spread evenly over it.", decides=False)
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOpti
     epochs: int = option(10, "Passes over the training data.", least=1)
     watch: Mapping[str, Any] | None = option(
         None,
-        "Held-out set to evaluate after each epoch; repeatable; none for none. Default: the data's other splits.",
+        "Held-out set to evaluate after each epoch; repeatable; `none` evaluates none. Default: the data's other splits.",
         repeat=True,
         read=_watch,
         metavar="NAME=DATA",
@@ -253,15 +253,14 @@ class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOpti
         repeat=True,
         read=_degradations,
     )
-    every: int | None = option(None, "Evaluate the watched sets also every K training steps.", least=1)
-    top_k: int | None = option(
-        None, "Report also the share of watched samples whose class is among the K highest logits, such as 5.", least=2
-    )
+    every: int | None = option(None, "Also evaluate the watched sets every N training steps.", least=1)
+    top_k: int | None = option(None, "Also report top-N accuracy of the watched sets, such as 5.", least=2)
     crops: int = option(
-        1, "Crops of each watched image: 1, or 10 to report also the accuracy of their mean logits (corners, center, mirrored)."
+        1,
+        "Crops of each watched image: 1, or 10 (corners and center, mirrored too) to report the accuracy of their mean logits.",
     )
-    at_start: bool = option(False, "Evaluate the watched sets also before training, as epoch 0.")
-    seed: int = option(0, "Random seed.", least=0, below=2**32)
+    at_start: bool = option(False, "Also evaluate the watched sets before training, as epoch 0.")
+    seed: int = common("seed")
     split: str | None = option(None, "Split of DATA to train on. Default: train, where it has splits.", decides=False)
     subset: Any = option(
         None,
@@ -275,7 +274,7 @@ class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOpti
         metavar="RUN:SCORE",
         decides=False,
     )
-    labels_from: str | None = option(None, "Source of the labels: folder:N, a column, or a file.", decides=False)
+    labels_from: str | None = common("labels_from")
     keep_epochs: bool | int = option(
         False,
         "Keep the network after every epoch, or every K-th, in epochs/: the score vog takes gradients of them. Default: none.",

@@ -36,7 +36,9 @@ from hardsight.act.groups.settings import AuditSettings
 from hardsight.errors import InputError
 from hardsight.options import takes
 from hardsight.scores import SCORES
+from hardsight.scores_table import ResultTable
 from hardsight.scoring.job import ProgressCallback
+from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
 
@@ -51,6 +53,8 @@ TRAINED_ON = (
 class Audit:
     """The table, with what it was made from."""
 
+    __repr__ = brief
+
     table: pa.Table  # one row per group
     members: pa.Table  # id, and one column per grouping with each sample's group
     measured: Measured
@@ -64,7 +68,7 @@ def audit(
     source: Any = None, *, features: Any = None, labels: Any = None, probs: Any = None, pred_probs: Any = None,
     logits: Any = None, head: Any = None, ids: Any = None, columns: dict[str, Any] | None = None, settings: AuditSettings,
     progress: ProgressCallback | None = None,
-) -> pa.Table:  # fmt: skip
+) -> ResultTable:  # fmt: skip
     """Compare groups of samples: accuracy, hardness, norm and calibration with intervals, one row per group.
 
     Args:
@@ -80,7 +84,8 @@ def audit(
         progress: called with the rows scored and the rows in all.
 
     Returns:
-        A `pyarrow.Table`: group, n, accuracy, accuracy_low, accuracy_high, mean_avh and more; see `hardsight.act.groups`.
+        A `ResultTable`, used as a `pyarrow.Table`: group, n, accuracy, accuracy_low, accuracy_high, mean_avh and more; see
+        `hardsight.act.groups`.
         Warnings are raised as `UserWarning`.
 
     Example:
@@ -101,7 +106,7 @@ def audit(
     found = find_groups(measured, settings)
     for sentence in found.warnings:
         warnings.warn(sentence, stacklevel=3)
-    return found.table
+    return ResultTable(found.table, counted="verdict", shown=("group", "n", "accuracy", "mean_avh", "verdict"))
 
 
 def find_groups(measured: Measured, settings: AuditSettings) -> Audit:

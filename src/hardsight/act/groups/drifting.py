@@ -36,8 +36,10 @@ from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.options import takes
 from hardsight.scores import SCORES
+from hardsight.scores_table import ResultTable
 from hardsight.scoring.job import ProgressCallback
 from hardsight.scoring.one_scale import hardness_ranks, of_probabilities, why_two_scales
+from hardsight.screen import brief
 from hardsight.stats.coefficients import holm
 from hardsight.stats.means import mean_interval, welch
 from hardsight.stats.proportions import fisher_exact, share_difference, sign_test
@@ -55,6 +57,8 @@ Row = dict[str, Any]
 class Drift:
     """The table of samples, with the classes and the test of the features."""
 
+    __repr__ = brief
+
     table: pa.Table
     classes: pa.Table
     by: str  # the score
@@ -67,7 +71,7 @@ class Drift:
 
 
 @takes(DriftSettings)
-def drift(first: Any, second: Any, *, settings: DriftSettings, progress: ProgressCallback | None = None) -> pa.Table:
+def drift(first: Any, second: Any, *, settings: DriftSettings, progress: ProgressCallback | None = None) -> ResultTable:
     """Say which samples got harder between two models or two dates: one row per sample that both have.
 
     Args:
@@ -76,8 +80,8 @@ def drift(first: Any, second: Any, *, settings: DriftSettings, progress: Progres
         progress: called with the rows scored and the rows in all.
 
     Returns:
-        A `pyarrow.Table`: id, harder, change and more; see `hardsight.act.groups`. Its metadata has the classes that got
-        harder and whether the features moved. Warnings are raised as `UserWarning`.
+        A `ResultTable`, used as a `pyarrow.Table`: id, harder, change and more; see `hardsight.act.groups`. Its metadata has the
+        classes that got harder and whether the features moved. Warnings are raised as `UserWarning`.
 
     Example:
         >>> from hardsight import Snapshot
@@ -89,7 +93,7 @@ def drift(first: Any, second: Any, *, settings: DriftSettings, progress: Progres
     found = find_drift(*opened(first, second, settings, progress), settings)
     for sentence in found.warnings:
         warnings.warn(sentence, stacklevel=3)
-    return found.table
+    return ResultTable(found.table, "change", "harder")
 
 
 def opened(
@@ -99,7 +103,7 @@ def opened(
     more: dict[str, Any] = {}
     class_names = None
     if isinstance(settings, DriftFileSettings):
-        more, class_names = {"head": settings.head, "limit": settings.limit}, settings.class_names
+        more, class_names = {"head": settings.head, "some": settings}, settings.class_names
     sides = [open_measured(source, settings.by, progress=progress, **more) for source in (first, second)]
     for side in sides:
         check_labeled(side)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.act.groups.opening import Measured
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 
 MOST_NUMBERS = 50  # different numbers up to which each is a group
 MOST_WORDS = 2000  # different words; more name samples and not groups
@@ -62,7 +62,8 @@ def _of_column(measured: Measured, name: str) -> Grouping:
     there = [column for column in measured.columns.column_names if column not in ("id", "features", "logits", "probs")]
     if name not in there:
         shown = ", ".join(there[:20]) + (", ..." if len(there) > 20 else "")
-        raise InputError(f"{measured.name}: there is no column {name!r}; " + (f"it has {shown}." if there else "it has none."))
+        known = (f"it has {shown}." if there else "it has none.") + did_you_mean(name, there)
+        raise InputError(f"{measured.name}: there is no column {name!r}; {known}")
     column = measured.columns.column(name).combine_chunks()
     return _checked(measured, _grouped(measured, name, column))
 

@@ -15,9 +15,10 @@ from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import FileError, InputError
 from hardsight.files.class_names import read_class_names
 from hardsight.files.kinds import kind_of
-from hardsight.files.places import place
+from hardsight.files.places import missing, place
 from hardsight.files.reading import reading
 from hardsight.head import Head
+from hardsight.options import SampleOptions
 from hardsight.scores import SCORES
 from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.snapshot import Snapshot
@@ -95,7 +96,7 @@ def open_measured(
     *,
     head: Any = None,
     labels: Any = None,
-    limit: int | None = None,
+    some: SampleOptions | None = None,
     progress: ProgressCallback | None = None,
 ) -> Measured:
     """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place."""
@@ -103,17 +104,17 @@ def open_measured(
         raise InputError(f"give a run, a file or a Snapshot, or arrays by keyword, got {type(source).__name__}.")
     _check_score(by)
     if isinstance(source, Snapshot):
-        measured = _of_snapshot(source, by, limit, progress)
+        measured = _of_snapshot(source, by, some, progress)
     else:
         path = place(source)
         if not path.exists():
-            raise FileError(f"{path} does not exist.")
+            raise FileError(missing(path))
         if isinstance(path, Path) and _is_table(path):
             if head is not None or labels is not None:
                 raise InputError(f"{path}: a head and labels go with features, and this is a table of scores.")
-            measured = _of_table(path, by, limit)
+            measured = _of_table(path, by, some)
         else:
-            measured = _of_snapshot(Snapshot.load(path, head=head, labels=labels), by, limit, progress)
+            measured = _of_snapshot(Snapshot.load(path, head=head, labels=labels), by, some, progress)
     if len(measured) == 0:
         raise InputError(f"{measured.name}: there are 0 samples.")
     return measured
@@ -171,7 +172,8 @@ def _is_table(path: Path) -> bool:
     return path.suffix.lower() in TABLES and kind_of(path) != "snapshot"
 
 
-def _of_snapshot(snapshot: Snapshot, by: str, limit: int | None, progress: ProgressCallback | None) -> Measured:
+def _of_snapshot(snapshot: Snapshot, by: str, some: SampleOptions | None, progress: ProgressCallback | None) -> Measured:
+    snapshot = snapshot if some is None else snapshot.of_rows(some.rows(len(snapshot)))
     name = snapshot.name or "the snapshot"
     if not snapshot.source.labeled and snapshot.head is None and snapshot.source.evidence == "features":
         raise InputError(f"{name}: there are no labels, so there is no accuracy and no hardness to compare: give labels.")
@@ -179,11 +181,10 @@ def _of_snapshot(snapshot: Snapshot, by: str, limit: int | None, progress: Progr
     wanted = [score for score in dict.fromkeys((by, NORM, CONFIDENCE)) if score in possible or score == by]
     if by == "avh" and by not in possible:
         wanted[0] = "loss"
-    job = Job(snapshot, wanted, limit)
+    job = Job(snapshot, wanted)
     parts = list(job.parts(progress))
     table = pa.concat_tables(parts) if parts else job.schema.empty_table()
-    columns = snapshot.columns().slice(0, len(table))
-    rows = None if len(table) == len(snapshot) else np.arange(len(table))
+    columns = snapshot.columns()
     scores = {score: table.column(score).to_numpy() for score in wanted}
     return Measured(
         name,
@@ -194,7 +195,6 @@ def _of_snapshot(snapshot: Snapshot, by: str, limit: int | None, progress: Progr
         _with_table_columns(snapshot, columns.combine_chunks()),
         snapshot.class_names,
         snapshot,
-        rows,
     )
 
 
@@ -213,9 +213,9 @@ def _with_table_columns(snapshot: Snapshot, columns: pa.Table) -> pa.Table:
     return columns
 
 
-def _of_table(path: Path, by: str, limit: int | None) -> Measured:
+def _of_table(path: Path, by: str, some: SampleOptions | None) -> Measured:
     table = read_scores(path)
-    table = (table if limit is None else table.slice(0, limit)).combine_chunks()
+    table = (table if some is None else table.take(pa.array(some.rows(len(table))))).combine_chunks()
     with reading(path, "not a readable scores table"):
         n, names = len(table), set(table.column_names)
         ids = table.column("id").combine_chunks() if "id" in names else pa.array(np.arange(n))

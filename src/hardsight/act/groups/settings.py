@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import Options, option
+from hardsight.options import Options, SampleOptions, common, option
 
 MOST_COLUMNS = 3  # of one audit: with their intersections, three columns are seven groupings
 
@@ -34,24 +34,23 @@ class AuditSettings(Options):
         repeat=True,
         read=_names,
     )
-    by: str = option("avh", "Score that measures hardness. Default: avh, or loss where there are no features.", metavar="SCORE")
+    by: str = option("avh", "Score to measure hardness by. Default: avh, or loss where there are no features.", metavar="SCORE")
     split: str | None = option(None, "Audit only the samples of this split. Default: all samples.")
     least: int = option(10, "Fewest labeled samples of a group that is tested; of fewer, the audit says so.", least=2)
-    level: float = option(0.95, "Level of the intervals.", above=0, below=1)
+    level: float = common("level")
     clusters: int | None = option(
         None, "Clusters per class, for latent groups. Default: one per 80 samples of a class, 2 to 8.", least=2, most=100
     )
-    seed: int = option(0, "Random seed, for latent groups.", least=0, below=2**32)
+    seed: int = common("seed", help="Random seed of the search for latent groups.")
 
 
 @dataclass(frozen=True)
-class AuditFileSettings(AuditSettings):
+class AuditFileSettings(AuditSettings, SampleOptions):
     """The same with what stands in further files, and what is printed."""
 
-    head: Any = option(None, "Head, if the snapshot has none: .safetensors, .npz or .npy.", metavar="FILE")
-    labels: Any = option(None, "Labels as .npy, if the snapshot has none.", metavar="FILE")
-    class_names: Any = option(None, "File of class names: text with one name per line, or a JSON list.", metavar="FILE")
-    limit: int | None = option(None, "Audit only the first N samples.", least=1)
+    head: Any = common("head")
+    labels: Any = common("labels")
+    class_names: Any = common("class_names")
     top: int = option(20, "Number of groups to print.", least=0)
 
 
@@ -59,20 +58,19 @@ class AuditFileSettings(AuditSettings):
 class DriftSettings(Options):
     """How two snapshots are compared."""
 
-    by: str = option("avh", "Score that measures hardness. Default: avh, or loss where there are no features.", metavar="SCORE")
+    by: str = option("avh", "Score to measure hardness by. Default: avh, or loss where there are no features.", metavar="SCORE")
     split: str | None = option(None, "Compare only the samples of this split. Default: all samples.")
     unpaired: bool = option(
         False, "Compare different samples of one model, such as those of two dates: ids need not join.", flag="--unpaired"
     )
-    level: float = option(0.95, "Level of the intervals.", above=0, below=1)
-    seed: int = option(0, "Random seed of the test of the features.", least=0, below=2**32)
+    level: float = common("level")
+    seed: int = common("seed", help="Random seed of the test of the features.")
 
 
 @dataclass(frozen=True)
-class DriftFileSettings(DriftSettings):
+class DriftFileSettings(DriftSettings, SampleOptions):
     """The same with what stands in further files, and what is printed."""
 
-    head: Any = option(None, "Head of both, if the snapshots have none: .safetensors, .npz or .npy.", metavar="FILE")
-    class_names: Any = option(None, "File of class names: text with one name per line, or a JSON list.", metavar="FILE")
-    limit: int | None = option(None, "Compare only the first N samples of each.", least=1)
+    head: Any = common("head", help="Head of both, if the snapshots have none: .safetensors, .npz or .npy.")
+    class_names: Any = common("class_names")
     top: int = option(10, "Number of samples and classes to print.", least=0)

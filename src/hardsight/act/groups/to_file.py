@@ -17,12 +17,15 @@ from hardsight.files.places import Place, place
 from hardsight.files.writing import check_output
 from hardsight.options import takes
 from hardsight.scoring.job import ProgressCallback
+from hardsight.screen import brief
 from hardsight.table import check_format, write_table
 
 
 @dataclass(frozen=True)
 class AuditedFile:
     """Where the table is, if it was written, and what is in it."""
+
+    __repr__ = brief
 
     path: Path | None
     audit: Audit
@@ -31,6 +34,8 @@ class AuditedFile:
 @dataclass(frozen=True)
 class DriftFile:
     """Where the table is, if it was written, and what is in it."""
+
+    __repr__ = brief
 
     path: Path | None
     drift: Drift
@@ -50,17 +55,15 @@ def audit_to_file(
     Args:
         source: a run directory, a snapshot (.npz, .npy, .parquet) or a scores table (.parquet, .csv, .json).
         output: .parquet, .csv or .json. Default: audit.parquet of a run, or photo.audit.parquet beside photo.npz. Nothing if
-            `limit` or `split` leave samples out.
+            `limit`, `first` or `split` leave samples out.
         settings: all options as one object; each is also a keyword of its own, see below.
         progress: called with the rows scored and the rows in all.
     """
     path = place(source)
     note_input(path, settings.head, settings.labels, settings.class_names)
-    whole = settings.limit is None and settings.split is None
+    whole = settings.all_samples and settings.split is None
     target = _target(path, output, "audit", "samples", whole)
-    measured = open_measured(
-        source, settings.by, head=settings.head, labels=settings.labels, limit=settings.limit, progress=progress
-    )
+    measured = open_measured(source, settings.by, head=settings.head, labels=settings.labels, some=settings, progress=progress)
     found = find_groups(with_class_names(measured, settings.class_names), settings)
     if target is not None:
         write_table(found.table, target)
@@ -71,8 +74,8 @@ def audit_to_file(
 @takes(DriftFileSettings)
 @command()
 def drift_to_file(
-    first: str | os.PathLike[str],
-    second: str | os.PathLike[str],
+    before: str | os.PathLike[str],
+    after: str | os.PathLike[str],
     output: str | os.PathLike[str] | None = None,
     *,
     settings: DriftFileSettings,
@@ -81,19 +84,19 @@ def drift_to_file(
     """Compare two runs or files and write what got harder, with the classes beside it.
 
     Args:
-        first, second: before and after: a run directory, a snapshot or a scores table each.
-        output: .parquet, .csv or .json. Default: drift.parquet of the second, or beside it, unless `limit` or `split` leave
+        before, after: a run directory, a snapshot or a scores table each.
+        output: .parquet, .csv or .json. Default: drift.parquet of `after`, or beside it, unless `limit`, `first` or `split` leave
             samples out.
         settings: all options as one object; each is also a keyword of its own, see below.
         progress: called with the rows scored and the rows in all.
     """
-    sides = place(first), place(second)
+    sides = place(before), place(after)
     note_input(*sides, settings.head, settings.class_names)
     if sides[0].resolve() == sides[1].resolve():
         raise InputError(f"{sides[0]} is given twice: drift compares two runs or files.")
-    whole = settings.limit is None and settings.split is None
+    whole = settings.all_samples and settings.split is None
     target = _target(sides[1], output, "drift", "classes", whole)
-    found = find_drift(*opened(first, second, settings, progress), settings)
+    found = find_drift(*opened(before, after, settings, progress), settings)
     if target is not None:
         write_table(found.table, target)
         write_table(found.classes, second_table(target, "classes"))

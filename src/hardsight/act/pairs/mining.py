@@ -44,6 +44,12 @@ class Mined:
     def __len__(self) -> int:
         return len(self.anchor)
 
+    def __repr__(self) -> str:
+        recall = "" if self.recall is None else f", recall {100 * self.recall:.1f} %"
+        odd = "".join(f", {count} {why}" for why, count in self.left_out.items() if count)
+        nearer = f", {int((self.hardness > 0).sum()):,} with the negative nearer" if len(self) else ""
+        return f"Mined: {len(self):,} triplets of {len(self.ids):,} samples{nearer}; {self.search} search{recall}{odd}"
+
     @property
     def hardness(self) -> np.ndarray:
         """(t,) angle_positive - angle_negative: above 0, the negative is nearer than the positive."""
@@ -109,7 +115,7 @@ def mined_triplets(snapshot: Snapshot, settings: MineSettings, progress: Progres
     batch = snapshot.in_memory()
     features, labels = to_numpy(batch.values), batch.labels
     if not snapshot.source.labeled or (labels < 0).all():
-        raise InputError(f"{where}no labels to mine by: give labels." if len(labels) else f"{where}there are 0 samples.")
+        raise InputError(f"{where}no labels to mine by: give --labels FILE." if len(labels) else f"{where}there are 0 samples.")
     norm = _norms(features)
     directed = np.isfinite(norm) & (norm > 0) & (~batch.missing if batch.missing is not None else True)
     rows = np.flatnonzero((labels >= 0) & directed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hardsight.options import Options, option
+from hardsight.options import Options, SampleOptions, common, option
 
 KINDS = ("hard", "semihard")
 POSITIVES = ("farthest", "nearest")
@@ -36,11 +36,10 @@ class MineSettings(Options):
 
 
 @dataclass(frozen=True)
-class MineFileSettings(MineSettings):
+class MineFileSettings(MineSettings, SampleOptions):
     """The same with what stands in further files, and what is written."""
 
-    labels: Any = option(None, "Labels as .npy, if the snapshot has none.", metavar="FILE")
+    labels: Any = common("labels")
     split: str | None = option(None, "Mine only the samples of this split. Default: all samples.")
-    limit: int | None = option(None, "Mine only the first N samples.", least=1)
     pairs: bool = option(False, "Write distinct pairs instead of triplets: first, second, same_class, angle.")
     top: int = option(5, "Number of triplets to print.", least=0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import numpy as np
-import pyarrow as pa
 
 from hardsight.act.pairs.mining import Mined, mined_triplets
 from hardsight.act.pairs.settings import MineFileSettings
@@ -49,8 +48,8 @@ def mine_to_file(
 
 
 def _chosen(snapshot: Snapshot, settings: MineFileSettings) -> Snapshot:
-    """The samples of the split, up to the limit."""
-    if settings.split is None and settings.limit is None:
+    """The samples of the split, or some of them."""
+    if settings.split is None and settings.all_samples:
         return snapshot
     rows = np.arange(len(snapshot))
     if settings.split is not None:
@@ -61,4 +60,4 @@ def _chosen(snapshot: Snapshot, settings: MineFileSettings) -> Snapshot:
         if len(rows) == 0:
             there = ", ".join(sorted({str(split) for split in splits}))
             raise InputError(f"{snapshot.name}: no sample is of the split {settings.split!r}; there is {there}.")
-    return snapshot.take(pa.array(rows[: settings.limit]).to_numpy())
+    return snapshot.take(rows[settings.rows(len(rows))])

@@ -27,6 +27,8 @@ from hardsight.files.kinds import kind_of
 from hardsight.files.places import Place, place
 from hardsight.files.writing import check_output
 from hardsight.options import takes
+from hardsight.scores_table import ResultTable
+from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.table import check_format, write_table
 from hardsight.version import VERSION
@@ -37,6 +39,8 @@ ProgressCallback = Callable[[int, int], None]  # samples done, samples in all
 @dataclass(frozen=True)
 class Selected:
     """The subset, with what it was chosen from."""
+
+    __repr__ = brief
 
     table: pa.Table  # id, reason
     pool: Pool
@@ -49,7 +53,7 @@ class Selected:
 def select(
     source: Any = None, *, features: Any = None, labels: Any = None, probs: Any = None, pred_probs: Any = None,
     logits: Any = None, head: Any = None, ids: Any = None, settings: SelectSettings, progress: ProgressCallback | None = None,
-) -> pa.Table:  # fmt: skip
+) -> ResultTable:  # fmt: skip
     """Choose samples to train on, or to label next: a table with id and reason, `budget` rows.
 
     Args:
@@ -76,7 +80,7 @@ def select(
         source = Snapshot(**given)
     elif given:
         raise InputError(f"{next(iter(given))} goes with arrays; a run, a file or a snapshot holds its own.")
-    return choose(source, settings, progress).table
+    return ResultTable(choose(source, settings, progress).table, counted="reason")
 
 
 def choose(source: Any, settings: SelectSettings, progress: ProgressCallback | None = None) -> Selected:

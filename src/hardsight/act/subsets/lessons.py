@@ -22,9 +22,11 @@ from hardsight.act.subsets.pool import Pool, open_pool
 from hardsight.act.subsets.settings import CurriculumSettings, SelectSettings
 from hardsight.errors import InputError
 from hardsight.files.inputs import command, note_input
-from hardsight.files.places import Place, place
+from hardsight.files.places import Place, missing, place
 from hardsight.files.writing import check_output
 from hardsight.options import takes
+from hardsight.scores_table import ResultTable
+from hardsight.screen import brief
 from hardsight.table import check_format, write_table
 from hardsight.training.pacing import Curriculum, Pacing
 
@@ -32,6 +34,8 @@ from hardsight.training.pacing import Curriculum, Pacing
 @dataclass(frozen=True)
 class Planned:
     """A curriculum, with what it was made from."""
+
+    __repr__ = brief
 
     table: pa.Table
     order: str
@@ -42,7 +46,7 @@ class Planned:
 
 
 @takes(CurriculumSettings)
-def curriculum(source: Any, *, settings: CurriculumSettings) -> pa.Table:
+def curriculum(source: Any, *, settings: CurriculumSettings) -> ResultTable:
     """Order samples from easy to hard, or the other way, and say from which epoch each is trained on.
 
     Args:
@@ -50,14 +54,14 @@ def curriculum(source: Any, *, settings: CurriculumSettings) -> pa.Table:
         settings: all options as one object; each is also a keyword of its own, see below.
 
     Returns:
-        A `pyarrow.Table`: id, position, first_epoch and the score.
+        A `ResultTable`, used as a `pyarrow.Table`: id, position, first_epoch and the score.
 
     Example:
         >>> table = pa.table({"id": ["a", "b", "c", "d"], "avh": [0.3, 0.1, 0.4, 0.2]})
         >>> curriculum(table, by="avh", epochs=4, pace_start=0.5).select(["id", "first_epoch"]).to_pydict()
         {'id': ['b', 'd', 'a', 'c'], 'first_epoch': [1, 1, 2, 3]}
     """
-    return plan(source, settings).table
+    return ResultTable(plan(source, settings).table)
 
 
 def plan(source: Any, settings: CurriculumSettings) -> Planned:
@@ -104,7 +108,7 @@ def curriculum_to_file(
     check_format(target)
     check_output(target)
     if isinstance(path, Path) and not path.exists():
-        raise InputError(f"{path} does not exist.")
+        raise InputError(missing(path))
     planned = plan(path, settings)
     write_table(planned.table, target)
     return replace(planned, path=target)

@@ -16,13 +16,13 @@ import pyarrow as pa
 from hardsight.act.subsets.settings import UNCERTAIN, SelectSettings
 from hardsight.act.subsets.uncertainty import uncertainty, with_head
 from hardsight.checks import to_numpy
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.kinds import kind_of
 from hardsight.files.places import place
 from hardsight.scores import SCORES
 from hardsight.scoring.hardness import Hardness, hardness_of
 from hardsight.snapshot import Snapshot
-from hardsight.table import read_scores
+from hardsight.table import as_measured, plain, read_scores
 
 BY_SCORE = ("hardest", "easiest", "coverage", "d2", *UNCERTAIN)
 BY_FEATURES = ("kcenter", "d2")
@@ -70,8 +70,9 @@ def open_pool(source: Any, settings: SelectSettings) -> Pool:
             source = read_scores(path)
         else:
             source = Snapshot.load(path)
+    source = plain(source)
     if isinstance(source, pa.Table):
-        return _of_table(source, settings)
+        return _of_table(as_measured(source), settings)
     if not isinstance(source, Snapshot):
         raise InputError(f"select takes a run, a file, a Snapshot or a table of scores, got {type(source).__name__}.")
     return _of_snapshot(source, settings)
@@ -148,7 +149,8 @@ def _rows(labels: np.ndarray, splits: list[Any] | None, settings: SelectSettings
         notes.append(f"of the split train alone; there are also {', '.join(name for name in present if name != 'train')}")
     if split is not None:
         if split not in present:
-            raise InputError(f"there is no split {split!r} to choose from; splits: {', '.join(present) or 'none'}.")
+            near = did_you_mean(split, present)
+            raise InputError(f"there is no split {split!r} to choose from; splits: {', '.join(present) or 'none'}.{near}")
         mine &= np.array([name == split for name in splits or ()], bool)
     unlabeled = mine & (labels < 0)
     wanted = settings.unlabeled
@@ -191,7 +193,7 @@ def _usable(pool: Pool, settings: SelectSettings, num_classes: int) -> Pool:
 def _check_budget(pool: Pool, settings: SelectSettings) -> None:
     budget, n = settings.budget, len(pool)
     if budget is None:
-        raise InputError(f"give a budget: how many of the {n} samples to choose.")
+        raise InputError(f"give a budget (--budget N): how many of the {n} samples to choose.")
     if budget > n:
         raise InputError(f"the budget of {budget} is above the {n} samples that there are to choose from.")
     if not (settings.per_class or settings.method == "balanced"):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from torch.utils.data import Sampler
 
-from hardsight.checks import as_numbers, check_labels, to_numpy
+from hardsight.checks import as_numbers, to_numpy
 from hardsight.errors import InputError
+from hardsight.named_labels import whole_labels
 from hardsight.training.pacing import Curriculum, Pacing
 from hardsight.training.settings import PacingOptions
 
@@ -38,7 +39,7 @@ class CurriculumSampler(Sampler[int]):
         values = to_numpy(as_numbers(hardness, "hardness")).astype(np.float64)
         if values.ndim != 1:
             raise InputError(f"hardness must have one number per sample, got shape {values.shape}.")
-        classes = np.zeros(len(values), np.int64) if labels is None else check_labels(labels, len(values), None)
+        classes = np.zeros(len(values), np.int64) if labels is None else whole_labels(labels, len(values), None)
         self.curriculum = Curriculum(classes, settings.order or "easy-first", Pacing.of(settings, epochs), values, seed)
         if self.curriculum.follows_the_network:
             self.curriculum.update(values)

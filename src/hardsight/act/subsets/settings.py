@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hardsight.errors import InputError
-from hardsight.options import Options, option
+from hardsight.options import Options, common, option
 from hardsight.training.settings import PacingOptions
 
 Method = Literal["coverage", "hardest", "easiest", "balanced", "random", "kcenter", "d2", "margin", "entropy", "avc"]
@@ -31,13 +31,13 @@ class SelectSettings(Options):
     budget: int | None = option(None, "Number of samples to choose.", least=1)
     method: Method = option(
         "coverage",
-        "How to choose: coverage (all levels of hardness, without the hardest), hardest, easiest, balanced (as many of each "
+        "Method: coverage (all levels of hardness, without the hardest), hardest, easiest, balanced (as many of each "
         "class), random, kcenter, d2; or what to label next: margin, entropy, avc.",
     )
     by: str | None = option(
         None,
-        "Score of hardness, or a column of a table of scores. Default: aum where a run recorded its epochs, else avh, else loss; "
-        "entropy for unlabeled samples.",
+        "Score to measure hardness by, or a column of a scores table. Default: aum where a run recorded its epochs, else avh, "
+        "else loss; entropy for unlabeled samples.",
         metavar="SCORE",
     )
     per_class: bool = option(False, "Share the budget equally over the classes, and choose within each.")
@@ -54,7 +54,7 @@ class SelectSettings(Options):
         below=1,
     )
     neighbours: int = option(10, "Nearest neighbours of each sample in the graph of d2.", least=1)
-    seed: int = option(0, "Random seed.", least=0, below=2**32)
+    seed: int = common("seed")
 
     def check(self) -> None:
         """What must hold between options."""
@@ -66,8 +66,8 @@ class SelectSettings(Options):
 class SelectFileSettings(SelectSettings):
     """The same with what stands in further files, and what is measured."""
 
-    head: Any = option(None, "Head, if the snapshot has none: .safetensors, .npz or .npy.", metavar="FILE")
-    labels: Any = option(None, "Labels as .npy, if the snapshot has none.", metavar="FILE")
+    head: Any = common("head")
+    labels: Any = common("labels")
     curve: bool | str = option(
         False,
         "Measure what smaller subsets cost in accuracy, by linear heads fitted to the features of each; keep it in a table or "
@@ -84,9 +84,10 @@ class CurriculumSettings(PacingOptions):
 
     by: str | None = option(
         None,
-        "Score of hardness, or a column of a table of scores. Default: aum where a run recorded its epochs, else avh, else loss.",
+        "Score to measure hardness by, or a column of a scores table. Default: aum where a run recorded its epochs, else avh, "
+        "else loss.",
         metavar="SCORE",
     )
-    epochs: int = option(10, "Epochs of the training that it is for.", least=1)
+    epochs: int = option(10, "Epochs of the training that the curriculum is for.", least=1)
     split: str | None = option(None, "Order the samples of this split. Default: train, where there is one.")
-    seed: int = option(0, "Random seed, for the order random.", least=0, below=2**32)
+    seed: int = common("seed", help="Random seed of the order random.")

@@ -4,7 +4,7 @@ import { css } from "./colours.js";
 import { Curves } from "./curves.js";
 import { packed } from "./selection.js";
 import { Table } from "./tables.js";
-import { count, el, name, spoken } from "./words.js";
+import { count, el, name, spoken, titled } from "./words.js";
 
 export class Agreement {
   constructor(page) {
@@ -89,7 +89,7 @@ export class Agreement {
       x: result.steps.map((s) => (s.from + s.to) / 2),
       lines,
       xTitle: "human frequency of the given class",
-      yTitle: spoken(this.score.value),
+      yTitle: titled(this.score.value, columns.meta(this.score.value).unit),
     });
     this.within.hidden = !result.groups;
     this.table.show(result.groups ?? []);

@@ -1,15 +1,34 @@
 // Axes: round numbers to write beside a picture.
 
-// About `wanted` round numbers between low and high.
-export function ticks(low, high, wanted) {
+const FEWEST = 3; // two numbers do not show how an axis goes on
+
+// About `wanted` round numbers between low and high, and at least three; only whole ones if `whole`.
+export function ticks(low, high, wanted, whole = false) {
   const span = high - low;
   if (!(span > 0)) return [low];
   const rough = span / Math.max(1, wanted);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
-  const values = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * span; at++) values.push(at * step);
+  const finer = [10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05].map((m) => m * power);
+  let values = [];
+  for (const step of finer.slice(finer.findLastIndex((s) => s >= rough * 0.999))) {
+    if (whole && step < 1 && values.length) break;
+    values = multiples(whole ? Math.max(1, step) : step, low, high);
+    if (values.length >= FEWEST) break;
+  }
   return values;
+}
+
+function multiples(step, low, high) {
+  const values = [];
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * (high - low); at++) values.push(at * step);
+  return values;
+}
+
+// Which of so many names stand along an axis from low to high: every, every second, ... of them.
+export function namedTicks(names, low, high, wanted) {
+  const shown = names.map((_, code) => code).filter((code) => code >= low && code <= high);
+  const every = Math.max(1, Math.min(Math.ceil(shown.length / wanted), Math.floor((shown.length - 1) / (FEWEST - 1))));
+  return shown.filter((_, at) => at % every === 0);
 }
 
 export function tickText(value, step) {

@@ -27,6 +27,7 @@ export class Classes {
     const hardest = columnsShown.findIndex((column) => column.title === "mean AVH");
     this.table = new Table(document.getElementById("view-classes"), "Classes of the selection", columnsShown, {
       pick: (row) => page.addFilter(["in", this.key, [row.name]]),
+      empty: "No sample is selected.",
       sortBy: hardest > 0 ? hardest : 1,
       down: true,
     });
@@ -50,12 +51,19 @@ export class Classes {
               ["in", "label", [row.given]],
               ["in", "predicted", [row.predicted]],
             ]),
+          empty: "No confusions: every prediction in the selection is the given class.",
           sortBy: 1,
           down: true,
         },
       );
     }
     this.key = columns.has("label") ? "label" : "predicted";
+    if (this.key === "predicted" && columns.has("predicted"))
+      document
+        .getElementById("view-classes")
+        .prepend(
+          el("p", { class: "note" }, "No labels: classes are the predicted ones. Accuracy, AVH and confusions need labels."),
+        );
   }
 
   needs() {

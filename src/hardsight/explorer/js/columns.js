@@ -1,5 +1,7 @@
 // The columns of the page: fetched when first needed, then kept as typed arrays.
 
+import { measured } from "./words.js";
+
 export class Columns {
   constructor(source, about) {
     this.source = source;
@@ -53,6 +55,14 @@ export class Columns {
     return this.coming.get(name);
   }
 
+  // Columns that came to be after the page: their descriptions, with values to be fetched.
+  add(metas) {
+    for (const meta of metas) {
+      if (!this.by.has(meta.name)) this.list.push(meta);
+      this.by.set(meta.name, meta);
+    }
+  }
+
   // A column that only the page has, such as the marks.
   put(meta, values) {
     if (!this.by.has(meta.name)) this.list.push(meta);
@@ -65,6 +75,11 @@ export class Columns {
   word(name, row) {
     const names = this.meta(name)?.names;
     return names?.[this.get(name)?.[row]] ?? null;
+  }
+
+  // A row's value for people, with its unit.
+  text(name, row, digits) {
+    return this.meta(name)?.names ? (this.word(name, row) ?? "–") : measured(this.get(name)[row], this.meta(name)?.unit, digits);
   }
 
   // Numbers for an axis: a group's place, spread a little so that points do not hide each other.

@@ -4,7 +4,7 @@
 // change of a score: of its values where both runs have them on one scale, else of its ranks within each run. A rank only
 // says where a sample stands among the others, so that nothing is said to have got easier by it.
 
-import { count, el, harmless, name, number, percent, spoken } from "./words.js";
+import { count, el, harmless, measured, name, percent, spoken } from "./words.js";
 
 const SHOWN = 24;
 const TURNED = { 1: 1, 2: -1 }; // codes of `outcome` that decide: right, then wrong; wrong, then right
@@ -139,7 +139,8 @@ export class Compare {
     const { columns } = this.page,
       ranked = this.ranked(score),
       first = columns.get(score),
-      second = columns.get(score + " (2)");
+      second = columns.get(score + " (2)"),
+      { unit } = columns.meta(score);
     const sums = { n: 0, before: 0, after: 0, judged: 0, harder: 0, easier: 0 };
     for (let row = 0; row < mask.length; row++) {
       if (!mask[row]) continue;
@@ -162,7 +163,7 @@ export class Compare {
     return [
       fact("got harder", share(sums.harder)),
       fact("got easier", share(sums.easier)),
-      fact(`mean ${spoken(score)}`, `${number(sums.before / sums.n)} → ${number(sums.after / sums.n)}`),
+      fact(`mean ${spoken(score)}`, `${measured(sums.before / sums.n, unit)} → ${measured(sums.after / sums.n, unit)}`),
     ];
   }
 
@@ -172,7 +173,9 @@ export class Compare {
     parent.replaceChildren(
       ...rows.map((row) => {
         const signed = (text) => (changes[row] > 0 ? "+" : "") + text;
-        const words = this.ranked(score) ? `rank ${signed((100 * changes[row]).toFixed(0))} %` : signed(number(changes[row]));
+        const words = this.ranked(score)
+          ? `rank ${signed((100 * changes[row]).toFixed(0))} %`
+          : signed(measured(changes[row], columns.meta(this.changes[score]).unit));
         const turned = { 1: "now wrong", "-1": "now right" }[this.turned(row)];
         const button = el(
           "button",

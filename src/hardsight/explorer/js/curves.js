@@ -85,7 +85,7 @@ export class Curves {
     context.fillStyle = css("--quiet");
     context.textAlign = "center";
     context.textBaseline = "top";
-    const across = ticks(first, last, Math.max(2, w / 80)),
+    const across = ticks(first, last, Math.max(2, w / 80), this.x.every(Number.isInteger)),
       up = ticks(low, high, Math.max(2, h / 40));
     for (const x of across) context.fillText(tickText(x, across[1] - across[0] || 1), px(x), TOP + h + 5);
     context.fillText(this.xTitle, LEFT + w / 2, TOP + h + 20);
@@ -134,6 +134,10 @@ export class Curves {
 
   // The values under the pointer, in words.
   say() {
+    if (this.lines.every((line) => line.y.every((y) => y === null))) {
+      this.said.textContent = "Nothing to draw: no selected sample has values here.";
+      return;
+    }
     const parts = this.at === null ? [] : this.lines.map((line) => `${short(line.name, 20)} ${number(line.y[this.at])}`);
     this.said.textContent = parts.length ? `${this.xTitle} ${number(this.x[this.at])}: ${parts.join(" · ")}` : "";
   }

@@ -2,7 +2,7 @@
 
 import { groupColour } from "./colours.js";
 import { Curves } from "./curves.js";
-import { el, harmless, name, number, percent, short, spoken } from "./words.js";
+import { el, harmless, measured, name, number, percent, short, spoken, titled } from "./words.js";
 
 export class Detail {
   constructor(page) {
@@ -165,13 +165,13 @@ export class Detail {
   }
 
   bars(classes) {
-    const most = Math.max(...classes.map((near) => near.degrees), 1);
+    const [from, to] = barEnds(classes.map((near) => near.degrees));
     return el(
       "ul",
       { class: "bars" },
       ...classes.map((near) => {
         const bar = el("span", { class: "fill" + (near.given ? " given" : near.predicted ? " guess" : "") });
-        bar.style.width = (100 * near.degrees) / most + "%";
+        bar.style.width = (100 * (near.degrees - from)) / (to - from) + "%";
         const note = [near.given ? "given" : null, near.predicted ? "predicted" : null].filter(Boolean).join(", ");
         return el(
           "li",
@@ -182,6 +182,7 @@ export class Detail {
           el("span", { class: "quiet" }, note),
         );
       }),
+      el("li", { class: "ends quiet" }, el("span", {}), el("span", { class: "track" }, `${from}°`, el("span", {}, `${to}°`))),
     );
   }
 
@@ -217,7 +218,7 @@ export class Detail {
             "tr",
             {},
             el("th", { scope: "row", title: this.page.columns.meta(key)?.about ?? "" }, spoken(key)),
-            el("td", {}, typeof value === "string" ? name(value, 40) : number(value)),
+            el("td", {}, typeof value === "string" ? name(value, 40) : measured(value, this.page.columns.meta(key)?.unit)),
           ),
         ),
       ),
@@ -243,7 +244,12 @@ export class Detail {
   drawNeighbours(neighbours) {
     const words = (neighbour) =>
       `${harmless(this.page.columns.word("label", neighbour.row) ?? "–").slice(0, 16)} ${neighbour.cosine.toFixed(3)}`;
-    this.around.replaceChildren(el("h3", {}, "Nearest neighbours"), this.strip(neighbours, words));
+    this.around.replaceChildren(
+      el("h3", {}, "Nearest neighbours"),
+      neighbours.length
+        ? this.strip(neighbours, words)
+        : el("p", { class: "quiet" }, "None: this sample has no features, or it is the only one."),
+    );
   }
 
   drawStory(story) {
@@ -260,7 +266,7 @@ export class Detail {
         x: this.page.about.epochs,
         lines: [{ name: spoken(choose.value), colour: groupColour(0), y: story[choose.value] }],
         xTitle: "epoch",
-        yTitle: spoken(choose.value),
+        yTitle: titled(choose.value, this.page.unitOf(choose.value)),
       });
     choose.addEventListener("change", draw);
     draw();
@@ -280,4 +286,13 @@ export class Detail {
     } else return;
     event.preventDefault();
   }
+}
+
+// Where bars begin and end, in whole degrees: angles of 80 and 85 look the same on bars from zero.
+export function barEnds(degrees) {
+  const low = Math.min(...degrees),
+    high = Math.max(...degrees),
+    room = Math.max(1, (high - low) / 4); // the shortest bar is still one
+  const from = Math.max(0, Math.floor(low - room));
+  return [from < high / 4 ? 0 : from, Math.max(1, Math.ceil(high))];
 }

@@ -3,7 +3,7 @@
 import { groupColour, rampColour } from "./colours.js";
 import { Curves } from "./curves.js";
 import { packed } from "./selection.js";
-import { count, el, spoken } from "./words.js";
+import { count, el, spoken, titled } from "./words.js";
 
 const STEP = 650; // milliseconds an epoch takes when played
 
@@ -64,7 +64,12 @@ export class Dynamics {
       spread: group.std,
       note: count(group.count),
     }));
-    this.curves.show({ x: curves.epochs, lines, xTitle: "epoch", yTitle: spoken(this.measure.value) });
+    this.curves.show({
+      x: curves.epochs,
+      lines,
+      xTitle: "epoch",
+      yTitle: titled(this.measure.value, this.page.unitOf(this.measure.value)),
+    });
   }
 
   // The player under the scatter.

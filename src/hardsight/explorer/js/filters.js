@@ -1,11 +1,11 @@
 // Filters as chips that can be taken away, and a form to make one without a mouse.
 
-import { el, name, number, spoken } from "./words.js";
+import { el, measured, name, number, spoken, titled } from "./words.js";
 
-export function drawChips(parent, filters, remove) {
+export function drawChips(parent, filters, columns, remove) {
   parent.replaceChildren(
     ...filters.map((filter, at) => {
-      const words = described(filter);
+      const words = described(filter, columns);
       const button = el(
         "button",
         { type: "button", class: "chip", onclick: () => remove(at) },
@@ -19,12 +19,13 @@ export function drawChips(parent, filters, remove) {
   parent.hidden = filters.length === 0;
 }
 
-function described(filter) {
+function described(filter, columns) {
   switch (filter[0]) {
     case "range": {
       const [, column, low, high] = filter;
-      if (low === null) return [`${spoken(column)} up to ${number(high)}`];
-      return [high === null ? `${spoken(column)} from ${number(low)}` : `${spoken(column)} ${number(low)} to ${number(high)}`];
+      const [from, to] = [low, high].map((end) => measured(end, columns.meta(column).unit));
+      if (low === null) return [`${spoken(column)} up to ${to}`];
+      return [high === null ? `${spoken(column)} from ${from}` : `${spoken(column)} ${from} to ${to}`];
     }
     case "in":
       return [
@@ -58,7 +59,7 @@ export class FilterForm {
     const shown = columns.shown();
     if (this.column.options.length !== shown.length) {
       const chosen = this.column.value;
-      this.column.replaceChildren(...shown.map((meta) => el("option", { value: meta.name }, spoken(meta.name))));
+      this.column.replaceChildren(...shown.map((meta) => el("option", { value: meta.name }, titled(meta.name, meta.unit))));
       this.column.value = columns.has(chosen) ? chosen : this.page.view.sort;
     }
     const meta = columns.meta(this.column.value);
@@ -84,7 +85,7 @@ export class FilterForm {
       "form",
       {},
       el("label", {}, "from ", low),
-      el("label", {}, " to ", high),
+      el("label", {}, " to ", high, meta.unit ? ` ${meta.unit}` : ""),
       el("button", { type: "submit", class: "strong" }, "Apply"),
     );
     form.addEventListener("submit", (event) => {
@@ -108,7 +109,7 @@ export class FilterForm {
     const most = counts.reduce((a, b) => Math.max(a, b), 1);
     this.histogram.replaceChildren(
       ...Array.from(counts, (count, bin) => {
-        const bar = el("span", { title: `${number(meta.low + bin / scale)}: ${count}` });
+        const bar = el("span", { title: `${measured(meta.low + bin / scale, meta.unit)}: ${count}` });
         bar.style.height = Math.max(count ? 2 : 0, (100 * count) / most) + "%";
         return bar;
       }),

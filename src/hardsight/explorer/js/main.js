@@ -15,7 +15,9 @@ import { embedded } from "./embedded.js";
 import { FilterForm, drawChips } from "./filters.js";
 import { drawHeadline } from "./headline.js";
 import { drawLegend } from "./legend.js";
+import { Maps } from "./maps.js";
 import { Matrix } from "./matrix.js";
+import { Notebook } from "./notebook.js";
 import { QuickFilters } from "./quick_filters.js";
 import { Review } from "./review.js";
 import { drawRun } from "./run.js";
@@ -25,7 +27,7 @@ import { columnsOf, packed, select, usable } from "./selection.js";
 import { Server } from "./source.js";
 import { readView, writeView } from "./state.js";
 import { Suspects } from "./suspects.js";
-import { count, el, harmless, name, number, spoken, short } from "./words.js";
+import { count, el, harmless, name, spoken, short } from "./words.js";
 
 const byId = (id) => document.getElementById(id);
 const CALM = 60; // milliseconds after a new selection until its thumbnails are put up; another one may follow
@@ -39,12 +41,18 @@ class Page {
     this.rowsById = new Map(); // text of an id filter -> rows
     this.moved = null; // an epoch's own x and y
     this.review = new Review(this);
+    this.notebook = new Notebook(this.source, this.about);
     this.samples = new Samples(this);
     this.detail = new Detail(this);
     this.classes = new Classes(this);
     this.scatter = new Scatter(byId("cloud"), byId("over"), this.columns, (action) => this.scatterActed(action));
+    if (this.about.pictures) this.scatter.pictures.address = (row) => this.source.thumb(row);
     this.parts();
     document.body.classList.toggle("plain", !this.about.pictures); // tiles of words
+    byId("no-pictures").hidden = this.about.pictures;
+    byId("no-pictures").textContent = this.source.live
+      ? "No images: the run does not say where they are. Open it with --images FOLDER to see them."
+      : "No images in this file.";
     if (this.about.report) drawHeadline(this.about.report, this);
     document.title = `${short(this.about.name, 40)} · hardsight`;
     byId("run-name").replaceChildren(
@@ -52,15 +60,21 @@ class Page {
         ? [name(this.about.name, 28), " against ", name(this.about.comparison.second, 28)]
         : [name(this.about.name, 40)]),
     );
+    this.maps = new Maps(this);
     this.menus();
     this.controls();
-    this.view = this.sane(readView(location.hash));
-    window.addEventListener("hashchange", () => {
-      this.view = this.sane(readView(location.hash));
-      this.change({}, false);
-    });
+    window.addEventListener("hashchange", () => this.look(readView(location.hash)));
     if (this.source.live) await this.review.look();
     this.scatter.resized = () => this.redrawScatter();
+    await this.look(readView(location.hash));
+  }
+
+  // A view from the address; a map that it speaks of and that takes longer is shown later.
+  async look(wanted) {
+    const missing = this.maps.missing(wanted).length > 0;
+    this.view = missing ? this.maps.without(wanted) : wanted;
+    if (missing) this.view = await this.maps.bring(this.view, wanted);
+    Object.assign(this.view, this.sane(this.view));
     await this.change({}, false);
   }
 
@@ -138,7 +152,9 @@ class Page {
     const numbers = this.columns.numbers(),
       groups = this.columns.groups();
     const group = (label, list) => el("optgroup", { label }, ...list.map(option));
-    for (const id of ["axis-x", "axis-y"]) byId(id).append(group("numbers", numbers), group("groups", groups));
+    const maps = this.about.maps.flatMap(({ axes }) => axes.map((axis) => ({ name: axis, about: "" })));
+    for (const id of ["axis-x", "axis-y"])
+      byId(id).append(group("numbers", numbers), group("groups", groups), ...(maps.length ? [group("maps", maps)] : []));
     byId("axis-colour").append(el("option", { value: "none" }, "none"), group("groups", groups), group("numbers", numbers));
     byId("sort").append(...numbers.map(option), ...groups.map(option));
     for (const [id, key] of [
@@ -149,6 +165,10 @@ class Page {
     ]) {
       byId(id).addEventListener("change", (event) => {
         if ((key === "x" || key === "y") && this.moved) this.dynamics.leave();
+        if ((key === "x" || key === "y") && this.maps.of(event.target.value)) {
+          this.maps.axis(key, event.target.value);
+          return;
+        }
         this.change({
           [key]: event.target.value,
           ...(key === "sort" ? { page: 0, order: null } : key === "colour" ? {} : { zoom: null }),
@@ -303,6 +323,7 @@ class Page {
     if (key !== this.selectedBy) {
       this.selection = select(view.filters, columns, this.rowsById);
       this.selectedBy = key;
+      this.notebook.tell(this.selection);
     }
     const legendOf = `${view.colour} on ${css("--page")}`;
     if (this.legendOf !== legendOf) {
@@ -322,7 +343,8 @@ class Page {
       ["sort", view.sort],
     ])
       byId(id).value = value;
-    drawChips(byId("filters"), view.filters, (at) =>
+    this.maps.draw();
+    drawChips(byId("filters"), view.filters, columns, (at) =>
       this.change({ filters: view.filters.filter((_, index) => index !== at), page: 0 }),
     );
     this.drawTab();
@@ -356,10 +378,30 @@ class Page {
     const { view, selection } = this;
     if (!selection) return;
     this.scatter.show({ ...view, mask: selection.mask, size: selection.size, moved: this.moved });
+    this.explainNothing();
     byId("cloud").setAttribute(
       "aria-label",
       `Scatter of ${spoken(view.y)} against ${spoken(view.x)}, ${count(selection.size)} of ${count(this.columns.n)} samples selected`,
     );
+  }
+
+  // Why the scatter is empty, and the way out of it.
+  explainNothing() {
+    const { view, selection } = this,
+      box = byId("nothing");
+    const why = !selection.size
+      ? ["No sample matches all filters.", "Clear all filters", { filters: [], page: 0 }]
+      : this.scatter.anyInView()
+        ? null
+        : view.zoom
+          ? ["No selected sample lies in this part of the plot.", "Reset zoom", { zoom: null }]
+          : ["No selected sample has a value on both axes.", "Clear all filters", { filters: [], page: 0 }];
+    box.hidden = why === null;
+    if (why === null) return;
+    const [words, title, change] = why,
+      useful = change.filters ? view.filters.length > 0 : true;
+    const button = el("button", { type: "button", onclick: () => this.change(change) }, title);
+    box.replaceChildren(el("span", {}, words), ...(useful ? [button] : []));
   }
 
   drawTab() {
@@ -387,6 +429,11 @@ class Page {
     return this.detail.open(row);
   }
 
+  // The unit of a column or of a measure over the epochs.
+  unitOf(measure) {
+    return this.about.degrees.includes(measure) ? "degrees" : (this.columns.meta(measure)?.unit ?? "");
+  }
+
   // A ring in the scatter around a sample that is pointed at elsewhere.
   point(row) {
     this.scatter.hover = row;
@@ -400,8 +447,6 @@ class Page {
     const { view, columns, about, source } = this;
     const given = columns.word("label", row),
       predicted = columns.word("predicted", row);
-    const value = (column) =>
-      columns.meta(column).names ? harmless(columns.word(column, row) ?? "–").slice(0, 30) : number(columns.get(column)[row]);
     const lines = [...new Set([view.x, view.y, view.colour, view.sort])].filter(
       (column) => columns.has(column) && !["label", "predicted", "correct"].includes(column),
     );
@@ -412,7 +457,7 @@ class Page {
         {},
         el("strong", {}, given === null ? "no label" : name(given, 24)),
         predicted !== null && predicted !== given ? el("span", { class: "wrong" }, " → ", name(predicted, 24)) : null,
-        ...lines.map((column) => el("div", { class: "quiet" }, `${spoken(column)} ${value(column)}`)),
+        ...lines.map((column) => el("div", { class: "quiet" }, `${spoken(column)} ${short(columns.text(column, row), 30)}`)),
       ),
     );
     const stage = tip.parentElement.getBoundingClientRect();

@@ -1,7 +1,7 @@
 // A subset, the groups of an audit, a drift: every value with its samples of the selection; a click shows only those.
 
 import { Table } from "./tables.js";
-import { count, harmless, name, number, percent, spoken } from "./words.js";
+import { count, harmless, measured, name, percent, spoken } from "./words.js";
 
 export class QuickFilters {
   constructor(page) {
@@ -10,6 +10,7 @@ export class QuickFilters {
     this.filters = about.quick_filters;
     this.judged = columns.has("correct");
     this.score = columns.has("avh") ? "avh" : about.by;
+    this.unit = columns.meta(this.score)?.unit;
     const noted = this.filters.some((filter) => Object.keys(filter.notes).length);
     this.table = new Table(
       document.getElementById("view-quick"),
@@ -20,12 +21,13 @@ export class QuickFilters {
         { title: "samples", value: (row) => row.count, show: (row) => count(row.count) },
         ...(this.judged ? [{ title: "accuracy", value: (row) => row.accuracy, show: (row) => percent(row.accuracy) }] : []),
         ...(this.score
-          ? [{ title: "mean " + spoken(this.score), value: (row) => row.mean, show: (row) => number(row.mean) }]
+          ? [{ title: "mean " + spoken(this.score), value: (row) => row.mean, show: (row) => measured(row.mean, this.unit) }]
           : []),
         ...(noted ? [{ title: "audit", value: (row) => row.note, show: (row) => harmless(row.note), words: true }] : []),
       ],
       {
         pick: (row) => page.addFilter(["in", row.column, [row.value]]),
+        empty: "No selected sample is in any of these groups.",
         picked: (row) => `${spoken(row.column)}: ${row.value}`,
       },
     );

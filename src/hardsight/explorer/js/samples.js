@@ -1,6 +1,6 @@
 // The samples: thumbnails of the hardest in the selection, page by page, each a button.
 
-import { count, el, harmless, name, number, spoken, short } from "./words.js";
+import { count, el, harmless, name, spoken, short } from "./words.js";
 
 const SHOWN = 60; // on a page
 
@@ -60,19 +60,27 @@ export class Samples {
     this.rows = rows;
     this.drawnBy = view.sort;
     this.grid.replaceChildren(...rows.map((row, at) => this.tile(row, at)));
-    if (rows.length === 0)
-      this.grid.append(el("p", { class: "quiet" }, `No sample is selected, or none has a value for ${spoken(view.sort)}.`));
+    if (rows.length === 0) this.grid.append(el("p", { class: "quiet" }, this.why()));
     this.grid.dataset.turns = Number(this.grid.dataset.turns ?? 0) + 1;
     if (focused) this.grid.children[this.current]?.focus();
     else this.grid.scrollTop = 0;
     this.page.until(this.learn(rows)).catch((error) => this.page.say(error.message, true));
   }
 
+  // Why there are none.
+  why() {
+    const { size } = this.page.selection,
+      by = spoken(this.page.view.sort);
+    return size
+      ? `None of the ${count(size)} selected samples has a value for ${by}; sort by another column.`
+      : "No sample matches all filters.";
+  }
+
   tile(row, at) {
     const { columns, view, source, about } = this.page;
     const given = columns.word("label", row),
       predicted = columns.word("predicted", row);
-    const value = columns.meta(view.sort).names ? columns.word(view.sort, row) : number(columns.get(view.sort)[row], 3);
+    const value = columns.text(view.sort, row, 3);
     const suggested = this.page.review.suggested(row);
     const wrong = given !== null && predicted !== null && given !== predicted;
     const other = suggested !== null ? about.classes[suggested] : wrong ? predicted : null; // which class it may be instead
@@ -113,7 +121,7 @@ export class Samples {
     if (predicted !== null) parts.push("predicted " + short(predicted, 40));
     if (suggested !== null) parts.push("suggested " + short(this.page.about.classes[suggested], 40));
     if (this.page.about.suspects && verdict !== null) parts.push(verdict);
-    parts.push(spoken(view.sort) + " " + number(columns.get(view.sort)[row]));
+    parts.push(spoken(view.sort) + " " + short(columns.text(view.sort, row), 40));
     if (mark !== null) parts.push("marked " + mark);
     button.setAttribute("aria-label", parts.join(", "));
     const badge = button.querySelector(".badge");

@@ -3,9 +3,10 @@
 // The cloud's canvas holds the points. A second one above it holds axes, the selection's outline and what is under the
 // pointer, which change more often than the points.
 
-import { fit, ticks, tickText } from "./axes.js";
+import { fit, namedTicks, ticks, tickText } from "./axes.js";
 import { css, groupColour, rampColour, rgb } from "./colours.js";
-import { spoken, short } from "./words.js";
+import { PointPictures } from "./point_pictures.js";
+import { short, titled } from "./words.js";
 
 const LEFT = 58,
   RIGHT = 12,
@@ -18,6 +19,7 @@ export class Scatter {
   // `tell` is called with {box}, {lasso}, {zoom}, {hover} or {open}.
   constructor(cloud, over, columns, tell) {
     Object.assign(this, { cloud, over, columns, tell, mode: "box", zoom: null, hover: -1, moving: null });
+    this.pictures = new PointPictures(this);
     this.listen();
     new ResizeObserver(() => this.resized?.()).observe(cloud);
   }
@@ -57,13 +59,31 @@ export class Scatter {
     }
   }
 
+  colourOf(row) {
+    return this.codes === null ? this.palette[0] : this.palette[Math.min(this.codes[row], this.palette.length - 1)];
+  }
+
   // The part of the plane that is shown: [x0, x1, y0, y1].
   window() {
     if (this.zoom) return this.zoom;
     const [x0, x1] = this.columns.extent(this.x),
       [y0, y1] = this.columns.extent(this.y);
     const [dx, dy] = [(x1 - x0) * 0.03, (y1 - y0) * 0.03];
-    return [x0 - dx, x1 + dx, y0 - dy, y1 + dy];
+    const window = [x0 - dx, x1 + dx, y0 - dy, y1 + dy];
+    return this.isMap() ? this.evenly(window) : window;
+  }
+
+  isMap() {
+    const [x, y] = [this.x, this.y].map((name) => this.columns.meta(name).map);
+    return x !== undefined && x === y;
+  }
+
+  // The same distance is as long across as up: on a map, distances mean something.
+  evenly([x0, x1, y0, y1]) {
+    const { w, h } = this.frame,
+      scale = Math.max((x1 - x0) / w, (y1 - y0) / h);
+    const [x, y, across, up] = [(x0 + x1) / 2, (y0 + y1) / 2, (w * scale) / 2, (h * scale) / 2];
+    return [x - across, x + across, y - up, y + up];
   }
 
   values() {
@@ -91,6 +111,7 @@ export class Scatter {
     context.fillStyle = css("--panel");
     context.fillRect(0, 0, this.cloud.width, this.cloud.height);
     context.putImageData(this.image, Math.round(LEFT * ratio), Math.round(TOP * ratio));
+    this.pictures.choose();
     this.drawOver();
   }
 
@@ -112,6 +133,13 @@ export class Scatter {
     return places;
   }
 
+  // Whether any selected row is on the screen.
+  anyInView() {
+    const { places, mask } = this;
+    for (let i = 0; i < places.length; i++) if (places[i] >= 0 && mask[i]) return true;
+    return false;
+  }
+
   drawOver() {
     const { width, height, ratio } = fit(this.over);
     const context = this.over.getContext("2d");
@@ -122,6 +150,7 @@ export class Scatter {
     context.beginPath();
     context.rect(LEFT, TOP, this.frame.w, this.frame.h);
     context.clip();
+    this.pictures.draw(context);
     for (const filter of this.filters ?? []) this.outline(context, filter);
     if (this.drag?.points) this.pathOf(context, this.drag.points, this.mode === "box");
     if (this.hover >= 0) this.ring(context, this.hover);
@@ -153,17 +182,12 @@ export class Scatter {
     context.fillStyle = css("--text");
     context.textAlign = "center";
     context.textBaseline = "alphabetic";
-    context.fillText(this.title(this.x), LEFT + w / 2, TOP + h + 36);
+    context.fillText(titled(this.x, this.columns.meta(this.x).unit), LEFT + w / 2, TOP + h + 36);
     context.save();
     context.translate(12, TOP + h / 2);
     context.rotate(-Math.PI / 2);
-    context.fillText(this.title(this.y), 0, 0);
+    context.fillText(titled(this.y, this.columns.meta(this.y).unit), 0, 0);
     context.restore();
-  }
-
-  title(name) {
-    const unit = /(^|_)angle|angular_gap/.test(name) && !isChange(name) ? " (radians)" : "";
-    return spoken(name) + unit;
   }
 
   // [value, text] along an axis.
@@ -172,10 +196,7 @@ export class Scatter {
     const values = ticks(low, high, wanted);
     const step = values.length > 1 ? values[1] - values[0] : 1;
     if (!names) return values.map((value) => [value, tickText(value, step)]);
-    const every = Math.max(1, Math.ceil((high - low) / wanted));
-    return names
-      .map((text, code) => [code, short(text, 9)])
-      .filter(([code]) => code % every === 0 && code >= low && code <= high);
+    return namedTicks(names, low, high, wanted).map((code) => [code, short(names[code], 9)]);
   }
 
   outline(context, filter) {

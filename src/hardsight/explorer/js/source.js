@@ -70,6 +70,18 @@ export class Server {
     return this.post("api/rounds", mask).then((r) => r.json());
   }
 
+  map(method) {
+    return this.json("api/map/" + method);
+  }
+
+  startMap(method) {
+    return this.post("api/map/" + method).then((r) => r.json());
+  }
+
+  stopMap(method) {
+    return this.post(`api/map/${method}/stop`).then((r) => r.json());
+  }
+
   marks(since) {
     return this.json("api/review?since=" + since);
   }

@@ -30,6 +30,7 @@ export class Suspects {
             ["in", "label", [row.given]],
             ["in", "suggested_label", [row.suggested]],
           ]),
+        empty: "No suspect in the selection has another class suggested.",
         sortBy: 1,
         down: true,
       },
@@ -66,8 +67,12 @@ export class Suspects {
       pair.marked += isMarked;
     }
     const reviewed = review.readOnly ? "" : ` ${count(marked)} reviewed.`;
-    const here = `${count(suspects)} samples with a verdict in the selection.${reviewed}`;
-    this.words.textContent = `${about.suspects.expected} ${here} Click a verdict or a pair to see only those.`.trim();
+    const here = suspects
+      ? `${count(suspects)} samples with a verdict in the selection.${reviewed} Click a verdict or a pair to see only those.`
+      : about.suspects.counts.length
+        ? "No selected sample has a verdict; clear the filters to see all suspects."
+        : "hardsight clean found no suspects: no label looks wrong, and no sample is an outlier or a near duplicate.";
+    this.words.textContent = `${about.suspects.expected} ${here}`.trim();
     const named = (pair) => ({
       ...pair,
       given: about.classes[Math.floor(pair.key / c)],

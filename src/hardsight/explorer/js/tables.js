@@ -5,10 +5,10 @@ import { el, short } from "./words.js";
 const SHOWN = 30;
 
 // columns: [{title, value(row), show(row), words}]; value sorts, show gives text or an element. `pick` takes a click on a
-// row, `picked` says what it selects where the first column alone does not.
+// row, `picked` says what it selects where the first column alone does not, `empty` what it means that there are no rows.
 export class Table {
-  constructor(parent, caption, columns, { pick, picked, sortBy = 0, down = false } = {}) {
-    Object.assign(this, { columns, pick, picked, sortBy, down, rows: [], shown: SHOWN });
+  constructor(parent, caption, columns, { pick, picked, empty, sortBy = 0, down = false } = {}) {
+    Object.assign(this, { columns, pick, picked, empty, sortBy, down, rows: [], shown: SHOWN });
     this.head = el("tr", {});
     this.body = el("tbody", {});
     this.more = el("button", {
@@ -52,6 +52,8 @@ export class Table {
       return sign * (x < y ? -1 : x > y ? 1 : 0);
     });
     this.body.replaceChildren(...sorted.slice(0, this.shown).map((row) => this.line(row)));
+    if (!sorted.length && this.empty)
+      this.body.append(el("tr", {}, el("td", { class: "words quiet", colSpan: this.columns.length }, this.empty)));
     [...this.head.children].forEach((cell, at) =>
       cell.setAttribute("aria-sort", at !== this.sortBy ? "none" : this.down ? "descending" : "ascending"),
     );

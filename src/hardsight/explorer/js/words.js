@@ -41,6 +41,12 @@ export function number(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
+// A number with its unit, and the title of an axis or a column with it in words.
+export const measured = (value, unit, digits = 4) =>
+  number(value, digits) + (unit === "degrees" && Number.isFinite(value) ? "°" : "");
+
+export const titled = (column, unit) => spoken(column) + (unit ? ` (${unit})` : "");
+
 export const count = (value) => value.toLocaleString("en-US");
 
 export const percent = (part) => (Number.isFinite(part) ? (100 * part).toFixed(1) + " %" : "–");
@@ -59,6 +65,12 @@ const SPOKEN = {
   human: "human frequency",
   suggested_label: "suggested class",
   is_label_issue: "label issue",
+  pca_1: "PCA 1",
+  pca_2: "PCA 2",
+  tsne_1: "t-SNE 1",
+  tsne_2: "t-SNE 2",
+  umap_1: "UMAP 1",
+  umap_2: "UMAP 2",
 };
 
 // A column's name as people say it.

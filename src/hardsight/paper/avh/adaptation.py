@@ -31,6 +31,7 @@ PRINTED: dict[str, list[float]] = {
     "CBST+AVH": [93.3, 80.2, 78.9, 60.9, 88.4, 89.7, 88.9, 79.6, 89.5, 86.8, 81.5, 60.0, 81.5],
 }
 SELECTED = {"CBST+AVH": [0.844, 0.118, 0.961, 20.84], "CBST/CRST": [0.848, 0.117, 0.976, 21.28]}
+NEEDS = "VisDA-17 at scale paper; PACS features"
 METHODS = "source,entropy,coral,cbst,crst,cbst+avh,avc"
 SMALL: dict[str, Any] = {"rounds": 6, "epochs": 2, "seeds": 3, "hidden": 256, "limit": 800}
 PAIRS = (("photo", "art_painting"), ("art_painting", "sketch"), ("sketch", "photo"))
@@ -84,12 +85,7 @@ def digits_as_features() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarra
     return (pixels[::2], labels[::2]), (faint[1::2], labels[1::2])
 
 
-@recipe(
-    "avh/table3",
-    "Adaptation: accuracy of source, CBST, CRST and CBST+AVH by class",
-    printed=PRINTED,
-    needs="VisDA-17 at scale paper; PACS features",
-)
+@recipe("avh/table3", "Adaptation: accuracy of source, CBST, CRST and CBST+AVH by class", printed=PRINTED, needs=NEEDS)
 def table_3(context: Context) -> Outcome:
     """Every method from the same source model; the last round counts."""
     about, found = adapted(context)
@@ -176,12 +172,7 @@ def _beats(found: dict[str, Adapted], method: str, other: str) -> Claim:
     )
 
 
-@recipe(
-    "avh/table4",
-    "Adaptation: what CBST+AVH and CBST select at first",
-    printed=SELECTED,
-    needs="VisDA-17 at scale paper; PACS features",
-)
+@recipe("avh/table4", "Adaptation: what CBST+AVH and CBST select at first", printed=SELECTED, needs=NEEDS)
 def table_4(context: Context) -> Outcome:
     """The first round's selection: share that is right, AVH, AVC, confidence, norm."""
     about, found = adapted(context)
@@ -236,7 +227,7 @@ def _compared(pairs: list[tuple[dict[str, Any], dict[str, Any]]], name: str, sen
     )
 
 
-@recipe("avh/fig6", "Adaptation: accuracy by epoch for every method", needs="VisDA-17 at scale paper; PACS features")
+@recipe("avh/fig6", "Adaptation: accuracy by epoch for every method", needs=NEEDS)
 def figure_6(context: Context) -> Outcome:
     """Mean class accuracy on the target after each round."""
     about, found = adapted(context)

@@ -6,12 +6,13 @@ The sample goes up the gradient of its own class's loss in small steps, until it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.paper.context import Context
+from hardsight.data import ImageData
+from hardsight.paper.context import LOCAL, Context, fingerprint
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ TRAINING: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Paths:
-    """(steps + 1, n) what an attacked sample looks like to the network after each step."""
+    """(steps + 1, n) what an attacked sample looks like to the network after each step; all are classified rightly at first."""
 
     own_angle: np.ndarray
     norm: np.ndarray
@@ -51,9 +52,7 @@ def figure_22(context: Context) -> Outcome:
     found = {}
     for name, loss in (("plain CNN", "softmax"), ("SphereNet-style CNN (AVH loss)", "avh")):
         trained = context.train(written.train, model, loss=loss, **TRAINING)
-        key = {"run": trained.directory.name, "steps": STEPS, "step": STEP, "count": ATTACKED, "data": written.name}
-        arrays = context.cache.arrays("paths", key, partial(_attacked, trained.directory, written.test))
-        found[name] = Paths(**{field: arrays[field] for field in ("own_angle", "norm", "avh", "switched")})
+        found[name] = _attacked(context, trained.directory, written.test)
     plain = found["plain CNN"]
     return Outcome(
         about=f"{len(written.test)} held-out images of {written.name}, {STEPS} steps of {STEP} along the sign of the gradient.",
@@ -71,41 +70,17 @@ def figure_22(context: Context) -> Outcome:
     )
 
 
-def _attacked(run: Any, data: Any) -> dict[str, np.ndarray]:
-    return dict(vars(attack(run, data)))
+def _attacked(context: Context, run: Path, test: ImageData) -> Paths:
+    """`hardsight.attack` on the test images; the paths of those that are classified rightly."""
+    from hardsight.attacks.attacking import attack
+    from hardsight.attacks.trajectory import paths
 
-
-def attack(run: Any, data: Any) -> Paths:
-    """Walk every image up the gradient of its own class's loss, and look at it after each step."""
-    import torch
-
-    from hardsight.models import open_model
-
-    model: Any = open_model(run, device="cpu")
-    images = np.stack([np.asarray(model.preprocessing(data.image(row)), np.float32) for row in range(len(data))])  # (n, C, H, W)
-    model(images[:16])  # finds the head
-    head, labels = model.head, data.labels
-    std = np.asarray(model.preprocessing.std, np.float32)[:, None, None]
-    inputs, target = torch.tensor(images), torch.tensor(labels)
-    module = model.module.eval()
-    seen: dict[str, list[np.ndarray]] = {"own_angle": [], "norm": [], "avh": [], "switched": []}
-    for step in range(STEPS + 1):
-        features, logits = model(inputs.numpy())
-        angles = head.angles(features)
-        own = angles[np.arange(len(labels)), labels]
-        for name, value in (
-            ("own_angle", own),
-            ("norm", np.linalg.norm(features, axis=1)),
-            ("avh", own / angles.sum(1)),
-            ("switched", logits.argmax(1) != labels),
-        ):
-            seen[name].append(np.asarray(value))
-        if step < STEPS:
-            inputs = inputs.detach().requires_grad_()
-            loss = torch.nn.functional.cross_entropy(module(inputs), target, reduction="sum")
-            (gradient,) = torch.autograd.grad(loss, inputs)
-            inputs = (inputs + torch.tensor(STEP / std) * gradient.sign()).detach()
-    return Paths(**{name: np.stack(values) for name, values in seen.items()})
+    options: dict[str, Any] = {"epsilon": STEPS * STEP, "path_steps": STEPS, "trajectories": ATTACKED, **LOCAL}
+    place = context.cache.place("attack", {"run": run.name, "data": fingerprint(test), **options})
+    done = attack(str(run), place, data=test, progress=context.progress("attacking"), **options)
+    columns = {name: values.T for name, values in paths(done.trajectories).items()}  # (steps + 1, n) each
+    switched = columns["predicted"] != columns["label"]
+    return Paths(columns["own_angle"], columns["norm"], columns["avh"], switched)
 
 
 def _claims(paths: Paths) -> list[Claim]:

@@ -42,8 +42,12 @@ def adversarial_training(context: Context) -> Outcome:
             context.say(f"{name} training, seed {seed}")
             found[name].append(context.cache.arrays("adversarial-training", key, make))
     rows: list[list[Value]] = [
-        [name, view, *(interval(speed(found[name], f"{score}_{view}"), 3) for score in ("avh", "norm"))]
-        + [interval(100 * np.array([each[f"correct_{view}"][-1] for each in found[name]]), 1)]
+        [
+            name,
+            view,
+            *(interval(speed(found[name], f"{score}_{view}"), 3) for score in ("avh", "norm")),
+            interval(100 * np.array([each[f"correct_{view}"][-1] for each in found[name]]), 1),
+        ]
         for name in found
         for view in ("clean", "attacked")
     ]
@@ -138,5 +142,5 @@ def _figure(found: dict[str, list[dict[str, np.ndarray]]]) -> Any:
     words = (("avh_clean", "AVH"), ("norm_clean", "norm"), ("correct_attacked", "accuracy on attacked images"))
     for each, (name, label) in zip(axes, words, strict=True):
         curves = {training: np.array([run[name] for run in runs]).T for training, runs in found.items()}
-        seed_curves(each, range(1, EPOCHS + 1), curves, xlabel="epoch", ylabel=label)
+        seed_curves(each, np.arange(1, EPOCHS + 1), curves, xlabel="epoch", ylabel=label)
     return figure

@@ -14,6 +14,7 @@ from hardsight.paper.avh.trainings import Training
 from hardsight.paper.recipe import Claim, claim
 
 BOUNCE = 0.02  # of the lowest AVH
+REST = 0.1  # of the range over the whole training
 JUMP = 2.0  # times the usual step
 
 
@@ -39,7 +40,7 @@ def watched(trainings: Sequence[Training]) -> list[Watched]:
     return [
         Watched(
             each,
-            read_curves(each.run, each.all_samples(), split=each.split),
+            read_curves(each.run, split=each.split),
             read_curves(each.run, each.groups(), split=each.split),
         )
         for each in trainings
@@ -155,13 +156,13 @@ def _stages(runs: Sequence[Watched]) -> Claim:
             continue
         curve, ends = run.mean("avh"), [0, *run.training.drops, len(run.mean("avh"))]
         moved = [_moved(curve[start:stop], float(np.ptp(curve))) for start, stop in itertools.pairwise(ends)]
-        verdicts.append(all(of_stage <= 0.25 or of_all <= 0.05 for of_stage, of_all in moved))
+        verdicts.append(all(of_all <= REST and (of_stage <= 0.25 or of_all <= REST / 2) for of_stage, of_all in moved))
         said.append(f"{run.training.network} " + ", ".join(f"{100 * of_all:.0f} %" for _, of_all in moved))
     return claim(
         "Networks with shortcuts reach a plateau of AVH in all three stages of the learning rate.",
-        rule="In the second half of each stage, mean AVH moves by at most a quarter of its movement in that stage, or "
-        "by at most 5 % of its "
-        "range over the whole training.",
+        rule=f"In the second half of each stage, mean AVH moves by at most {100 * REST:.0f} % of its range over all of training. "
+        f"Asked in addition after the first result had been seen, since a straight line over 12 epochs would pass: by at most "
+        f"a quarter of its movement in that stage, or {50 * REST:.0f} % of its range.",
         holds=all(verdicts) if verdicts else None,
         found="Movement, of the whole range: " + "; ".join(said) + "." if said else "No network with shortcuts here.",
     )
@@ -222,7 +223,6 @@ def _phases(runs: Sequence[Watched]) -> list[Claim]:
     less = [
         angle < 0.5 * easy_fall and norm < 0.5 * easy_rise
         for (angle, norm), easy_fall, easy_rise in zip(changes, fall, rise, strict=True)
-        if easy_fall > 0 and easy_rise > 0  # else the easiest do not do what the hardest are said not to
     ]
     return [
         claim(
@@ -236,8 +236,8 @@ def _phases(runs: Sequence[Watched]) -> list[Claim]:
         claim(
             "For hard samples neither the angle falls nor the norm rises (clause of the conjecture).",
             rule="In the hardest level, the angle's relative fall and the norm's relative rise are both less than half "
-            "of those in the easiest.",
-            holds=all(less) if less else None,
+            "of those in the easiest, in every network.",
+            holds=all(less),
             found=_each(
                 runs,
                 [

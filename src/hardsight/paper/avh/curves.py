@@ -162,7 +162,7 @@ def figure_15(context: Context) -> Outcome:
     train = subset(written.train, 60 * size)
     options = {"model_options": {"num_features": 64}} if written.name == "MNIST" else {}
     trained = context.train(
-        train, written.model, watch={"test": written.test}, epochs=1, batch_size=size, lr=0.1, every=1, snapshot=False, **options
+        train, written.model, watch={"test": written.test}, epochs=1, batch_size=size, lr=0.01, every=1, snapshot=False, **options
     )
     curves = read_curves(trained.directory, split="test", steps=True, columns=("norm", "avh", "own_angle", "correct"))
     norm, avh = curves.mean["norm"][0], curves.mean["avh"][0]

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.paper.avh.panels import CONTRAST, NOISE, Panel, cifar_snapshot, compared, degraded_digits, panels, scored, total
+from hardsight.paper.avh import imagenet
+from hardsight.paper.avh.panels import (
+    CONTRAST,
+    NOISE,
+    Panel,
+    cifar_snapshot,
+    compared,
+    degraded_digits,
+    panels,
+    scored,
+    selection,
+    total,
+)
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NEEDS = "ImageNet 5k with votes, CIFAR-10H"
+NEEDS, IMAGES = "ImageNet 5k with votes, CIFAR-10H", "ImageNet 5k, CIFAR-10"
 MEDIUM, EXTREME = (0.3, 0.7), (0.1, 0.9)  # frequencies in the middle, and confidences at the ends
-DEGRADED = 500  # images of CIFAR-10, each at five levels
+DEGRADED = {"ImageNet": 200, "CIFAR-10": 500}  # images, each at five levels
 
 
 @recipe("avh/fig5", "People's frequency against AVH, model confidence and norm", needs=NEEDS)
@@ -25,7 +38,7 @@ def figure_5(context: Context) -> Outcome:
     return Outcome(
         about="The most accurate network on each set of images: "
         + "; ".join(f"{panel.best} on {panel.name}" for panel in found)
-        + ".",
+        + f". {selection(found)}",
         figures={panel.name: _three(panel, panel.best) for panel in found},
         claims=[_medium(panel) for panel in found if panel.by_people],
     )
@@ -52,8 +65,8 @@ def _medium(panel: Panel) -> Claim:
         rule=f"Of images with a frequency of {MEDIUM[0]} to {MEDIUM[1]}, more than the 20 % of an even spread have a confidence "
         f"below {EXTREME[0]} or above {EXTREME[1]}.",
         holds=low + high > 0.2,
-        found=f"{100 * (low + high):.0f} % of {inside.sum()} images: {100 * low:.0f} % below, {100 * high:.0f} % above "
-        f"({panel.best}).",
+        found=f"{100 * (low + high):.1f} % of {inside.sum():,} images: {100 * low:.1f} % below, {100 * high:.1f} % above "
+        f"({panel.best}). That is {100 * (low + high) * inside.mean():.1f} % of all {len(inside):,} images.",
     )
 
 
@@ -62,7 +75,7 @@ def figure_16(context: Context) -> Outcome:
     """One histogram per network."""
     found = panels(context)
     return Outcome(
-        about="AVH of every network on each set of images, with Spearman's coefficient above.",
+        about=f"AVH of every network on each set of images, with Spearman's coefficient above. {selection(found)}",
         figures={panel.name: _every_network(panel, _coefficients(context, panel)) for panel in found},
     )
 
@@ -82,27 +95,35 @@ def _every_network(panel: Panel, coefficients: dict[str, float]) -> Figure:
     return histograms(columns, panel.target, target=panel.axis, title=panel.name)
 
 
-@recipe("avh/fig17", "Levels of noise against AVH", printed={"levels": [0.4, 0.3, 0.2, 0.1, 0.0]}, needs="CIFAR-10")
+@recipe("avh/fig17", "Levels of noise against AVH", printed={"levels": [0.4, 0.3, 0.2, 0.1, 0.0]}, needs=IMAGES)
 def figure_17(context: Context) -> Outcome:
     """Uniform pixel noise."""
     return _degraded(context, NOISE, "The more noise, the higher AVH.", more_is_hard=True)
 
 
-@recipe("avh/fig18", "Levels of contrast against AVH", printed={"levels": [0.1, 0.2, 0.3, 0.6, 1.0]}, needs="CIFAR-10")
+@recipe("avh/fig18", "Levels of contrast against AVH", printed={"levels": [0.1, 0.2, 0.3, 0.6, 1.0]}, needs=IMAGES)
 def figure_18(context: Context) -> Outcome:
     """Less contrast."""
     return _degraded(context, CONTRAST, "The less contrast, the higher AVH.", more_is_hard=False)
 
 
 def degraded_panels(context: Context, degradation: str) -> list[Panel]:
-    """CIFAR-10 images at five levels by two ResNets, or digits."""
-    if not context.data.has("cifar10", "cifar10_resnet20", "cifar10_resnet32"):
-        return [degraded_digits(context, degradation)]
-    snapshots = {f"ResNet-{d}": cifar_snapshot(context, d, degradations=(degradation,), limit=DEGRADED) for d in (20, 32)}
-    level = next(iter(snapshots.values())).columns(["level"])["level"].to_numpy()
-    tables = {name: scored(context, snapshot) for name, snapshot in snapshots.items()}
+    """Images at five levels: of ImageNet by the smallest network, of CIFAR-10 by two ResNets; else digits."""
+    shown: dict[str, dict[str, Snapshot]] = {}
+    options: dict[str, Any] = {"degradations": (degradation,)}
+    if imagenet.has_imagenet(context):
+        k = imagenet.networks()[0]
+        shown["ImageNet"] = {f"EfficientNet-Lite{k}": imagenet.snapshot(context, k, limit=DEGRADED["ImageNet"], **options)}
+    if context.data.has("cifar10", "cifar10_resnet20", "cifar10_resnet32"):
+        few = {"limit": DEGRADED["CIFAR-10"], **options}
+        shown["CIFAR-10"] = {f"ResNet-{depth}": cifar_snapshot(context, depth, **few) for depth in (20, 32)}
     words = degradation.partition("=")[0]
-    return [Panel(f"{DEGRADED} CIFAR-10 images, five levels of {words}", tables, level, False)]
+    found = []
+    for images, snapshots in shown.items():
+        level = next(iter(snapshots.values())).columns(["level"])["level"].to_numpy()
+        tables = {name: scored(context, snapshot) for name, snapshot in snapshots.items()}
+        found.append(Panel(f"{DEGRADED[images]} {images} images, five levels of {words}", tables, level, False))
+    return found or [degraded_digits(context, degradation)]
 
 
 def _degraded(context: Context, degradation: str, sentence: str, more_is_hard: bool) -> Outcome:

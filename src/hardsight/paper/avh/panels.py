@@ -6,6 +6,7 @@ for people, as in the paper's appendix B.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +61,14 @@ def panels(context: Context) -> list[Panel]:
     """Every panel that the data allow."""
     found = [*imagenet_panels(context), *cifar_panels(context)]
     return found or digits_panels(context)
+
+
+def selection(found: Sequence[Panel]) -> str:
+    """Which images the people's answers are of, in words; what stands in for people where there are none."""
+    if not found[0].by_people:
+        return "No people here: the level of degradation stands in for them. Give --data for people's answers."
+    words = "Coefficients are absolute values, as printed; a minus marks agreement in the wrong direction."
+    return f"{words} {imagenet.SELECTION}" if any(panel.name.startswith("ImageNet") for panel in found) else words
 
 
 def imagenet_panels(context: Context) -> list[Panel]:
@@ -131,7 +140,7 @@ def scored(context: Context, snapshot: Snapshot, scores: tuple[str, ...] = SCORE
     from hardsight.scoring.job import score
 
     def make() -> pa.Table:
-        table = score(snapshot, scores=[*scores, "norm"])
+        table = score(snapshot, scores=[*scores, "norm"]).arrow
         known = [name for name in ("base_id", "degradation", "level") if name in snapshot.column_names]
         columns = snapshot.columns(known) if known else pa.table({})
         for name in known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hardsight.paper.avh.panels import WORDS, Panel, Row, accuracy, compared, panels, total
+from hardsight.paper.avh.panels import WORDS, Panel, Row, accuracy, compared, panels, selection, total
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
@@ -37,17 +37,7 @@ def table_1(context: Context) -> Outcome:
 
 def _about(found: list[tuple[Panel, dict[str, list[Row]]]]) -> str:
     names = "; ".join(f"{panel.name} ({', '.join(panel.tables)})" for panel, _ in found)
-    if not found[0][0].by_people:
-        return f"{names}. No people here: the level of degradation stands in for them. Give --data for people's answers."
-    words = f"{names}. Coefficients are absolute values, as printed; a minus marks agreement in the wrong direction."
-    if any("contested" in panel.name for panel, _ in found):
-        words += (
-            " Five people voted on 2,467 of the 5,000 ImageNet images: those whose label some model doubted. That "
-            "selection leaves out "
-            "the easy ones, which shrinks every coefficient; counting the others as chosen by everybody adds an agreement "
-            "of models to that of people, which raises it. So both are shown."
-        )
-    return words
+    return f"{names}. {selection([panel for panel, _ in found])}"
 
 
 def _bins(panel: Panel, rows: list[Row]) -> Table:

@@ -5,7 +5,7 @@ The printed z and p are computed again from the printed coefficients: eleven of 
 
 from __future__ import annotations
 
-from hardsight.paper.avh.panels import Panel, Row, compared, pair, panels
+from hardsight.paper.avh.panels import Panel, Row, compared, pair, panels, selection
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 from hardsight.stats.printed import PAPER_SAMPLES, PRINTED, PrintedRow
@@ -35,9 +35,8 @@ def table_2(context: Context) -> Outcome:
     """All networks at hand, and all twelve printed rows."""
     found = [(panel, compared(context, panel)["pairs"]) for panel in panels(context)]
     return Outcome(
-        about="Each network and each coefficient; the interval is that of the paired bootstrap (Kendall: jackknife), "
-        "because both "
-        "coefficients come from the same images. " + _selection(found),
+        about="Each network and each coefficient; the interval is that of the paired bootstrap (Kendall: jackknife), because "
+        "both coefficients come from the same images. " + selection([panel for panel, _ in found]),
         tables=[recomputed(list(PRINTED)), *(_ours(panel, rows, list(panel.tables)) for panel, rows in found)],
         claims=[*printed_claims(list(PRINTED)), *(_stronger(panel, rows, list(panel.tables)) for panel, rows in found)],
         commands=["hardsight correlate run --human counts.npy --verbose"],
@@ -54,7 +53,7 @@ def _appendix(table: int) -> None:
         chosen = [(panel, pairs, [_stand_in(panel, table)]) for panel, pairs in found]
         stands = ", ".join(f"{names[0]} on {panel.name}" for panel, _, names in chosen)
         return Outcome(
-            about=f"In place of {network}: {stands}. {_selection(found)}",
+            about=f"In place of {network}: {stands}. {selection([panel for panel, _ in found])}",
             tables=[recomputed(rows), *(_ours(*each) for each in chosen)],
             claims=[*printed_claims(rows), *(_stronger(*each) for each in chosen)],
         )
@@ -64,10 +63,6 @@ def _stand_in(panel: Panel, table: int) -> str:
     """The weaker networks stand in for AlexNet and VGG-19, the better ones for ResNet-50 and DenseNet-121."""
     names = list(panel.tables)
     return names[min((table - 6) * len(names) // len(NETWORKS), len(names) - 1)]
-
-
-def _selection(found: list[tuple[Panel, list[Row]]]) -> str:
-    return "" if found[0][0].by_people else "No people here: the level of degradation stands in for them."
 
 
 def recomputed(rows: list[PrintedRow]) -> Table:

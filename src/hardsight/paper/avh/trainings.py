@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.data import ImageData, open_data
-from hardsight.dynamics.groups import Groups, by_degradation, by_human, everyone
+from hardsight.dynamics.groups import Groups, by_degradation, by_human
 from hardsight.paper.avh.panels import CONTRAST, NOISE
 from hardsight.paper.context import Context
 from hardsight.threads import even_rows
@@ -47,7 +47,6 @@ class Training:
     drops: tuple[int, ...]  # epochs after which the learning rate falls
     groups: Callable[[], Groups]  # levels of hardness, the hardest first
     about: str
-    all_samples: Callable[[], Groups] = everyone  # those that averages are taken over
 
 
 def by_frequency(context: Context) -> list[Training]:
@@ -121,9 +120,12 @@ def on_digits(context: Context, degradation: str) -> list[Training]:
     trainings = []
     for name, network, shortcuts, options in networks:
         trained = context.train(train, network, watch={"test": test}, degradations=(CONTRAST, NOISE), **ON_DIGITS, **options)
-        groups, whole = partial(by_level, trained.directory, degradation), partial(originals, trained.directory)
-        about = f"1,438 digits; 150 others are watched at five levels of {degradation}, which stand in for people"
-        trainings.append(Training(name, shortcuts, trained.directory, "test", _drops(ON_DIGITS), groups, about, whole))
+        run, groups = trained.directory, partial(by_level, trained.directory, degradation)
+        about = (
+            f"1,438 digits; 150 others are watched at five levels of {degradation}, which stand in for people. Averages are over "
+            "all watched images, at five levels of noise and five of contrast"
+        )
+        trainings.append(Training(name, shortcuts, run, "test", _drops(ON_DIGITS), groups, about))
     return trainings
 
 
@@ -132,23 +134,12 @@ def by_level(run: Path, degradation: str) -> Groups:
     return of_levels(by_degradation(run), degradation)
 
 
-def originals(run: Path) -> Groups:
-    """The watched samples with all of their contrast and no noise."""
-    return only(by_degradation(run), "contrast=1.0")
-
-
 def of_levels(groups: Groups, degradation: str) -> Groups:
     """Only the levels of one degradation, the hardest first."""
     names = [name for name in groups.names if name.startswith(f"{degradation}=")]
     names.sort(key=lambda name: float(name.partition("=")[2]), reverse=degradation == "noise")
     code = np.array([*(names.index(name) if name in names else -1 for name in groups.names), -1])  # of group -1, too
     return Groups(degradation, names, lambda table: code[groups.of(table)], ordered=True)
-
-
-def only(groups: Groups, name: str) -> Groups:
-    """One of several groups."""
-    wanted = groups.names.index(name)
-    return Groups("all", ["all samples"], lambda table: np.where(groups.of(table) == wanted, 0, -1), ordered=False)
 
 
 def _drops(settings: Mapping[str, Any]) -> tuple[int, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hardsight.paper.context import Context
+from hardsight.paper.recipe import Claim, claim
+from hardsight.stats import wilson
 
 if TYPE_CHECKING:
     from hardsight.attacks.attacking import Attack
@@ -20,6 +22,10 @@ LOSS_OPTIONS: dict[str, dict[str, Any]] = {
 }
 HEAD_RATE = 30.0  # of class vectors and means; a linear layer with a bias learns at the common rate
 EPSILONS = (0.1, 0.2, 0.3)
+CHOSEN_LATE = (
+    " This network was chosen after the test accuracy of a smaller one on MNIST (L-GM 94.8 %) had been seen, so its own is no "
+    "clean test."
+)
 EPOCHS = {"MNIST": 6, "digits": 20}
 
 
@@ -70,13 +76,27 @@ def attacked(context: Context, loss: str, num_features: int = 100) -> Attack:
     return attack(str(run.directory), place, progress=context.progress(words), **options)
 
 
+def reaches(context: Context, loss: str, num_features: int, wanted: float) -> Claim:
+    """Whether a network is as accurate on MNIST as it should be; not comparable on other digits."""
+    last = trained(context, loss, num_features).history[-1]["test"]
+    low, high = wilson(round(last["accuracy"] * last["n"]), last["n"])
+    name = context.handwriting().name
+    return claim(
+        f"{NAMES[loss]} with {num_features} features reaches {100 * wanted:.1f} % on MNIST.",
+        rule="Test accuracy after the last epoch. The limit is ours, not the paper's.",
+        holds=bool(last["accuracy"] >= wanted) if name == "MNIST" else None,
+        found=f"{100 * last['accuracy']:.2f} % [{100 * low:.2f}, {100 * high:.2f}] on {name}.",
+    )
+
+
 def about(context: Context, num_features: int) -> str:
     """What was trained on what, in a sentence."""
     digits = context.handwriting()
     epochs = 50 if context.scale == "paper" else EPOCHS[digits.name]
     name, _, augment = network(context, num_features)
+    chosen = CHOSEN_LATE if num_features == 2 and context.scale == "small" else ""
     shifts = "" if augment == "none" else ", shifts by up to 2 pixels"
     return (
         f"{digits.name}, {len(digits.train):,} training and {len(digits.test):,} test images; {name} with "
-        f"{num_features} features, {epochs} epochs of AdamW{shifts}, one seed for all losses."
+        f"{num_features} features, {epochs} epochs of AdamW{shifts}, one seed for all losses.{chosen}"
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from hardsight.paper.context import Context
-from hardsight.paper.lgm.digit_networks import NAMES, about, attacked, trained
+from hardsight.paper.lgm.digit_networks import NAMES, about, attacked, reaches, trained
 from hardsight.paper.recipe import Outcome, Table, claim, recipe
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def figure_1(context: Context) -> Outcome:
         tables=[Table("Two features", ("loss", "test accuracy %", "separation"), rows, digits=2)],
         figures={"Features of the training set and the likelihood of L-GM": draw(features, heads, adversarial)},
         claims=[
+            reaches(context, "softmax", 2, 0.98),
             claim(
                 "L-GM separates the classes more widely than GM without a margin, and GM more than softmax.",
                 rule="Separation (mean over classes) of L-GM above GM, and of GM above softmax.",

@@ -42,7 +42,7 @@ def seed_dots(axes: Axes, values: Mapping[str, np.ndarray], label: str, title: s
     axes.set_axisbelow(True)
 
 
-def seed_curves(axes: Axes, x: Sequence[float], curves: Mapping[str, np.ndarray], **labels: Any) -> None:
+def seed_curves(axes: Axes, x: Sequence[float] | np.ndarray, curves: Mapping[str, np.ndarray], **labels: Any) -> None:
     """A line per name through the means of (len(x), seeds) values, in the band of their 95 % intervals."""
     for row, (name, values) in enumerate(curves.items()):
         means = [mean_interval(np.asarray(each, np.float64)) for each in values]
@@ -53,8 +53,8 @@ def seed_curves(axes: Axes, x: Sequence[float], curves: Mapping[str, np.ndarray]
                 x, [mean.low for mean in means], [mean.high for mean in means], color=colour, alpha=0.15, linewidth=0
             )
     axes.set(**labels)
-    axes.xaxis.label.set_size(9)
-    axes.yaxis.label.set_size(9)
-    axes.title.set_size(9)
+    axes.xaxis.label.set_fontsize(9)
+    axes.yaxis.label.set_fontsize(9)
+    axes.title.set_fontsize(9)
     if len(curves) > 1:
         axes.legend(frameon=False, fontsize=8)

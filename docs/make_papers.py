@@ -1,0 +1,163 @@
+"""Write what `hardsight reproduce` found into the docs, from its finished runs:
+
+python docs/make_papers.py RUN [RUN ...]
+
+docs/papers.md      every recipe of runs with data: claims, tables, figures, commands; of runs without data the verdicts
+docs/results.md     verdicts by recipe, and every claim that did not hold
+docs/reproduce.md   seconds by recipe
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hardsight.paper.recipe import VERDICTS, Table
+
+DOCS = Path(__file__).resolve().parent
+SHOWN = ("avh/fig5", "avh/fig16", "avh/fig19", "lgm/fig1", "lgm/table6", "lgm/verification")  # no photographs of others
+Outcome = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its outcomes in their order, and what it was run on."""
+
+    directory: Path
+    outcomes: list[Outcome]
+    data: list[str]
+
+    @classmethod
+    def read(cls, directory: Path) -> Run:
+        """A run from disk."""
+        start = json.loads((directory / "start.json").read_text("utf-8"))
+        files = {path.stem: path for path in (directory / "outcomes").glob("*.json")}
+        outcomes = [
+            json.loads(files[name].read_text("utf-8")) for id in start["arguments"]["ids"] if (name := file_name(id)) in files
+        ]
+        return cls(directory, outcomes, start["inputs"]["data"])
+
+    @property
+    def title(self) -> str:
+        """With or without data."""
+        return "With data" if self.data else "Without data"
+
+    @property
+    def claims(self) -> list[dict[str, str]]:
+        """All claims, each with the id of its recipe."""
+        return [{"id": outcome["id"], **claim} for outcome in self.outcomes for claim in outcome["claims"]]
+
+    @property
+    def counted(self) -> str:
+        """How many claims hold."""
+        verdicts = [claim["verdict"] for claim in self.claims]
+        return f"{len(verdicts)} claims: " + ", ".join(f"{verdicts.count(name)} {name}" for name in VERDICTS)
+
+
+def file_name(id: str) -> str:
+    """The name of a recipe's files."""
+    return id.replace("/", "-")
+
+
+def page(runs: Sequence[Run]) -> str:
+    """docs/papers.md."""
+    parts = [
+        "# What the papers' recipes found",
+        "Made by `python docs/make_papers.py` from runs of [`hardsight reproduce`](reproduce.md): our numbers beside the printed "
+        "ones, and each claim with the rule that decides it. Nothing was adjusted to agree.",
+    ]
+    for run in runs:
+        parts += [f"## {run.title}", f"{len(run.outcomes)} recipes, {run.counted}."]
+        parts += [_section(run, outcome) for outcome in run.outcomes] if run.data else [verdicts(run)]
+    return "\n\n".join(parts) + "\n"
+
+
+def verdicts(run: Run) -> str:
+    """One row per claim."""
+    rows = [[f"`{claim['id']}`", claim["text"], claim["verdict"], claim["found"]] for claim in run.claims]
+    return table(["id", "claim", "verdict", "found"], rows)
+
+
+def _section(run: Run, outcome: Outcome) -> str:
+    data = " --data DIR" if run.data else ""
+    parts = [f"### {outcome['id']}: {outcome['title']}", f"`hardsight reproduce {outcome['id']}{data}`. {outcome['about']}"]
+    claims = [
+        f"- **{claim['verdict']}**: {claim['text']} {claim['found']} *Rule: {claim['rule']}*" for claim in outcome["claims"]
+    ]
+    parts += ["\n".join(claims)] if claims else []
+    for content in outcome["tables"]:
+        shown = Table(**content)
+        parts += [f"{shown.title}:", table(shown.header, shown.cells())] + ([shown.note] if shown.note else [])
+    if outcome["id"] in SHOWN:
+        parts += [f"![{caption}](images/papers/{Path(path).name})" for caption, path in outcome["figures"].items()]
+    if outcome["commands"]:
+        parts.append("Commands: " + "; ".join(f"`{command}`" for command in outcome["commands"]) + ".")
+    return "\n\n".join(parts)
+
+
+def summary(runs: Sequence[Run]) -> str:
+    """The part of docs/results.md: a row per recipe, and every claim that did not hold."""
+    parts = []
+    for run in runs:
+        rows = []
+        for outcome in run.outcomes:
+            found = [claim["verdict"] for claim in outcome["claims"]]
+            rows.append([f"`{outcome['id']}`", outcome["title"], *(str(found.count(name) or "") for name in VERDICTS)])
+        failed = [
+            f"- `{claim['id']}`: {claim['text']} {claim['found']}" for claim in run.claims if claim["verdict"] == VERDICTS[1]
+        ]
+        parts += [f"### {run.title}: {run.counted}", table(["id", "what", *VERDICTS], rows)]
+        parts += ["What did not hold:", "\n".join(failed)] if run.data and failed else []
+    return "\n\n".join(parts)
+
+
+def times(runs: Sequence[Run]) -> str:
+    """The part of docs/reproduce.md: seconds by recipe, and their sum."""
+    seconds = {run.title: {outcome["id"]: outcome["seconds"] for outcome in run.outcomes} for run in runs}
+    ids = dict.fromkeys(id for run in runs for id in (outcome["id"] for outcome in run.outcomes))
+    rows = [[f"`{id}`", *(f"{column[id]:.0f}" if id in column else "" for column in seconds.values())] for id in ids]
+    rows.append(["all", *(f"{sum(column.values()):.0f}" for column in seconds.values())])
+    return table(["id", *(f"{title.lower()} (s)" for title in seconds)], rows)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown."""
+    cells = ([cell.replace("|", "\\|") for cell in row] for row in (head, ["---"] * len(head), *rows))
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def replace_part(text: str, name: str, part: str) -> str:
+    """A page with what stands between `<!-- name: begin -->` and `<!-- name: end -->` replaced, where it has such a place.
+
+    Example:
+        >>> replace_part("a <!-- x: begin --> old <!-- x: end --> b", "x", "new")
+        'a <!-- x: begin -->\\n\\nnew\\n\\n<!-- x: end --> b'
+    """
+    first, last = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, found, rest = text.partition(first)
+    if not found:
+        return text
+    return f"{before}{first}\n\n{part}\n\n{last}{rest.partition(last)[2]}"
+
+
+def copy_figures(runs: Sequence[Run], folder: Path) -> None:
+    """The figures that docs/papers.md shows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for run in runs:
+        for outcome in run.outcomes if run.data else ():
+            for path in outcome["figures"].values() if outcome["id"] in SHOWN else ():
+                shutil.copyfile(run.directory / path, folder / Path(path).name)
+
+
+if __name__ == "__main__":
+    given = [Run.read(Path(name)) for name in sys.argv[1:]]
+    copy_figures(given, DOCS / "images" / "papers")
+    (DOCS / "papers.md").write_text(page(given), "utf-8")
+    for name, part in (("results", summary(given)), ("reproduce", times(given))):
+        place = DOCS / f"{name}.md"
+        place.write_text(replace_part(place.read_text("utf-8"), "papers", part), "utf-8")

@@ -1,0 +1,123 @@
+"""Options about what a command shows, defined once: `--quiet`, `--json` and `--table`, and `--figures`.
+
+    @app.command()
+    @prints_tables
+    @options_of(ScoreSettings)
+    def score(settings, ...): ...
+
+The command prints through `hardsight.screen`, saves figures through `hardsight.plots.saving`, and knows nothing of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json as json_format
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import typer
+
+Command = Callable[..., None]
+Option = tuple[str, Any, Any]  # name, type, what typer shows of it
+
+QUIET: Option = ("quiet", bool, typer.Option(False, "--quiet", "-q", help="Print nothing but errors."))
+JSON: Option = (
+    "json",
+    bool,
+    typer.Option(
+        False, "--json", help="Print one JSON document instead: numbers, tables, files. All else goes to standard error."
+    ),
+)
+TABLE: Option = (
+    "table",
+    Path,
+    typer.Option(
+        None, "--table", metavar="FILE", help="File for the tables that are printed: .csv, .tex, .md, .json or .parquet."
+    ),
+)
+FIGURES: Option = (
+    "figures",
+    str,
+    typer.Option("png", "--figures", metavar="[png|pdf|svg]", help="Format of figures beside PNG; several with commas."),
+)
+
+
+def prints_lines(command: Command) -> Command:
+    """Give a command `--json` and `--quiet`."""
+    return _with_options(command, _shown_as, JSON, QUIET)
+
+
+def prints_tables(command: Command) -> Command:
+    """Give a command `--table`, `--json` and `--quiet`."""
+    return _with_options(command, _shown_as, TABLE, JSON, QUIET)
+
+
+def draws_figures(command: Command) -> Command:
+    """Give a command `--figures`."""
+    return _with_options(command, _drawn_as, FIGURES)
+
+
+def _with_options(command: Command, around: Callable[..., AbstractContextManager[None]], *options: Option) -> Command:
+    """The command with further options, run inside of what they make of it."""
+    hints, keyword = get_type_hints(command), inspect.Parameter.KEYWORD_ONLY
+    own = [p.replace(annotation=hints[p.name], kind=keyword) for p in inspect.signature(command).parameters.values()]
+    added = [inspect.Parameter(name, keyword, default=info, annotation=kind) for name, kind, info in options]
+    name = f"bench {command.__name__}" if command.__module__ == "hardsight.cli.bench" else command.__name__
+
+    def call(**values: Any) -> None:
+        chosen = {option: values.pop(option) for option, _, _ in options}
+        with around(name, **chosen):
+            command(**values)
+
+    call.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: p.annotation for p in [*own, *added]}
+    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
+    return call
+
+
+@contextmanager
+def _drawn_as(command: str, figures: str) -> Iterator[None]:
+    if figures == "png":
+        yield
+        return
+    from hardsight.plots.saving import figures_as
+
+    with figures_as(figures):
+        yield
+
+
+@contextmanager
+def _shown_as(command: str, table: Path | None = None, json: bool = False, quiet: bool = False) -> Iterator[None]:
+    """What the command prints goes where the options say; tables and the document follow when it has ended."""
+    from hardsight.screen import Shown, print_warning, print_wrote, showing
+    from hardsight.version import VERSION
+
+    def end(shown: Shown) -> None:
+        if os.environ.get("RANK", "0") != "0":  # of several processes, the first speaks
+            return
+        if table is not None and not shown.tables:
+            print_warning(f"{table} was not written: there is no table to write.")
+        elif table is not None:
+            for path in write_tables(shown.tables, table):
+                print_wrote(path)
+        if json:
+            print(json_format.dumps(shown.document(command, VERSION), indent=2, allow_nan=False), file=out, flush=True)
+
+    if table is not None:
+        from hardsight.cli.tables import check_tables, write_tables
+
+        check_tables(table)
+    out = sys.stdout
+    elsewhere = io.StringIO() if quiet else sys.stderr if json else out
+    with showing(json=json, quiet=quiet) as shown, redirect_stdout(elsewhere):
+        try:
+            yield
+        except typer.Exit:  # an exit code is a result
+            end(shown)
+            raise
+        end(shown)

@@ -1,0 +1,92 @@
+"""`--table FILE`: the tables that a command printed, as a file.
+
+.csv, .json and .parquet hold one table with full numbers: the first goes to FILE, each further one beside it under its own name.
+.tex and .md hold all of them, as they are printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hardsight.errors import InputError
+from hardsight.files.latex import escaped, tabular
+from hardsight.files.places import place
+from hardsight.files.writing import check_output, replacing
+from hardsight.screen import Shown, ShownTable, printable
+from hardsight.table import FORMATS, write_table
+
+ENDINGS = (".csv", ".tex", ".md", ".json", ".parquet")
+
+
+def check_tables(path: Path) -> None:
+    """Refuse a file that cannot be written, before anything slow."""
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"{path}: tables are written as {', '.join(ENDINGS)}, chosen by the name's ending.")
+    check_output(place(path))
+
+
+def write_tables(tables: Sequence[ShownTable], path: Path) -> list[Path]:
+    """Write the tables; returns the files."""
+    if path.suffix.lower() in FORMATS:
+        return _write_rows(Shown(tables=list(tables)).records(), path)
+    text = "\n".join(map(as_latex if path.suffix.lower() == ".tex" else as_markdown, tables))
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return [path]
+
+
+def _write_rows(tables: dict[str, list[dict[str, Any]]], path: Path) -> list[Path]:
+    written: list[Path] = []
+    for name, rows in tables.items():
+        beside = path.with_name(f"{path.stem}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}{path.suffix}")
+        written.append(beside if written else path)
+        write_table(as_arrow(rows, flat=path.suffix.lower() == ".csv"), written[-1])
+    return written
+
+
+def as_arrow(rows: Sequence[dict[str, Any]], flat: bool = False) -> pa.Table:
+    """Rows as Arrow; `flat` leaves out lists, which a CSV has none of."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: _column([row.get(name) for row in rows]) for name in names}
+    return pa.table({name: column for name, column in columns.items() if not (flat and pa.types.is_nested(column.type))})
+
+
+def _column(values: list[Any]) -> pa.Array:
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds:
+        return pa.array(values, pa.string())  # a CSV has no column without a type
+    if len(kinds) > 1 and not kinds <= {int, float}:
+        values = [None if value is None else str(value) for value in values]
+    return pa.array(values)
+
+
+def as_latex(table: ShownTable) -> str:
+    """A table environment with what was printed."""
+    rows = [[escaped(cell) for cell in row] for row in table.rows]
+    return tabular([escaped(name) for name in table.header], rows, escaped(_caption(table)), table.words)
+
+
+def as_markdown(table: ShownTable) -> str:
+    """A table of GitHub's Markdown with what was printed."""
+    rules = [":--" if index < table.words else "--:" for index in range(len(table.header))]
+    lines = [_line(map(_plain, table.header)), _line(rules), *(_line(map(_plain, row)) for row in table.rows)]
+    return "\n".join([f"**{_plain(_caption(table))}**", "", *lines, ""])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return re.sub(r"([\\|`*_<\[\]])", r"\\\1", printable(text)).replace("\n", " ")
+
+
+def _caption(table: ShownTable) -> str:
+    shared = ", ".join(f"{name} {value}" for name, value in table.of.items())
+    return "; ".join(filter(None, [table.title or table.name, shared]))

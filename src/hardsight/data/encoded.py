@@ -1,0 +1,310 @@
+"""Images as encoded bytes in a column of tables, as Hugging Face keeps them: Parquet shards, saved datasets, `Dataset` objects.
+
+A column holds structs of `bytes` and `path`, or the bytes themselves. Names of classes come from the schema (`ClassLabel`).
+Parquet is read a row group at a time and Arrow files are mapped, so memory stays flat however many shards there are.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from PIL import Image
+
+from hardsight.data.arrays import row_ids
+from hardsight.data.dataset import ImageData
+from hardsight.data.decoding import BrokenImage, decode
+from hardsight.data.files import hash_lines
+from hardsight.data.labels import read_labels, split_name
+from hardsight.errors import FileError, InputError
+from hardsight.files.label_column import class_label_names
+from hardsight.files.parquet import open_parquet, read_parquet
+from hardsight.files.places import Place, place
+from hardsight.files.reading import FileState, check_unchanged, file_state, read_json, reading
+
+CACHE_BYTES = 2**28  # of row groups that a process holds
+LABELS = ("label", "labels", "fine_label", "class")  # of several columns that may hold the labels, the first is taken
+SHARD = re.compile(r"(?P<split>.+?)-\d+-of-\d+")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of a dataset: where its rows begin, row group by row group."""
+
+    file: Place
+    split: str | None
+    counts: tuple[int, ...]  # rows of each row group; one for an Arrow file
+    state: FileState
+
+
+class EncodedImages:
+    """Images by row, decoded from the bytes in a column of shards."""
+
+    def __init__(self, shards: Sequence[Shard], column: str, rows: np.ndarray | None = None) -> None:
+        self.shards, self.column = tuple(shards), column
+        self.groups = [(shard, group) for shard in self.shards for group in range(len(shard.counts))]
+        self.ends = np.cumsum([count for shard in self.shards for count in shard.counts], dtype=np.int64)
+        self.rows = np.arange(self.ends[-1] if len(self.ends) else 0) if rows is None else rows
+        self._forget()
+
+    def _forget(self) -> None:
+        self._lock, self._held = threading.Lock(), OrderedDict[int, Any]()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_held")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()  # a worker reads the files itself
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: Sequence[int]) -> EncodedImages:
+        """The images of these rows, in this order."""
+        return EncodedImages(self.shards, self.column, self.rows[list(rows)])
+
+    def image(self, row: int) -> Image.Image:
+        """Decode the image of one row."""
+        at = int(self.rows[row])
+        number = int(np.searchsorted(self.ends, at, side="right"))
+        first = int(self.ends[number - 1]) if number else 0
+        return _decoded(self._group(number)[at - first].as_py(), f"{self.groups[number][0].file} row {at}", None)
+
+    def _group(self, number: int) -> Any:
+        """The column of one row group; the last few that were read are kept."""
+        with self._lock:
+            if number in self._held:
+                self._held.move_to_end(number)
+                return self._held[number]
+            shard, group = self.groups[number]
+            check_unchanged(shard.file, shard.state)
+            column = _arrow_file(shard.file).column(self.column) if _is_arrow(shard.file) else self._row_group(shard, group)
+            self._held[number] = column
+            while len(self._held) > 2 and sum(_bytes(held) for held in self._held.values()) > CACHE_BYTES:
+                self._held.popitem(last=False)
+            return column
+
+    def _row_group(self, shard: Shard, group: int) -> Any:
+        with reading(shard.file), open_parquet(shard.file) as opened:
+            return opened.read_row_group(group, columns=[self.column]).column(0)
+
+    def digest(self, ids: Sequence[str]) -> str:
+        """sha256 over the names, sizes and times of the shards, and the ids picked from them."""
+        states = [f"{shard.file.name}\0{shard.state[0]}\0{shard.state[1]}\n" for shard in self.shards]
+        return hash_lines([*states, *(f"{id}\n" for id in ids)])
+
+
+class DatasetImages:
+    """Images of a Hugging Face `Dataset` object, read from its own tables."""
+
+    def __init__(self, dataset: Any, column: str, rows: np.ndarray | None = None) -> None:
+        self.dataset, self.column = dataset, column
+        self.rows = np.arange(len(dataset)) if rows is None else rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: Sequence[int]) -> DatasetImages:
+        """The images of these rows, in this order."""
+        return DatasetImages(self.dataset, self.column, self.rows[list(rows)])
+
+    def image(self, row: int) -> Image.Image:
+        """Decode the image of one row."""
+        at = int(self.rows[row])
+        return _decoded(self.dataset[at].column(self.column)[0].as_py(), f"row {at}", Path.cwd())
+
+    def digest(self, ids: Sequence[str]) -> str:
+        """sha256 over the fingerprint that the dataset has of itself, and the ids picked from it."""
+        return hash_lines([f"{getattr(self.dataset, '_fingerprint', '')}\n", *(f"{id}\n" for id in ids)])
+
+
+def is_dataset(x: Any) -> bool:
+    """Whether x is a Hugging Face `Dataset`, or a `DatasetDict` of several."""
+    kind = type(x)
+    return kind.__module__.partition(".")[0] == "datasets" and hasattr(x, "column_names")
+
+
+def read_dataset(dataset: Any, label_column: str | None = None) -> ImageData:
+    """The images of a `Dataset` object."""
+    if isinstance(dataset, dict):
+        raise InputError(f"a DatasetDict holds several splits: give one of them, such as data[{next(iter(dataset), 'train')!r}].")
+    if not hasattr(dataset, "with_format") or not hasattr(dataset, "__len__"):
+        raise InputError("a streamed dataset has no rows to come back to: load it without streaming=True.")
+    schema, plain = dataset.features.arrow_schema, dataset.with_format("arrow")
+    column = _image_column(schema, "the dataset")
+    others = [name for name in schema.names if name != column]
+    table = dataset.select_columns(others).with_format("arrow")[:] if others else None
+    return _data([(table, schema, None, len(dataset))], DatasetImages(plain, column), "the dataset", label_column)
+
+
+def image_column(schema: pa.Schema) -> str | None:
+    """The column that holds encoded images: as the schema says, or structs with `bytes`, or bytes named like images."""
+    try:
+        features = json.loads((schema.metadata or {}).get(b"huggingface", b"null"))["info"]["features"]
+        named = [name for name, feature in features.items() if feature.get("_type") == "Image"]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        named = []
+    held = [field.name for field in schema if field.name in named or _holds_images(field)]
+    return held[0] if held else None
+
+
+def _holds_images(field: pa.Field) -> bool:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        return any(kind.field(k).name == "bytes" for k in range(kind.num_fields))
+    return (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)) and field.name in ("image", "img", "images")
+
+
+def _image_column(schema: pa.Schema, where: Any) -> str:
+    column = image_column(schema)
+    if column is None:
+        raise InputError(
+            f"{where}: a column of images is needed, structs with `bytes` or bytes named image; it has {', '.join(schema.names)}."
+        )
+    return column
+
+
+def shards_in(folder: Place) -> list[Place]:
+    """The Parquet or Arrow files of a dataset that was saved in a folder, in order; none if it is something else."""
+    if (folder / "dataset_dict.json").is_file():
+        with reading(folder / "dataset_dict.json"):
+            names = [str(split) for split in read_json(folder / "dataset_dict.json")["splits"]]
+        return [file for name in names if "/" not in name and name != ".." for file in shards_in(folder / name)]
+    if (folder / "state.json").is_file() and (folder / "dataset_info.json").is_file():  # as Dataset.save_to_disk writes it
+        with reading(folder / "state.json"):
+            names = [str(entry["filename"]) for entry in read_json(folder / "state.json")["_data_files"]]
+        return [folder / name for name in names if "/" not in name and (folder / name).is_file()]
+    inside = sorted((sub for sub in folder.iterdir() if sub.name == "data" or split_name(sub.name)), key=_name)
+    held = [folder, *(sub for sub in inside if sub.is_dir())]
+    return [file for sub in held for file in sorted(sub.iterdir(), key=_name) if file.suffix.lower() == ".parquet"]
+
+
+def _name(path: Place) -> str:
+    return path.name
+
+
+def holds_encoded(file: Place) -> bool:
+    """Whether a Parquet or Arrow file has a column of encoded images."""
+    return image_column(_schema(file)) is not None
+
+
+def read_shards(files: Sequence[Place], label_column: str | None = None) -> ImageData:
+    """The images of one or more files with the same columns, in their order."""
+    parts, shards = [], []
+    column = _image_column(_schema(files[0]), files[0])
+    for file in files:
+        schema = _schema(file)
+        if column not in schema.names:
+            raise FileError(f"{file}: there is no column {column!r} in it, which {files[0].name} has.")
+        others = [name for name in schema.names if name != column and not pa.types.is_nested(schema.field(name).type)]
+        table = _arrow_file(file).select(others) if _is_arrow(file) else read_parquet(file, others) if others else None
+        counts = _counts(file)
+        shards.append(Shard(file, _split_of(file), counts, file_state(file)))
+        parts.append((table, schema, shards[-1].split, sum(counts)))
+    return _data(parts, EncodedImages(shards, column), files[0], label_column)
+
+
+def _data(parts: list[Any], images: Any, where: Any, label_column: str | None) -> ImageData:
+    """Ids, labels and columns of tables that follow each other: (table, schema, split, rows) each."""
+    schema, splits = parts[0][1], [split for _, _, split, rows in parts for _ in range(rows)]
+    held = [table for table, _, _, _ in parts if table is not None]
+    with reading(where):
+        columns = pa.concat_tables(held, promote_options="permissive").to_pydict() if held else {}
+    name = label_column or next((name for name in LABELS if name in columns), None)
+    if name is not None and name not in columns:
+        raise InputError(f"{where}: labels_from={name!r} is not one of its columns; it has {', '.join(schema.names)}.")
+    known = all(split is not None for split in splits) and bool(splits)
+    ids = [str(id) for id in columns.pop("id")] if "id" in columns else _ids(splits if known else [None] * len(splits))
+    values = columns.pop(name) if name is not None else None
+    names, index, notes = (None, None, ()) if name is None else _labels(values, class_label_names(schema, name), where)
+    further = {key: column for key, column in columns.items() if key != "path"}
+    if known:
+        further = {"split": splits, **further}
+    return ImageData("hugging face", ids, images, index, names, further, [], notes)
+
+
+def _labels(values: Any, names: list[str] | None, where: Any) -> tuple[list[str] | None, np.ndarray, tuple[str, ...]]:
+    """Class names, labels and notes. Numbers that the schema names are taken as they are, not as counted from 1."""
+    if names is None:
+        labels = read_labels(values, lambda row: f"{where}, row {row + 1}")
+        return labels.class_names, labels.index, labels.notes
+    index = np.array([-1 if value is None else value for value in values], np.int64)
+    outside = np.flatnonzero((index < -1) | (index >= len(names)))
+    if len(outside):
+        raise InputError(f"{where}, row {outside[0] + 1}: the label {index[outside[0]]} is none of its {len(names)} classes.")
+    return names, index, ()
+
+
+def _ids(splits: Sequence[str | None]) -> list[str]:
+    """Row numbers within each split."""
+    counts = {split: iter(row_ids(splits.count(split), split)) for split in dict.fromkeys(splits)}
+    return [next(counts[split]) for split in splits]
+
+
+def _split_of(file: Place) -> str | None:
+    """train of train-00000-of-00002.parquet, or of train/0000.parquet."""
+    stem = SHARD.match(file.name)
+    for word in (stem["split"] if stem else file.name.partition(".")[0], str(file).rpartition("/")[0].rpartition("/")[2]):
+        split = split_name(word)
+        if split is not None:
+            return split
+    return None
+
+
+def _decoded(value: Any, name: str, root: Path | None) -> Image.Image:
+    """The image of one cell. A path beside no bytes is followed only below `root`, in data that a user holds in memory."""
+    content = value.get("bytes") if isinstance(value, dict) else value
+    path = value.get("path") if isinstance(value, dict) else None
+    if content is None and root is not None and path:
+        try:
+            content = (root / path).read_bytes()
+        except OSError as error:
+            raise BrokenImage("missing", name, str(path)) from error
+    if content is None:
+        raise BrokenImage("missing", name, "no bytes in the table")
+    return decode(io.BytesIO(content), name)
+
+
+def _is_arrow(file: Place) -> bool:
+    return file.suffix.lower() == ".arrow"
+
+
+def _arrow_file(file: Place) -> pa.Table:
+    """An Arrow file, mapped and not read."""
+    with reading(file, "not a readable Arrow file"):
+        mapped = pa.memory_map(os.fspath(file))
+        try:
+            return pa.ipc.open_stream(mapped).read_all()
+        except pa.ArrowInvalid:
+            return pa.ipc.open_file(pa.memory_map(os.fspath(file))).read_all()
+
+
+def _schema(file: Place) -> pa.Schema:
+    file = place(file)
+    if _is_arrow(file):
+        return _arrow_file(file).schema
+    with open_parquet(file) as opened:
+        return opened.schema_arrow
+
+
+def _counts(file: Place) -> tuple[int, ...]:
+    if _is_arrow(file):
+        return (len(_arrow_file(file)),)
+    with open_parquet(file) as opened:
+        metadata = opened.metadata
+        return tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+
+
+def _bytes(column: Any) -> int:
+    return int(column.nbytes)

@@ -1,0 +1,36 @@
+"""The page of `hardsight dynamics`: what it says, its figures, and the table of epochs, in one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from hardsight.domains import results_page as rp
+from hardsight.dynamics.describing import Description
+from hardsight.explorer.opening import read_start
+from hardsight.files.writing import replacing
+from hardsight.screen import number
+
+
+def write_dynamics_page(description: Description, run: Path, path: Path) -> None:
+    """Write the page of a run's dynamics."""
+    said = [rp.paragraph(line.strip(), "" if line == line.lstrip() else "step") for line in description.lines]
+    start = read_start(run) or {}
+    parts = [*said, rp.figures(description.figures, wide=True), _epochs(description.table)]
+    parts += [rp.settings(start["arguments"], start["versions"])] if {"arguments", "versions"} <= start.keys() else []
+    sentence = "When AVH settles, whether angles come before norms, and how far features collapse."
+    content = rp.page(f"Dynamics: {run.resolve().name}", sentence, *parts, style=".step { margin: .2rem 0 .2rem 1.5rem }")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, "html") as temporary:
+        temporary.write_text(content, encoding="utf-8")
+
+
+def _epochs(table: pa.Table | None) -> str:
+    """The numbers behind the figures; lists, as of histograms, are left out."""
+    if table is None or len(table) == 0:
+        return ""
+    names = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
+    names = [name for name in names if table.column(name).null_count < len(table)]
+    rows = [[number(row[name]) for name in names] for row in table.select(names).to_pylist()]
+    return rp.folded("Every epoch", rp.table([name.replace("_", " ") for name in names], rows))

@@ -1,0 +1,27 @@
+// Tells a notebook what is selected, a moment after it changed; elsewhere nobody asks.
+
+import { packed } from "./selection.js";
+
+const CALM = 120; // milliseconds; a drag selects many times a second
+
+export class Notebook {
+  constructor(source, about) {
+    this.source = source;
+    this.listens = Boolean(about.notebook);
+  }
+
+  tell({ mask, size }) {
+    if (!this.listens || mask === this.mask) return;
+    this.mask = mask;
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.send(mask, size === mask.length), CALM);
+  }
+
+  async send(mask, all) {
+    try {
+      await this.source.post("api/selection", all ? undefined : packed(mask));
+    } catch {
+      // The kernel has ended: the page says so at the next thing it needs.
+    }
+  }
+}

@@ -1,0 +1,42 @@
+"""LaTeX: text that prints as it is, and plain `tabular`, for which no package is needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+ESCAPES = {
+    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "–": "--", "−": "$-$", "±": r"$\pm$", "→": r"$\to$", "×": r"$\times$", "≤": r"$\leq$", "…": r"\dots{}",
+}  # fmt: skip
+SPECIAL = re.compile("[" + re.escape("".join(ESCAPES)) + "]")
+
+
+def escaped(text: str) -> str:
+    r"""Text that LaTeX prints as it is.
+
+    Example:
+        >>> escaped("norm_in_class, 95 %")
+        'norm\\_in\\_class, 95 \\%'
+    """
+    return SPECIAL.sub(lambda match: ESCAPES[match[0]], "".join(c for c in text if c.isprintable()))
+
+
+def tabular(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str, words: int = 1) -> str:
+    """One table environment of cells that are LaTeX already; the first columns are words, the others numbers."""
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\begin{{tabular}}{{{'l' * words}{'r' * (len(header) - words)}}}",
+        r"\hline",
+    ]
+    lines += [_row(header), r"\hline", *map(_row, rows)]
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _row(cells: Sequence[str]) -> str:
+    first, *others = cells
+    guarded = f"{{}}{first}" if first.startswith("[") else first  # after \\, a bracket would be a length
+    return " & ".join([guarded, *others]) + r" \\"

@@ -1,0 +1,34 @@
+"""CSV, .tsv and Parquet files as Arrow tables, each column with the type that all of its values have."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from hardsight.errors import FileError
+from hardsight.files.parquet import read_parquet
+from hardsight.files.places import Place
+from hardsight.files.reading import existing_file, reading
+
+
+def read_table(path: str | os.PathLike[str]) -> pa.Table:
+    """The whole table; in a CSV an empty cell is null, and an `id` is text unless every one is a whole number."""
+    path = existing_file(path)
+    return read_parquet(path) if path.suffix.lower() in (".parquet", ".pq") else read_csv(path, "not a readable CSV file")
+
+
+def read_csv(path: Place, fault: str, types: dict[str, pa.DataType] | None = None) -> pa.Table:
+    """A CSV or .tsv file; `types` are those of the columns that have one whatever they hold."""
+    convert = pacsv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True)
+    parse = pacsv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",", newlines_in_values=True)
+    with reading(path, fault), path.open("rb") as file:
+        table = pacsv.read_csv(file, parse_options=parse, convert_options=convert)
+        names = table.column_names  # raises here if one is not text
+    for name in names:
+        if table.column_names.count(name) > 1:
+            raise FileError(f"{path}: the column {name!r} is there more than once.")
+        if pa.types.is_binary(table.schema.field(name).type):
+            raise FileError(f"{path}: {fault}: the column {name!r} must hold UTF-8 text.")
+    return table

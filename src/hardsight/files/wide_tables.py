@@ -1,0 +1,177 @@
+"""Wide tables, one column per dimension, as data frames and CSV files have them: taken apart into features, labels and ids.
+
+pandas and polars frames, Arrow tables and anything else that gives an Arrow stream of columns go in. A column of lists, named
+features, logits, probs or as asked for, is taken as it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.checks import is_list_column
+from hardsight.errors import InputError
+from hardsight.files.label_column import as_text, class_label_names, holds_names
+from hardsight.files.samples import LIST_COLUMNS, evidence_of
+
+OWN = ("id", "label", "split", "path")  # columns that are never features unless they are asked for
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a table holds of n samples."""
+
+    evidence: str  # features, logits or probs
+    values: Any  # (n, d) numbers, a pandas frame, or an Arrow column of lists
+    labels: Any = None
+    ids: Any = None
+    columns: dict[str, Any] = field(default_factory=dict)  # all others
+    class_names: list[str] | None = None  # of numeric labels, where the schema has them
+
+
+def is_table(x: Any) -> bool:
+    """Whether x has named columns: a pandas or polars frame, an Arrow table or a Hugging Face dataset."""
+    if is_pandas(x) or isinstance(x, (pa.Table, pa.RecordBatch)):
+        return True
+    if isinstance(x, (pa.Array, pa.ChunkedArray, np.ndarray)) or isinstance(x, type):
+        return False
+    return hasattr(x, "__arrow_c_stream__") and hasattr(x, "columns") or hasattr(x, "column_names") and hasattr(x, "features")
+
+
+def is_pandas(x: Any) -> bool:
+    """Whether x is a pandas frame, without importing pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(x, pandas.DataFrame)
+
+
+def names_columns(table: Any, features: Any, *others: Any) -> bool:
+    """Whether something of a table is asked for by the name of a column, or stands under a name of ours."""
+    asked = features is not None or any(isinstance(other, str) for other in others)
+    return asked or (not is_pandas(table) and any(name in LIST_COLUMNS for name in _column_names(table)))
+
+
+def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = None) -> Parts:
+    """The features, labels, ids and further columns of a table.
+
+    Args:
+        table: a pandas or polars frame, an Arrow table, or what `is_table` says is one.
+        features: names of columns, or patterns such as "f*", as text with commas: in the order of the table; or a list of
+            names, in its own order. Default: a column of lists named features, logits or probs; else every column of numbers
+            but the labels and ids.
+        labels: the name of a column, or (n,) labels beside the table. Default: the column `label`, if there is one.
+        ids: the name of a column, or (n,) ids beside the table. Default: the column `id`, if there is one.
+    """
+    pandas = is_pandas(table)
+    held = table if pandas else as_arrow(table)
+    names = _column_names(held)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"column names must differ, but {twice[0]!r} comes more than once.")
+    label, id = _named(names, labels, "label", "labels"), _named(names, ids, "id", "ids")
+    chosen = _features(held, names, features, {label, id})
+    values, evidence = _values(held, names, chosen)
+    further = {
+        name: _column(held, names, name) for name in names if name not in (*chosen, label, id, "label", "id", *LIST_COLUMNS)
+    }
+    return Parts(
+        evidence,
+        values,
+        _column(held, names, label) if label is not None else labels,
+        _column(held, names, id) if id is not None else ids,
+        {name: column for name, column in further.items() if _is_flat(column) and not set(name) & set("/\\")},
+        None if pandas or label is None else class_label_names(held.schema, label),
+    )
+
+
+def as_arrow(table: Any) -> pa.Table:
+    """Any table but a pandas one as Arrow has it; a Hugging Face dataset with its rows in their order."""
+    if hasattr(table, "with_format") and hasattr(table, "features"):
+        schema = table.features.arrow_schema
+        held = table.with_format("arrow")[:]
+        return held.replace_schema_metadata(schema.metadata)
+    return pa.table(table)
+
+
+def _column_names(table: Any) -> list[str]:
+    if is_pandas(table):
+        return [str(name) for name in table.columns]
+    return list(getattr(table, "column_names", None) or table.columns)
+
+
+def _named(names: Sequence[str], asked: Any, usual: str, what: str) -> str | None:
+    """The column that holds the labels or ids: the one that was asked for, or the usual one; None if they stand elsewhere."""
+    if asked is None:
+        return usual if usual in names else None
+    if not isinstance(asked, str):
+        return None
+    if asked not in names:
+        raise InputError(f"{what} must be a column of the table, and there is no {asked!r}: {_there(names, asked)}")
+    return asked
+
+
+def _features(table: Any, names: Sequence[str], asked: Any, taken: set[str | None]) -> list[str]:
+    """Names of the columns with the features, in the order of the table."""
+    if asked is None:
+        lists = [name for name in LIST_COLUMNS if name in names]
+        if lists:
+            return lists[:1]
+        chosen = [name for name in names if name not in taken and name not in OWN and _holds_numbers(table, names, name)]
+        if not chosen:
+            raise InputError(f"no column of the table holds numbers for features: {_there(names)}")
+        return chosen
+    patterns = [word.strip() for word in asked.split(",")] if isinstance(asked, str) else [str(word) for word in asked]
+    picked: dict[str, None] = {}
+    for pattern in patterns:
+        matched = {name for name in names if name == pattern or (name not in taken and fnmatch.fnmatchcase(name, pattern))}
+        if not matched:
+            raise InputError(f"features {pattern!r} matches no column of the table: {_there(names, pattern)}")
+        picked |= dict.fromkeys(sorted(matched, key=list(names).index))
+    chosen = [name for name in names if name in picked] if isinstance(asked, str) else list(picked)
+    wrong = [name for name in chosen if not _holds_numbers(table, names, name)]
+    if wrong and len(chosen) > 1:
+        raise InputError(
+            f"features must be columns of numbers, and {wrong[0]!r} is not: choose others than {', '.join(patterns)}."
+        )
+    return chosen
+
+
+def _values(table: Any, names: Sequence[str], chosen: Sequence[str]) -> tuple[Any, str]:
+    """The columns side by side: (n, d); or the one column of lists, as it is."""
+    if len(chosen) == 1 and not _holds_numbers(table, names, chosen[0]):
+        return _column(table, names, chosen[0]), evidence_of(chosen[0]) if chosen[0] in LIST_COLUMNS else "features"
+    if is_pandas(table):
+        return table.iloc[:, [names.index(name) for name in chosen]], "features"
+    columns = [np.asarray(table.column(name).to_numpy()) for name in chosen]  # nulls become NaN
+    return np.column_stack(columns), "features"
+
+
+def _column(table: Any, names: Sequence[str], name: str) -> Any:
+    if is_pandas(table):
+        return table.iloc[:, list(names).index(name)]
+    column = table.column(name).combine_chunks()
+    return as_text(column) if pa.types.is_dictionary(column.type) and holds_names(column.type) else column
+
+
+def _holds_numbers(table: Any, names: Sequence[str], name: str) -> bool:
+    column = table.iloc[:, list(names).index(name)] if is_pandas(table) else table.column(name)
+    if is_pandas(table):
+        return getattr(column.dtype, "kind", "O") in "iuf"
+    return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
+
+
+def _is_flat(column: Any) -> bool:
+    return not is_list_column(column) and not (isinstance(column, pa.Array) and pa.types.is_nested(column.type))
+
+
+def _there(names: Sequence[str], asked: str | None = None) -> str:
+    """Which columns there are, and the nearest to the one that was asked for."""
+    near = [] if asked is None else difflib.get_close_matches(asked, names, 1)
+    more = f", ... ({len(names)} in all)" if len(names) > 20 else ""
+    return f"it has {', '.join(names[:20])}{more}.{f' Did you mean {near[0]}?' if near else ''}"

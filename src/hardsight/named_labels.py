@@ -1,0 +1,111 @@
+"""Labels that are names (text, True and False) become class numbers, in sorted order or in that of known class names.
+
+Arrays, lists, pandas, Arrow and polars columns go in, whole: in a part of them some names may be missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hardsight.checks import UNLABELED, as_array, check_labels, is_tensor, to_numpy
+from hardsight.errors import InputError
+
+
+def class_numbers(
+    labels: Any, class_names: Sequence[str] | None = None, num_classes: int | None = None
+) -> tuple[Any, list[str] | None]:
+    """Labels as class numbers, and the names of the classes. Labels that are numbers come back as they are.
+
+    Null and "" are unlabeled. Text that is all whole numbers counts as numbers, unless these are the names of the classes.
+
+    Args:
+        labels: (n,) names or numbers.
+        class_names: (c,) names of the classes where they are known: names are joined to them.
+        num_classes: c where a head, logits or probabilities define it. Without class names, there must be as many names.
+
+    Example:
+        >>> class_numbers(["dog", "cat", None, "dog"])
+        (array([ 1,  0, -1,  1]), ['cat', 'dog'])
+        >>> class_numbers(["dog", "cat"], ["dog", "bird", "cat"])
+        (array([0, 2]), ['dog', 'bird', 'cat'])
+    """
+    known = None if class_names is None else list(class_names)
+    values = _names(labels)
+    if values is None:
+        return labels, known
+    held = sorted({value for value in values if value is not None})
+    if _are_numbers(held) and not (known is not None and set(held) <= set(known)):
+        return np.array([UNLABELED if value is None else int(value) for value in values], np.int64), known
+    if set(held) <= {"False", "True"} and known is None:
+        held = ["False", "True"]  # also where only one of them occurs
+    numbers = number_of(held, known, num_classes)
+    column = np.array([UNLABELED if value is None else numbers[value] for value in values], np.int64)
+    return column, held if known is None else known
+
+
+def whole_labels(labels: Any, num_samples: int, num_classes: int | None) -> np.ndarray:
+    """(n,) int64 labels of all samples, checked; names are counted in sorted order."""
+    return check_labels(class_numbers(labels, None, num_classes)[0], num_samples, num_classes)
+
+
+def number_of(held: Sequence[str], class_names: Sequence[str] | None, num_classes: int | None) -> dict[str, int]:
+    """The class number of each name that labels hold, which are sorted: by the class names, else by their order."""
+    if class_names is None:
+        if num_classes is not None and len(held) != num_classes:
+            raise InputError(
+                f"labels are names, and the {num_classes} classes have none to join them to (the labels hold {len(held)}"
+                f"{_such_as(held)}): give class names in the order of the classes, as class_names= or --class-names FILE."
+            )
+        return {name: number for number, name in enumerate(held)}
+    unknown = [name for name in held if name not in set(class_names)]
+    if unknown:
+        raise InputError(
+            f"{len(unknown)} of {len(held)} names among the labels are none of the classes{_such_as(unknown)}; "
+            f"the classes are {', '.join(class_names[:20])}{', ...' if len(class_names) > 20 else ''}."
+        )
+    return {name: number for number, name in enumerate(class_names)}
+
+
+def _such_as(names: Sequence[str]) -> str:
+    return f", such as {names[0]!r:.60}" if names else ""
+
+
+def _are_numbers(names: Sequence[str]) -> bool:
+    return all(re.fullmatch(r"[+-]?[0-9]{1,18}", name.strip()) for name in names)
+
+
+def _names(labels: Any) -> list[str | None] | None:
+    """Labels as text, null as None; None if they are numbers, or a mixture that is not ours to settle."""
+    if labels is None or (is_tensor(labels) and str(labels.dtype) != "torch.bool"):
+        return None
+    column = to_numpy(labels) if is_tensor(labels) else _column(labels)
+    if column is None or column.ndim != 1 or column.dtype.kind not in "bUSO":
+        return None
+    values = [None if _is_null(value) else value for value in column.tolist()]
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {str}:
+        return values
+    if kinds <= {bool, np.bool_} or kinds <= {str, np.str_}:
+        return [None if value is None else str(value) for value in values]
+    if kinds <= {bytes, np.bytes_} and column.dtype.kind == "S":
+        return [None if value is None else value.decode("utf-8", "backslashreplace") for value in values]
+    return None
+
+
+def _column(labels: Any) -> np.ndarray | None:
+    """The labels as an array, without what NumPy makes of a list of text and numbers."""
+    if isinstance(labels, (list, tuple)):
+        if not {str, np.str_, bool, np.bool_} & set(map(type, labels)):
+            return None
+        return np.array([*labels, None], dtype=object)[:-1]
+    return as_array(labels, "labels")
+
+
+def _is_null(value: Any) -> bool:
+    if isinstance(value, (str, bytes)):
+        return not value
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)

@@ -1,0 +1,236 @@
+"""`ScoresTable`: the Arrow table of scores that a person can look at: a summary, the hardest samples, their pictures.
+
+`ResultTable` is the same for other results, such as suspects or groups. All the rest is the `pyarrow.Table` in `.arrow`: its
+methods work here as they do there, and what of it is a table again shows itself in the same way.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.errors import InputError
+from hardsight.scores import SCORES
+from hardsight.table import Summary, hardest, plain
+from hardsight.table_views import View, as_html, as_text
+
+RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there ranks the samples
+FIXED = ["id", "label", "predicted", "status"]
+FEW = 12  # different words of a column that are counted
+
+
+class Pictures(Protocol):
+    """Where the pictures of samples are."""
+
+    def image(self, id: Any) -> Any:
+        """The picture of a sample as a PIL image, or None."""
+
+
+class InOrder:
+    """Pictures that were given in the order of a table's rows: arrays (h, w) or (h, w, 3), or PIL images."""
+
+    def __init__(self, ids: pa.ChunkedArray, images: Sequence[Any] | np.ndarray) -> None:
+        self.ids, self.images = ids, images
+
+    def image(self, id: Any) -> Any:
+        """The picture of a sample as a PIL image, or None."""
+        from PIL import Image
+
+        row = pc.index(self.ids, pa.scalar(id, self.ids.type)).as_py()
+        image = None if row < 0 else self.images[row]
+        return image if image is None or isinstance(image, Image.Image) else Image.fromarray(_bytes_of(image))
+
+
+def _bytes_of(image: Any) -> np.ndarray:
+    pixels = np.asarray(image)
+    if pixels.dtype == np.uint8:
+        return pixels
+    low, high = float(pixels.min()), float(pixels.max())
+    return np.round(255 * (pixels - low) / ((high - low) or 1.0)).astype(np.uint8)  # from black to white
+
+
+class ResultTable:
+    """A `pyarrow.Table` that shows itself on one screen, in a terminal and in a notebook.
+
+    It is used as a `pyarrow.Table` (`len`, `t["id"]`, `select`, `filter`, `slice`, `sort_by`, `to_pandas`, ...); `.arrow` is that
+    table, for functions that take no other. pandas, polars and DuckDB read it through the Arrow protocol.
+
+    Args:
+        arrow: the table.
+        by: column of numbers to rank by when it is shown, the highest first (a score by its hard end).
+        counted: column of words that are counted in the first line.
+        shown: columns to show; the first eight when not given.
+
+    Example:
+        >>> table = ResultTable(pa.table({"id": ["a", "b"], "verdict": ["ok", "mislabeled"], "error_score": [0.1, 0.9]}))
+        >>> table.filter(pc.field("error_score") > 0.5)["id"].to_pylist()
+        ['b']
+    """
+
+    class_names: list[str] | None = None
+
+    def __init__(self, arrow: pa.Table, by: str | None = None, counted: str | None = None, shown: Sequence[str] = ()) -> None:
+        self.arrow: pa.Table = arrow
+        self.by, self.counted, self.shown = by, counted, tuple(shown)
+
+    def __repr__(self) -> str:
+        return as_text(self._view())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._view())
+
+    def _view(self) -> View:
+        columns, counts = self.arrow.column_names, {}
+        by = self.by if self.by is not None and columns.count(self.by) == 1 else None
+        if self.counted is not None and columns.count(self.counted) == 1:
+            entries = pc.value_counts(self.arrow.column(self.counted)).to_pylist()
+            counts = {str(entry["values"]): entry["counts"] for entry in entries} if len(entries) <= FEW else {}
+        rows = self.arrow.slice(0, 10) if by is None else hardest(self.arrow, by)
+        return View(type(self).__name__, rows, len(self), columns, self.class_names, by, counts=counts, chosen=self.shown)
+
+    def _again(self, arrow: pa.Table) -> Any:
+        again = type(self).__new__(type(self))
+        again.__dict__.update(self.__dict__ | {"arrow": arrow})
+        return again
+
+    def _repeated(self, value: Any) -> Any:
+        return self._again(value) if isinstance(value, pa.Table) else value
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "arrow" or (name.startswith("_") and name != "__dataframe__"):
+            raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}")
+        value = getattr(self.arrow, name)
+        return self._method(value) if callable(value) else value
+
+    def _method(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A method of the Arrow table that takes and gives tables of this kind."""
+
+        @functools.wraps(method)
+        def of_arrow(*values: Any, **options: Any) -> Any:
+            arrow = {name: plain(value) for name, value in options.items()}
+            return self._repeated(method(*map(plain, values), **arrow))
+
+        return of_arrow
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *(name for name in dir(self.arrow) if not name.startswith("_"))})
+
+    def __len__(self) -> int:
+        return len(self.arrow)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._repeated(self.arrow[key])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.arrow.columns)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.arrow == plain(other))
+
+    __hash__ = None  # type: ignore[assignment]  # as a pyarrow.Table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.arrow.__arrow_c_stream__(requested_schema)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.arrow.__array__(dtype, copy=copy)
+
+
+class ScoresTable(ResultTable):
+    """One row per sample: id, label, predicted, status, then one column per score.
+
+    It shows a summary and the hardest samples, with thumbnails where there are images, and is used as a `pyarrow.Table` (`len`,
+    `t["avh"]`, `select`, `filter`, `slice`, `sort_by`, `to_pandas`, ...); `.arrow` is that table, for functions that need one.
+
+    Args:
+        arrow: the table.
+        class_names: (c,) names to show instead of class indices.
+        pictures: where to find a sample's picture, by id.
+        by: score to rank by when it is shown; `avh` where it is there.
+        num_classes: c, where it is known.
+
+    Example:
+        >>> table = ScoresTable(pa.table({"id": ["a", "b"], "label": [0, 1], "avh": [0.1, 0.3]}))
+        >>> table["avh"].to_pylist(), table.filter(pc.field("avh") > 0.2).num_rows
+        ([0.1, 0.3], 1)
+    """
+
+    def __init__(
+        self,
+        arrow: pa.Table,
+        class_names: Sequence[str] | None = None,
+        pictures: Pictures | None = None,
+        by: str | None = None,
+        num_classes: int | None = None,
+    ) -> None:
+        super().__init__(arrow, by)
+        self.class_names = list(class_names) if class_names is not None else _names_in(arrow)
+        self.pictures = pictures
+        self.num_classes = num_classes if self.class_names is None else len(self.class_names)
+
+    def with_images(self, images: Sequence[Any] | np.ndarray) -> ScoresTable:
+        """The same table with pictures: one a row, as arrays (h, w) or (h, w, 3), or PIL images.
+
+        Example:
+            >>> table = ScoresTable(pa.table({"id": [0, 1], "avh": [0.1, 0.3]}))
+            >>> "<img" in table.with_images(np.zeros((2, 8, 8), np.uint8))._repr_html_()
+            True
+        """
+        if len(images) != len(self):
+            raise InputError(f"images must have one entry per row, got {len(images)} for {len(self)} rows.")
+        if "id" not in self.arrow.column_names:
+            raise InputError("images are found by id, and this table has no column id.")
+        shown: ScoresTable = self._again(self.arrow)
+        shown.pictures = InOrder(self.arrow.column("id"), images)
+        return shown
+
+    def hardest(self, by: str | None = None, top: int | None = 10) -> ScoresTable:
+        """The hardest rows first, by a score's own hard end: `hardsight.hardest` of this table."""
+        by = by or self.ranked_by or "avh"
+        ranked: ScoresTable = self._again(hardest(self.arrow, by, top))
+        ranked.by = by
+        return ranked
+
+    @property
+    def ranked_by(self) -> str | None:
+        """The score that ranks the samples when the table is shown."""
+        names = [self.by, *RANKED_BY, *SCORES]
+        return next((name for name in names if name is not None and self.arrow.column_names.count(name) == 1), None)
+
+    def _repr_html_(self) -> str:
+        return as_html(self._view(), None if self.pictures is None else self.pictures.image)
+
+    def _view(self) -> View:
+        """The hardest rows and a summary, or the first rows of a table with other columns."""
+        name, by, columns = type(self).__name__, self.ranked_by, self.arrow.column_names
+        if by is None or "id" not in columns:
+            return View(name, self.arrow.slice(0, 10), len(self), columns, self.class_names)
+        summary = None
+        if columns[:4] == FIXED and len(set(columns)) == len(columns) and _all_numbers(self.arrow):
+            summary = Summary(by=by, num_classes=self.num_classes or 0)  # 0: not known, and not counted
+            summary.add(self.arrow)
+        rows = summary.hardest if summary is not None else hardest(self.arrow, by)
+        return View(name, rows, len(self), columns, self.class_names, by, summary)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"pictures": None}  # they stay where they are
+
+
+def _names_in(arrow: pa.Table) -> list[str] | None:
+    """Class names from the table's own notes."""
+    try:
+        names = json.loads((arrow.schema.metadata or {}).get(b"hardsight", b"{}")).get("class_names")
+    except (ValueError, AttributeError):
+        return None
+    return [str(name) for name in names] if isinstance(names, list) else None
+
+
+def _all_numbers(arrow: pa.Table) -> bool:
+    kinds = [field.type for field in arrow.schema][4:]
+    return all(pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in kinds)

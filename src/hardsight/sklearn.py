@@ -1,0 +1,196 @@
+"""Twins of `score` and `adapt` that follow scikit-learn's conventions: they clone, go into pipelines and grid searches.
+
+    HardnessScorer().fit(X, y).score_samples(X, y)               one number per sample, high is hard
+    SelfTrainingClassifier().fit(X, y, sample_domain=domain)     self-training to a domain without labels, as skada has it
+
+What scikit-learn would refuse with a ValueError is refused with one here.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from safetensors.numpy import load_file
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hardsight.domains.scaling import Standard, standards
+from hardsight.errors import InputError, did_you_mean
+from hardsight.scores import SCORES
+from hardsight.scoring.fitted_head import fit_linear_head, unconverged
+from hardsight.scoring.job import score
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+MASKED = -1  # the label of a target sample, whose class is not to be seen
+
+
+class HardnessScorer(BaseEstimator):
+    """Hardness of each sample, by a linear head that is fitted to features and labels.
+
+    Args:
+        by: a row score by name, such as "avh", "angular_gap" or "loss".
+
+    `score_samples` turns every score so that high is hard. Of samples without labels, it takes the predicted class for theirs.
+
+    Attributes:
+        classes_: (c,) the labels that were seen.
+        head_: the fitted `Head`; class k is `classes_[k]`.
+
+    Example:
+        >>> X, y = np.array([[2.0, 0.0], [3.0, 0.1], [0.0, 2.0], [0.1, 3.0]]), ["cat", "cat", "dog", "dog"]
+        >>> scorer = HardnessScorer().fit(X, y)
+        >>> scorer.score_samples(X, ["cat", "dog", "dog", "dog"]).argmax()  # the second is no dog
+        np.int64(1)
+    """
+
+    def __init__(self, by: str = "avh") -> None:
+        self.by = by
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the head: logistic regression on standardised features."""
+        if self.by not in SCORES or SCORES[self.by].scope != "row":
+            rows = [name for name, each in SCORES.items() if each.scope == "row"]
+            raise ValueError(f"by must be a row score, got {self.by!r}.{did_you_mean(self.by, rows)}")
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"a head needs samples of two classes, and there is one class only: {self.classes_.tolist()[0]!r}.")
+        try:
+            with unconverged():
+                self.head_ = fit_linear_head(X, labels, len(self.classes_))
+        except InputError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    def score_samples(self, X: Any, y: Any = None) -> np.ndarray:
+        """(n,) hardness; NaN where there is none, such as for a feature that is all zeros."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        labels = self._labels(X, y)
+        try:
+            values = score(X, self.head_, labels, scores=[self.by]).column(self.by)
+        except InputError as error:
+            raise ValueError(str(error)) from error
+        hardness = values.to_numpy(zero_copy_only=False).astype(np.float64)
+        return hardness if SCORES[self.by].hard == "high" else -hardness
+
+    def _labels(self, X: np.ndarray, y: Any | None) -> np.ndarray:
+        """(n,) class indices: of the labels that are given, or as predicted."""
+        if y is None:
+            return np.asarray(self.head_.logits(X)).argmax(1)
+        given = np.asarray(y)
+        places = np.searchsorted(self.classes_, given).clip(max=len(self.classes_) - 1)
+        unknown = given[self.classes_[places] != given]
+        if len(unknown):
+            raise ValueError(f"y holds {unknown.tolist()[0]!r}, which was not among the labels in fit.")
+        return places
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
+    """`hardsight adapt` on features: train on source domains, teach itself on target domains, predict both.
+
+    Args:
+        method: cbst, crst, cbst+avh, coral+cbst, ...: see `hardsight.adapt`; "source" does not adapt.
+        rounds: of selecting pseudo-labels and training on them.
+        hidden: units of the hidden layer.
+        seed: of everything random.
+        options: further options of `hardsight.adapt.run`, such as {"portion": "0.2:0.05:0.8"}.
+
+    `sample_domain` is skada's: positive for samples of a source, negative for those of a target. Without it, samples labeled
+    -1 are the target. Labels of target samples are never looked at.
+
+    Attributes:
+        classes_: (c,) the labels of the source.
+        rounds_: what each round selected and reached, as `hardsight.adapt.run` reports it.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.repeat([0, 1], 40)
+        >>> X = np.eye(2)[y] * 4 + rng.normal(size=(80, 2))
+        >>> both, domain = np.concatenate([X, X + 3]), np.repeat([1, -2], 80)
+        >>> classifier = SelfTrainingClassifier(rounds=2, hidden=8).fit(both, np.tile(y, 2), sample_domain=domain)
+        >>> bool((classifier.predict(X + 3) == y).mean() > 0.9)
+        True
+    """
+
+    __metadata_request__fit = {"sample_domain": True}
+    __metadata_request__predict = {"sample_domain": True}
+    __metadata_request__predict_proba = {"sample_domain": True}
+
+    def __init__(
+        self,
+        method: str = "cbst+avh",
+        *,
+        rounds: int = 10,
+        hidden: int = 512,
+        seed: int = 0,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self.method, self.rounds, self.hidden, self.seed, self.options = method, rounds, hidden, seed, options
+
+    def fit(self, X: Any, y: Any, sample_domain: ArrayLike | None = None) -> Self:
+        """Train on the samples of source domains, then teach itself on those of target domains."""
+        X, y = validate_data(self, X, y, dtype=np.float32)
+        check_classification_targets(y)
+        target = y == MASKED if sample_domain is None else np.asarray(sample_domain) < 0
+        if target.all() or not target.any():
+            raise ValueError("self-training needs samples of a source (sample_domain above 0) and of a target (below 0).")
+        self.classes_, labels = np.unique(y[~target], return_inverse=True)
+        try:
+            state = self._adapted((X[~target], labels), X[target])
+        except InputError as error:
+            raise ValueError(str(error)) from error
+        self._layers = [state[name].astype(np.float64) for name in ("hidden.weight", "hidden.bias", "weight", "bias")]
+        how = (self.options or {}).get("standardize", "domain")
+        self._source, self._target = standards(X[~target], X[target], how)
+        return self
+
+    def _adapted(self, source: tuple[np.ndarray, np.ndarray], target: np.ndarray) -> dict[str, np.ndarray]:
+        """The arrays of the adapted network, which takes features of the target as they are."""
+        from hardsight.adapt.running import run
+        from hardsight.files.heads import load_head
+
+        with tempfile.TemporaryDirectory() as folder:
+            unlabeled = np.full(len(target), -1)
+            more = {"rounds": self.rounds, "hidden": self.hidden, "seeds": (self.seed,), **(self.options or {})}
+            done = run(source, (target, unlabeled), Path(folder) / "run", methods=self.method, **more)
+            self.rounds_ = done.rounds
+            model = next((Path(folder) / "run").glob(f"*/seed={self.seed}/{self.method}/model"))
+            head, _ = load_head(model.parent / "head.safetensors")
+            return {**load_file(model / "model.safetensors"), "weight": head.weight, "bias": head.bias}
+
+    def decision_function(self, X: Any, sample_domain: ArrayLike | None = None) -> np.ndarray:
+        """(n, c) logits; every sample is taken to be of a target where `sample_domain` does not say otherwise."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float32)
+        if sample_domain is not None:
+            X = np.where((np.asarray(sample_domain) > 0)[:, None], _moved(X, self._source, self._target), X)
+        hidden, hidden_bias, weight, bias = self._layers
+        return np.maximum(X @ hidden.T + hidden_bias, 0) @ weight.T + bias
+
+    def predict_proba(self, X: Any, sample_domain: ArrayLike | None = None) -> np.ndarray:
+        """(n, c) probabilities."""
+        from scipy.special import softmax
+
+        return softmax(self.decision_function(X, sample_domain), axis=1)
+
+    def predict(self, X: Any, sample_domain: ArrayLike | None = None) -> np.ndarray:
+        """(n,) labels."""
+        return self.classes_[self.decision_function(X, sample_domain).argmax(1)]
+
+
+def _moved(features: np.ndarray, source: Standard, target: Standard) -> np.ndarray:
+    """Features of the source on the scale of the target, which the network takes."""
+    return source(features) * target.deviation + target.mean

@@ -1,0 +1,61 @@
+"""AVH as a torchmetrics metric, next to accuracy and the like in a `MetricCollection`; torchmetrics must be installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from hardsight.errors import InputError
+from hardsight.models.torchvision_models import import_with_torchvision
+from hardsight.scores import avh
+
+if TYPE_CHECKING:
+    from torchmetrics import Metric
+else:
+    Metric = import_with_torchvision("torchmetrics", "AngularVisualHardness").Metric
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+class AngularVisualHardness(Metric):
+    """AVH of every sample seen, or its mean or sum; high is hard.
+
+    Args:
+        head: the last linear layer, or its (c, d) weight; a layer is looked at in each update, so it may be in training.
+        reduction: "mean" (the default), "sum", or "none" for one number per sample, in the order of the updates.
+
+    `update` takes `features` (n, d) and `target` (n,). In a collection, give everything by name: each metric takes its own.
+
+    Example:
+        >>> metric = AngularVisualHardness(torch.eye(2), reduction="none")
+        >>> metric.update(features=torch.tensor([[5.0, 0.0], [2.0, 2.0]]), target=torch.tensor([0, 0]))
+        >>> metric.compute()
+        tensor([0.0000, 0.5000])
+    """
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+    values: list[Tensor]
+
+    def __init__(self, head: nn.Linear | Tensor, reduction: Reduction = "mean", **options: Any) -> None:
+        super().__init__(**options)
+        if reduction not in ("mean", "sum", "none"):
+            raise InputError(f"reduction must be mean, sum or none, got {reduction!r}.")
+        self.reduction = reduction
+        self._head = (head,)  # in a tuple, so that the layer is not taken for a part of the metric
+        self.add_state("values", default=[], dist_reduce_fx="cat")
+
+    def update(self, features: Tensor, target: Tensor) -> None:
+        """Add a batch."""
+        head = self._head[0]
+        weight = (head.weight if isinstance(head, nn.Module) else head).detach()
+        values = avh(features.detach(), weight.to(features.device), target)  # (n,)
+        self.values.append(torch.as_tensor(values, dtype=torch.float32, device=features.device))
+
+    def compute(self) -> Tensor:
+        """(n,) in the order of the updates, or a number."""
+        values = self.values if isinstance(self.values, Tensor) else torch.cat(self.values or [torch.zeros(0)])
+        return values if self.reduction == "none" else values.mean() if self.reduction == "mean" else values.sum()

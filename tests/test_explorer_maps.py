@@ -1,0 +1,277 @@
+"""The map of the features: components against scikit-learn's, what is kept, slow maps in the background, and the page."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+
+from explorer_browser import Watched, counted, drag, drawn_filter, eventually, expect, ready, served, settled, view
+from explorer_runs import NAMES, digits_run
+from hardsight.errors import InputError
+from hardsight.explorer import maps, placing
+from hardsight.explorer.maps import Maps
+from hardsight.explorer.opening import open_sheet
+from hardsight.explorer.report import report
+from hardsight.files.checksums import own_checksum
+from hardsight.head import Head
+from hardsight.snapshot import Snapshot
+from hardsight.stats import principal
+from hardsight.stats.principal import principal_components
+
+N = 300
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return digits_run(tmp_path_factory.mktemp("maps") / "run", n=N, human=True)
+
+
+# Principal components
+
+
+@pytest.mark.parametrize("widest", [2048, 8])  # by the covariance, and by products of rows
+def test_components_are_scikit_learns(monkeypatch: pytest.MonkeyPatch, widest: int) -> None:
+    monkeypatch.setattr(principal, "WIDEST", widest)
+    rows = np.random.default_rng(0).normal(size=(7, 12)) * np.geomspace(5, 0.1, 12) + 1000
+    whole = np.vstack([rows[:3], np.full((1, 12), np.nan), rows[3:]])
+    mine, theirs = principal_components([whole[:5], whole[5:]], 3), PCA(3, svd_solver="full").fit(rows)
+    np.testing.assert_allclose(mine.mean, theirs.mean_, rtol=1e-9)
+    np.testing.assert_allclose(mine.shares, theirs.explained_variance_ratio_, rtol=1e-5)
+    sign = np.sign((mine.axes * theirs.components_).sum(axis=1))
+    np.testing.assert_allclose(mine.axes * sign[:, None], theirs.components_, atol=1e-5)
+    placed = mine.project(whole)
+    np.testing.assert_allclose(np.delete(placed, 3, axis=0) * sign, theirs.transform(rows), atol=1e-4)
+    assert np.isnan(placed[3]).all() and mine.num_rows == 7
+
+
+def test_components_that_are_not_there() -> None:
+    with pytest.raises(InputError, match="no row is finite"):
+        principal_components([np.full((2, 3), np.nan)], 2)
+    one = principal_components([np.array([[1.0], [3.0]])], 2)  # one column has one direction
+    assert one.axes.tolist() == [[1.0], [0.0]] and one.project(np.array([[5.0]])).tolist() == [[3.0, 0.0]]
+    same = principal_components([np.ones((4, 3), np.float32)], 2)
+    assert same.project(np.ones((1, 3))).tolist() == [[0.0, 0.0]] and same.shares.tolist() == [0.0, 0.0]
+    far = principal_components([np.array([[1e300, 0.0], [-1e300, 0.0]])], 1)  # squares would not fit
+    assert far.axes.tolist() == [[1.0, 0.0]]
+
+
+# What is kept
+
+
+def finished(sheet: Any, method: str = "pca", **options: Any) -> Maps:
+    """A map that is ready, or has failed."""
+    every = Maps(sheet, **options)
+    every.start(method)
+    thread = every._made[method].thread
+    if thread is not None:
+        thread.join(30)
+    return every
+
+
+def made(sheet: Any, **options: Any) -> Maps:
+    every = finished(sheet, **options)
+    assert every.state("pca")["state"] == "ready", every.state("pca")
+    return every
+
+
+def test_a_map_is_kept_while_the_features_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    features = load_digits().data[:60]
+    file = tmp_path / "photo.npz"
+    Snapshot(features, Head("cosine", np.eye(3, 64), scale=5.0), np.arange(60) % 3).save(file)
+    sheet = open_sheet(file)
+    made(sheet, keep=False)
+    kept = tmp_path / "photo.map-pca.parquet"
+    assert not kept.exists()
+    first = made(sheet).columns()["pca_1"].values
+    table = pq.read_table(kept)
+    assert own_checksum(kept) and table.column_names == ["id", "x", "y"]
+    theirs = PCA(2, svd_solver="full").fit(features)
+    np.testing.assert_allclose(np.abs(table.column("x")), np.abs(theirs.transform(features)[:, 0]), atol=1e-4)
+    np.testing.assert_allclose(first, table.column("x"))
+    with monkeypatch.context() as patched:
+        patched.setattr(maps, "principal_components", None)  # nothing is computed
+        said = f"{100 * theirs.explained_variance_ratio_[0]:.3g} % of the variance"
+        assert made(sheet).columns()["pca_1"].unit == said
+    kept.write_bytes(kept.read_bytes()[:-20])  # damaged: made anew
+    made(sheet)
+    assert own_checksum(kept)
+    Snapshot(features + features**2, Head("cosine", np.eye(3, 64), scale=5.0), np.arange(60) % 3).save(file)
+    again = made(open_sheet(file)).columns()["pca_1"].values
+    assert not np.allclose(again, first)
+
+
+def test_rows_of_the_sheet_that_have_no_features_have_no_place(run: Path) -> None:
+    sheet = open_sheet(run)
+    whole = made(sheet, keep=False).columns()["pca_2"].values
+    sheet.snapshot_rows = np.array([5, -1, 0])
+    part = made(sheet, keep=False).columns()["pca_2"].values
+    np.testing.assert_array_equal(part, [whole[5], np.nan, whole[0]])
+
+
+# The slow ones
+
+
+def slow(finish: Event) -> Callable[..., np.ndarray]:
+    """A stand-in for the process of t-SNE: half done until it may finish."""
+
+    def placed(method: str, rows: np.ndarray, share: Any, started: Any) -> np.ndarray:
+        share(0.5)
+        assert finish.wait(30)
+        return rows[:, :2]
+
+    return placed
+
+
+def test_a_slow_map_of_a_subsample(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maps, "MOST_PLACED", {"tsne": 100, "umap": 100})
+    monkeypatch.setattr(maps, "SOON", 0.0)
+    finish = Event()
+    monkeypatch.setattr(placing, "placed", slow(finish))
+    every = Maps(open_sheet(run), keep=False)
+    every.start("tsne")
+    while every.state("tsne")["share"] is None:
+        time.sleep(0.01)
+    state = every.state("tsne")
+    assert state["state"] == "working" and state["share"] == 0.5 and state["left"] > 0 and state["columns"] == []
+    finish.set()
+    thread = every._made["tsne"].thread
+    assert thread is not None
+    thread.join(30)
+    values = every.columns()["tsne_1"].values
+    assert np.flatnonzero(np.isfinite(values)).tolist() == list(range(0, N, 3))
+    centred = load_digits().data[:N] - load_digits().data[:N].mean(0)
+    theirs = PCA(2, svd_solver="full").fit(centred).transform(centred)[::3, 0]
+    np.testing.assert_allclose(np.abs(values[::3]), np.abs(theirs), atol=1e-3)  # what it starts from
+
+
+@pytest.mark.parametrize(("error", "state"), [(placing.Stopped("stopped."), "none"), (ValueError("no room\n in it"), "failed")])
+def test_a_slow_map_that_ends_early(run: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, state: str) -> None:
+    def placed(*_: Any) -> np.ndarray:
+        raise error
+
+    monkeypatch.setattr(placing, "placed", placed)
+    every = finished(open_sheet(run), "tsne", keep=False)
+    assert every.state("tsne")["state"] == state
+    assert every.state("tsne")["said"] == ("" if state == "none" else "The map could not be made: no room")
+    monkeypatch.setattr(placing, "FEWEST", N + 1)
+    assert "needs at least 301 samples" in finished(open_sheet(run), "tsne", keep=False).state("tsne")["said"]
+
+
+def test_no_features_no_map(tmp_path: Path) -> None:
+    Snapshot(logits=np.eye(4), labels=np.arange(4)).save(tmp_path / "logits.npz")
+    assert Maps(open_sheet(tmp_path / "logits.npz")).methods == []
+
+
+@pytest.mark.slow
+def test_tsne_in_a_process_of_its_own() -> None:
+    rows, labels = load_digits(return_X_y=True)
+    shares: list[float] = []
+    places = placing.placed("tsne", rows[:400].astype(np.float32), shares.append, lambda process: None)
+    assert shares == sorted(shares) and shares[-1] == 1.0 and places.shape == (400, 2)
+    nearest = np.argsort(((places[:, None] - places) ** 2).sum(-1), axis=1)[:, 1]
+    assert (labels[:400][nearest] == labels[:400]).mean() > 0.9
+    with pytest.raises(placing.Stopped):
+        placing.placed("tsne", np.tile(rows, (3, 1)).astype(np.float32), shares.append, lambda process: process.terminate())
+
+
+# The page
+
+
+@pytest.fixture(scope="module")
+def address(run: Path) -> Iterator[str]:
+    with served(run) as opened:
+        yield opened
+
+
+def test_a_map_is_a_pair_of_axes_and_the_page_works_while_a_slow_one_is_made(
+    watched: Watched, address: str, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = watched.open(address, "colour=label")
+    page.locator("#map").select_option("pca")
+    expect(page.locator("#axis-y")).to_have_value("pca_2")
+    drag(page, (0.3, 0.2), (0.7, 0.6))
+    settled(page, f"of {N} samples")
+    ready(page)
+    box, table = drawn_filter(page), pq.read_table(run / "map-pca.parquet").to_pandas()
+    assert box[:3] == ["box", "pca_1", "pca_2"]
+    assert counted(page) == (table.x.between(*box[3:5]) & table.y.between(*box[5:7])).sum() > 0
+    page.reload()  # the address brings the map back
+    ready(page)
+    expect(page.locator("#map")).to_have_value("pca")
+    settled(page, f"of {N} samples")
+    page.keyboard.press("Escape")
+    settled(page, f"^{N} samples")
+    page.locator("#cloud").focus()
+    for _ in range(4):
+        page.keyboard.press("+")
+    eventually(page, lambda: int(page.locator("#over").get_attribute("data-pictures") or 0) > 5, True)
+    page.keyboard.press("0")
+    eventually(page, lambda: page.locator("#over").get_attribute("data-pictures"), "0")
+    page.locator("#map").select_option("")
+    expect(page.locator("#axis-x")).to_have_value("own_angle")
+    finish = Event()
+    monkeypatch.setattr(placing, "placed", slow(finish))
+    page.locator("#map").select_option("tsne")
+    expect(page.locator("#map-progress")).to_contain_text("t-SNE map 50 %")
+    page.locator("#sort").select_option("norm")
+    ready(page)
+    assert view(page)["sort"] == ["norm"]
+    finish.set()
+    expect(page.locator("#axis-x")).to_have_value("tsne_1")
+    expect(page.locator("#map-progress")).to_be_hidden()
+
+
+def test_degrees_empty_views_and_three_ticks_on_a_phone(watched: Watched, address: str, run: Path) -> None:
+    page = watched.open(address, "sort=own_angle&tab=filter")
+    angle = np.degrees(pq.read_table(run / "scores.parquet").column("own_angle").to_numpy())
+    expect(page.locator("#grid .tile .value").first).to_have_text(f"{angle.max():.3g}°")
+    page.get_by_role("spinbutton", name="lowest").fill("60")
+    page.get_by_role("button", name="Apply").click()
+    settled(page, f"^{(angle >= 60).sum()} of {N}")
+    expect(page.locator(".chip")).to_have_text("angle to given class from 60°×")
+    page.locator("#grid .tile").first.click()
+    expect(page.locator("#detail")).to_contain_text(f"angle to given class{angle.max():.4g}°")
+    ends = page.locator("#detail .bars .ends .track").inner_text()
+    shown = [float(text.rstrip("°")) for text in page.locator("#detail .bars .value").all_inner_texts()]
+    low, high = (int(end) for end in re.findall(r"\d+", ends))
+    assert 0 < low < min(shown) and max(shown) <= high < max(shown) + 1.1
+    page.keyboard.press("Escape")
+    page.get_by_role("spinbutton", name="lowest").fill("181")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator("#grid")).to_have_text("No sample matches all filters.")
+    page.locator("#nothing").get_by_role("button", name="Clear all filters").click()
+    settled(page, f"^{N} samples")
+    expect(page.locator("#nothing")).to_be_hidden()
+    expect(page.locator("#no-pictures")).to_be_hidden()
+    page.set_viewport_size({"width": 390, "height": 844})
+    eventually(page, lambda: page.evaluate("() => hardsight.scatter.frame.w < 390"), True)
+    counts = page.evaluate("""() => { const { scatter, columns } = hardsight; return Object.fromEntries(columns.shown().map(
+        ({ name }) => [name, scatter.marks(name, ...columns.extent(name), scatter.frame.w / 90).length])); }""")
+    names = {name: n for name, n in counts.items() if name not in ("correct", "split")}  # of two values
+    assert len(names) > 8 and all(3 <= n <= 8 for n in names.values()), names
+    few = """async () => { const { ticks } = await import("/js/axes.js"); const few = [];
+        for (let k = 0; k < 3000; k++) { const low = (k % 37) - 18.3, high = low + 1.013 ** (k / 2) * 1e-4;
+            const n = ticks(low, high, 2 + (k % 5)).length; if (n < 3 || n > 14) few.push([low, high, n]); }
+        return few; }"""
+    assert page.evaluate(few) == []
+    assert page.evaluate("async () => (await import('/js/axes.js')).ticks(1, 2, 5, true)") == [1, 2]
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+
+
+def test_the_report_has_the_map_and_says_how_to_do_it_again(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
+    (tmp_path / "my names.txt").write_text("\n".join(NAMES), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    text = report(run, "out.html", class_names=Path("my names.txt"), images="digits").read_text(encoding="utf-8")
+    assert '"maps":[{"method":"pca","title":"PCA","axes":["pca_1","pca_2"]' in text
+    assert "hardsight report run --images digits --class-names 'my names.txt' -o out.html" in text

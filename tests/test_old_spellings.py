@@ -1,0 +1,112 @@
+"""Options have one meaning and one spelling; old spellings are still accepted, with one note."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+
+from hardsight import InputError, Snapshot, score
+from hardsight.cli import app
+from hardsight.cli.old_spellings import OLD, renewed
+from hardsight.files.human import People, match
+from hardsight.options import COMMON, SampleOptions
+
+FEATURES, WEIGHT, LABELS = np.random.default_rng(0).normal(size=(10, 4)), np.eye(3, 4), np.arange(10) % 3
+
+
+def options() -> dict[str, dict[str, Any]]:
+    """Every option of every command: flag -> the parameter."""
+    group: Any = typer.main.get_command(app)
+    return {
+        name: {flag: option for option in command.params for flag in option.opts if flag.startswith("--")}
+        for name, command in group.commands.items()
+    }
+
+
+def test_every_old_spelling_leads_to_an_option_that_is_there() -> None:
+    known = options()
+    for command, spellings in OLD.items():
+        for old, new in spellings.items():
+            assert new in known[command] and old not in known[command], (command, old)
+
+
+def test_an_old_spelling_is_accepted_with_one_note(capsys: pytest.CaptureFixture[str]) -> None:
+    assert renewed(["attack", "run", "--method=pgd", "--head", "fc", "--", "--method"]) == [
+        "attack", "run", "--methods=pgd", "--head-layer", "fc", "--", "--method",
+    ]  # fmt: skip
+    assert capsys.readouterr().err == (
+        "note: --method of hardsight attack is now --methods\nnote: --head of hardsight attack is now --head-layer\n"
+    )
+    assert renewed(["score", "run", "--by", "avh", "--head", "head.npz"])[2:] == ["--by", "avh", "--head", "head.npz"]
+    assert capsys.readouterr().err == ""
+
+
+def test_an_old_spelling_on_the_command_line(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    done = cli("dynamics", tmp_path, "--by", "label")
+    note, error = done.err.splitlines()
+    assert done.code == 2 and note == "note: --by of hardsight dynamics is now --group" and "no dynamics here" in error
+
+
+@pytest.mark.parametrize("name", ["level", "human", "allow-missing", "head-layer", "first"])
+def test_one_meaning_of_an_option_in_every_command(name: str) -> None:
+    said = {command[f"--{name}"].help.partition(" Groups samples")[0] for command in options().values() if f"--{name}" in command}
+    assert said == {COMMON[name.replace("-", "_")][1]}
+
+
+def test_limit_says_everywhere_that_it_spreads_and_seeds_are_seeds() -> None:
+    for name, known in options().items():
+        assert "spread evenly" in getattr(known.get("--limit"), "help", "spread evenly"), name
+        assert getattr(known.get("--seed"), "help", "Random seed").startswith("Random seed"), name
+        assert getattr(known.get("--epochs"), "is_flag", False) is False, name
+
+
+def test_limit_is_spread_and_first_is_not() -> None:
+    assert score(FEATURES, WEIGHT, LABELS, limit=4).column("id").to_pylist() == [0, 2, 5, 7]
+    assert score(FEATURES, WEIGHT, LABELS, first=4).column("id").to_pylist() == [0, 1, 2, 3]
+    assert score(FEATURES, WEIGHT, LABELS, first=4, limit=2).column("id").to_pylist() == [0, 2]
+    assert score(FEATURES, WEIGHT, LABELS, limit=99).equals(score(FEATURES, WEIGHT, LABELS))
+    assert SampleOptions(limit=4).rows(10).tolist() == [0, 2, 5, 7] and SampleOptions().all_samples
+
+
+def test_commands_take_some_samples_alike(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    ids = np.array([f"s{row}" for row in range(10)])
+    Snapshot(FEATURES, WEIGHT, LABELS, ids=ids).save(tmp_path / "s.npz")
+    words = {"score": [], "clean": ["--no-neighbours"], "audit": ["--group", "label", "--least", "2"]}
+    for command, more in words.items():
+        spread = cli(command, tmp_path / "s.npz", "--limit", 6, *more, "-o", tmp_path / f"{command}.csv")
+        first = cli(command, tmp_path / "s.npz", "--first", 6, *more, "-o", tmp_path / f"{command}_first.csv")
+        assert spread.code == first.code == 0, (spread.err, first.err)
+    rows = [line.split(",")[0].strip('"') for line in (tmp_path / "score.csv").read_text().splitlines()[1:]]
+    assert rows == ["s0", "s1", "s3", "s5", "s6", "s8"]
+    cleaned = (tmp_path / "clean.csv").read_text()
+    assert "s8" in cleaned and "s2" not in cleaned and "s2" in (tmp_path / "clean_first.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("ids", "rows"),
+    [
+        (np.array([2, 0, 1]), [2, 0, 1]),  # numbers of rows
+        (np.array(["test/2", "test/0", "test/1"], dtype=object), [2, 0, 1]),
+        (np.array(["a", "b", "c"], dtype=object), [0, 1, 2]),  # names: in their order
+        (np.array([10, 20, 30]), [0, 1, 2]),
+    ],
+)
+def test_one_rule_for_human_arrays(ids: np.ndarray, rows: list[int]) -> None:
+    assert match(People("human", None, frequency=np.zeros(3)), ids)[1].tolist() == rows
+
+
+def test_a_human_array_of_more_rows_than_samples() -> None:
+    people = People("human.npy", None, frequency=np.linspace(0, 1, 10))
+    with pytest.raises(InputError, match="got 10 rows for 2 samples. Ids are numbers of rows: --allow-missing uses"):
+        match(people, np.array([7, 3]))
+    samples, rows = match(people, np.array([7, 3]), allow_missing=True)
+    assert samples.tolist() == [0, 1] and rows.tolist() == [7, 3]
+    with pytest.raises(InputError, match="got 10 rows for 2 samples"):
+        match(people, np.array(["a", "b"], dtype=object), allow_missing=True)
+    with pytest.raises(InputError, match="counts have 3 classes, the model has 4"):
+        People("human.npy", None, counts=np.ones((2, 3), int)).check_classes(4)

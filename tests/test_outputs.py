@@ -1,0 +1,436 @@
+"""Output of commands: the hardest first, a document with --json, nothing with --quiet, progress in a log, and tables as files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer
+
+from hardsight.agreement import correlate
+from hardsight.cli import adapt, attack, generalize
+from hardsight.cli.results import prints_tables
+from hardsight.cli.score import print_what_follows
+from hardsight.cli.tables import as_latex, as_markdown, write_tables
+from hardsight.errors import InputError
+from hardsight.plots.saving import figures_as, save_figure
+from hardsight.scoring import score
+from hardsight.screen import (
+    Cell,
+    ProgressLines,
+    Shown,
+    ShownTable,
+    beside,
+    interval,
+    number,
+    percent,
+    print_line,
+    print_next,
+    print_table,
+    print_warning,
+    print_wrote,
+    showing,
+)
+from hardsight.table import as_hardness, hard_end, hardest, is_hardness, read_scores, write_table
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty samples of two classes at right angles, each at its own angle; the last one is closest to the other class."""
+    path = tmp_path_factory.mktemp("photos") / "photos.npz"
+    degrees = np.linspace(0, 40, 40)
+    own = np.stack([np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))], axis=1)
+    labels = np.arange(40) % 2
+    features = np.where(labels[:, None] == 0, own, own[:, ::-1])
+    sites = np.where(np.arange(40) < 20, "a", "b")
+    known: dict[str, Any] = {
+        "weight": 10 * np.eye(2),
+        "labels": labels,
+        "ids": np.arange(40),
+        "site": sites,
+        "day": np.arange(40) % 7,
+    }
+    np.savez(path, features=features, **known)
+    np.savez(path.with_name("later.npz"), features=features + 0.01, **known)
+    return path
+
+
+def said(*, json: bool = False, quiet: bool = False) -> Shown:
+    with showing(json=json, quiet=quiet) as shown:
+        print_line("n = 2", samples=2, share=float("nan"))
+        header = ("name", Cell("accuracy %", "accuracy"), Cell("95 %", "accuracy"), "mean change", "")
+        print_table(header, [("a", percent(0.71234567), interval(0.7, 0.8), "–", "ok")], title="one", name="rows")
+        print_table(("name", "n"), [("b", number(3))], title="two", name="rows", of={"model": "m"})
+        print_warning("too few")
+        print_wrote("out file.csv", ": all")
+        print_next("hardsight", "explore", "my run")
+    return shown
+
+
+def test_a_cell_is_text_that_knows_its_value() -> None:
+    assert (number(0.123456), number(None), number(7)) == ("0.1235", "–", "7")
+    assert number(0.123456).value == 0.123456 and number(None).value is None and number(7).value == 7
+    assert percent(0.5, 0.25).value == {"": 0.5, "std": 0.25}
+    assert beside(number(0.5), interval(None, None)).value == {"": 0.5, "low": None, "high": None}
+
+
+def test_the_document_has_full_numbers_and_nulls(capsys: pytest.CaptureFixture[str]) -> None:
+    document = said().document("x", "1.0")
+    assert document == {
+        "hardsight": "1.0",
+        "command": "x",
+        "summary": {"samples": 2, "share": None},
+        "tables": {
+            "rows": [
+                {
+                    "name": "a",
+                    "accuracy": 0.71234567,
+                    "accuracy_low": 0.7,
+                    "accuracy_high": 0.8,
+                    "mean_change": None,
+                    "note": "ok",
+                },
+                {"model": "m", "name": "b", "n": 3},
+            ]
+        },
+        "warnings": ["too few"],
+        "files": ["out file.csv"],
+        "next": "hardsight explore 'my run'",
+    }
+    out, err = capsys.readouterr()
+    assert "71.23" in out and "wrote out file.csv: all" in out and "next: hardsight explore 'my run'" in out
+    assert err == "warning: too few\n"
+
+
+def test_tables_are_not_drawn_beside_a_document_and_warnings_not_when_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    said(json=True)
+    assert "71.23" not in capsys.readouterr().out
+    said(quiet=True)
+    assert capsys.readouterr().err == ""
+
+
+def run(words: list[str]) -> None:
+    """A command that ends with an exit code after it has said something."""
+    app = typer.Typer()
+
+    @app.command()
+    @prints_tables
+    def check(code: int = 0) -> None:
+        """Check."""
+        print("by the way")
+        print_line("checked", code=code)
+        if code:
+            raise typer.Exit(code)
+
+    app(words, standalone_mode=False)
+
+
+@pytest.mark.parametrize("code", [0, 2])
+def test_json_is_all_of_standard_output(code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["--json", "--code", str(code)])
+    out, err = capsys.readouterr()
+    assert json.loads(out)["summary"] == {"code": code} and json.loads(out)["command"] == "check"
+    assert err == "by the way\nchecked\n"
+    run(["--json", "--quiet"])
+    out, err = capsys.readouterr()
+    assert json.loads(out)["summary"] == {"code": 0} and err == ""
+    run(["--quiet"])
+    assert capsys.readouterr() == ("", "")
+
+
+def test_one_of_several_processes_prints_the_document(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    run(["--json"])
+    assert capsys.readouterr().out == ""
+
+
+def test_progress_in_a_log_is_lines_with_a_new_estimate(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    progress = ProgressLines("scoring", clock=lambda: now)
+    for second in range(0, 101):  # 10 a second, then half as many
+        now = float(second)
+        progress(10 * second if second <= 50 else 500 + 5 * (second - 50), 1000)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "scoring: 100 of 1,000 (10 %), about 90 s left".replace("90 s", "2 min"),
+        "scoring: 300 of 1,000 (30 %), about 70 s left",
+        "scoring: 600 of 1,000 (60 %), about 47 s left",
+    ]
+    assert "\r" not in "".join(lines)
+
+
+def test_another_count_has_its_own_pace_and_a_short_job_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    progress = ProgressLines("reading", clock=lambda: now)
+    progress(0, 10)
+    now = 9.0
+    progress(10, 10)
+    assert capsys.readouterr().err == ""
+    progress(40, 100, "epoch 2")  # resumed in the middle
+    now = 19.0
+    progress(60, 100, "epoch 2")
+    assert capsys.readouterr().err == "epoch 2: 60 of 100 (60 %), about 20 s left\n"
+    progress.quiet, now = True, 500.0
+    progress(61, 100)
+    assert capsys.readouterr().err == ""
+
+
+def test_score_says_the_hardest_first_then_a_summary_and_what_is_next(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    done = cli("score", photos, "--top", 2, "-o", tmp_path / "scores.parquet")
+    lines = done.out.splitlines()
+    assert done.code == 0 and lines[0].startswith("hardest 2 by avh")
+    assert [line.split()[0] for line in lines if line.strip()[:2] in ("38", "39")] == ["39", "38"]
+    (summary,) = [line for line in lines if line.startswith("n = 40   c = 2   accuracy = 100.00 %   mean avh = ")]
+    assert lines.index(summary) > 4 and "angular_gap  " not in done.out.split(summary)[1]
+    assert lines[-2:] == [f"wrote {tmp_path}/scores.parquet", f"next: hardsight explore {tmp_path}/scores.parquet"]
+    verbose = cli("score", photos, "--verbose").out
+    assert " hard end" in verbose and verbose.splitlines()[-1] == f"next: hardsight score {photos} -o scores.parquet"
+    quiet = cli("score", photos, "--quiet", "-o", tmp_path / "quiet.parquet")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "") and (tmp_path / "quiet.parquet").is_file()
+    wrong = cli("score", tmp_path / "absent.npz", "--quiet")
+    assert wrong.code == 2 and wrong.out == "" and wrong.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "snapshot, written, following",
+    [
+        ("run", "run/scores.parquet", "next: hardsight explore run\n"),
+        ("run", "run/other.parquet", "next: hardsight explore run/other.parquet\n"),
+        ("my file.npz", None, "next: hardsight score 'my file.npz' -o scores.parquet\n"),
+    ],
+)
+def test_what_follows_a_score(snapshot: str, written: str | None, following: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_what_follows(snapshot, None if written is None else Path(written))
+    assert capsys.readouterr().out == following
+
+
+COMMANDS: dict[str, tuple[list[str], list[str]]] = {  # words after the input, and the tables of the document
+    "score": (["--verbose"], ["hardest", "means"]),
+    "clean": ([], ["verdicts"]),
+    "select": (["--budget", "10", "-o", "OUT/subset.csv"], ["classes"]),
+    "curriculum": (["--epochs", "4", "-o", "OUT/order.csv"], ["epochs"]),
+    "mine": ([], ["hardest"]),
+    "audit": (["--group", "site", "-o", "OUT/audit.csv"], ["groups"]),
+    "drift": (["OTHER"], ["classes"]),
+    "correlate": (["--against", "day", "--replicates", "20", "--permutations", "20"], ["agreement", "hypotheses"]),
+    "verify": ([], ["files"]),
+}
+
+
+@pytest.fixture
+def document(cli: Cli, photos: Path, tmp_path: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
+    """The document of a command on the forty samples."""
+
+    def read(command: str) -> dict[str, Any]:
+        words = [
+            word.replace("OUT", str(tmp_path)).replace("OTHER", str(photos.with_name("later.npz")))
+            for word in COMMANDS[command][0]
+        ]
+        done = cli(command, photos, *words, "--json")
+        assert done.code == 0, done.err
+        found: dict[str, Any] = json.loads(done.out)
+        assert found["command"] == command and not done.err.startswith("{")
+        return found
+
+    yield read
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_with_tables_has_a_document(document: Callable[[str], dict[str, Any]], command: str) -> None:
+    found = document(command)
+    assert list(found["tables"]) == COMMANDS[command][1]
+    for rows in found["tables"].values():
+        assert rows and len({tuple(row) for row in rows}) == 1  # the same columns in every row
+        assert not [key for row in rows for key in row if not key.isprintable() or " " in key]
+
+
+def test_documents_of_the_long_commands() -> None:
+    """From the tables that they write, without a training."""
+    differences = {"against": "source", "difference": 0.0123456, "low": 0.01, "high": 0.02, "verdict": "better"}
+    adapted = SimpleNamespace(
+        accuracy=pa.Table.from_pylist(
+            [{"pair": "a-to-b", "method": "cbst", "accuracy": 0.9, "accuracy std": 0.1, "oracle_accuracy": None}]
+        ),
+        differences=pa.Table.from_pylist([{"pair": "a-to-b", "method": "cbst", **differences}]),
+        selection=pa.table({"pair": pa.array([], pa.string())}),
+    )
+    generalized = SimpleNamespace(
+        accuracy=pa.Table.from_pylist([{"loss": "avh", "dark": 0.5, "dark std": 0.1, "oracle average": 0.6}]),
+        differences=pa.Table.from_pylist([{"loss": "avh", "domain": "average", **differences}]),
+    )
+    row = {"method": "fgsm", "epsilon": 0.1, "error": 0.5, "low": 0.4, "high": 0.6}
+    medians = dict.fromkeys(("avh", "norm", "confidence", "likelihood", "score"), 0.25)
+    attacked = SimpleNamespace(
+        counts={"images": 3, "score": "s", "gaussians": "g", "trajectories": {"followed": 0, "switched": 0}},
+        by_epsilon=pa.Table.from_pylist([row | medians]),
+        detection=pa.Table.from_pylist([row | {"inputs": "all", "detector": "norm", "auroc": 0.7}]),
+    )
+    with showing(json=True) as shown:
+        adapt._show(adapted)  # type: ignore[arg-type]
+        generalize._show(generalized, "last")  # type: ignore[arg-type]
+        attack.print_attack(attacked)  # type: ignore[arg-type]
+    rows = shown.records()
+    assert list(rows) == ["accuracy", "differences", "epsilons", "detection"]
+    assert rows["accuracy"][0] == {
+        "domains": "a-to-b", "method": "cbst", "accuracy": 0.9, "accuracy_std": 0.1, "oracle_accuracy": None,
+    }  # fmt: skip
+    assert rows["accuracy"][1] == {"loss": "avh", "dark": 0.5, "dark_std": 0.1, "oracle_average": 0.6}
+    same = {"difference": 0.0123456, "difference_low": 0.01, "difference_high": 0.02, "verdict": "better"}
+    assert all(same.items() <= found.items() for found in rows["differences"])
+    assert rows["epsilons"][0]["error_low"] == 0.4 and rows["detection"][0]["norm_high"] == 0.6
+
+
+def test_values_of_the_document_are_those_of_the_table(document: Callable[[str], dict[str, Any]], photos: Path) -> None:
+    table = score(photos)
+    found = document("score")
+    assert found["tables"]["hardest"][0]["avh"] == table.column("avh").to_pylist()[39]  # to the last digit
+    assert found["summary"]["accuracy"] == 1.0 and found["summary"]["samples"] == 40
+    assert found["next"].startswith("hardsight score ")
+    means = {row["score"]: row["mean"] for row in found["tables"]["means"]}
+    assert means["avh"] == pytest.approx(np.mean(table.column("avh").to_numpy()), rel=1e-12)
+    assert pa.types.is_floating(table.schema.field("avh").type)
+
+
+def test_tables_as_files(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    def written(name: str) -> str:
+        done = cli("score", photos, "--top", 2, "--verbose", "--table", tmp_path / name)
+        assert done.code == 0 and f"wrote {tmp_path / name}" in done.out, done.err
+        return (tmp_path / name).read_text() if not name.endswith(".parquet") else ""
+
+    header, first, second = written("hardest.csv").splitlines()
+    assert header == '"id","label","predicted","avh","confidence","angular_gap"' and first.startswith("39,1,1,0.4")
+    assert (tmp_path / "hardest-means.csv").read_text().startswith('"score","mean","hard_end"\n"avh",')
+    assert [row["id"] for row in json.loads(written("hardest.json"))] == [39, 38]
+    written("hardest.parquet")
+    assert pq.read_table(tmp_path / "hardest.parquet").column("id").to_pylist() == [39, 38]
+    tex = written("hardest.tex")
+    assert tex.count(r"\begin{tabular}") == 2 and r"\begin{tabular}{lllrrr}" in tex and r"angular\_gap" in tex
+    assert "| id | label | predicted | avh | confidence | angular\\_gap |\n| :-- | :-- | :-- | --: | --: | --: |" in written(
+        "h.md"
+    )
+    refused = cli("score", photos, "--table", tmp_path / "hardest.txt")
+    assert refused.code == 2 and ".csv, .tex, .md, .json, .parquet" in refused.err and refused.out == ""
+    over = cli("score", photos, "--table", photos)
+    assert over.code == 2 and over.err.count("\n") == 1
+
+
+def test_a_missing_value_and_words_among_numbers_in_a_file(tmp_path: Path) -> None:
+    rows = [("a", number(1), "–", "–"), ("=b", number(0.5), "x", "–")]
+    (path,) = write_tables([ShownTable("t", ("n_ame", "v", "w", "z"), rows, "a & b", 1, {"of": 1})], tmp_path / "t.csv")
+    assert path.read_text() == '"of","n_ame","v","w","z"\n1,"a",1,,\n1,"\'=b",0.5,"x",\n'
+    table = ShownTable("t", ("n_ame", "v"), [("[a] | b", "1 ± 2 → 3")], None, 1, {})
+    assert as_latex(table).splitlines()[5:9] == [
+        r"n\_ame & v \\",
+        r"\hline",
+        r"{}[a] \textbar{} b & 1 $\pm$ 2 $\to$ 3 \\",
+        r"\hline",
+    ]
+    assert as_markdown(table) == "**t**\n\n| n\\_ame | v |\n| :-- | --: |\n| \\[a\\] \\| b | 1 ± 2 → 3 |\n"
+
+
+@pytest.mark.slow
+def test_latex_compiles(tmp_path: Path) -> None:
+    compiler = shutil.which("tectonic") or shutil.which("pdflatex")
+    if compiler is None:
+        pytest.skip("there is no TeX here: install tectonic or pdflatex")
+    cells = [("a_b & 50 %", "1 ± 2"), ("[~^\\{}] <|>", "→ … × –")]
+    body = as_latex(ShownTable("t", ("na#me", "$"), cells, "100 % of_all", 1, {"model": "x_1"}))
+    (tmp_path / "t.tex").write_text(f"\\documentclass{{article}}\\begin{{document}}\n{body}\\end{{document}}\n", encoding="utf-8")
+    done = subprocess.run(
+        [compiler, "t.tex"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0 and (tmp_path / "t.pdf").is_file(), done.stdout[-2000:]
+
+
+def test_figures_beside_png(tmp_path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1, 1))
+    figure.add_subplot().plot([0, 1])
+    assert save_figure(figure, tmp_path / "a.png") == [tmp_path / "a.png"]
+    with figures_as("svg,pdf"):
+        paths = save_figure(figure, tmp_path / "b.1.png")
+        before = [path.read_bytes() for path in paths]
+        assert save_figure(figure, tmp_path / "b.1.png") == paths  # replaces what is there
+    assert [path.name for path in paths] == ["b.1.png", "b.1.svg", "b.1.pdf"]
+    assert [data[:4] for data in before] == [b"\x89PNG", b"<?xm", b"%PDF"]
+    assert before == [path.read_bytes() for path in paths]  # without a date, the same bytes
+    with pytest.raises(InputError, match="figures are written as png, pdf, svg, got 'gif'"), figures_as("gif"):
+        pass
+
+
+def test_every_score_turned_to_hardness(photos: Path, tmp_path: Path) -> None:
+    measured, turned = (score(photos, scores="avh,confidence,norm", hardness=turn) for turn in (False, True))
+    assert turned.column("avh").equals(measured.column("avh"))
+    assert turned.column("confidence").to_pylist() == [-value for value in measured.column("confidence").to_pylist()]
+    assert json.loads(turned.schema.metadata[b"hardsight"])["as"] == "hardness"
+    assert is_hardness(turned.schema) and not is_hardness(measured.schema)
+    assert as_hardness(turned).equals(turned.arrow)  # twice does not flip it back
+    first = [hardest(table, "confidence", 3).column("id").to_pylist() for table in (measured, turned)]
+    assert first[0] == first[1]
+    assert "hardest 10 by confidence (low is hard)" in repr(measured.hardest("confidence"))
+    assert "hardest 10 by confidence (high is hard)" in repr(turned.hardest("confidence"))
+    for ending in ("parquet", "csv", "json"):
+        write_table(turned, tmp_path / f"scores.{ending}")
+        read = read_scores(tmp_path / f"scores.{ending}")
+        assert read.column_names == measured.column_names and not is_hardness(read.schema)
+        assert read.column("confidence").to_pylist() == measured.column("confidence").to_pylist()
+    assert (tmp_path / "scores.csv").read_text().splitlines()[0].endswith('"hard_end"')
+
+
+def test_a_zero_stays_a_zero_and_nulls_stay() -> None:
+    table = as_hardness(pa.table({"id": ["a", "b"], "confidence": pa.array([0.0, None], pa.float32()), "note": [1, 2]}))
+    assert str(table.column("confidence")[0].as_py()) == "0.0" and table.column("confidence").null_count == 1
+    assert table.column("note").to_pylist() == [1, 2] and hard_end(table.schema, "confidence") == "high"
+
+
+@pytest.mark.parametrize("command", ["select", "curriculum", "correlate", "audit"])
+def test_commands_know_a_table_of_hardness(cli: Cli, photos: Path, tmp_path: Path, command: str) -> None:
+    """What they make of it is what they make of the table as it was measured."""
+    options = {
+        "select": ["--budget", "5", "--method", "hardest", "--by", "confidence", "-o", "OUT"],
+        "curriculum": ["--by", "confidence", "--epochs", "3", "-o", "OUT"],
+        "correlate": ["--against", "avh", "--scores", "confidence", "--replicates", "20", "--permutations", "20"],
+        "audit": ["--group", "site", "--by", "confidence", "-o", "OUT"],
+    }[command]
+    said = []
+    for view in ([], ["--as", "hardness"]):
+        source, out = tmp_path / f"table{len(view)}.csv", tmp_path / f"out{len(view)}.csv"
+        assert cli("score", photos, "-o", source, *view).code == 0
+        if command == "audit":
+            source.write_text(
+                "\n".join(f"{line},{'site' if at == 0 else at % 2}" for at, line in enumerate(source.read_text().splitlines()))
+            )
+        done = cli(command, source, *[str(out) if word == "OUT" else word for word in options], "--json")
+        assert done.code == 0, done.err
+        document = json.loads(done.out)
+        said.append((document["tables"], out.read_text() if out.exists() else ""))
+    assert str(said[0]).replace("table0", "table2") == str(said[1])
+
+
+def test_a_figure_of_hardness(photos: Path) -> None:
+    options: dict[str, Any] = {"against": "day", "scores": ["avh", "confidence"], "replicates": 20, "permutations": 20}
+    for view in (False, True):
+        found = correlate(photos, hardness=view, **options)
+        labels = " ".join(axis.get_xlabel() + axis.get_ylabel() for axis in found.draw(found.of()).axes)
+        assert ("other sign" in labels) is view and ("low is hard" in labels) is not view
+
+
+def test_as_hardness_on_the_screen_and_other_views_refused(cli: Cli, photos: Path) -> None:
+    done = cli("score", photos, "--as", "hardness", "--verbose")
+    assert done.code == 0 and "as hardness: high is hard in every score" in done.out and " low" not in done.out
+    wrong = cli("score", photos, "--as", "easiness")
+    assert wrong.code == 2 and wrong.err.count("\n") == 1 and "--as hardness" in wrong.err

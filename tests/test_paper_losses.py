@@ -1,0 +1,152 @@
+"""Recipes of the loss abstracts: the list, their formulas by hand, and one of them from end to end."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("torch")
+
+from hardsight.errors import InputError
+from hardsight.paper.cache import Cache
+from hardsight.paper.catalogue import chosen, recipes
+from hardsight.paper.context import Context
+from hardsight.paper.data_folder import DataFolder
+from hardsight.paper.losses import collapse, distillation, drm, few_digits, known_and_new, naive_bayes, soft_labels, temperature
+from hardsight.paper.losses.comp_sum import bounds, regrets, smallest_regret
+from hardsight.paper.losses.few_digits import difference, signed, with_wrong_labels
+from hardsight.paper.losses.ldr import one_framework
+
+IDS = (
+    "collapse", "comp-sum", "distillation", "drm", "ensloss", "ldr", "naive-bayes", "novel-classes", "proto-triplet",
+    "soft-labels", "temperature", "z-loss",
+)  # fmt: skip
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context(data=DataFolder(None), cache=Cache(tmp_path))
+
+
+def test_every_abstract_has_a_recipe() -> None:
+    assert [id for id in recipes() if id.startswith("losses/")] == [f"losses/{name}" for name in IDS]
+    assert len(chosen(["losses"])) == len(IDS)
+    with pytest.raises(InputError, match="did you mean losses/z-loss"):
+        chosen(["losses/zloss"])
+
+
+def test_the_bound_of_comp_sum_by_hand() -> None:
+    """A regret of 1 costs log 2 by cross-entropy; by sum-exponential 2 (1 - (sqrt 2 / 2)^2) = 1."""
+    assert smallest_regret(1.0, np.array([0.0, 1.0]), 10) == pytest.approx([0.0, math.log(2)])
+    assert smallest_regret(0.0, np.array([0.0, 1.0]), 10) == pytest.approx([0.0, 1.0])
+
+
+def test_regrets_by_hand_and_the_bound_is_tight() -> None:
+    """True chances 3/4 and 1/4. Equal scores, just on the wrong side, are the cheapest way to be wrong."""
+    probs, logits = np.array([[0.75, 0.25]]), np.array([[0.0, 1e-12]])
+    zero_one, surrogate = regrets(1.0, probs, logits)
+    assert zero_one == pytest.approx([0.5])
+    entropy = 0.75 * math.log(4 / 3) + 0.25 * math.log(4)
+    assert surrogate == pytest.approx([math.log(2) - entropy])
+    assert smallest_regret(1.0, zero_one, 2) == pytest.approx(surrogate)
+    zero_one, surrogate = regrets(0.0, probs, logits)  # each class costs 1; the least is (sqrt 3/4 + sqrt 1/4)^2 - 1
+    assert surrogate == pytest.approx([1 - ((math.sqrt(0.75) + 0.5) ** 2 - 1)])
+    assert smallest_regret(0.0, zero_one, 2) == pytest.approx(surrogate)
+
+
+def test_claims_that_need_no_training_hold(context: Context) -> None:
+    assert [claim.verdict for claim in (bounds(context), one_framework(context))] == ["holds", "holds"]
+
+
+def test_few_digits_are_apart_and_wrong_labels_are_wrong(context: Context) -> None:
+    digits = few_digits.few_digits(context)
+    assert (len(digits.train), len(digits.test)) == (300, 1000)
+    assert not set(digits.train.ids) & set(digits.test.ids)
+    assert digits.train.labels is not None and np.bincount(digits.train.labels).min() > 20
+    noisy, wrong = with_wrong_labels(digits.train, 0.3, seed=1)
+    assert noisy.labels is not None
+    assert wrong.sum() == 90 and ((noisy.labels != digits.train.labels) == wrong).all()
+    assert (with_wrong_labels(digits.train, 0.3, seed=1)[1] == wrong).all()
+    known, new = known_and_new.known_and_new(context)
+    assert known.labels is not None and new.labels is not None
+    assert set(known.labels) == set(range(6)) and set(new.labels) == set(range(4)) and new.class_names == ["6", "7", "8", "9"]
+
+
+def test_differences_are_paired() -> None:
+    assert signed(difference(np.array([3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0]))) == "+2.0 [+2.0, +2.0]"
+
+
+def test_views_of_an_image_share_its_number() -> None:
+    inputs, instance, ids = temperature.views(np.ones((3, 1, 8, 8), np.float32), seed=0)
+    assert inputs.shape == (12, 1, 8, 8) and ids[:4] == ["0/0", "1/0", "2/0", "0/1"]
+    assert instance.tolist() == [0, 1, 2] * 4 and (inputs[:3] == 1).all() and inputs[3:].std() > 0
+
+
+def test_drm_counts_the_epoch_that_is_best_on_held_out_samples() -> None:
+    rows = [
+        {"loss": loss, "seed": 0, "domain": domain, "epoch": epoch, "validation": held, "test": test}
+        for loss in drm.NAMES
+        for domain, steps in (("a", ((0.5, 0.9), (0.8, 0.4), (0.8, 0.7))), ("b", ((0.9, 0.6), (0.1, 1.0))))
+        for epoch, (held, test) in enumerate(steps)
+    ]
+    found = drm.reached(SimpleNamespace(epochs=pa.Table.from_pylist(rows)), "test")
+    assert {name: values.tolist() for name, values in found.items()} == {name: [pytest.approx(50.0)] for name in drm.NAMES}
+
+
+def test_soft_labels_count_the_last_round() -> None:
+    rows = [
+        {"method": method, "seed": seed, "round": number, "accuracy": 0.5 + 0.1 * number + 0.01 * seed}
+        for method in soft_labels.METHODS
+        for seed in (0, 1)
+        for number in (0, 1, 2)
+    ]
+    found = soft_labels.by_method(SimpleNamespace(rounds=pa.Table.from_pylist(rows)))
+    assert found["depict"] == pytest.approx([70.0, 71.0])
+
+
+def make_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything as short as it can be: whether it runs, not what comes out."""
+    monkeypatch.setattr(few_digits, "SEEDS", 2)
+    monkeypatch.setitem(few_digits.TRAINING, "epochs", 1)
+    for name, size in {"train": 60, "test": 60}.items():
+        monkeypatch.setitem(few_digits.SIZES, name, size)
+    monkeypatch.setitem(known_and_new.MOST, "known", 60)
+    monkeypatch.setitem(known_and_new.MOST, "new", 120)
+    for module in (temperature, collapse):
+        monkeypatch.setattr(module, "SEEDS", 2)
+    monkeypatch.setitem(temperature.LEARNING, "epochs", 1)
+    monkeypatch.setitem(collapse.EPOCHS, "all", 2)
+    for role in ("teacher", "student"):
+        monkeypatch.setitem(distillation.EPOCHS, role, 1)
+    short: dict[str, Any] = {"epochs": 1, "seeds": 2, "limit": 80, "hidden": 8}
+    for settings in (drm.SMALL, soft_labels.SMALL):
+        for name, value in short.items():
+            monkeypatch.setitem(settings, name, value)
+    monkeypatch.setitem(soft_labels.SMALL, "rounds", 1)
+    for name, value in {"DRAWS": 2, "PER_CLASS": (2, 5, 8), "DIMENSIONS": (4, 8), "SAMPLES": (4, 8), "MANY": 32}.items():
+        monkeypatch.setattr(naive_bayes, name, value)
+
+
+def test_a_recipe_from_end_to_end(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_tiny(monkeypatch)
+    outcome = recipes()["losses/naive-bayes"].run(context)
+    assert len(outcome.claims) == 4 and all(claim.rule and claim.found.endswith(".") for claim in outcome.claims)
+    assert [len(table.rows) for table in outcome.tables] == [3, 2] and outcome.figures
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IDS)
+def test_recipes_run_on_the_built_in_digits(
+    name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tiny(monkeypatch)
+    shared = tmp_path_factory.getbasetemp() / "losses-cache"
+    outcome = recipes()[f"losses/{name}"].run(Context(data=DataFolder(None), cache=Cache(shared)))
+    assert outcome.claims and outcome.tables and outcome.figures
+    assert all(claim.found.endswith(".") for claim in outcome.claims)

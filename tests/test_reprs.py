@@ -1,0 +1,132 @@
+"""What objects say of themselves: one screen, no memory addresses, no matrices."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hardsight
+from hardsight import Head, Snapshot
+from hardsight.act.evidence import samples_of
+from hardsight.act.settings import CleanSettings
+from hardsight.act.subsets.choosing import choose
+from hardsight.act.subsets.settings import SelectSettings
+from hardsight.act.suspects import find_suspects
+from hardsight.adapt.running import Adapted
+from hardsight.attacks.attacking import Attack
+from hardsight.generalize.running import Generalized
+from hardsight.screen import brief
+from hardsight.training.running import Trained
+
+RNG = np.random.default_rng(0)
+WEIGHT = RNG.normal(size=(3, 8))
+LABELS = RNG.integers(0, 3, 200)
+FEATURES = WEIGHT[LABELS] + RNG.normal(size=(200, 8))
+SNAPSHOT = Snapshot(FEATURES, WEIGHT, LABELS, class_names=["cat", "dog", "bird"], columns={"site": ["A", "B"] * 100})
+ACCURACY = pa.table({"pair": ["a to b"] * 40, "method": [f"method {n}" for n in range(40)], "accuracy": [0.5] * 40})
+
+
+def one_screen(thing: Any) -> str:
+    text = repr(thing)
+    lines = text.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 200, text
+    assert not re.search(r"0x[0-9a-f]{6}|array\(\[|dtype=|\bobject at\b|pyarrow\.|ChunkedArray", text), text
+    assert not re.search(r"\[\[|\n *\[", text), text  # no matrix
+    assert str(thing) == text
+    return text
+
+
+def test_heads() -> None:
+    assert one_screen(Head("linear", WEIGHT, bias=np.zeros(3))) == "Head(linear, 3 classes, 8 features, bias)"
+    assert one_screen(Head("cosine", WEIGHT, scale=16.0)) == "Head(cosine, 3 classes, 8 features, scale 16)"
+    gaussian = Head("gaussian", WEIGHT[:1], log_variance=np.zeros(8), log_prior=np.zeros(1))
+    assert one_screen(gaussian) == "Head(gaussian, 1 class, 8 features, log_variance, log_prior)"
+
+
+def test_snapshots(tmp_path: Path) -> None:
+    assert one_screen(SNAPSHOT).splitlines() == [
+        "Snapshot: 200 samples, 8 features each, labeled, 3 classes, linear head",
+        "columns: id, label, site",
+        "classes: cat, dog, bird",
+    ]
+    assert (
+        one_screen(Snapshot(logits=np.zeros((1, 4)))).splitlines()[0] == "Snapshot: 1 sample, 4 logits each, no labels, 4 classes"
+    )
+    SNAPSHOT.save(tmp_path / "saved.npz")
+    assert f"from {tmp_path / 'saved.npz'}" in one_screen(Snapshot.load(tmp_path / "saved.npz"))
+    many = Snapshot(np.eye(2), columns={f"column {n}": [0, 1] for n in range(500)})
+    assert re.search(r"and \d+ more", one_screen(many))
+
+
+def test_correlations() -> None:
+    result = hardsight.correlate(SNAPSHOT, RNG.random(200), replicates=20)
+    text = one_screen(result)
+    assert text.startswith("Correlations: model, 200 samples, with selection frequency\n  score")
+    assert re.search(r"avh +-?[\d.]+ +-?[\d.]+ +-?[\d.]+", text)
+    for inner in (
+        result.agreements[0],
+        result.agreements[0].target,
+        result.opened[0],
+        result.calibration(),
+        result.disagreement(),
+    ):
+        one_screen(inner)
+
+
+def test_trainings(tmp_path: Path) -> None:
+    history = [
+        {"epoch": n, "lr": 0.1, "train": {"accuracy": n / 4, "avh": 0.2}, "test": {"accuracy": 0.5, "avh": 0.3}}
+        for n in (1, 2, 3)
+    ]
+    text = one_screen(Trained(tmp_path, Head("linear", WEIGHT), history))
+    assert text.splitlines()[0] == f"Trained: 3 epochs, Head(linear, 3 classes, 8 features), in {tmp_path}"
+    assert re.search(r"train +0\.75 +0\.2\n +test +0\.5 +0\.3$", text)
+    one_screen(Trained(tmp_path, Head("linear", WEIGHT), []))
+
+
+def test_domains_and_attacks(tmp_path: Path) -> None:
+    text = one_screen(Adapted(tmp_path, ACCURACY, ACCURACY, ACCURACY, ACCURACY))
+    assert "method 0" in text and "and 28 more" in text
+    losses = pa.table({"loss": ["avh"], "photo": [0.5], "photo std": [0.1], "average": [0.6]})
+    assert re.search(r"avh +0\.5 +0\.6", one_screen(Generalized(tmp_path, losses, losses, losses)))
+    one_screen(Generalized(tmp_path, losses.slice(0, 0), losses, losses))
+    assert "method 0" in one_screen(Attack(tmp_path, ACCURACY, ACCURACY, ACCURACY, ACCURACY, {}))
+
+
+def test_tables_of_clean_select_audit_and_drift() -> None:
+    wrong = LABELS.copy()
+    wrong[:5] = (wrong[:5] + 1) % 3
+    suspects = hardsight.clean(features=FEATURES, labels=wrong, head=WEIGHT)
+    text = one_screen(suspects)
+    assert re.match(r"ResultTable: 200 rows, 10 columns: \d+ ", text) and "first 10 by error_score" in text
+    most = suspects["id"][int(np.argmax(suspects["error_score"]))].as_py()
+    assert text.splitlines()[3].split()[0] == str(most)
+    chosen = hardsight.select(SNAPSHOT, budget=20)
+    assert one_screen(chosen).startswith("ResultTable: 20 rows, 2 columns")
+    groups = one_screen(hardsight.audit(SNAPSHOT, group="site"))
+    assert "group" in groups and "accuracy" in groups
+    one_screen(hardsight.drift(SNAPSHOT, Snapshot(FEATURES + 0.1, WEIGHT, LABELS)))
+    one_screen(hardsight.curriculum(SNAPSHOT))
+
+
+def test_what_lies_beneath_them() -> None:
+    one_screen(choose(SNAPSHOT, SelectSettings(budget=5), None))
+    one_screen(find_suspects(samples_of(SNAPSHOT, None), CleanSettings(), None))
+    one_screen(hardsight.mine(features=FEATURES, labels=LABELS))
+
+
+@pytest.mark.parametrize("value", [None, 3, "text\x1b", Path("run"), np.eye(2), pa.table({"a": [1]}), [1, 2], object()])
+def test_brief_takes_anything(value: Any) -> None:
+    from dataclasses import dataclass
+
+    @dataclass
+    class Held:
+        value: Any
+        __repr__ = brief
+
+    assert one_screen(Held(value)).startswith("Held(value=")

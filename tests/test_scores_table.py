@@ -1,0 +1,217 @@
+"""`ScoresTable`: what a person sees of a table of scores, and that programs still see a `pyarrow.Table`."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+import hardsight
+from explorer_runs import digits_run
+from hardsight import InputError, ScoresTable, Snapshot, hardest, score
+from hardsight.data import open_data
+from hardsight.files.heads import save_head
+from hardsight.files.run import Run
+from hardsight.files.samples import write_samples
+from hardsight.head import Head
+from hardsight.scoring.hardness import hardness_of
+from hardsight.scoring.job import Job
+from hardsight.screen import wrapped
+from hardsight.table import write_table
+from hardsight.table_views import MOST_BYTES, thumbnails
+
+FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0]])
+
+
+@pytest.fixture
+def table() -> ScoresTable:
+    return score(FEATURES, np.eye(2), [0, 0, 0], ids=["easy", "between", "wrong"])
+
+
+def test_it_is_used_as_the_table_it_holds(table: ScoresTable) -> None:
+    arrow = table.arrow
+    assert isinstance(arrow, pa.Table)
+    assert (len(table), table.num_rows, table.column_names) == (3, 3, arrow.column_names)
+    assert table["avh"].to_pylist() == [0.0, 0.5, 1.0]
+    assert table.to_pylist() == arrow.to_pylist()
+    assert table.to_pandas().equals(arrow.to_pandas())
+    assert table.schema.equals(arrow.schema, check_metadata=True)
+    assert [column.to_pylist() for column in table] == [column.to_pylist() for column in arrow.columns]
+    assert np.array_equal(np.asarray(table.select(["avh"])), np.asarray(arrow.select(["avh"])))
+    assert {"select", "filter", "to_pandas", "hardest", "arrow"} <= set(dir(table))
+    with pytest.raises(AttributeError, match="no_such"):
+        table.no_such  # noqa: B018
+    with pytest.raises(KeyError):
+        table["no_such"]
+
+
+def test_what_of_it_is_a_table_shows_itself_too(table: ScoresTable) -> None:
+    parts = {
+        "select": table.select(["id", "avh"]),
+        "slice": table.slice(1),
+        "brackets": table[1:],
+        "filter": table.filter(pc.field("avh") > 0.2),
+        "sort": table.sort_by([("avh", "descending")]),
+        "take": table.take([2, 0]),
+        "append": table.append_column("site", pa.array(["x", "y", "z"])),
+    }
+    assert all(isinstance(part, ScoresTable) for part in parts.values())
+    assert parts["filter"]["id"].to_pylist() == ["between", "wrong"]
+    assert parts["sort"]["id"].to_pylist() == ["wrong", "between", "easy"]
+    assert parts["brackets"] == parts["slice"] and parts["slice"] == table.arrow.slice(1) and table.arrow == table
+    assert table != parts["slice"] and table.equals(table) and table.equals(table.arrow)
+    assert table.join(parts["append"].select(["id", "site"]), "id").num_rows == 3
+    for part in parts.values():
+        assert "ScoresTable" in repr(part) and "<table" in part._repr_html_()
+
+
+def test_other_libraries_read_it_through_arrow(table: ScoresTable) -> None:
+    assert pa.table(table).equals(table.arrow, check_metadata=True)
+    assert pa.RecordBatchReader.from_stream(table).read_all() == table.arrow
+    assert pd.DataFrame.from_arrow(table).equals(table.to_pandas())
+    for other in (copy.copy(table), copy.deepcopy(table), pickle.loads(pickle.dumps(table))):  # as processes hand it over
+        assert isinstance(other, ScoresTable) and other == table
+
+
+def test_what_is_written_is_the_same_to_the_byte(table: ScoresTable, tmp_path: Path) -> None:
+    bare = pa.concat_tables(Job(Snapshot(FEATURES, np.eye(2), [0, 0, 0], ids=["easy", "between", "wrong"])).parts())
+    assert bare.schema.metadata == table.arrow.schema.metadata
+    for ending in (".parquet", ".csv", ".json"):
+        write_table(table, tmp_path / f"shown{ending}")  # type: ignore[arg-type]
+        write_table(bare, tmp_path / f"bare{ending}")
+        assert (tmp_path / f"shown{ending}").read_bytes() == (tmp_path / f"bare{ending}").read_bytes()
+    pq.write_table(table.arrow, tmp_path / "own.parquet")
+    assert pq.read_table(tmp_path / "own.parquet").equals(bare)
+
+
+def test_whatever_takes_a_table_takes_it(table: ScoresTable) -> None:
+    ranked = hardest(table, "avh", 2)
+    assert isinstance(ranked, ScoresTable) and ranked["id"].to_pylist() == ["wrong", "between"]
+    assert isinstance(hardest(table.arrow, "avh"), pa.Table)
+    assert table.hardest("norm", 1)["id"].to_pylist() == hardest(table.arrow, "norm", 1)["id"].to_pylist()
+    assert hardness_of(table, "avh").values.tolist() == [0.0, 0.5, 1.0]
+    assert hardsight.select(table, method="hardest", budget=1)["id"].to_pylist() == ["wrong"]
+    rng = np.random.default_rng(0)
+    many = score(rng.normal(size=(30, 4)), rng.normal(size=(3, 4)), rng.integers(0, 3, 30))
+    human = rng.random(30)
+    ours, bare = (hardsight.correlate(scores, human, replicates=20).table1() for scores in (many, many.arrow))
+    assert repr(ours.to_pylist()) == repr(bare.to_pylist())
+    with pytest.raises(InputError, match="hardest takes the table that score gives"):
+        hardest([1, 2])  # type: ignore[arg-type]
+
+
+def test_text_is_one_screen_with_the_hardest_first(table: ScoresTable) -> None:
+    text = repr(table)
+    lines = text.splitlines()
+    assert lines[0] == "ScoresTable: 3 samples, 2 classes, accuracy 66.67 %"
+    assert lines[1] == "hardest 3 by avh (high is hard)"
+    assert [line.split()[0] for line in lines[2:6]] == ["id", "wrong", "between", "easy"]
+    assert "means: avh 0.5," in text
+    assert str(table) == text and "0x" not in text and "pyarrow" not in text
+
+    large = score(np.random.default_rng(0).normal(size=(5000, 3)), np.eye(3), np.zeros(5000, int), scores="all")
+    assert len(repr(large).splitlines()) <= 20 and max(map(len, repr(large).splitlines())) <= 110
+    assert repr(table.hardest("loss", 2)).splitlines()[1] == "hardest 2 by loss (high is hard)"
+
+
+def test_rows_without_scores_are_counted() -> None:
+    table = score(np.array([[1.0, 0.0], [np.nan, 0.0], [0.0, 1.0]]), np.eye(2), [0, 0, -1])
+    assert "not fully scored: 1 nonfinite_feature, 1 unlabeled" in repr(table)
+    assert "not fully scored: 1 nonfinite_feature, 1 unlabeled" in table._repr_html_()
+    assert "no sample has a value of avh" in repr(table.slice(0, 0))
+    assert "no sample has a value of avh" in table.slice(0, 0)._repr_html_()
+
+
+def test_names_of_classes_are_shown() -> None:
+    snapshot = Snapshot(FEATURES, np.eye(2), [0, 0, 1], class_names=["cat", "dog"])
+    assert re.search(r"1 +cat +cat", repr(score(snapshot)))
+    noted = pa.table({"id": [0], "label": [1], "predicted": [0], "status": ["ok"], "avh": [0.1]})
+    noted = noted.replace_schema_metadata({"hardsight": '{"class_names": ["cat", "dog"]}'})
+    assert re.search(r"0 +dog +cat", repr(ScoresTable(noted)))
+
+
+def test_html_shows_names_as_text_and_runs_nothing() -> None:
+    snapshot = Snapshot(
+        FEATURES, np.eye(2), [0, 0, 1], ids=["<script>alert(1)</script>", "a\u202eb", "c" * 500], class_names=["<b>", "&"]
+    )
+    html = score(snapshot)._repr_html_()
+    assert "<script" not in html and "<b>&lt;" not in html and "&lt;script&gt;" in html and "&lt;b&gt;" in html
+    assert "\u202e" not in html and "c" * 50 not in html
+    assert not re.search(r"https?://|javascript:|\son\w+=", html)
+
+
+def test_pictures_given_in_order_follow_their_samples(table: ScoresTable) -> None:
+    shades = np.array([0, 100, 200], np.uint8)
+    shown = table.with_images(np.ones((3, 8, 8), np.uint8) * shades[:, None, None])
+    assert shown.pictures is not None
+    for part in (shown, shown.take([2, 1, 0]), shown.filter(pc.field("avh") > 0.2)):
+        assert part.pictures is not None and part.pictures.image("wrong").getpixel((0, 0)) == 200  # whatever row it stands in
+    assert shown._repr_html_().count("<img") == 3 and "<img" not in table._repr_html_()
+    bright = table.with_images(np.linspace(0.0, 1.0, 3 * 16).reshape(3, 4, 4)).pictures
+    assert bright is not None and bright.image("easy").getextrema() == (0, 255)
+    pictures = table.with_images([Image.new("RGB", (4, 4), "red")] * 2 + [None]).pictures
+    assert pictures is not None and pictures.image("wrong") is None and pictures.image("no such id") is None
+    with pytest.raises(InputError, match="one entry per row, got 2 for 3 rows"):
+        table.with_images(np.zeros((2, 4, 4), np.uint8))
+    with pytest.raises(InputError, match="no column id"):
+        table.select(["avh"]).with_images(np.zeros((3, 4, 4), np.uint8))
+
+
+def test_thumbnails_are_few_and_small() -> None:
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8))  # nothing to compress
+    made = thumbnails(lambda id: noise, range(100))
+    assert sum(len(content or b"") for content in made) <= MOST_BYTES
+    assert made[0] is not None and made[-1] is None  # what does not fit is left out
+
+    many = score(np.random.default_rng(0).normal(size=(5000, 3)), np.eye(3), np.zeros(5000, int))
+    html = many.with_images([noise] * 5000)._repr_html_()
+    assert 1 <= html.count("<img") <= 10 and len(html) < 2 * MOST_BYTES
+
+
+def test_a_run_shows_the_images_it_was_made_of(tmp_path: Path) -> None:
+    colours = {"red": (255, 0, 0), "green": (0, 128, 0)}
+    for name, colour in colours.items():
+        (tmp_path / "images" / name).mkdir(parents=True)
+        Image.new("RGB", (20, 20), colour).save(tmp_path / "images" / name / "a.png")
+    run = _run_of(tmp_path / "images", tmp_path / "run")
+    table = score(run)
+    assert table._repr_html_().count("<img") == 2
+    assert table.pictures is not None and table.pictures.image("red/a.png").getpixel((0, 0)) == (255, 0, 0)
+    (tmp_path / "images" / "red" / "a.png").unlink()
+    gone = score(run)
+    assert gone._repr_html_().count("<img") == 1 and "–" in gone._repr_html_()  # a table is shown all the same
+
+
+def _run_of(images: Path, output: Path) -> Path:
+    """A run of two images whose features are their colours."""
+    data = open_data(images)
+    features = np.array([data.image(row).getpixel((0, 0)) for row in range(len(data))], np.float32)
+    run = Run(output, "hardsight extract", {}, {}, {"data": str(images), "roots": [str(images.resolve())]})
+    part = run.folder("samples") / "part-00000.parquet"
+    assert data.labels is not None
+    write_samples(part, features, {"id": data.ids, "label": pa.array(data.labels), "path": data.columns["path"]})
+    save_head(output / "head.safetensors", Head("linear", features), data.class_names)
+    run.finish([part], {"rows": len(data)}, {part.name: len(data)})
+    return output
+
+
+def test_degraded_samples_are_shown_as_the_model_saw_them(tmp_path: Path) -> None:
+    pictures = score(digits_run(tmp_path / "run", n=8, degraded=True)).pictures
+    assert pictures is not None
+    whole, faint = (pictures.image(id).getextrema() for id in ("0", "1"))  # 1 is 0 at contrast 0.3
+    assert faint[1] - faint[0] < 0.5 * (whole[1] - whole[0])
+
+
+def test_long_lists_are_cut_with_the_number_left_out() -> None:
+    lines = wrapped("columns: ", [f"column{number}" for number in range(100)], most=2)
+    assert len(lines) == 2 and re.search(r"and (\d+) more$", lines[1])
+    assert len(re.findall(r"column\d+", " ".join(lines))) + int(lines[1].split()[-2]) == 100

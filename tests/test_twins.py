@@ -1,0 +1,147 @@
+"""Twins of score and adapt for scikit-learn, torchmetrics and skada."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import SkipTest
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import hardsight
+from hardsight.sklearn import HardnessScorer, SelfTrainingClassifier
+
+RNG = np.random.default_rng(0)
+LABELS = np.arange(60) % 3
+FEATURES = np.eye(3)[LABELS] * 3 + RNG.normal(size=(60, 3))
+
+
+def test_scikit_learns_own_checks() -> None:
+    passed = 0
+    for estimator, check in estimator_checks_generator(HardnessScorer()):
+        try:
+            check(estimator)
+            passed += 1
+        except SkipTest:  # checks of array libraries that are not switched on
+            continue
+        except BaseException as error:
+            error.add_note(f"in {check}")
+            raise
+    assert passed > 35
+
+
+def test_scores_are_those_of_hardsight_score_and_high_is_hard() -> None:
+    scorer = HardnessScorer().fit(FEATURES, LABELS)
+    expected = hardsight.score(FEATURES, scorer.head_, LABELS, scores=["avh", "logit_margin"]).to_pydict()
+    assert scorer.score_samples(FEATURES, LABELS).tolist() == expected["avh"]
+    margins = HardnessScorer(by="logit_margin").fit(FEATURES, LABELS).score_samples(FEATURES, LABELS)
+    assert margins == pytest.approx([-value for value in expected["logit_margin"]])  # low is hard
+    predicted = np.asarray(scorer.head_.logits(FEATURES)).argmax(1)
+    assert scorer.score_samples(FEATURES).tolist() == scorer.score_samples(FEATURES, predicted).tolist()
+
+
+def test_labels_may_be_names_and_must_be_known() -> None:
+    names = np.array(["ant", "bee", "cat"])[LABELS]
+    scorer = HardnessScorer().fit(FEATURES, names)
+    assert scorer.classes_.tolist() == ["ant", "bee", "cat"]
+    assert (
+        scorer.score_samples(FEATURES, names).tolist()
+        == HardnessScorer().fit(FEATURES, LABELS).score_samples(FEATURES, LABELS).tolist()
+    )
+    with pytest.raises(ValueError, match="y holds 'dog', which was not among the labels in fit"):
+        scorer.score_samples(FEATURES[:1], ["dog"])
+    with pytest.raises(ValueError, match="by must be a row score, got 'ahv'. Did you mean avh?"):
+        HardnessScorer(by="ahv").fit(FEATURES, LABELS)
+    with pytest.raises(ValueError, match="one class only"):
+        HardnessScorer().fit(FEATURES, np.zeros(60))
+
+
+def test_in_a_pipeline() -> None:
+    pipeline = make_pipeline(StandardScaler(), HardnessScorer()).fit(FEATURES, LABELS)
+    assert pipeline.score_samples(FEATURES).shape == (60,)
+    assert clone(pipeline).get_params()["hardnessscorer__by"] == "avh"
+
+
+def test_hardsight_itself_imports_neither(fresh_python: Any) -> None:
+    done = fresh_python(
+        "import sys, hardsight; print([n for n in ('torch', 'torchmetrics', 'hardsight.sklearn') if n in sys.modules])"
+    )
+    assert done.out == "[]\n", done.err
+
+
+# ---- torchmetrics ----
+
+
+def test_a_metric_in_a_collection() -> None:
+    torch = pytest.importorskip("torch")
+    from hardsight.models.torchvision_models import import_with_torchvision
+
+    torchmetrics = import_with_torchvision("torchmetrics", "this test")
+    from hardsight.torchmetrics import AngularVisualHardness
+
+    layer = torch.nn.Linear(3, 3)
+    features, target = torch.tensor(FEATURES, dtype=torch.float32), torch.tensor(LABELS)
+    expected = hardsight.avh(features.numpy(), layer.weight.detach().numpy(), LABELS)
+    collection = torchmetrics.MetricCollection({
+        "accuracy": torchmetrics.classification.MulticlassAccuracy(3, average="micro"),
+        "each": AngularVisualHardness(layer, reduction="none"),
+        "avh": AngularVisualHardness(layer),
+    })  # fmt: skip
+    for part in (slice(0, 25), slice(25, 60)):
+        collection.update(preds=layer(features[part]), features=features[part], target=target[part])
+    found = collection.compute()
+    assert found["each"].numpy() == pytest.approx(expected, abs=1e-6) and float(found["avh"]) == pytest.approx(
+        expected.mean(), abs=1e-6
+    )
+    assert float(found["accuracy"]) == pytest.approx((layer(features).argmax(1) == target).float().mean().item())
+    collection.reset()
+    with pytest.warns(UserWarning, match="before the ``update`` method"):
+        assert collection["each"].compute().shape == (0,)
+    assert not list(AngularVisualHardness(layer).parameters())  # the layer stays the network's
+    with pytest.raises(hardsight.InputError, match="reduction must be mean, sum or none"):
+        AngularVisualHardness(layer, reduction="max")  # type: ignore[arg-type]
+
+
+# ---- self-training with sample_domain ----
+
+
+def two_domains() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A source and a target that is scaled and moved; positive and negative domains."""
+    rng = np.random.default_rng(1)
+    labels = np.arange(120) % 3
+    there, here = (np.eye(3)[labels] * 4 + rng.normal(size=(120, 3)) for _ in range(2))
+    return np.concatenate([there, here * [3, 1, 1] + 5]), np.tile(labels, 2), np.repeat([1, -2], 120)
+
+
+def test_self_training_by_sample_domain() -> None:
+    pytest.importorskip("torch")
+    X, y, domain = two_domains()
+    names, target = np.array(["ant", "bee", "cat"])[y], domain < 0
+    classifier = SelfTrainingClassifier(rounds=2, hidden=16).fit(X, names, sample_domain=domain)
+    assert (classifier.predict(X[target]) == names[target]).mean() > 0.9
+    assert (classifier.predict(X, sample_domain=domain) == names).mean() > 0.9  # of both domains
+    assert classifier.predict_proba(X).sum(1) == pytest.approx(1)
+    masked = np.where(target, -1, y)
+    again = SelfTrainingClassifier(rounds=2, hidden=16).fit(X, masked)  # labels of the target play no part
+    assert again.decision_function(X) == pytest.approx(classifier.decision_function(X))
+    with pytest.raises(ValueError, match="samples of a source"):
+        clone(classifier).fit(X, names, sample_domain=np.ones(240))
+
+
+@pytest.mark.slow
+def test_in_a_pipeline_of_skada() -> None:
+    skada = pytest.importorskip("skada")
+    X, y, domain = two_domains()
+    ours = skada.make_da_pipeline(StandardScaler(), SelfTrainingClassifier(rounds=2, hidden=16))
+    theirs = skada.make_da_pipeline(StandardScaler(), skada.CORALAdapter(), LogisticRegression())
+    masked = np.where(domain < 0, -1, y)
+    accuracies = [
+        (pipeline.fit(X, masked, sample_domain=domain).predict(X[domain < 0]) == y[domain < 0]).mean()
+        for pipeline in (ours, theirs)
+    ]
+    assert accuracies[0] > 0.9 and accuracies[0] > accuracies[1] - 0.1

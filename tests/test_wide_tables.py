@@ -1,0 +1,135 @@
+"""Wide tables: data frames of pandas and polars, Arrow tables, CSV and Parquet files with one column per dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hardsight import InputError, Snapshot, clean, score
+
+FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0], [0.0, 1.0]])  # 0, 45, 90 and 90 degrees
+AVH = [0.0, 0.5, 0.0, 1.0]  # of two classes at 0 and 90 degrees
+LABELS = ["cat", "dog", "dog", "cat"]
+COLUMNS = {"name": list("wxyz"), "f0": FEATURES[:, 0], "f1": FEATURES[:, 1], "size": [9, 8, 7, 6], "y": LABELS}
+
+MAKERS: dict[str, Callable[[dict[str, Any]], Any]] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_columns_by_name_and_pattern(kind: str) -> None:
+    frame = MAKERS[kind](COLUMNS)
+    for features in ("f*", "f1,f0", ["f0", "f1"]):  # patterns: in the order of the table
+        table = score(frame, np.eye(2), "y", features=features, ids="name", scores="avh")
+        assert table.column("avh").to_pylist() == pytest.approx(AVH)
+        assert table.column("id").to_pylist() == list("wxyz") and table.column("label").to_pylist() == [0, 1, 1, 0]
+    assert score(frame, np.eye(2), COLUMNS["y"], features="f*", scores="avh").column("avh").to_pylist() == pytest.approx(AVH)
+
+
+def test_a_list_of_names_keeps_its_order() -> None:
+    table = score(pd.DataFrame(COLUMNS), np.eye(2), "y", features=["f1", "f0"], scores="avh")
+    assert table.column("avh").to_pylist() == pytest.approx([1.0, 0.5, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_without_a_pattern_all_numbers_are_features(kind: str) -> None:
+    frame = MAKERS[kind]({name: column for name, column in COLUMNS.items() if name != "size"})
+    assert score(frame, np.eye(2), "y", scores="avh").column("avh").to_pylist() == pytest.approx(AVH)
+    snapshot = Snapshot(frame, np.eye(2), "y", ids="name")
+    assert snapshot.source.width == 2 and snapshot.class_names == ["cat", "dog"]
+
+
+def test_further_columns_and_the_index_come_along() -> None:
+    frame = pd.DataFrame(COLUMNS, index=[7, 5, 3, 1])
+    snapshot = Snapshot(frame[["f0", "f1", "y", "name"]], np.eye(2), "y")
+    assert snapshot.columns().to_pydict() == {"id": [7, 5, 3, 1], "label": [0, 1, 1, 0], "name": list("wxyz")}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_frame_of_numbers_alone_is_the_features(kind: str) -> None:
+    frame = MAKERS[kind]({"a": FEATURES[:, 0], "b": FEATURES[:, 1]})
+    assert score(frame, np.eye(2), [0, 1, 1, 0], scores="avh").column("avh").to_pylist() == pytest.approx(AVH)
+
+
+def test_polars_series_and_lists() -> None:
+    labels, ids = pl.Series(["cat", "dog", None, "cat"]), pl.Series(list("wxyz"))
+    table = score(FEATURES, np.eye(2), labels, ids=ids)
+    assert table.column("label").to_pylist() == [0, 1, None, 0] and table.column("id").to_pylist() == list("wxyz")
+    for dtype in (pl.List(pl.Float32), pl.Array(pl.Float64, 2)):
+        column = pl.Series("features", FEATURES.tolist(), dtype=dtype)
+        assert score(column, np.eye(2), [0, 1, 1, 0], scores="avh").column("avh").to_pylist() == pytest.approx(AVH)
+        frame = pl.DataFrame({"features": column, "label": [0, 1, 1, 0]})
+        assert score(frame, np.eye(2), scores="avh").column("avh").to_pylist() == pytest.approx(AVH)
+        renamed = frame.rename({"features": "embedding", "label": "y"})
+        assert score(renamed, np.eye(2), "y", features="embedding", scores="avh").column("avh").to_pylist() == pytest.approx(AVH)
+
+
+def test_probabilities_in_a_column_of_lists() -> None:
+    frame = pl.DataFrame({"pred_probs": [[0.75, 0.25], [0.5, 0.5]], "label": [1, 0]})
+    assert score(frame, scores="confidence").column("confidence").to_pylist() == pytest.approx([0.25, 0.5])
+
+
+def test_other_functions_take_a_frame() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(-3, 1, (20, 2)), rng.normal(3, 1, (20, 2))])
+    y = ["left"] * 20 + ["right"] * 20
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "side": y})
+    assert clean(features=frame, labels="side").equals(clean(features=x, labels=[0] * 20 + [1] * 20))
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_files(tmp_path: Path, cli: Callable[..., Any], ending: str) -> None:
+    frame, path = pd.DataFrame(COLUMNS), tmp_path / f"data.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.table(COLUMNS), path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
+    np.save(tmp_path / "w.npy", np.eye(2))
+    out = tmp_path / "scores.parquet"
+    done = cli("score", path, "--head", tmp_path / "w.npy", "--features", "f*", "--label", "y", "--scores", "avh", "-o", out)
+    assert done.code == 0, done.err
+    written = pq.read_table(out)
+    assert written.column("avh").to_pylist() == pytest.approx(AVH) and b'["cat", "dog"]' in written.schema.metadata[b"hardsight"]
+    np.save(tmp_path / "y.npy", np.array(LABELS))
+    by_file = score(path, np.eye(2), str(tmp_path / "y.npy"), features="f*", scores="avh")
+    assert by_file.column("avh").to_pylist() == written.column("avh").to_pylist()
+    table = score(path, np.eye(2), "y", features="f*", scores="avh")
+    assert table.column("avh").to_pylist() == written.column("avh").to_pylist()
+
+
+def test_a_head_is_fitted_to_a_csv(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": list("abcdef"), "x": [1.0, 1.1, 1.2, 5.0, 5.1, 5.2], "label": ["low"] * 3 + ["high"] * 3})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    table = score(tmp_path / "d.csv", features="x", scores="confidence")
+    assert table.column("id").to_pylist() == list("abcdef") and table.column("predicted").to_pylist() == [1, 1, 1, 0, 0, 0]
+
+
+def test_bad_tables(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    path = tmp_path / "data.csv"
+    pd.DataFrame(COLUMNS).to_csv(path, index=False)
+    np.save(tmp_path / "x.npy", FEATURES)
+    cases: list[tuple[list[Any], str]] = [
+        ([path], "which columns are the features? Give them with --features 'f*'"),
+        ([path, "--features", "g*", "--label", "y"], "features 'g*' matches no column of the table: it has name, f0, f1"),
+        ([path, "--features", "f*", "--label", "yy"], "there is no 'yy': it has name, f0, f1, size, y. Did you mean y?"),
+        ([path, "--features", "f*,name", "--label", "y"], "features must be columns of numbers, and 'name' is not"),
+        ([path, "--features", "f*", "--label", "y", "--labels", "y.npy"], "--label names a column and --labels a file"),
+        ([tmp_path / "x.npy", "--features", "f*"], "--features names columns of a .csv or .parquet table"),
+        ([tmp_path / "x.npy", "--label", "y"], "--label names a column of a .csv or .parquet table"),
+    ]
+    for options, message in cases:
+        done = cli("score", *options)
+        assert done.code == 2 and message in done.err and done.err.count("\n") == 1, done.err
+    with pytest.raises(InputError, match="features names columns of a table, and the samples are ndarray"):
+        score(FEATURES, np.eye(2), features="f*")
+    with pytest.raises(InputError, match="column names must differ, but 'a' comes more than once"):
+        score(pd.DataFrame(np.eye(2), columns=["a", "a"]), np.eye(2), features="a")
+    with pytest.raises(InputError, match="no column of the table holds numbers"):
+        score(pd.DataFrame({"a": ["x"], "y": [0]}), np.eye(2), "y")
