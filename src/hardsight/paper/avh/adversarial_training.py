@@ -142,5 +142,5 @@ def _figure(found: dict[str, list[dict[str, np.ndarray]]]) -> Any:
     words = (("avh_clean", "AVH"), ("norm_clean", "norm"), ("correct_attacked", "accuracy on attacked images"))
     for each, (name, label) in zip(axes, words, strict=True):
         curves = {training: np.array([run[name] for run in runs]).T for training, runs in found.items()}
-        seed_curves(each, range(1, EPOCHS + 1), curves, xlabel="epoch", ylabel=label)
+        seed_curves(each, np.arange(1, EPOCHS + 1), curves, xlabel="epoch", ylabel=label)
     return figure

@@ -133,5 +133,5 @@ def _figure(found: dict[str, list[dict[str, tuple[float, list[float]]]]]) -> Fig
     at = {"images": np.rint(LARGEST * RATIO ** (-np.arange(10) / 9))[::-1], "fine": np.array(FINE[::-1], float)}
     for k, (prior, name) in enumerate((prior, name) for prior in PRIORS for name in ("norm", "avh")):
         curves = np.array([seed[name][1] for seed in found[prior]]).T  # (values, seeds)
-        seed_curves(axes[k], at[prior].tolist(), {name: curves}, xlabel=PRIORS[prior], ylabel={"avh": "AVH"}.get(name, name))
+        seed_curves(axes[k], at[prior], {name: curves}, xlabel=PRIORS[prior], ylabel={"avh": "AVH"}.get(name, name))
     return figure
