@@ -15,6 +15,7 @@ from hardsight.cli import app
 from hardsight.cli.old_spellings import OLD, renewed
 from hardsight.files.human import People, match
 from hardsight.options import COMMON, SampleOptions
+from hardsight.threads import sample_rows
 
 FEATURES, WEIGHT, LABELS = np.random.default_rng(0).normal(size=(10, 4)), np.eye(3, 4), np.arange(10) % 3
 
@@ -70,7 +71,7 @@ def test_limit_is_spread_and_first_is_not() -> None:
     assert score(FEATURES, WEIGHT, LABELS, first=4).column("id").to_pylist() == [0, 1, 2, 3]
     assert score(FEATURES, WEIGHT, LABELS, first=4, limit=2).column("id").to_pylist() == [0, 2]
     assert score(FEATURES, WEIGHT, LABELS, limit=99).equals(score(FEATURES, WEIGHT, LABELS))
-    assert SampleOptions(limit=4).rows(10).tolist() == [0, 2, 5, 7] and SampleOptions().all_samples
+    assert sample_rows(SampleOptions(limit=4), 10).tolist() == [0, 2, 5, 7] and SampleOptions().all_samples
 
 
 def test_commands_take_some_samples_alike(tmp_path: Path, cli: Callable[..., Any]) -> None:
