@@ -53,16 +53,15 @@ def test_a_frame_is_for_the_notebook_alone(view: View) -> None:
     assert page.headers["content-security-policy"].replace(NOTEBOOK, "'none'") == HEADERS["content-security-policy"]
 
 
-@pytest.mark.parametrize(
-    "origin",
-    ["https://evil.com", "http://localhost.evil.com", "*", "http://*", "'self'", "http://localhost:8888;script-src *", "null", "",
-     "http://localhost:8888 https://evil.com", "http://localhost:8888%0d%0aX-Evil:1"],
-)  # fmt: skip
-def test_no_other_origin_gets_in(view: View, origin: str) -> None:
+def test_no_other_origin_gets_in(view: View) -> None:
     ask = Asked(view.started)
-    assert ask(f"/?token={ask.token}&frame={origin.replace(' ', '%20')}", Cookie="", **IN_FRAME).status == 303
-    page = ask("/")
-    assert policy(page) == "'none'" and page.headers["x-frame-options"] == "DENY" and page.headers["x-evil"] is None
+    for origin in (
+        "https://evil.com", "http://localhost.evil.com", "*", "http://*", "'self'", "http://localhost:8888;script-src%20*",
+        "null", "", "http://localhost:8888%20https://evil.com", "http://localhost:8888%0d%0aX-Evil:1",
+    ):  # fmt: skip
+        assert ask(f"/?token={ask.token}&frame={origin}", Cookie="", **IN_FRAME).status == 303
+        page = ask("/")
+        assert policy(page) == "'none'" and page.headers["x-frame-options"] == "DENY" and page.headers["x-evil"] is None, origin
 
 
 def test_without_the_token_nothing_changes(view: View) -> None:
