@@ -76,7 +76,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "misspelt loss": ("train photos --model lenet --loss arcfce -o run", "Did you mean arcface?"),
     "misspelt option of a loss": ("train photos --model lenet --loss-options bais=false -o run", "Did you mean bias?"),
     "misspelt option of one of the losses": (
-        "generalize features.npz --loss avh --loss-options avh:scal=3 -o run", "the loss avh has no option 'scal'"
+        "generalize features.npz --losses avh --loss-options avh:scal=3 -o run", "the loss avh has no option 'scal'"
     ),
     "misspelt model": ("train photos --model mnist_cn -o run", "Did you mean mnist_cnn?"),
     "misspelt model of a library": ("extract timm:resnet81 photos -o run", "no model 'resnet81'. Did you mean resnet18?"),
@@ -88,7 +88,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "misspelt column": ("audit good.npz --group sote", "it has label, site. Did you mean site?"),
     "misspelt tool": ("export good.npz --to fiftyon", "Did you mean fiftyone?"),
     "misspelt recipe": ("reproduce avh/tabel2", "Did you mean avh/table2?"),
-    "labels counted from 1": ("score from_one.npz", "They look counted from 1: subtract 1."),
+    "labels counted from 1": ("score from_one.npz", "Labels look counted from 1: subtract 1."),
     "features transposed": ("score transposed.npz", "features look transposed: pass features.T, one row per sample."),
     "head transposed": ("score bare.npz --head turned.npy", "weight looks transposed: pass weight.T"),
     "probabilities as percentages": ("score percent.npz", "They look like percentages: divide by 100."),
@@ -97,7 +97,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "typo in the header of answers": ("correlate good.npz --human typo_human.csv", "Did you mean frequency?"),
     "ids that do not join": ("correlate good.npz --human human.csv", "30 of 30 samples have no human data (the first: 's0')"),
     "no human data": ("correlate good.npz", "give human data (--human FILE), or a column to correlate against (--against"),
-    "images without classes": ("train flat --model lenet -o run", "give --labels-from, or one folder of images per class."),
+    "images without classes": ("train flat --model lenet -o run", "give --labels, or one folder of images per class."),
     "head of another model": ("score bare.npz --head other.npy", "got features (30, 5) and weight (3, 7)"),
     "run of another command": ("dynamics other", "(no directory other/dynamics): give a run of hardsight train."),
     "output over input": ("score table.parquet -o table.parquet", "table.parquet"),
