@@ -901,7 +901,7 @@ def test_a_study_computes_what_the_data_allows() -> None:
         ({"unseen": Snapshot(np.ones((3, 2)), np.ones((2, 2)))}, "rows are 2 wide"),
         ({"by": "nope"}, "no column 'nope'"),
         ({"images": "nope"}, "got 'nope': there is none"),
-        ({"seed": -1}, "seed must be a whole number of 0 or more, got -1"),
+        ({"seed": -1}, "seed must be a whole number of 0 or more and below 4294967296, got -1"),
     ],
 )
 def test_wrong_options_are_refused_before_the_bootstrap(

@@ -114,7 +114,7 @@ def test_hardest_by_words() -> None:
 
 def test_hardest_of_something_else() -> None:
     for table in (TABLE.to_pylist(), TABLE.to_pandas(), "scores.parquet", None):
-        with pytest.raises(InputError, match=r"hardest takes the pyarrow\.Table that score gives"):
+        with pytest.raises(InputError, match=r"hardest takes the table that score gives, or a pyarrow\.Table, got "):
             hardest(table)  # type: ignore[arg-type]
 
 

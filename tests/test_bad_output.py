@@ -63,7 +63,7 @@ def test_a_run_where_no_directory_can_be_made(cli: Cli) -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 2**70])
 def test_seeds_that_are_none(cli: Cli, tmp_path: Path, seed: int) -> None:
-    refused(cli("demo", "-o", tmp_path / "run", f"--seed={seed}"), "seed must")
+    refused(cli("demo", "-o", tmp_path / "run", f"--seed={seed}"), "seed", "must")
     assert not (tmp_path / "run").exists()
 
 

@@ -499,7 +499,7 @@ def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -
     both = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--pred-probs", tmp_path / "probs.npy")
     assert both.code == 0 and "evidence: probs" in both.out and (tmp_path / "features.suspects.parquet").is_file()
     assert "next:" not in both.out  # the explorer would not have the labels
-    alone = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--no-neighbours", "--limit", "100")
+    alone = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--no-neighbours", "--first", "100")
     assert alone.code == 0 and alone.out.startswith("n = 100   evidence: out-of-sample   ranked by posterior")
     assert "nothing was written: give -o features.suspects.parquet" in alone.out and "next:" not in alone.out
 

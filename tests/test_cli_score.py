@@ -211,7 +211,7 @@ def test_options_that_make_no_sense(
 
 def test_the_input_is_not_overwritten(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "s.parquet"
-    pq.write_table(TABLE, path)
+    pq.write_table(TABLE.arrow, path)
     before = path.read_bytes()
     done = cli("score", path, "-o", path)
     assert done.code == 2 and "is the input" in done.err and path.read_bytes() == before
@@ -268,7 +268,7 @@ def test_version_and_unknown_command(cli: Cli) -> None:
         (["correlate", "x", "--limit", "-3"], "invalid value for '--limit': .+. See hardsight correlate --help."),
         (["correlate", "x", "--seed", "-1"], "invalid value for '--seed': .+. See hardsight correlate --help."),
         (["score", "x.npz", "--nonsense"], "no such option: --nonsense. See hardsight score --help."),
-        (["correlate", "x", "--by"], "option '--by' requires an argument. See hardsight correlate --help."),
+        (["correlate", "x", "--group"], "option '--group' requires an argument. See hardsight correlate --help."),
         (["bench", "score", "--nonsense"], "no such option: --nonsense. See hardsight bench score --help."),
         (["score"], "missing argument .*. See hardsight score --help."),
         (["scor"], "no such command 'scor'. Did you mean score. See hardsight --help."),

@@ -99,7 +99,7 @@ def test_a_map_is_kept_while_the_features_are_the_same(tmp_path: Path, monkeypat
     np.testing.assert_allclose(np.abs(table.column("x")), np.abs(theirs.transform(features)[:, 0]), atol=1e-4)
     np.testing.assert_allclose(first, table.column("x"))
     with monkeypatch.context() as patched:
-        patched.setattr(maps, "principal_components", None)  # nothing is computed
+        patched.setattr(principal, "principal_components", None)  # nothing is computed
         said = f"{100 * theirs.explained_variance_ratio_[0]:.3g} % of the variance"
         assert made(sheet).columns()["pca_1"].unit == said
     kept.write_bytes(kept.read_bytes()[:-20])  # damaged: made anew

@@ -281,7 +281,7 @@ def test_a_wrong_name_gets_the_near_ones() -> None:
 def test_no_row_per_class() -> None:
     net = pooled(nn.Linear(D, 3), nn.ConstantPad1d((0, 2), 0.0))  # two more classes out of nothing
     with pytest.raises(
-        InputError, match=r"None has a row per class; its last linear layers are 4 \(3, 12\).*--head 4 --fit-head"
+        InputError, match=r"None has a row per class; its last linear layers are 4 \(3, 12\).*--head-layer 4 --fit-head"
     ):
         open_model(net).check(IMAGES)
     with pytest.warns(UserWarning, match="not that of its layer 4"):  # what the message says to do

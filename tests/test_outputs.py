@@ -231,7 +231,13 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {  # words after the input, a
 
 
 @pytest.fixture
-def document(cli: Cli, photos: Path, tmp_path: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
+def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of an audit is another test's."""
+    monkeypatch.setattr("hardsight.explorer.audit_page.write_audit_page", lambda *_: None)
+
+
+@pytest.fixture
+def document(cli: Cli, photos: Path, tmp_path: Path, no_page: None) -> Iterator[Callable[[str], dict[str, Any]]]:
     """The document of a command on the forty samples."""
 
     def read(command: str) -> dict[str, Any]:
@@ -397,6 +403,7 @@ def test_a_zero_stays_a_zero_and_nulls_stay() -> None:
     assert table.column("note").to_pylist() == [1, 2] and hard_end(table.schema, "confidence") == "high"
 
 
+@pytest.mark.usefixtures("no_page")
 @pytest.mark.parametrize("command", ["select", "curriculum", "correlate", "audit"])
 def test_commands_know_a_table_of_hardness(cli: Cli, photos: Path, tmp_path: Path, command: str) -> None:
     """What they make of it is what they make of the table as it was measured."""

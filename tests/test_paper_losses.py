@@ -18,7 +18,17 @@ from hardsight.paper.cache import Cache
 from hardsight.paper.catalogue import chosen, recipes
 from hardsight.paper.context import Context
 from hardsight.paper.data_folder import DataFolder
-from hardsight.paper.losses import collapse, distillation, drm, few_digits, known_and_new, naive_bayes, soft_labels, temperature
+from hardsight.paper.losses import (
+    collapse,
+    comp_sum,
+    distillation,
+    drm,
+    few_digits,
+    known_and_new,
+    naive_bayes,
+    soft_labels,
+    temperature,
+)
 from hardsight.paper.losses.comp_sum import bounds, regrets, smallest_regret
 from hardsight.paper.losses.few_digits import difference, signed, with_wrong_labels
 from hardsight.paper.losses.ldr import one_framework
@@ -37,7 +47,7 @@ def context(tmp_path: Path) -> Context:
 def test_every_abstract_has_a_recipe() -> None:
     assert [id for id in recipes() if id.startswith("losses/")] == [f"losses/{name}" for name in IDS]
     assert len(chosen(["losses"])) == len(IDS)
-    with pytest.raises(InputError, match="did you mean losses/z-loss"):
+    with pytest.raises(InputError, match="Did you mean losses/z-loss"):
         chosen(["losses/zloss"])
 
 
@@ -60,7 +70,8 @@ def test_regrets_by_hand_and_the_bound_is_tight() -> None:
     assert smallest_regret(0.0, zero_one, 2) == pytest.approx(surrogate)
 
 
-def test_claims_that_need_no_training_hold(context: Context) -> None:
+def test_claims_that_need_no_training_hold(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comp_sum, "DRAWS", 2000)
     assert [claim.verdict for claim in (bounds(context), one_framework(context))] == ["holds", "holds"]
 
 
@@ -135,9 +146,9 @@ def make_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_recipe_from_end_to_end(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     make_tiny(monkeypatch)
-    outcome = recipes()["losses/naive-bayes"].run(context)
-    assert len(outcome.claims) == 4 and all(claim.rule and claim.found.endswith(".") for claim in outcome.claims)
-    assert [len(table.rows) for table in outcome.tables] == [3, 2] and outcome.figures
+    outcome = recipes()["losses/distillation"].run(context)
+    assert len(outcome.claims) == 3 and all(claim.rule and claim.found.endswith("points.") for claim in outcome.claims)
+    assert [row[0] for row in outcome.tables[0].rows] == ["teacher", *distillation.STUDENTS] and outcome.figures
 
 
 @pytest.mark.slow

@@ -104,7 +104,8 @@ def test_reading_and_writing(bucket: Any, files: Path, cli: Callable[..., Any], 
 
     far, near = score("s3://bucket"), score(str(files))
     assert far.code == 0, far.err
-    assert far.out.replace("s3://bucket", str(files)) == near.out
+    assert "next: hardsight explore" in near.out and "next:" not in far.out  # which reads no s3:// tables
+    assert far.out.replace("s3://bucket", str(files)) == near.out.partition("next:")[0]
     with bucket.open_input_stream("bucket/scores.parquet") as stream:
         assert stream.read() == (files / "scores.parquet").read_bytes()
 

@@ -88,7 +88,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "misspelt column": ("audit good.npz --group sote", "it has label, site. Did you mean site?"),
     "misspelt tool": ("export good.npz --to fiftyon", "Did you mean fiftyone?"),
     "misspelt recipe": ("reproduce avh/tabel2", "Did you mean avh/table2?"),
-    "labels counted from 1": ("score from_one.npz", "They look counted from 1: subtract 1."),
+    "labels counted from 1": ("score from_one.npz", "Labels look counted from 1: subtract 1."),
     "features transposed": ("score transposed.npz", "features look transposed: pass features.T, one row per sample."),
     "head transposed": ("score bare.npz --head turned.npy", "weight looks transposed: pass weight.T"),
     "probabilities as percentages": ("score percent.npz", "They look like percentages: divide by 100."),

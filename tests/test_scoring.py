@@ -71,7 +71,7 @@ def test_to_a_file_and_what_is_said_of_it(tmp_path: Path) -> None:
         ({"by": "norm", "scores": "avh"}, "--by norm: it must be among the scores computed. They are: avh"),
         ({"cluster": "tcp://127.0.0.1:1"}, "give -o"),
         ({"tls_ca": "ca.pem"}, "go with --cluster"),
-        ({"limit": -1}, "limit must be a whole number of 0 or more"),
+        ({"limit": -1}, "limit must be a whole number of 1 or more"),
     ):
         with pytest.raises(InputError, match=match):
             score_to_file(tmp_path / "net.npz", **options)

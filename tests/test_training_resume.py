@@ -290,7 +290,7 @@ def test_other_data_is_refused_in_the_middle(tmp_path: Path) -> None:
     inputs, labels = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 2
     with pytest.raises(KeyboardInterrupt):
         training.run((inputs, labels), "sphere_mlp", tmp_path / "run", epochs=3, progress=stop)
-    with pytest.raises(RunError, match="other inputs: train was"):
+    with pytest.raises(RunError, match="other inputs: train: its values changed"):
         training.run((inputs, 1 - labels), "sphere_mlp", tmp_path / "run", epochs=3)
 
 

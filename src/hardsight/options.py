@@ -269,12 +269,6 @@ class SampleOptions(Options):
         """Whether none is left out."""
         return self.limit is None and self.first is None
 
-    def rows(self, n: int) -> Any:
-        """The rows that are used, of n: of the first ones, so many at even distances."""
-        from hardsight.threads import even_rows
-
-        return even_rows(n if self.first is None else min(n, self.first), self.limit)
-
 
 @functools.cache
 def _fields_of(cls: Any) -> tuple[OptionField, ...]:

@@ -16,6 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 from hardsight.checks import is_tensor, namespace
 from hardsight.cores import available, warn_of_quota
+from hardsight.options import SampleOptions
 
 
 def blocks(n: int, rows: int) -> Iterator[slice]:
@@ -32,6 +33,11 @@ def even_rows(n: int, limit: int | None) -> np.ndarray:
     """
     k = n if limit is None else min(n, limit)
     return np.arange(k) * n // max(1, k)
+
+
+def sample_rows(samples: SampleOptions, n: int) -> np.ndarray:
+    """The rows of n that `first` and `limit` leave: of the first ones, so many at even distances."""
+    return even_rows(n if samples.first is None else min(n, samples.first), samples.limit)
 
 
 Block = TypeVar("Block")

@@ -26,6 +26,7 @@ from hardsight.options import takes
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.table import check_format, write_table
+from hardsight.threads import sample_rows
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def clean_to_file(
         return Cleaned(target, None, applied)
     probs = np.asarray(open_npy(settings.probs)) if isinstance(settings.probs, (str, os.PathLike)) else settings.probs
     if not settings.all_samples:
-        rows = settings.rows(len(snapshot))
+        rows = sample_rows(settings, len(snapshot))
         probs = None if probs is None else checked_probs(probs, len(snapshot), snapshot.num_classes)[rows]
         snapshot = snapshot.of_rows(rows)
     samples = samples_of(snapshot, probs)

@@ -25,6 +25,7 @@ from hardsight.files.human import People, match, read_people
 from hardsight.options import takes
 from hardsight.screen import table_lines
 from hardsight.stats.coefficients import holm
+from hardsight.threads import sample_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -264,9 +265,9 @@ def prepare(
     models = open_models(table, settings.scores, settings.split)
     class_names = settings.class_names or next((model.class_names for model in models if model.class_names), None)
     people = None if human is None else read_people(human, class_names)
-    for model in models:
-        if people is not None and model.snapshot is not None and model.snapshot.head is not None:
-            people.check_classes(model.snapshot.head.num_classes)
+    first = models[0].snapshot  # others may tell more classes apart, as a note says
+    if people is not None and first is not None and first.head is not None:
+        people.check_classes(first.head.num_classes)
     if passes is not None:
         models = [with_passes(model, passes) for model in models]
     notes: tuple[str, ...] = ()
@@ -282,7 +283,7 @@ def prepare(
     joined = [
         (
             model,
-            target.some(None if settings.all_samples else settings.rows(len(model.table))),
+            target.some(None if settings.all_samples else sample_rows(settings, len(model.table))),
             [name for name in _chosen(model, settings.scores) if name != settings.against],
         )
         for model in models

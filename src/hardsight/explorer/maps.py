@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +36,10 @@ from hardsight.files.inputs import command
 from hardsight.files.parquet import read_parquet
 from hardsight.files.writing import replacing
 from hardsight.snapshot import Snapshot
-from hardsight.stats.principal import WIDEST, Principal, principal_components
 from hardsight.threads import even_rows
+
+if TYPE_CHECKING:
+    from hardsight.stats.principal import Principal
 
 TITLES = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
 MOST_FITTED = 100_000  # samples that principal components are fitted to
@@ -183,6 +185,8 @@ class Maps:
         return places, ""
 
     def _principal(self, num_components: int) -> Principal:
+        from hardsight.stats.principal import WIDEST, principal_components  # slow to import, and most pages never ask
+
         limit = MOST_FITTED if self._snapshot.source.width <= WIDEST else WIDEST
         chosen = even_rows(len(self._snapshot), limit)
         blocks = (values[_within(chosen, start, len(values))] for start, values in self._batches())

@@ -51,9 +51,11 @@ class ReportSettings(Options):
     @property
     def answers(self) -> Answers | None:
         """What people said, to be read."""
-        from hardsight.files.human import Answers  # with NumPy, which --help does without
+        if self.human is None:
+            return None
+        from hardsight.files.human import Answers  # with SciPy, which most pages do without
 
-        return None if self.human is None else Answers(self.human, self.allow_missing)
+        return Answers(self.human, self.allow_missing)
 
 
 @dataclass(frozen=True)

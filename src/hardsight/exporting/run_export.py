@@ -20,6 +20,7 @@ from hardsight.exporting.settings import TOOLS, ExportSettings
 from hardsight.files.inputs import command, note_input
 from hardsight.options import takes
 from hardsight.table import as_hardness
+from hardsight.threads import sample_rows
 
 ProgressCallback = Callable[[int, int], None]  # rows scored, rows in all
 
@@ -60,7 +61,7 @@ def export(
     check_folder(folder, to)
     sheet = open_sheet(run, class_names=settings.class_names, keep=False, progress=progress)
     add_suspects(sheet)
-    rows = settings.rows(len(sheet))
+    rows = sample_rows(settings, len(sheet))
     table = selection_table(sheet, rows, Review(review_file(sheet.path), sheet.class_names))
     if sheet.suspects is not None:
         table = table.append_column("explanation", sheet.suspects.explanations.take(pa.array(rows)))

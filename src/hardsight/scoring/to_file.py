@@ -22,6 +22,7 @@ from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.scoring.settings import ScoreSettings
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, as_hardness, check_format
+from hardsight.threads import sample_rows
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def score_to_file(
     opened = _opened(source, settings)
     beside = Beside.opened(opened, settings.reference, settings.models, settings.images)
     if settings.limit is not None:
-        opened = opened.of_rows(settings.rows(len(opened)))
+        opened = opened.of_rows(sample_rows(settings, len(opened)))
     job = Job(opened, settings.scores, settings.first, settings.shard, settings.strict, settings.allow_duplicates, beside)
     summary = Summary(by=_ranked_by(job, settings.by), top=settings.top, num_classes=opened.num_classes)
     with _computed(job, target, settings, progress) as parts:

@@ -23,6 +23,7 @@ from hardsight.scores import SCORES
 from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.snapshot import Snapshot
 from hardsight.table import TABLES, read_scores
+from hardsight.threads import sample_rows
 
 NORM, CONFIDENCE = "norm", "predicted_confidence"
 FIXED = ("id", "label", "predicted", "status")
@@ -173,7 +174,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _of_snapshot(snapshot: Snapshot, by: str, some: SampleOptions | None, progress: ProgressCallback | None) -> Measured:
-    snapshot = snapshot if some is None else snapshot.of_rows(some.rows(len(snapshot)))
+    snapshot = snapshot if some is None else snapshot.of_rows(sample_rows(some, len(snapshot)))
     name = snapshot.name or "the snapshot"
     if not snapshot.source.labeled and snapshot.head is None and snapshot.source.evidence == "features":
         raise InputError(f"{name}: there are no labels, so there is no accuracy and no hardness to compare: give labels.")
@@ -215,7 +216,7 @@ def _with_table_columns(snapshot: Snapshot, columns: pa.Table) -> pa.Table:
 
 def _of_table(path: Path, by: str, some: SampleOptions | None) -> Measured:
     table = read_scores(path)
-    table = (table if some is None else table.take(pa.array(some.rows(len(table))))).combine_chunks()
+    table = (table if some is None else table.take(pa.array(sample_rows(some, len(table))))).combine_chunks()
     with reading(path, "not a readable scores table"):
         n, names = len(table), set(table.column_names)
         ids = table.column("id").combine_chunks() if "id" in names else pa.array(np.arange(n))

@@ -16,6 +16,7 @@ from hardsight.options import takes
 from hardsight.scores.class_search import ProgressCallback
 from hardsight.snapshot import Snapshot
 from hardsight.table import check_format, write_table
+from hardsight.threads import sample_rows
 
 
 @takes(MineFileSettings)
@@ -60,4 +61,4 @@ def _chosen(snapshot: Snapshot, settings: MineFileSettings) -> Snapshot:
         if len(rows) == 0:
             there = ", ".join(sorted({str(split) for split in splits}))
             raise InputError(f"{snapshot.name}: no sample is of the split {settings.split!r}; there is {there}.")
-    return snapshot.take(rows[settings.rows(len(rows))])
+    return snapshot.take(rows[sample_rows(settings, len(rows))])

@@ -113,7 +113,7 @@ def _classes(name: str, found: Adapted) -> Table:
 
 def _aligned(context: Context) -> list[Table]:
     """MMD and DANN between source and target, on the same features: a table for each pair of domains."""
-    from hardsight.domains.opening import open_domain
+    from hardsight.domains.opening import Features, open_domain
     from hardsight.domains.scaling import standards
     from hardsight.paper.avh.feature_alignment import NAMES, STEPS, class_accuracy, predictions
 
@@ -122,15 +122,17 @@ def _aligned(context: Context) -> list[Table]:
     tables = []
     for name, pair in ({"digits": digits_as_features()} if path is None else pairs).items():
         source, target = (open_domain(each, limit=SMALL["limit"])[0] for each in pair)
-        scale = standards(source.values, target.values, "domain")  # type: ignore[union-attr]
-        inputs = scale[1](target.values)  # type: ignore[union-attr]
-        domains = [(scale[0](source.values), np.asarray(source.labels)), (inputs, np.full(len(target), -1))]  # type: ignore[union-attr]
+        assert isinstance(source, Features) and isinstance(target, Features)
+        ours, theirs = standards(source.values, target.values, "domain")
+        domains = [(ours(source.values), source.labels), (theirs(target.values), np.full(len(target), -1))]
         rows: list[list[Value]] = []
         for penalty in ("none", "mmd", "dann"):
-            predicted = predictions(context, domains, inputs, penalty, range(SMALL["seeds"]))
-            shares = 100 * class_accuracy(predicted, target.labels)  # type: ignore[arg-type]  # (seeds, c)
+            predicted = predictions(context, domains, domains[1][0], penalty, range(SMALL["seeds"]))
+            shares = 100 * class_accuracy(predicted, target.labels)  # (seeds, c)
             rows.append([NAMES[penalty], *shares.mean(0).tolist(), float(shares.mean()), float(shares.mean(1).std(ddof=1))])
-        header = ("method", *(target.class_names or map(str, range(shares.shape[1]))), "mean", "± over seeds")
+        present = np.unique(target.labels[target.labels >= 0]).tolist()
+        classes = [str(k) if target.class_names is None else target.class_names[k] for k in present]
+        header = ("method", *classes, "mean", "± over seeds")
         note = f"A training of its own on the same features ({STEPS} steps, the last one counts): compare with no alignment."
         tables.append(Table(f"Ours: {name}, MMD and DANN, accuracy by class (%)", header, rows, digits=1, note=note))
     return tables

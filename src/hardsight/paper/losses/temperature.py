@@ -112,7 +112,7 @@ def hard_share(features: np.ndarray, t: float) -> float:
 
     Example:
         >>> round(hard_share(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), 1.0), 4)  # one of two: e/(e+1), 1/2, e/(e+1)
-        0.6541
+        0.654
     """
     unit = features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-12)
     logits = unit @ unit.T / t

@@ -1,0 +1,111 @@
+"""The tutorials of docs/ are executed as a person would run them: in a kernel of Jupyter, cell after cell."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doc_blocks import ROOT
+from real_data import DATA, real
+
+nbformat = pytest.importorskip("nbformat", reason="the notebooks need Jupyter: pip install nbclient ipykernel")
+nbclient = pytest.importorskip("nbclient", reason="the notebooks need Jupyter: pip install nbclient ipykernel")
+
+NOTEBOOKS = sorted((ROOT / "docs").glob("tutorial-*.ipynb"))
+ON_THE_WAY = (
+    "import os, shutil\nfor name in os.listdir(): shutil.rmtree(name) if os.path.isdir(name) else os.remove(name)\n%reset -f"
+)
+
+
+def test_the_four_are_there_without_outputs() -> None:
+    assert [path.stem for path in NOTEBOOKS] == [
+        "tutorial-cifar10h", "tutorial-dataframe", "tutorial-folder", "tutorial-huggingface",
+    ]  # fmt: skip
+    for path in NOTEBOOKS:
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        assert all(cell.outputs == [] and cell.execution_count is None for cell in code), f"{path.name} holds outputs"
+        assert notebook.cells[0].source.startswith("# ")
+        assert json.dumps(json.loads(path.read_text(encoding="utf-8")), indent=1, ensure_ascii=False, sort_keys=True) + "\n" == (
+            path.read_text(encoding="utf-8")
+        ), f"{path.name}: written in another way than the others"
+
+
+def executed(cells: list[Any], folder: Path) -> list[Any]:
+    """The cells after a kernel ran them in an empty folder; an error of any is an error here."""
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
+    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}})
+    client.execute()
+    return list(notebook.cells)
+
+
+def shown(cell: Any) -> str:
+    """All that a cell put up, as HTML where it has some."""
+    parts = [output.get("text") or output.get("data", {}) for output in cell.outputs]
+    return "\n".join(part if isinstance(part, str) else part.get("text/html", part.get("text/plain", "")) for part in parts)
+
+
+def told(folder: Path, *names: str) -> dict[str, list[str]]:
+    """What each cell of these tutorials puts up; one kernel runs them, and forgets in between."""
+    cells, owners = [], list[str]()
+    for name in names:
+        notebook = nbformat.read(ROOT / "docs" / f"tutorial-{name}.ipynb", as_version=4)
+        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        cells += [*code, nbformat.v4.new_code_cell(ON_THE_WAY)]
+        owners += [name] * len(code) + [""]
+    done = executed(cells, folder)
+    return {name: [shown(cell) for cell, owner in zip(done, owners, strict=True) if owner == name] for name in names}
+
+
+@pytest.fixture(scope="module")
+def further(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Those that load torch and datasets: 15 s of CPU."""
+    pytest.importorskip("torch")
+    pytest.importorskip("datasets")
+    return told(tmp_path_factory.mktemp("tutorials"), "folder", "huggingface")
+
+
+def test_a_data_frame(tmp_path: Path) -> None:
+    texts = told(tmp_path, "dataframe")["dataframe"]
+    assert any("700 samples" in text and "scan-" in text for text in texts)
+    assert any(text.count("<img") == 10 for text in texts)
+    audit = next(text for text in texts if "accuracy_low" in text)
+    assert "harder" in audit  # the noisy scanner
+    assert texts[-1] == "(100, 66)"
+
+
+@pytest.mark.slow
+def test_a_folder_and_a_model(further: dict[str, list[str]]) -> None:
+    texts = further["folder"]
+    table = next(text for text in texts if "600 samples" in text and "<table" in text)
+    assert table.count("<img") == 10 and "hardest 10 by avh" in table and "digit " in table
+    (line,) = [text for text in texts if "labels flagged" in text]
+    assert int(line.split()[3]) >= 8, line  # of the ten that were moved
+    assert any("<script>" in text and "hardsight explore" in text for text in texts)
+    assert any("600 rows" in text for text in texts)  # nothing is selected: all are
+
+
+@pytest.mark.slow
+def test_hugging_face_data(further: dict[str, list[str]]) -> None:
+    texts = further["huggingface"]
+    table = next(text for text in texts if "hardest 10 by avh" in text)
+    assert table.count("<img") == 10 and any(name in table for name in ("eight", "nine", "three"))
+    assert texts[-1].startswith("(500, ")
+
+
+@pytest.mark.slow
+def test_cifar10h(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    for name in ("cifar10_test.npz", "cifar10h_counts.npy", "cifar10_resnet20.safetensors"):
+        real(name)
+    monkeypatch.setenv("HARDSIGHT_DATA", os.fspath(DATA))
+    monkeypatch.setenv("LIMIT", "500")
+    texts = told(tmp_path, "cifar10h")["cifar10h"]
+    table = next(text for text in texts if "500 samples" in text and "<table" in text)
+    assert table.count("<img") == 10 and "accuracy 9" in table
+    assert any(text.startswith("Correlations: cifar10-run, 500 samples") for text in texts)
