@@ -31,3 +31,11 @@ def contents(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in ("run.json", "start.json", ".lock")
     }
+
+
+def by_sample_domain() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A source and a target that is scaled and moved; positive and negative domains."""
+    rng = np.random.default_rng(1)
+    labels = np.arange(120) % 3
+    there, here = (np.eye(3)[labels] * 4 + rng.normal(size=(120, 3)) for _ in range(2))
+    return np.concatenate([there, here * [3, 1, 1] + 5]), np.tile(labels, 2), np.repeat([1, -2], 120)

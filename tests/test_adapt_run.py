@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from adapt_runs import QUICK, domains  # noqa: E402
+from adapt_runs import QUICK, by_sample_domain, domains  # noqa: E402
 from hardsight import Snapshot  # noqa: E402
 from hardsight.adapt import loop, run, select_pseudo_labels  # noqa: E402
 from hardsight.adapt.settings import Portions  # noqa: E402
@@ -20,6 +20,7 @@ from hardsight.adapt.tables import Results, difference_table  # noqa: E402
 from hardsight.domains.comparison import paired_difference  # noqa: E402
 from hardsight.domains.opening import domain_names, open_domain  # noqa: E402
 from hardsight.domains.scaling import standards  # noqa: E402
+from hardsight.sklearn import SelfTrainingClassifier  # noqa: E402
 from hardsight.training.inputs import ArrayInputs  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -337,3 +338,14 @@ def test_images_that_come_up_twice_in_an_epoch_stay_in_their_place() -> None:
             assert batch.rows.tolist() == rows.tolist()
             for row, x in zip(rows, batch.inputs, strict=True):
                 assert np.array_equal(x, once[int(row)])
+
+
+def test_self_training_by_sample_domain() -> None:
+    X, y, domain = by_sample_domain()
+    names, target = np.array(["ant", "bee", "cat"])[y], domain < 0
+    classifier = SelfTrainingClassifier(rounds=1, hidden=16, options={"epochs": 4}).fit(X, names, sample_domain=domain)
+    assert (classifier.predict(X[target]) == names[target]).mean() > 0.9
+    assert (classifier.predict(X, sample_domain=domain) == names).mean() > 0.9  # of both domains
+    assert classifier.predict_proba(X).sum(1) == pytest.approx(1)
+    with pytest.raises(ValueError, match="samples of a source"):
+        SelfTrainingClassifier().fit(X, names, sample_domain=np.ones(240))

@@ -1,4 +1,4 @@
-"""The Lightning and the Hugging Face callbacks in real trainings: what they write is what a bare loop records."""
+"""The Lightning and the Hugging Face callbacks in real trainings: what they write is what a bare loop records. And our metric."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hardsight import Dynamics, InputError  # noqa: E402
+from hardsight import Dynamics, InputError, avh  # noqa: E402
 from hardsight.dynamics.watching import HeadWatch, labels_and_ids  # noqa: E402
 from hardsight.files.dynamics import moments  # noqa: E402
 
@@ -276,6 +276,36 @@ def test_where_labels_and_ids_are() -> None:
         labels_and_ids({"x": 1, "labels": 2})
     with pytest.raises(InputError, match="a Tensor of 2"):
         labels_and_ids(torch.ones(2))
+
+
+def test_a_metric_in_a_collection() -> None:
+    lightning()  # which loads torchmetrics, seconds of it: the reason why this test is here
+    import torchmetrics
+
+    from hardsight.torchmetrics import AngularVisualHardness
+
+    layer, labels = torch.nn.Linear(3, 3), np.arange(60) % 3
+    rows = np.eye(3)[labels] * 3 + np.random.default_rng(0).normal(size=(60, 3))
+    features, target = torch.tensor(rows, dtype=torch.float32), torch.tensor(labels)
+    expected = avh(features.numpy(), layer.weight.detach().numpy(), labels)
+    collection = torchmetrics.MetricCollection({
+        "accuracy": torchmetrics.classification.MulticlassAccuracy(3, average="micro"),
+        "each": AngularVisualHardness(layer, reduction="none"),
+        "avh": AngularVisualHardness(layer),
+    })  # fmt: skip
+    for part in (slice(0, 25), slice(25, 60)):
+        collection.update(preds=layer(features[part]), features=features[part], target=target[part])
+    found = collection.compute()
+    assert found["each"].numpy() == pytest.approx(expected, abs=1e-6) and float(found["avh"]) == pytest.approx(
+        expected.mean(), abs=1e-6
+    )
+    assert float(found["accuracy"]) == pytest.approx((layer(features).argmax(1) == target).float().mean().item())
+    collection.reset()
+    with pytest.warns(UserWarning, match="before the ``update`` method"):
+        assert collection["each"].compute().shape == (0,)
+    assert not list(AngularVisualHardness(layer).parameters())  # the layer stays the network's
+    with pytest.raises(InputError, match="reduction must be mean, sum or none"):
+        AngularVisualHardness(layer, reduction="max")  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

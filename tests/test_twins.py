@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import hardsight
+from adapt_runs import by_sample_domain
 from hardsight.sklearn import HardnessScorer, SelfTrainingClassifier
 
 RNG = np.random.default_rng(0)
@@ -74,69 +75,13 @@ def test_hardsight_itself_imports_neither(fresh_python: Any) -> None:
     assert done.out == "[]\n", done.err
 
 
-# ---- torchmetrics ----
-
-
-def test_a_metric_in_a_collection() -> None:
-    torch = pytest.importorskip("torch")
-    from hardsight.models.torchvision_models import import_with_torchvision
-
-    torchmetrics = import_with_torchvision("torchmetrics", "this test")
-    from hardsight.torchmetrics import AngularVisualHardness
-
-    layer = torch.nn.Linear(3, 3)
-    features, target = torch.tensor(FEATURES, dtype=torch.float32), torch.tensor(LABELS)
-    expected = hardsight.avh(features.numpy(), layer.weight.detach().numpy(), LABELS)
-    collection = torchmetrics.MetricCollection({
-        "accuracy": torchmetrics.classification.MulticlassAccuracy(3, average="micro"),
-        "each": AngularVisualHardness(layer, reduction="none"),
-        "avh": AngularVisualHardness(layer),
-    })  # fmt: skip
-    for part in (slice(0, 25), slice(25, 60)):
-        collection.update(preds=layer(features[part]), features=features[part], target=target[part])
-    found = collection.compute()
-    assert found["each"].numpy() == pytest.approx(expected, abs=1e-6) and float(found["avh"]) == pytest.approx(
-        expected.mean(), abs=1e-6
-    )
-    assert float(found["accuracy"]) == pytest.approx((layer(features).argmax(1) == target).float().mean().item())
-    collection.reset()
-    with pytest.warns(UserWarning, match="before the ``update`` method"):
-        assert collection["each"].compute().shape == (0,)
-    assert not list(AngularVisualHardness(layer).parameters())  # the layer stays the network's
-    with pytest.raises(hardsight.InputError, match="reduction must be mean, sum or none"):
-        AngularVisualHardness(layer, reduction="max")  # type: ignore[arg-type]
-
-
 # ---- self-training with sample_domain ----
-
-
-def two_domains() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A source and a target that is scaled and moved; positive and negative domains."""
-    rng = np.random.default_rng(1)
-    labels = np.arange(120) % 3
-    there, here = (np.eye(3)[labels] * 4 + rng.normal(size=(120, 3)) for _ in range(2))
-    return np.concatenate([there, here * [3, 1, 1] + 5]), np.tile(labels, 2), np.repeat([1, -2], 120)
-
-
-def test_self_training_by_sample_domain() -> None:
-    pytest.importorskip("torch")
-    X, y, domain = two_domains()
-    names, target = np.array(["ant", "bee", "cat"])[y], domain < 0
-    classifier = SelfTrainingClassifier(rounds=2, hidden=16).fit(X, names, sample_domain=domain)
-    assert (classifier.predict(X[target]) == names[target]).mean() > 0.9
-    assert (classifier.predict(X, sample_domain=domain) == names).mean() > 0.9  # of both domains
-    assert classifier.predict_proba(X).sum(1) == pytest.approx(1)
-    masked = np.where(target, -1, y)
-    again = SelfTrainingClassifier(rounds=2, hidden=16).fit(X, masked)  # labels of the target play no part
-    assert again.decision_function(X) == pytest.approx(classifier.decision_function(X))
-    with pytest.raises(ValueError, match="samples of a source"):
-        clone(classifier).fit(X, names, sample_domain=np.ones(240))
 
 
 @pytest.mark.slow
 def test_in_a_pipeline_of_skada() -> None:
     skada = pytest.importorskip("skada")
-    X, y, domain = two_domains()
+    X, y, domain = by_sample_domain()
     ours = skada.make_da_pipeline(StandardScaler(), SelfTrainingClassifier(rounds=2, hidden=16))
     theirs = skada.make_da_pipeline(StandardScaler(), skada.CORALAdapter(), LogisticRegression())
     masked = np.where(domain < 0, -1, y)

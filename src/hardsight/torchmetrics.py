@@ -29,10 +29,9 @@ class AngularVisualHardness(Metric):
     `update` takes `features` (n, d) and `target` (n,). In a collection, give everything by name: each metric takes its own.
 
     Example:
-        >>> metric = AngularVisualHardness(torch.eye(2), reduction="none")
-        >>> metric.update(features=torch.tensor([[5.0, 0.0], [2.0, 2.0]]), target=torch.tensor([0, 0]))
-        >>> metric.compute()
-        tensor([0.0000, 0.5000])
+        metric = AngularVisualHardness(torch.eye(2), reduction="none")
+        metric.update(features=torch.tensor([[5.0, 0.0], [2.0, 2.0]]), target=torch.tensor([0, 0]))
+        metric.compute()  # tensor([0.0000, 0.5000])
     """
 
     is_differentiable = False
