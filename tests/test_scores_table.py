@@ -23,11 +23,11 @@ from hardsight.files.heads import save_head
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.head import Head
+from hardsight.plots.table_views import MOST_BYTES, thumbnails
 from hardsight.scoring.hardness import hardness_of
 from hardsight.scoring.job import Job
 from hardsight.screen import wrapped
 from hardsight.table import write_table
-from hardsight.table_views import MOST_BYTES, thumbnails
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0]])
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError
+from hardsight.plots.table_views import View, as_html, as_text
 from hardsight.scores import SCORES
 from hardsight.table import Summary, hardest, plain
-from hardsight.table_views import View, as_html, as_text
 
 RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there ranks the samples
 FIXED = ["id", "label", "predicted", "status"]

@@ -1,1 +1,1 @@
-"""Numbers in, matplotlib figures out. Nothing here computes a score."""
+"""Numbers in, matplotlib figures out; and how a table looks in a terminal and in a notebook. Nothing here computes a score."""
