@@ -1,17 +1,26 @@
-"""A subset, the groups of an audit and a drift are filters of the explorer: columns joined by id, and a table to click."""
+"""A subset, the groups of an audit and a drift are filters of the explorer: columns joined by id, and a table to click.
+
+The map, degrees and the phone are here too: one browser for them all.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from explorer_browser import Watched, counted, expect, served, settled
-from explorer_runs import digits_run
+from explorer_browser import Watched, counted, drag, drawn_filter, eventually, expect, ready, served, settled, view
+from explorer_runs import digits_run, half_done
 from hardsight.act.groups import audit_to_file, drift_to_file
 from hardsight.errors import FileError, InputError
+from hardsight.explorer import placing
 from hardsight.explorer.columns import words
 from hardsight.explorer.opening import Sheet, open_sheet
 from hardsight.explorer.quick_filters import add_quick_filters
@@ -87,3 +96,84 @@ def test_a_click_filters(watched: Watched, run: Path) -> None:
         expect(page.locator("#filters .chip")).to_contain_text("drift: easier")
         assert 0 < counted(page) < 120
         watched.leave()
+
+
+@pytest.fixture(scope="module")
+def address(run: Path) -> Iterator[str]:
+    with served(run) as opened:
+        yield opened
+
+
+def test_a_map_is_a_pair_of_axes_and_the_page_works_while_a_slow_one_is_made(
+    watched: Watched, address: str, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = watched.open(address, "colour=label")
+    page.locator("#map").select_option("pca")
+    expect(page.locator("#axis-y")).to_have_value("pca_2")
+    drag(page, (0.3, 0.2), (0.7, 0.6))
+    settled(page, "of 120 samples")
+    ready(page)
+    box, table = drawn_filter(page), pq.read_table(run / "map-pca.parquet").to_pandas()
+    assert box[:3] == ["box", "pca_1", "pca_2"]
+    assert counted(page) == (table.x.between(*box[3:5]) & table.y.between(*box[5:7])).sum() > 0
+    page.reload()  # the address brings the map back
+    ready(page)
+    expect(page.locator("#map")).to_have_value("pca")
+    settled(page, "of 120 samples")
+    page.keyboard.press("Escape")
+    settled(page, "^120 samples")
+    page.locator("#cloud").focus()
+    for _ in range(4):
+        page.keyboard.press("+")
+    eventually(page, lambda: int(page.locator("#over").get_attribute("data-pictures") or 0) > 5, True)
+    page.keyboard.press("0")
+    eventually(page, lambda: page.locator("#over").get_attribute("data-pictures"), "0")
+    page.locator("#map").select_option("")
+    expect(page.locator("#axis-x")).to_have_value("own_angle")
+    finish = Event()
+    monkeypatch.setattr(placing, "placed", half_done(finish))
+    page.locator("#map").select_option("tsne")
+    expect(page.locator("#map-progress")).to_contain_text("t-SNE map 50 %")
+    page.locator("#sort").select_option("norm")
+    ready(page)
+    assert view(page)["sort"] == ["norm"]
+    finish.set()
+    expect(page.locator("#axis-x")).to_have_value("tsne_1")
+    expect(page.locator("#map-progress")).to_be_hidden()
+
+
+def test_degrees_empty_views_and_three_ticks_on_a_phone(watched: Watched, address: str, run: Path) -> None:
+    page = watched.open(address, "sort=own_angle&tab=filter")
+    angle = np.degrees(pq.read_table(run / "scores.parquet").column("own_angle").to_numpy())
+    expect(page.locator("#grid .tile .value").first).to_have_text(f"{angle.max():.3g}°")
+    page.get_by_role("spinbutton", name="lowest").fill("60")
+    page.get_by_role("button", name="Apply").click()
+    settled(page, f"^{(angle >= 60).sum()} of 120")
+    expect(page.locator(".chip")).to_have_text("angle to given class from 60°×")
+    page.locator("#grid .tile").first.click()
+    expect(page.locator("#detail")).to_contain_text(f"angle to given class{angle.max():.4g}°")
+    ends = page.locator("#detail .bars .ends .track").inner_text()
+    shown = [float(text.rstrip("°")) for text in page.locator("#detail .bars .value").all_inner_texts()]
+    low, high = (int(end) for end in re.findall(r"\d+", ends))
+    assert 0 < low < min(shown) and max(shown) <= high < max(shown) + 1.1
+    page.keyboard.press("Escape")
+    page.get_by_role("spinbutton", name="lowest").fill("181")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator("#grid")).to_have_text("No sample matches all filters.")
+    page.locator("#nothing").get_by_role("button", name="Clear all filters").click()
+    settled(page, "^120 samples")
+    expect(page.locator("#nothing")).to_be_hidden()
+    expect(page.locator("#no-pictures")).to_be_hidden()
+    page.set_viewport_size({"width": 390, "height": 844})
+    eventually(page, lambda: page.evaluate("() => hardsight.scatter.frame.w < 390"), True)
+    counts = page.evaluate("""() => { const { scatter, columns } = hardsight; return Object.fromEntries(columns.shown().map(
+        ({ name }) => [name, scatter.marks(name, ...columns.extent(name), scatter.frame.w / 90).length])); }""")
+    names = {name: n for name, n in counts.items() if name not in ("correct", "split", "pen")}  # of two values
+    assert len(names) > 8 and all(3 <= n <= 8 for n in names.values()), names
+    few = """async () => { const { ticks } = await import("/js/axes.js"); const few = [];
+        for (let k = 0; k < 3000; k++) { const low = (k % 37) - 18.3, high = low + 1.013 ** (k / 2) * 1e-4;
+            const n = ticks(low, high, 2 + (k % 5)).length; if (n < 3 || n > 14) few.push([low, high, n]); }
+        return few; }"""
+    assert page.evaluate(few) == []
+    assert page.evaluate("async () => (await import('/js/axes.js')).ticks(1, 2, 5, true)") == [1, 2]
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 390

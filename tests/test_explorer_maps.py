@@ -1,10 +1,8 @@
-"""The map of the features: components against scikit-learn's, what is kept, slow maps in the background, and the page."""
+"""The map of the features: components against scikit-learn's, what is kept, slow maps in the background, and the report."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -15,8 +13,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from explorer_browser import Watched, counted, drag, drawn_filter, eventually, expect, ready, served, settled, view
-from explorer_runs import NAMES, digits_run
+from explorer_runs import NAMES, digits_run, half_done
 from hardsight.errors import InputError
 from hardsight.explorer import maps, placing
 from hardsight.explorer.maps import Maps
@@ -121,22 +118,11 @@ def test_rows_of_the_sheet_that_have_no_features_have_no_place(run: Path) -> Non
 # The slow ones
 
 
-def slow(finish: Event) -> Callable[..., np.ndarray]:
-    """A stand-in for the process of t-SNE: half done until it may finish."""
-
-    def placed(method: str, rows: np.ndarray, share: Any, started: Any) -> np.ndarray:
-        share(0.5)
-        assert finish.wait(30)
-        return rows[:, :2]
-
-    return placed
-
-
 def test_a_slow_map_of_a_subsample(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maps, "MOST_PLACED", {"tsne": 100, "umap": 100})
     monkeypatch.setattr(maps, "SOON", 0.0)
     finish = Event()
-    monkeypatch.setattr(placing, "placed", slow(finish))
+    monkeypatch.setattr(placing, "placed", half_done(finish))
     every = Maps(open_sheet(run), keep=False)
     every.start("tsne")
     while every.state("tsne")["share"] is None:
@@ -184,88 +170,7 @@ def test_tsne_in_a_process_of_its_own() -> None:
         placing.placed("tsne", np.tile(rows, (3, 1)).astype(np.float32), shares.append, lambda process: process.terminate())
 
 
-# The page
-
-
-@pytest.fixture(scope="module")
-def address(run: Path) -> Iterator[str]:
-    with served(run) as opened:
-        yield opened
-
-
-def test_a_map_is_a_pair_of_axes_and_the_page_works_while_a_slow_one_is_made(
-    watched: Watched, address: str, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = watched.open(address, "colour=label")
-    page.locator("#map").select_option("pca")
-    expect(page.locator("#axis-y")).to_have_value("pca_2")
-    drag(page, (0.3, 0.2), (0.7, 0.6))
-    settled(page, f"of {N} samples")
-    ready(page)
-    box, table = drawn_filter(page), pq.read_table(run / "map-pca.parquet").to_pandas()
-    assert box[:3] == ["box", "pca_1", "pca_2"]
-    assert counted(page) == (table.x.between(*box[3:5]) & table.y.between(*box[5:7])).sum() > 0
-    page.reload()  # the address brings the map back
-    ready(page)
-    expect(page.locator("#map")).to_have_value("pca")
-    settled(page, f"of {N} samples")
-    page.keyboard.press("Escape")
-    settled(page, f"^{N} samples")
-    page.locator("#cloud").focus()
-    for _ in range(4):
-        page.keyboard.press("+")
-    eventually(page, lambda: int(page.locator("#over").get_attribute("data-pictures") or 0) > 5, True)
-    page.keyboard.press("0")
-    eventually(page, lambda: page.locator("#over").get_attribute("data-pictures"), "0")
-    page.locator("#map").select_option("")
-    expect(page.locator("#axis-x")).to_have_value("own_angle")
-    finish = Event()
-    monkeypatch.setattr(placing, "placed", slow(finish))
-    page.locator("#map").select_option("tsne")
-    expect(page.locator("#map-progress")).to_contain_text("t-SNE map 50 %")
-    page.locator("#sort").select_option("norm")
-    ready(page)
-    assert view(page)["sort"] == ["norm"]
-    finish.set()
-    expect(page.locator("#axis-x")).to_have_value("tsne_1")
-    expect(page.locator("#map-progress")).to_be_hidden()
-
-
-def test_degrees_empty_views_and_three_ticks_on_a_phone(watched: Watched, address: str, run: Path) -> None:
-    page = watched.open(address, "sort=own_angle&tab=filter")
-    angle = np.degrees(pq.read_table(run / "scores.parquet").column("own_angle").to_numpy())
-    expect(page.locator("#grid .tile .value").first).to_have_text(f"{angle.max():.3g}°")
-    page.get_by_role("spinbutton", name="lowest").fill("60")
-    page.get_by_role("button", name="Apply").click()
-    settled(page, f"^{(angle >= 60).sum()} of {N}")
-    expect(page.locator(".chip")).to_have_text("angle to given class from 60°×")
-    page.locator("#grid .tile").first.click()
-    expect(page.locator("#detail")).to_contain_text(f"angle to given class{angle.max():.4g}°")
-    ends = page.locator("#detail .bars .ends .track").inner_text()
-    shown = [float(text.rstrip("°")) for text in page.locator("#detail .bars .value").all_inner_texts()]
-    low, high = (int(end) for end in re.findall(r"\d+", ends))
-    assert 0 < low < min(shown) and max(shown) <= high < max(shown) + 1.1
-    page.keyboard.press("Escape")
-    page.get_by_role("spinbutton", name="lowest").fill("181")
-    page.get_by_role("button", name="Apply").click()
-    expect(page.locator("#grid")).to_have_text("No sample matches all filters.")
-    page.locator("#nothing").get_by_role("button", name="Clear all filters").click()
-    settled(page, f"^{N} samples")
-    expect(page.locator("#nothing")).to_be_hidden()
-    expect(page.locator("#no-pictures")).to_be_hidden()
-    page.set_viewport_size({"width": 390, "height": 844})
-    eventually(page, lambda: page.evaluate("() => hardsight.scatter.frame.w < 390"), True)
-    counts = page.evaluate("""() => { const { scatter, columns } = hardsight; return Object.fromEntries(columns.shown().map(
-        ({ name }) => [name, scatter.marks(name, ...columns.extent(name), scatter.frame.w / 90).length])); }""")
-    names = {name: n for name, n in counts.items() if name not in ("correct", "split")}  # of two values
-    assert len(names) > 8 and all(3 <= n <= 8 for n in names.values()), names
-    few = """async () => { const { ticks } = await import("/js/axes.js"); const few = [];
-        for (let k = 0; k < 3000; k++) { const low = (k % 37) - 18.3, high = low + 1.013 ** (k / 2) * 1e-4;
-            const n = ticks(low, high, 2 + (k % 5)).length; if (n < 3 || n > 14) few.push([low, high, n]); }
-        return few; }"""
-    assert page.evaluate(few) == []
-    assert page.evaluate("async () => (await import('/js/axes.js')).ticks(1, 2, 5, true)") == [1, 2]
-    assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+# The report
 
 
 def test_the_report_has_the_map_and_says_how_to_do_it_again(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
