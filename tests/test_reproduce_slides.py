@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from hardsight.paper.avh import adversarial_training, class_priors, consistency,
 from hardsight.paper.cache import Cache
 from hardsight.paper.catalogue import one
 from hardsight.paper.context import Context
-from hardsight.paper.recipe import Claim
+from hardsight.paper.recipe import Claim, Table
+from hardsight.screen import interval, percent
 
 SEEDS = 5
 
@@ -112,6 +114,15 @@ def test_the_gradient_is_reversed_below_the_critic() -> None:
     assert turned.item() == pytest.approx(plain.item())
     reversed_below, same = torch.autograd.grad(turned, [x[0], critic.weight])
     assert torch.allclose(reversed_below, -0.5 * below, atol=1e-6) and torch.allclose(same, own, atol=1e-6)
+
+
+# Tables
+
+
+def test_a_table_with_formatted_cells_is_kept() -> None:
+    table = Table("Accuracy", ("method", "share", "95 %"), [["ours", percent(0.7231, 0.0028), interval(-0.25, 0.5)]])
+    kept = asdict(table)["rows"][0]
+    assert kept == ["ours", "72.31 ± 0.28", "[-0.250, +0.500]"] and kept[1].value == table.rows[0][1].value  # type: ignore[union-attr]
 
 
 # The recipes

@@ -54,6 +54,9 @@ class Cell(str):
         cell.value = value
         return cell
 
+    def __getnewargs__(self) -> tuple[str, Any]:
+        return str(self), self.value  # what a copy is made from
+
 
 def number(value: Any, form: str = ".4g") -> Cell:
     """Four digits, or a dash where there is none."""
