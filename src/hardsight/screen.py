@@ -54,7 +54,7 @@ class Cell(str):
         cell.value = value
         return cell
 
-    def __getnewargs__(self) -> tuple[str, Any]:
+    def __getnewargs__(self) -> tuple[str, Any]:  # type: ignore[override]
         return str(self), self.value  # what a copy is made from
 
 
