@@ -190,8 +190,11 @@ def stopped(words: list[str], when: Callable[[], bool], number: int) -> tuple[in
     return process.returncode, said
 
 
+STOPS = [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+
+
 @unix
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), STOPS)
 def test_score_is_stopped(tmp_path: Path, number: int, code: int) -> None:
     n, c = 20_000, 20_000  # a minute's work
     weight = RNG.normal(size=(c, 64)).astype(np.float32)
@@ -203,7 +206,7 @@ def test_score_is_stopped(tmp_path: Path, number: int, code: int) -> None:
 
 
 @unix
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), STOPS)
 def test_extract_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int) -> None:
     monkeypatch.chdir(tmp_path)
     Path("small.py").write_text(  # a linear model starts sooner than a network
