@@ -314,8 +314,9 @@ def test_a_reference_on_the_command_line(cli: Callable[..., Any], tmp_path: Path
     Snapshot(TRAIN, HEAD, LABELS).save(tmp_path / "train.npz")
     Snapshot(TEST, HEAD, np.zeros(30, int)).save(tmp_path / "test.npz")
     words = ("score", tmp_path / "test.npz", "--scores", "energy,vim,knn_distance:5", "-o", tmp_path / "o.csv")
-    done = cli(*words, "--reference", tmp_path / "train.npz")
-    assert done.code == 0 and "hardest 10 by energy" in done.out and "knn_distance:5" in (tmp_path / "o.csv").read_text()
+    done = cli(*words, "--reference", tmp_path / "train.npz", "--verbose")
+    assert done.code == 0 and "hardest 10 by energy" in done.out and "knn_distance:5" in done.out
+    assert "knn_distance:5" in (tmp_path / "o.csv").read_text()
     refused = cli(*words)
     assert refused.code == 2 and refused.err.count("\n") == 1 and "--reference TRAIN" in refused.err
     missing = cli(*words, "--reference", tmp_path / "absent.npz")

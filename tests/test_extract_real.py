@@ -81,7 +81,6 @@ def unit(x: np.ndarray) -> np.ndarray:
     return (x - x.mean(0)) / np.linalg.norm(x - x.mean(0), axis=1, keepdims=True)
 
 
-@pytest.mark.slow  # test_models_onnx.py exports a smaller one each time
 def test_the_same_network_in_onnx(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     data, module = real("pacs64.tar"), efficientnet_lite0()
