@@ -47,6 +47,7 @@ from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.weights import check_weights
 from hardsight.options import takes
+from hardsight.screen import time_in_words
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 from hardsight.threads import num_threads
@@ -440,22 +441,10 @@ class _Forecast:
             self.said = True
             seconds = (clock - self.first[0]) / max(1, done - self.first[1]) * self.images
             if seconds > LONG_RUN:
-                self.say(f"about {duration(seconds)} and {megabytes(self.bytes)} for {self.images:,} images")
+                self.say(f"about {time_in_words(seconds)} and {megabytes(self.bytes)} for {self.images:,} images")
             free = shutil.disk_usage(folder).free
             if free < self.bytes:
                 self.say(f"but {folder} has only {megabytes(free)} free")
-
-
-def duration(seconds: float) -> str:
-    """Seconds as a readable duration.
-
-    Example:
-        >>> duration(61), duration(5400), duration(200_000)
-        ('1 min', '1.5 h', '56 h')
-    """
-    if seconds < 3600:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 36000 else f"{seconds / 3600:.0f} h"
 
 
 def megabytes(count: float) -> str:
