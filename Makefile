@@ -13,7 +13,7 @@ PYTEST := OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=14 $(BIN)/python -m py
 MYPY := $(BIN)/mypy src/hardsight tests $(wildcard docs/make_*.py)
 # The tests start hundreds of Pythons: each would compile all of hardsight again.
 unexport PYTHONDONTWRITEBYTECODE
-BENCHMARKS := score extract explore losses correlate adapt mine cluster clean hardness
+BENCHMARKS := score extract explore losses dynamics correlate adapt mine cluster clean hardness
 
 .PHONY: help demo test check lint javascript browser nightly coverage docs bench dist clean
 

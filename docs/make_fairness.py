@@ -53,7 +53,7 @@ def features_of(model: MLPClassifier, x: np.ndarray) -> np.ndarray:
     return np.maximum(x @ model.coefs_[0] + model.intercepts_[0], 0).astype(np.float32)
 
 
-def one(folder: Path, share: float, seed: int) -> dict[str, float]:
+def measure(folder: Path, share: float, seed: int) -> dict[str, float]:
     """What is measured for one share of USPS and one seed."""
     rng = np.random.default_rng(seed)
     rare = max(1, round(TRAIN * share))
@@ -87,7 +87,7 @@ def one(folder: Path, share: float, seed: int) -> dict[str, float]:
 def main(folder: Path) -> None:
     """Print a row per share: means over the seeds and their standard deviations."""
     for share in SHARES:
-        runs = [one(folder, share, seed) for seed in SEEDS]
+        runs = [measure(folder, share, seed) for seed in SEEDS]
         print(f"share {share}")
         for name in runs[0]:
             values = np.array([run[name] for run in runs])

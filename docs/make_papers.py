@@ -56,7 +56,7 @@ class Run:
     def counted(self) -> str:
         """How many claims hold."""
         verdicts = [claim["verdict"] for claim in self.claims]
-        return f"{len(verdicts)} claims: " + ", ".join(f"{verdicts.count(name)} {name}" for name in VERDICTS)
+        return f"{len(verdicts)} claims: " + ", ".join(f"{name} {verdicts.count(name)}" for name in VERDICTS)
 
 
 def file_name(id: str) -> str:

@@ -23,11 +23,11 @@ settings.load_profile("test")  # pytest --hypothesis-profile=nightly overrides i
 
 
 LONGEST = """
-    demo docs explorer_page training_resume training bad_output score_laws explorer_more cluster explorer_review
-    extract_real places explorer_filters cli_correlate extract_resume generalize adapt_run verify models_onnx explorer_adapt
-    agreement damaged refused_early stats_coefficients tutorials bad_arrays dynamics_curves explorer_security cifar
-    docstrings training_teacher models_cifar models_opening protocols bad_files explorer_parts dynamics_callbacks
-    adapt_report adapt_resume exports extract
+    demo docs explorer_page training_resume training bad_output score_laws explorer_more cluster explorer_review extract_real
+    places explorer_filters cli_correlate extract_resume generalize adapt_run verify models_onnx explorer_adapt
+    agreement_tables agreement_targets damaged agreement_joins refused_early stats_coefficients tutorials bad_arrays
+    dynamics_curves explorer_security cifar docstrings training_teacher models_cifar models_opening protocols bad_files
+    explorer_parts dynamics_callbacks adapt_report adapt_resume exports extract
 """.split()
 
 
@@ -103,6 +103,15 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
         return calls
 
     return patch
+
+
+@pytest.fixture(scope="session")
+def correlations() -> Any:
+    """How well a model agrees with people on the samples of agreement_data.py."""
+    from agreement_data import COUNTS, FEW, SNAPSHOT
+    from hardsight import correlate
+
+    return correlate(SNAPSHOT, COUNTS, **FEW)
 
 
 @pytest.fixture

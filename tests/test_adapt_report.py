@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 torch = pytest.importorskip("torch")
 
@@ -147,7 +148,7 @@ def test_pictures_with_right_and_wrong_labels_are_apart() -> None:
         def image(self, row: int) -> Any:
             if row == 0:
                 raise BrokenImage("truncated", "0")
-            return np.full((2, 2), row, np.uint8)
+            return Image.new("L", (2, 2) if row > 1 else (3000, 10), row)
 
     def selected(labels: list[int | None]) -> pa.Table:
         n = len(labels)
@@ -159,6 +160,7 @@ def test_pictures_with_right_and_wrong_labels_are_apart() -> None:
         "right pseudo-label: 12 of 20": 12, "wrong pseudo-label: 6 of 20": 6
     }  # fmt: skip
     assert [int(image[0, 0]) for image, _ in groups["wrong pseudo-label: 6 of 20"]] == [1, 3, 5, 7, 9, 11]
+    assert groups["wrong pseudo-label: 6 of 20"][0][0].shape == (1, 320)  # small before they are kept: cameras make large ones
     assert all(caption.startswith("is dog\ntaken for dog") for _, caption in groups["right pseudo-label: 12 of 20"])
     assert [len(shown) for shown in _pictures(selected([None] * 30), Pictures(), ["cat", "dog"]).values()] == [18]  # type: ignore[arg-type]
     assert list(_pictures(selected([1] * 9), Pictures(), ["cat", "dog"])) == ["right pseudo-label: 8 of 9"]  # type: ignore[arg-type]

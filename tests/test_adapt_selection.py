@@ -275,6 +275,11 @@ def test_moving_the_space_of_a_gaussian_head_selects_the_same(method: str) -> No
     )
     assert here.labels.tolist() == there.labels.tolist() and here.kept.any()
     assert here.thresholds == pytest.approx(there.thresholds)
+    centre = head.weight.mean(0)  # architecture.md, section 2: the mean of the class means
+    left = np.pi - angles(features - centre, head.weight - centre)
+    predicted = left.argmax(1) if method == "avc" else Head("gaussian", head.weight).logits(features).argmax(1)
+    avc = (left / left.sum(1, keepdims=True))[np.arange(len(left)), predicted]
+    assert here.thresholds == pytest.approx(class_thresholds(avc, predicted, 0.3, num_classes=4))
 
 
 def test_avc_alone_is_cbst_on_angles() -> None:

@@ -73,6 +73,7 @@ def test_statistics_against_scipy() -> None:
     assert (mean_interval(first).low, mean_interval(first).high) == pytest.approx(ends)
     assert our_fisher((3, 4), (1, 9)) == pytest.approx(fisher_exact([[3, 1], [1, 8]]).pvalue)
     assert sign_test(8, 2) == pytest.approx(binomtest(8, 10).pvalue)
+    assert welch(1e150 * first, 1e150 * second).p == pytest.approx(oracle.pvalue)  # no square of a variance overflows
     assert wilson(0, 0) == (0.0, 1.0) and wilson(0, 5)[0] == 0.0 and wilson(5, 5)[1] == 1.0
     assert [round(end, 4) for end in share_difference((56, 70), (48, 80))[1:]] == [0.0524, 0.3339]  # Newcombe (1998), method 10
 
@@ -119,6 +120,28 @@ def test_a_difference_that_classes_explain() -> None:
     )
 
 
+def test_groups_without_labels_and_groups_that_are_numbers() -> None:
+    """A group of unlabeled samples is shown and not tested; large whole numbers are told apart; infinity is no group."""
+    given = two_sites((40, 0), (20, 20))
+    given["labels"] = [0] * 60 + [-1] * 20
+    site = ["A"] * 40 + ["B"] * 20 + ["new"] * 20
+    code = [1234567] * 40 + [1234568] * 40
+    near = np.linspace(1, 1 + 1e-7, 80)
+    groups = rows_of(audit(**given | {"columns": {"site": site}}, group="site"))
+    new = groups["new"]
+    assert (new["n"], new["labeled"], new["accuracy"], new["accuracy_p"], new["verdict"]) == (20, 0, None, None, "too few to say")
+    assert list(rows_of(audit(**given | {"columns": {"code": code}}, group="code"))) == ["1234567", "1234568"]
+    fifths = audit(**given | {"columns": {"near": near}}, group="near").to_pydict()
+    assert len(set(fifths["group"])) == 5 and fifths["n"] == [16] * 5
+    half = [np.inf, 1.0, 2.0, np.nan] * 20
+    with pytest.warns(UserWarning, match="40 of 80 samples have no value of half"):
+        assert list(rows_of(audit(**given | {"columns": {"half": half}}, group="half"))) == ["1", "2"]
+    days = np.array(["2026-11-16"] * 40 + ["2026-11-17"] * 40, dtype="datetime64[D]")
+    assert list(rows_of(audit(**given | {"columns": {"day": days}}, group="day"))) == ["2026-11-16", "2026-11-17"]
+    with pytest.raises(InputError, match="the column 'none' holds no finite number"):
+        audit(**given | {"columns": {"none": [np.inf] * 80}}, group="none")
+
+
 def hidden_group(seed: int = 0, bad: bool = True) -> dict[str, Any]:
     """Two classes, one of which has a cluster of its own on the wrong side."""
     rng = np.random.default_rng(seed)
@@ -157,6 +180,25 @@ def test_latent_groups_of_noise_are_not_confirmed() -> None:
         found += any("less accurate" in verdict for verdict in verdicts)
     assert found <= 2  # clusters of features do differ in accuracy under a fixed head, but selection alone confirms nothing
     assert hardsight.audit(**hidden_group(bad=False))["verdict"].to_pylist().count("less accurate") == 0
+
+
+def test_huge_features_and_classes_too_small_to_divide(cli: Cli, tmp_path: Path) -> None:
+    """Features of 1e200 have the groups of those of 1, without a warning; no group is said in words.
+
+    Their softmax is 0 or 1, so that calibration, and it alone, is another.
+    """
+    given = hidden_group()
+    plain = audit(**given)
+    for factor in (1e100, 1e200):
+        huge = audit(**given | {"features": given["features"] * factor})
+        for name in ("group", "n", "members", "accuracy", "hardest"):
+            assert huge[name].equals(plain[name])
+        assert huge["avh_difference_low"].to_pylist() == pytest.approx(plain["avh_difference_low"].to_pylist())
+        assert huge["verdict"][0].as_py().startswith("less accurate, harder") and "harder" not in huge["verdict"][1].as_py()
+    few = {name: value if name == "head" else value[:12] for name, value in given.items()}
+    np.savez(tmp_path / "x.npz", features=few["features"], labels=few["labels"], weight=few["head"])
+    done = cli("audit", tmp_path / "x.npz", "-o", tmp_path / "audit.csv")
+    assert done.code == 0 and "no latent groups: no cluster looks worse" in done.out and done.err == ""
 
 
 def test_k_means_finds_clusters_that_are_apart() -> None:
@@ -200,11 +242,13 @@ def test_the_command_writes_three_files(cli: Cli, tmp_path: Path) -> None:
     assert table.equals(audit(tmp_path / "x.npz", group="site").arrow)
     assert pq.read_table(tmp_path / "audit.samples.parquet").to_pydict()["site"] == given["columns"]["site"]
     page = (tmp_path / "audit.html").read_text("utf-8")
-    assert "site = B: less accurate" in page and "http" not in page.split("</head>")[1]
+    assert "p values up to 5 % after" in page and "site = B: less accurate" in page and "http" not in page.split("</head>")[1]
     assert hardsight.verify(tmp_path / "audit.html").sound == ["audit.html"]
     wrong = cli("audit", tmp_path / "x.npz", "--group", "age", "-o", tmp_path / "other.parquet")
     assert wrong.code == 2 and wrong.err.endswith("there is no column 'age'; it has label, site.\n")
     assert not (tmp_path / "other.parquet").exists() and not (tmp_path / "other.html").exists()
+    lost = cli("audit", tmp_path / "x.npz", "--group", "site", "--images", tmp_path / "lost", "-o", tmp_path / "other.parquet")
+    assert lost.code == 2 and lost.err.count("\n") == 1 and not (tmp_path / "other.parquet").exists()
     over = cli("audit", tmp_path / "x.npz", "--group", "site", "-o", tmp_path / "x.npz")
     assert over.code == 2 and "x.npz" in over.err
 
@@ -222,8 +266,11 @@ def test_a_run_and_a_table_of_scores(tmp_path: Path, cli: Cli, monkeypatch: pyte
     pens = pa.array(["red" if row % 3 else "blue" for row in range(200)])
     write_table(scores.append_column("pen", pens), tmp_path / "scores.csv")
     plain = audit(tmp_path / "scores.csv", group="pen")
+    frame = audit(scores.append_column("pen", pens).to_pandas(), group="pen")  # and the same in memory
     for name in ("n", "accuracy", "mean_avh", "avh_p", "mean_norm"):
-        assert plain[name].to_pylist() == pytest.approx(table[name].to_pylist())
+        assert plain[name].to_pylist() == frame[name].to_pylist() == pytest.approx(table[name].to_pylist())
+    with pytest.raises(InputError, match="head goes with arrays"):
+        audit(scores, head=np.eye(3), group="pen")
     with pytest.raises(InputError, match="there is no split 'val'; splits: test, train"):
         audit(run, group="pen", split="val")
     with pytest.raises(FileError, match="does not exist"):

@@ -89,17 +89,17 @@ def quarantined(tmp_path: Path, cli: Callable[..., Any], refused: Callable[..., 
     return check
 
 
-def test_01_nan_feature(quarantined: Callable[..., None]) -> None:
+def test_nan_feature(quarantined: Callable[..., None]) -> None:
     quarantined(with_row(2, [1, np.nan, 1, 1]), "nonfinite_feature")
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
-def test_02_infinite_feature(quarantined: Callable[..., None], value: float) -> None:
+def test_infinite_feature(quarantined: Callable[..., None], value: float) -> None:
     quarantined(with_row(2, [1, value, 1, 1]), "nonfinite_feature")
     quarantined(with_row(2, [np.inf, -np.inf, np.nan, 0]), "nonfinite_feature")
 
 
-def test_03_zero_norm_feature_is_not_a_right_angle(quarantined: Callable[..., None]) -> None:
+def test_zero_norm_feature_is_not_a_right_angle(quarantined: Callable[..., None]) -> None:
     quarantined(with_row(2, 0.0), "zero_norm")
     assert np.isnan(hardsight.own_angle(with_row(2, 0.0), WEIGHT, LABELS)[2])
     assert np.isnan(hardsight.angles(with_row(2, 0.0), WEIGHT)[2]).all()
@@ -115,7 +115,7 @@ def test_03_zero_norm_feature_is_not_a_right_angle(quarantined: Callable[..., No
     seed=st.integers(0, 9),
     data=st.data(),
 )
-def test_01_to_03_the_other_rows_keep_every_bit(n: int, c: int, d: int, dtype: Any, value: float, seed: int, data: Any) -> None:
+def test_to_03_the_other_rows_keep_every_bit(n: int, c: int, d: int, dtype: Any, value: float, seed: int, data: Any) -> None:
     rng = np.random.default_rng(seed)
     features, weight = rng.normal(size=(n, d)).astype(dtype), rng.normal(size=(c, d)).astype(dtype)
     labels, bad = rng.integers(0, c, n), sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1, max_size=4)))
@@ -127,7 +127,7 @@ def test_01_to_03_the_other_rows_keep_every_bit(n: int, c: int, d: int, dtype: A
 
 
 @pytest.mark.parametrize("scale", [1e-40, 1e-30, 1e-20])
-def test_04_denormal_norm_is_scored(scale: float) -> None:
+def test_denormal_norm_is_scored(scale: float) -> None:
     direction = FEATURES[2].astype(np.float64)
     small = (direction * scale).astype(np.float32)
     rescaled = small.astype(np.float64) / scale  # what is left of the digits
@@ -140,7 +140,7 @@ def test_04_denormal_norm_is_scored(scale: float) -> None:
 
 
 @pytest.mark.parametrize("scale", [1e18, 1e20, 1e37])
-def test_05_huge_features_have_finite_angles_and_norms(scale: float) -> None:
+def test_huge_features_have_finite_angles_and_norms(scale: float) -> None:
     huge = FEATURES[2] * np.float32(scale)
     table = score(with_row(2, huge), WEIGHT, LABELS)
     plain = score(FEATURES, WEIGHT, LABELS)
@@ -150,7 +150,7 @@ def test_05_huge_features_have_finite_angles_and_norms(scale: float) -> None:
     assert hardsight.angles(with_row(2, huge), WEIGHT)[2] == pytest.approx(angle_table(huge[None], WEIGHT)[0], rel=1e-6)
 
 
-def test_05_features_of_all_sizes_in_one_array() -> None:
+def test_features_of_all_sizes_in_one_array() -> None:
     sizes = 10.0 ** np.arange(-300, 301, 60)
     features = sizes[:, None] * FEATURES[2].astype(np.float64)
     values = hardsight.avh(features, WEIGHT, np.zeros(len(sizes), int))
@@ -158,7 +158,7 @@ def test_05_features_of_all_sizes_in_one_array() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "torch float16", "torch bfloat16"])
-def test_06_half_precision_is_widened_before_squaring(dtype: str) -> None:
+def test_half_precision_is_widened_before_squaring(dtype: str) -> None:
     wide = np.full((2, 2048), 300.0, dtype=np.float32)
     wide[1, ::2] = -256.0
     weight = RNG.normal(size=(3, 2048)).astype(np.float32)
@@ -174,7 +174,7 @@ def test_06_half_precision_is_widened_before_squaring(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_06_half_precision_tensors_with_bad_rows(dtype: str) -> None:
+def test_half_precision_tensors_with_bad_rows(dtype: str) -> None:
     torch = pytest.importorskip("torch")
     half = torch.from_numpy(with_row(2, 0.0)).to(getattr(torch, dtype))
     table = score(half, WEIGHT, LABELS, scores="all")
@@ -184,7 +184,7 @@ def test_06_half_precision_tensors_with_bad_rows(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [2, 64, 2048])
-def test_07_feature_identical_to_its_class_vector(dtype: Any, d: int) -> None:
+def test_feature_identical_to_its_class_vector(dtype: Any, d: int) -> None:
     weight = np.random.default_rng(d).normal(size=(200, d)).astype(dtype)
     labels = np.arange(200)
     assert hardsight.avh(weight, weight, labels).tolist() == [0.0] * 200
@@ -193,7 +193,7 @@ def test_07_feature_identical_to_its_class_vector(dtype: Any, d: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_08_feature_opposite_to_its_class_vector(dtype: Any) -> None:
+def test_feature_opposite_to_its_class_vector(dtype: Any) -> None:
     weight = np.random.default_rng(1).normal(size=(200, 64)).astype(dtype)
     labels = np.arange(200)
     assert hardsight.own_angle(-weight, weight, labels) == pytest.approx(np.full(200, np.pi), abs=1e-6)
@@ -203,7 +203,7 @@ def test_08_feature_opposite_to_its_class_vector(dtype: Any) -> None:
 
 
 @given(st.integers(0, 2**12 - 1), st.integers(0, 2**6 - 1), st.sampled_from([np.float32, np.float64]))
-def test_09_negative_zeros_change_no_bit(pattern: int, weight_pattern: int, dtype: Any) -> None:
+def test_negative_zeros_change_no_bit(pattern: int, weight_pattern: int, dtype: Any) -> None:
     bits = np.array([(pattern >> i) & 1 for i in range(12)], bool).reshape(4, 3)
     weight_bits = np.array([(weight_pattern >> i) & 1 for i in range(6)], bool).reshape(2, 3)
     features = np.where(bits, 0.0, RNG_SIGNS).astype(dtype)
@@ -219,11 +219,11 @@ RNG_SIGNS = np.array([[-1.0, 2.0, -3.0], [4.0, -5.0, 6.0], [-7.0, -8.0, 9.0], [1
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_10_non_finite_class_vector(refused: Callable[..., None], value: float) -> None:
+def test_non_finite_class_vector(refused: Callable[..., None], value: float) -> None:
     refused("class vectors.*class 1", head=with_row(1, [0, value, 0, 0], WEIGHT))
 
 
-def test_11_zero_class_vector(refused: Callable[..., None]) -> None:
+def test_zero_class_vector(refused: Callable[..., None]) -> None:
     head = with_row(2, 0.0, WEIGHT)
     refused("direction.*class 2.*--scores confidence,loss", head=head)
     with pytest.raises(InputError, match="every class vector needs a direction.*class 2"):
@@ -235,28 +235,28 @@ def test_11_zero_class_vector(refused: Callable[..., None]) -> None:
 
 
 @pytest.mark.parametrize("label", [-2, 3, 2**31, 2**62])
-def test_12_label_out_of_range(refused: Callable[..., None], label: int) -> None:
+def test_label_out_of_range(refused: Callable[..., None], label: int) -> None:
     labels = np.array([0, label, 1, label, 2, 0])
     refused(rf"2 of 6 .*1 \({label}\), 3 \({label}\)", labels=labels)
 
 
-def test_12_at_most_five_rows_are_listed(refused: Callable[..., None]) -> None:
+def test_at_most_five_rows_are_listed(refused: Callable[..., None]) -> None:
     refused(r"6 of 6 .*0 \(7\), 1 \(7\), 2 \(7\), 3 \(7\), 4 \(7\)\.", labels=np.full(6, 7))
 
 
-def test_12_labels_counted_from_one(refused: Callable[..., None]) -> None:
+def test_labels_counted_from_one(refused: Callable[..., None]) -> None:
     refused("subtract 1", labels=LABELS + 1)
 
 
 @pytest.mark.parametrize("label", [2**31, 2**62])
-def test_12_label_out_of_range_without_a_head(refused: Callable[..., None], label: int) -> None:
+def test_label_out_of_range_without_a_head(refused: Callable[..., None], label: int) -> None:
     refused(str(label), head=None, labels=np.array([0, 1, 0, 1, 0, label]))
     with pytest.raises(InputError, match=str(label)):
         hardsight.norm_in_class(FEATURES, [0, 1, 0, 1, 0, label])
 
 
 @pytest.mark.parametrize("unlabeled", [np.array([0, -1, 2, 0, 1, 2]), np.array([0, np.nan, 2, 0, 1, 2]), [0, None, 2, 0, 1, 2]])
-def test_12_unlabeled_rows_have_no_label_scores(unlabeled: Any) -> None:
+def test_unlabeled_rows_have_no_label_scores(unlabeled: Any) -> None:
     table, plain = score(FEATURES, WEIGHT, unlabeled), score(FEATURES, WEIGHT, LABELS)
     row, same = table.slice(1, 1).to_pylist()[0], plain.slice(1, 1).to_pylist()[0]
     assert row["label"] is None and row["status"] == "unlabeled"
@@ -266,7 +266,7 @@ def test_12_unlabeled_rows_have_no_label_scores(unlabeled: Any) -> None:
             assert row[name] == (None if one.labels else pytest.approx(same[name], rel=1e-6))
 
 
-def test_13_whole_float_labels_are_accepted() -> None:
+def test_whole_float_labels_are_accepted() -> None:
     assert columns(score(FEATURES, WEIGHT, LABELS.astype(float))) == columns(score(FEATURES, WEIGHT, LABELS))
     assert columns(score(FEATURES, WEIGHT, [0, 1.0, 2, 0, 1, np.int8(2)])) == columns(score(FEATURES, WEIGHT, LABELS))
 
@@ -280,27 +280,27 @@ def test_13_whole_float_labels_are_accepted() -> None:
         (np.array([True, False, True, True, False, True]), "classes have none to join"),
     ],
 )
-def test_13_labels_that_are_not_class_indices(refused: Callable[..., None], labels: np.ndarray, match: str) -> None:
+def test_labels_that_are_not_class_indices(refused: Callable[..., None], labels: np.ndarray, match: str) -> None:
     refused(match, labels=labels)
 
 
-def test_13_labels_among_python_objects() -> None:
+def test_labels_among_python_objects() -> None:
     for one in ("cat", True, b"1", [1]):
         with pytest.raises(InputError, match=r"row 1 holds"):
             score(FEATURES, WEIGHT, np.array([0, one, 2, 0, None, 2], dtype=object))
 
 
-def test_14_different_dimensions(refused: Callable[..., None]) -> None:
+def test_different_dimensions(refused: Callable[..., None]) -> None:
     refused(r"\(6, 4\).*\(3, 5\)", head=np.ones((3, 5)))
     refused(r"transposed: pass weight\.T", head=np.ascontiguousarray(WEIGHT.T))
 
 
 @pytest.mark.parametrize("labels", [LABELS[:5], np.zeros(7, int), np.zeros((6, 1), int), np.zeros((), int)])
-def test_15_one_label_per_sample(refused: Callable[..., None], labels: np.ndarray) -> None:
+def test_one_label_per_sample(refused: Callable[..., None], labels: np.ndarray) -> None:
     refused("label", labels=labels)
 
 
-def test_16_empty_dataset(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_empty_dataset(tmp_path: Path, cli: Callable[..., Any]) -> None:
     empty = np.zeros((0, 4), np.float32)
     table = score(empty, WEIGHT, np.zeros(0, int), scores="all")
     assert len(table) == 0 and table.column_names == [
@@ -321,7 +321,7 @@ def test_16_empty_dataset(tmp_path: Path, cli: Callable[..., Any]) -> None:
     assert json.loads((tmp_path / "scores.json").read_text()) == []
 
 
-def test_17_one_class() -> None:
+def test_one_class() -> None:
     along = np.vstack([FEATURES[:2], 2 * WEIGHT[:1]])
     table = score(along, WEIGHT[:1], [0, 0, 0])
     assert table.column("avh").to_pylist() == [1.0, 1.0, None]
@@ -334,7 +334,7 @@ def test_17_one_class() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("factor", [1, 2, 3, 7])
-def test_17_all_classes_in_one_direction(factor: int, dtype: Any) -> None:
+def test_all_classes_in_one_direction(factor: int, dtype: Any) -> None:
     one = np.array([[1.0, 2.0, 5.0]], dtype)
     weight, features = np.vstack([one, 3 * one, 10 * one]), np.vstack([factor * one, -factor * one])
     table = score(features, weight, [1, 1])
@@ -344,11 +344,11 @@ def test_17_all_classes_in_one_direction(factor: int, dtype: Any) -> None:
     assert table.column("avc_predicted").to_pylist() == [pytest.approx(1 / 3), None]
 
 
-def test_17_no_class(refused: Callable[..., None]) -> None:
+def test_no_class(refused: Callable[..., None]) -> None:
     refused("at least one class", head=np.zeros((0, 4)), labels=None)
 
 
-def test_18_a_million_classes_in_little_memory() -> None:
+def test_a_million_classes_in_little_memory() -> None:
     c, d = 1_000_000, 8
     rng = np.random.default_rng(3)
     weight = rng.normal(size=(c, d)).astype(np.float32)
@@ -371,7 +371,7 @@ def one_against_all(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("ids", [np.array([1, 2, 3, 4, 5, 2]), np.array(["a", "b", "c", "d", "e", "b"])])
-def test_19_duplicated_ids(refused: Callable[..., None], tmp_path: Path, cli: Callable[..., Any], ids: np.ndarray) -> None:
+def test_duplicated_ids(refused: Callable[..., None], tmp_path: Path, cli: Callable[..., Any], ids: np.ndarray) -> None:
     refused(r"row 5 repeats ['2b].* of row 1", ids=ids)
     both = score(FEATURES, WEIGHT, LABELS, ids=ids, allow_duplicates=True)
     assert both.column("id").to_pylist() == ids.tolist()
@@ -383,7 +383,7 @@ def test_19_duplicated_ids(refused: Callable[..., None], tmp_path: Path, cli: Ca
 STRANGE = ["", "line\nbreak", 'quote " and, comma', "x" * 10_000, "ünï/コード 🙂", " space "]
 
 
-def test_20_strange_ids_come_back_as_they_went_in(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_strange_ids_come_back_as_they_went_in(tmp_path: Path, cli: Callable[..., Any]) -> None:
     assert score(FEATURES, WEIGHT, LABELS, ids=STRANGE).column("id").to_pylist() == STRANGE
     np.savez(tmp_path / "s.npz", features=FEATURES, weight=WEIGHT, labels=LABELS, ids=np.array(STRANGE))
     for ending in ("parquet", "csv", "json"):
@@ -397,16 +397,16 @@ def test_20_strange_ids_come_back_as_they_went_in(tmp_path: Path, cli: Callable[
 @pytest.mark.parametrize(
     "ids", [["a", 1, "b", 2, "c", 3], [1.5] * 6, [True, False] * 3, [None] * 6, ["a", None, "b", "c", "d", "e"]]
 )
-def test_20_ids_of_mixed_or_odd_type(ids: list[Any]) -> None:
+def test_ids_of_mixed_or_odd_type(ids: list[Any]) -> None:
     with pytest.raises(InputError, match="all strings or all integers"):
         score(FEATURES, WEIGHT, LABELS, ids=np.array(ids, dtype=object))
 
 
-def test_20_one_id_per_sample(refused: Callable[..., None]) -> None:
+def test_one_id_per_sample(refused: Callable[..., None]) -> None:
     refused("one entry per sample", ids=np.arange(5))
 
 
-def test_21_ids_that_a_spreadsheet_would_run(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_ids_that_a_spreadsheet_would_run(tmp_path: Path, cli: Callable[..., Any]) -> None:
     formulas = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "plain"]
     np.savez(tmp_path / "s.npz", features=FEATURES, weight=WEIGHT, labels=LABELS, ids=np.array(formulas))
     for ending in ("parquet", "csv"):
@@ -420,7 +420,7 @@ def test_21_ids_that_a_spreadsheet_would_run(tmp_path: Path, cli: Callable[..., 
 
 @settings(max_examples=examples(30))
 @given(seed=st.integers(0, 100), n=st.integers(1, 700), c=st.sampled_from([1, 2, 7, 50]))
-def test_32_row_order_does_not_matter(seed: int, n: int, c: int) -> None:
+def test_row_order_does_not_matter(seed: int, n: int, c: int) -> None:
     rng = np.random.default_rng(seed)
     features, weight = rng.normal(size=(n, 12)).astype(np.float32), rng.normal(size=(c, 12)).astype(np.float32)
     labels, order = rng.integers(0, c, n), rng.permutation(n)
@@ -435,7 +435,7 @@ def test_32_row_order_does_not_matter(seed: int, n: int, c: int) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=close, err_msg=name)
 
 
-def test_32_batch_size_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_size_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     path = tmp_path / "s.npz"
     np.savez(path, features=rng.normal(size=(500, 8)), weight=rng.normal(size=(4, 8)), labels=rng.integers(-1, 4, 500))
@@ -482,7 +482,7 @@ def test_logits_with_a_nan_keep_their_row() -> None:
 
 
 @pytest.mark.parametrize("ids", [[2**63, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, -(2**63) - 1], [2**70, 1, 2, 3, 4, 5]])
-def test_20_integer_ids_that_no_column_holds(ids: list[int]) -> None:
+def test_integer_ids_that_no_column_holds(ids: list[int]) -> None:
     row = next(row for row, one in enumerate(ids) if abs(one) > 5)
     for those in (ids, tuple(ids), np.array(ids, dtype=object)):
         with pytest.raises(InputError, match=rf"row {row} holds {ids[row]}. Give such ids as strings"):
@@ -494,12 +494,12 @@ def test_20_integer_ids_that_no_column_holds(ids: list[int]) -> None:
 
 
 @pytest.mark.parametrize("make", [list, lambda ids: np.array(ids), lambda ids: np.array(ids, dtype=object)])
-def test_20_ids_that_are_not_text(make: Callable[[list[str]], Any]) -> None:
+def test_ids_that_are_not_text(make: Callable[[list[str]], Any]) -> None:
     with pytest.raises(InputError, match=r"row 4 has half a surrogate pair: 'x\\udc80'"):
         score(FEATURES, WEIGHT, LABELS, ids=make(["a", "b", "c", "d", "x\udc80", "f"]))
 
 
-def test_20_ids_in_parquet_that_are_not_text(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_ids_in_parquet_that_are_not_text(tmp_path: Path, cli: Callable[..., Any]) -> None:
     broken = pa.array([b"a", b"\xff\xfe"], pa.binary()).view(pa.string())
     features = pa.FixedSizeListArray.from_arrays(pa.array(FEATURES[:2].ravel()), 4)
     pq.write_table(pa.table({"id": broken, "features": features, "label": [0, 1]}), tmp_path / "s.parquet")
@@ -512,7 +512,7 @@ def test_20_ids_in_parquet_that_are_not_text(tmp_path: Path, cli: Callable[..., 
 
 
 @pytest.mark.parametrize("ids", [[7, 5, 7], ["b", "a", "b"]])
-def test_20_ids_in_parquet_as_categories(tmp_path: Path, ids: list[Any]) -> None:
+def test_ids_in_parquet_as_categories(tmp_path: Path, ids: list[Any]) -> None:
     features = pa.FixedSizeListArray.from_arrays(pa.array(FEATURES[:3].ravel()), 4)
     pq.write_table(pa.table({"id": pa.array(ids).dictionary_encode(), "features": features}), tmp_path / "s.parquet")
     assert score(tmp_path / "s.parquet", WEIGHT, allow_duplicates=True).column("id").to_pylist() == ids
@@ -569,7 +569,7 @@ def test_sparse_matrices_of_scipy() -> None:
         score(scipy.csr_matrix(FEATURES), WEIGHT, LABELS)
 
 
-def test_13_tensors_of_true_and_false() -> None:
+def test_tensors_of_true_and_false() -> None:
     torch = pytest.importorskip("torch")
     assert (
         score(FEATURES, WEIGHT[:2], torch.from_numpy(LABELS > 0)).column("label").to_pylist() == (LABELS > 0).astype(int).tolist()
@@ -577,13 +577,13 @@ def test_13_tensors_of_true_and_false() -> None:
 
 
 @pytest.mark.parametrize("labels", [[True, 1, 2, 0, 1, 2], [0, 1, np.True_, 0, 1, 2], (0, 1, 2, 0, 1, False)])
-def test_13_flags_among_numbers(labels: Any) -> None:
+def test_flags_among_numbers(labels: Any) -> None:
     row = next(row for row, one in enumerate(labels) if isinstance(one, (bool, np.bool_)))
     with pytest.raises(InputError, match=f"class indices 0..c-1, but row {row} holds"):
         score(FEATURES, WEIGHT, labels)
 
 
-def test_12_null_as_pandas_writes_it() -> None:
+def test_null_as_pandas_writes_it() -> None:
     pd = pytest.importorskip("pandas")
     for labels in (pd.Series([pd.NA, *LABELS[1:]]), pd.Series([pd.NA, *LABELS[1:]], dtype="Int64"), [pd.NA, *LABELS[1:]]):
         assert score(FEATURES, WEIGHT, labels).column("status").to_pylist() == ["unlabeled"] + ["ok"] * 5
@@ -595,7 +595,7 @@ def test_names_of_files_beside_arrays() -> None:
             score(FEATURES, **{"head": WEIGHT, **arrays})  # type: ignore[arg-type]
 
 
-def test_13_labels_of_hundreds_of_digits() -> None:
+def test_labels_of_hundreds_of_digits() -> None:
     with pytest.raises(InputError, match="over 300 digits"):
         score(FEATURES, WEIGHT, [10**400, 0, 1, 2, 0, 1])
 
@@ -639,7 +639,7 @@ def test_a_linear_layer_is_a_head() -> None:
 
 
 @pytest.mark.parametrize("name", ["features", "logits", "probs"])
-def test_17_no_column(tmp_path: Path, cli: Callable[..., Any], name: str) -> None:
+def test_no_column(tmp_path: Path, cli: Callable[..., Any], name: str) -> None:
     empty = np.zeros((6, 0))
     match = rf"{name} must have at least one column, one per {'dimension' if name == 'features' else 'class'}, got shape \(6, 0\)"
     with pytest.raises(InputError, match=match):
@@ -695,7 +695,7 @@ def test_columns_of_lists_are_features(kind: str) -> None:
     assert avh.tolist() == hardsight.avh(FEATURES, WEIGHT, LABELS).tolist()
 
 
-def test_30_a_null_list_in_memory_keeps_its_place() -> None:
+def test_a_null_list_in_memory_keeps_its_place() -> None:
     rows = FEATURES.tolist()
     for column in (pa.array([*rows[:2], None, *rows[3:]]), pa.array([*rows[:2], None, *rows[3:]], pa.list_(pa.float32(), 4))):
         table, whole = score(column, WEIGHT, LABELS), score(FEATURES.astype(np.float64), WEIGHT, LABELS)
@@ -714,7 +714,7 @@ def test_30_a_null_list_in_memory_keeps_its_place() -> None:
         ([[], []], "at least one column"),
     ],
 )
-def test_30_lists_in_memory_that_are_no_features(rows: list[Any], match: str) -> None:
+def test_lists_in_memory_that_are_no_features(rows: list[Any], match: str) -> None:
     with pytest.raises(InputError, match=match):
         kind = pa.list_(pa.float32()) if match == "at least one column" else None
         score(pa.array(rows, kind), np.eye(2), [0, 1])

@@ -87,28 +87,28 @@ def npy_with_header(header: dict[str, Any] | str, data: bytes = b"") -> bytes:
 
 
 @pytest.mark.parametrize("kept", [0, 5, 9, 60, 127, 128, 129, 300, -1])
-def test_22_truncated_npy(refused: Callable[..., None], tmp_path: Path, kept: int) -> None:
+def test_truncated_npy(refused: Callable[..., None], tmp_path: Path, kept: int) -> None:
     np.save(tmp_path / "f.npy", FEATURES)
     whole = (tmp_path / "f.npy").read_bytes()
     (tmp_path / "f.npy").write_bytes(whole[:kept])
     refused("truncated" if len(whole[:kept]) >= 128 else "not a readable .npy", tmp_path / "f.npy")
 
 
-def test_22_npy_with_bytes_after_its_end(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_npy_with_bytes_after_its_end(refused: Callable[..., None], tmp_path: Path) -> None:
     np.save(tmp_path / "f.npy", FEATURES)
     with (tmp_path / "f.npy").open("ab") as file:
         file.write(b"more")
     refused("damaged", tmp_path / "f.npy")
 
 
-def test_22_truncated_weight_and_labels(
+def test_truncated_weight_and_labels(
     refused: Callable[..., None], tmp_path: Path, weight_file: Path, features_file: Path
 ) -> None:
     weight_file.write_bytes(weight_file.read_bytes()[:-3])
     refused("truncated", features_file, head=weight_file)
 
 
-def test_23_npy_with_a_pickle_inside(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_npy_with_a_pickle_inside(refused: Callable[..., None], tmp_path: Path) -> None:
     trap = np.empty(1, dtype=object)
     trap[0] = Canary(tmp_path / "canary")
     np.save(tmp_path / "f.npy", trap, allow_pickle=True)
@@ -134,7 +134,7 @@ def test_23_npy_with_a_pickle_inside(refused: Callable[..., None], tmp_path: Pat
         "{" * 5000,
     ],
 )
-def test_24_header_that_cannot_be_true(
+def test_header_that_cannot_be_true(
     refused: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -143,7 +143,7 @@ def test_24_header_that_cannot_be_true(
     assert not (tmp_path / "canary").exists()
 
 
-def test_24_a_million_dimensions(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_a_million_dimensions(refused: Callable[..., None], tmp_path: Path) -> None:
     text = repr({"descr": "<f4", "fortran_order": False, "shape": (1,) * 10**6}) + "\n"
     (tmp_path / "f.npy").write_bytes(b"\x93NUMPY\x02\x00" + struct.pack("<I", len(text)) + text.encode() + b"\0" * 4)
     refused("f.npy", tmp_path / "f.npy")
@@ -152,7 +152,7 @@ def test_24_a_million_dimensions(refused: Callable[..., None], tmp_path: Path) -
 @pytest.mark.parametrize(
     "change", [np.asfortranarray, lambda x: x.astype(x.dtype.newbyteorder(">")), lambda x: x.astype(np.float64)]
 )
-def test_24_fortran_order_and_big_endian_are_scored_right(tmp_path: Path, change: Callable[[np.ndarray], np.ndarray]) -> None:
+def test_fortran_order_and_big_endian_are_scored_right(tmp_path: Path, change: Callable[[np.ndarray], np.ndarray]) -> None:
     np.save(tmp_path / "f.npy", change(FEATURES))
     np.save(tmp_path / "w.npy", change(WEIGHT))
     np.save(tmp_path / "y.npy", LABELS.astype(">i4"))
@@ -179,7 +179,7 @@ def npy_bytes(array: np.ndarray) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["../canary.npy", "/tmp/canary.npy", "a/../../canary.npy", "..\\canary.npy", "notes.txt"])
-def test_25_npz_member_with_a_path(refused: Callable[..., None], tmp_path: Path, name: str) -> None:
+def test_npz_member_with_a_path(refused: Callable[..., None], tmp_path: Path, name: str) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     npz(folder / "s.npz", {"features.npy": npy_bytes(FEATURES), "weight.npy": npy_bytes(WEIGHT), name: npy_bytes(LABELS)})
@@ -187,7 +187,7 @@ def test_25_npz_member_with_a_path(refused: Callable[..., None], tmp_path: Path,
     assert not (tmp_path / "canary.npy").exists()
 
 
-def test_25_npz_bomb(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_npz_bomb(refused: Callable[..., None], tmp_path: Path) -> None:
     rows = 2**26 + 1  # 268 MB of zeros
     with zipfile.ZipFile(tmp_path / "s.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("weight.npy", npy_bytes(np.ones((2, 1), np.float32)))
@@ -200,7 +200,7 @@ def test_25_npz_bomb(refused: Callable[..., None], tmp_path: Path) -> None:
     refused("would expand", tmp_path / "s.npz")
 
 
-def test_25_npz_member_that_says_it_is_small(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_npz_member_that_says_it_is_small(refused: Callable[..., None], tmp_path: Path) -> None:
     """The archive's directory claims fewer bytes than the member holds."""
     path = npz(tmp_path / "s.npz", {"features.npy": npy_bytes(FEATURES)}, zipfile.ZIP_DEFLATED)
     size = len(npy_bytes(FEATURES))
@@ -209,13 +209,13 @@ def test_25_npz_member_that_says_it_is_small(refused: Callable[..., None], tmp_p
 
 
 @pytest.mark.parametrize("cut", [0, 10, 300, -30])
-def test_25_truncated_npz(refused: Callable[..., None], tmp_path: Path, cut: int) -> None:
+def test_truncated_npz(refused: Callable[..., None], tmp_path: Path, cut: int) -> None:
     np.savez(tmp_path / "s.npz", features=FEATURES, weight=WEIGHT, labels=LABELS)
     (tmp_path / "s.npz").write_bytes((tmp_path / "s.npz").read_bytes()[:cut])
     refused("not a readable .npz", tmp_path / "s.npz")
 
 
-def test_25_flipped_bit_in_npz(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_flipped_bit_in_npz(refused: Callable[..., None], tmp_path: Path) -> None:
     path = tmp_path / "s.npz"
     np.savez(path, features=FEATURES, weight=WEIGHT, labels=LABELS)
     whole = bytearray(path.read_bytes())
@@ -224,14 +224,14 @@ def test_25_flipped_bit_in_npz(refused: Callable[..., None], tmp_path: Path) -> 
     refused("damaged", path)
 
 
-def test_25_array_that_is_there_twice(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_array_that_is_there_twice(refused: Callable[..., None], tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "s.npz", "w") as archive, pytest.warns(UserWarning, match="Duplicate"):
         for rows in (FEATURES, 2 * FEATURES):
             archive.writestr("features.npy", npy_bytes(rows))
     refused("twice", tmp_path / "s.npz")
 
 
-def test_25_npz_without_features(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_npz_without_features(refused: Callable[..., None], tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", embeddings=FEATURES, weight=WEIGHT)
     refused("found embeddings, weight", tmp_path / "s.npz")
 
@@ -257,7 +257,7 @@ def test_25_npz_without_features(refused: Callable[..., None], tmp_path: Path) -
         {"ids": np.ones(40)},
     ],
 )
-def test_25_npz_whose_arrays_do_not_fit(refused: Callable[..., None], tmp_path: Path, arrays: dict[str, np.ndarray]) -> None:
+def test_npz_whose_arrays_do_not_fit(refused: Callable[..., None], tmp_path: Path, arrays: dict[str, np.ndarray]) -> None:
     np.savez(tmp_path / "s.npz", **{"features": FEATURES, "weight": WEIGHT, "labels": LABELS, **arrays})  # type: ignore[arg-type]
     refused(next(iter(reversed(arrays))).rstrip("s").replace("_", "."), tmp_path / "s.npz")
 
@@ -298,13 +298,13 @@ BAD_SAFETENSORS = {
 
 
 @pytest.mark.parametrize("fault", BAD_SAFETENSORS)
-def test_26_bad_safetensors(refused: Callable[..., None], tmp_path: Path, features_file: Path, fault: str) -> None:
+def test_bad_safetensors(refused: Callable[..., None], tmp_path: Path, features_file: Path, fault: str) -> None:
     path = tmp_path / "head.safetensors"
     path.write_bytes(BAD_SAFETENSORS[fault])
     refused("head.safetensors", features_file, head=path)
 
 
-def test_26_the_same_bytes_unharmed_are_read(tmp_path: Path) -> None:
+def test_the_same_bytes_unharmed_are_read(tmp_path: Path) -> None:
     (tmp_path / "head.safetensors").write_bytes(safetensors({"weight": ONE}, WEIGHT_BYTES))
     head, names = load_head(tmp_path / "head.safetensors")
     assert head.kind == "linear" and names is None
@@ -315,7 +315,7 @@ def test_26_the_same_bytes_unharmed_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".pt", ".pth", ".pkl", ".bin"])
-def test_27_pickles_are_never_loaded(refused: Callable[..., None], tmp_path: Path, features_file: Path, ending: str) -> None:
+def test_pickles_are_never_loaded(refused: Callable[..., None], tmp_path: Path, features_file: Path, ending: str) -> None:
     path = tmp_path / f"model{ending}"
     path.write_bytes(pickle.dumps({"weight": Canary(tmp_path / "canary")}))
     refused("not loaded", path)
@@ -323,7 +323,7 @@ def test_27_pickles_are_never_loaded(refused: Callable[..., None], tmp_path: Pat
     assert not (tmp_path / "canary").exists()
 
 
-def test_27_a_pickle_under_another_name(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_a_pickle_under_another_name(refused: Callable[..., None], tmp_path: Path) -> None:
     for ending in (".npy", ".npz", ".parquet"):
         path = tmp_path / f"model{ending}"
         path.write_bytes(pickle.dumps({"weight": Canary(tmp_path / "canary")}))
@@ -331,7 +331,7 @@ def test_27_a_pickle_under_another_name(refused: Callable[..., None], tmp_path: 
     assert not (tmp_path / "canary").exists()
 
 
-def test_27_a_torch_checkpoint_under_another_name(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_a_torch_checkpoint_under_another_name(refused: Callable[..., None], tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     torch.save({"weight": torch.ones(2, 2)}, tmp_path / "model.npz")
     refused("unexpected member", tmp_path / "model.npz")
@@ -350,7 +350,7 @@ def rows(features: np.ndarray) -> pa.Array:
 
 
 @pytest.mark.parametrize("what", ["truncated", "empty", "wrong magic", "html", "directory", "missing"])
-def test_28_not_parquet(refused: Callable[..., None], tmp_path: Path, weight_file: Path, what: str) -> None:
+def test_not_parquet(refused: Callable[..., None], tmp_path: Path, weight_file: Path, what: str) -> None:
     path = parquet(tmp_path / "s.parquet", features=rows(FEATURES), label=LABELS)
     whole = path.read_bytes()
     path.unlink()
@@ -366,7 +366,7 @@ def test_28_not_parquet(refused: Callable[..., None], tmp_path: Path, weight_fil
     refused(r"s\.parquet", path)
 
 
-def test_29_flipped_bits_in_our_samples_are_noticed(tmp_path: Path) -> None:
+def test_flipped_bits_in_our_samples_are_noticed(tmp_path: Path) -> None:
     path = tmp_path / "part-00000.parquet"
     write_samples(path, FEATURES, {"id": [f"s{i}" for i in range(40)], "label": LABELS})
     whole = path.read_bytes()
@@ -388,7 +388,7 @@ def test_29_flipped_bits_in_our_samples_are_noticed(tmp_path: Path) -> None:
     assert noticed == flipped == 60
 
 
-def test_29_flipped_bits_in_our_scores_are_noticed(tmp_path: Path) -> None:
+def test_flipped_bits_in_our_scores_are_noticed(tmp_path: Path) -> None:
     path = tmp_path / "scores.parquet"
     write_table(score(FEATURES, WEIGHT, LABELS), path)
     chunk = pq.read_metadata(path).row_group(0).column(4)
@@ -399,14 +399,14 @@ def test_29_flipped_bits_in_our_scores_are_noticed(tmp_path: Path) -> None:
         read_scores(path)
 
 
-def test_30_ragged_rows(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_ragged_rows(refused: Callable[..., None], tmp_path: Path) -> None:
     ragged = pa.array([[1.0, 2.0], [3.0, 4.0], [5.0]], pa.list_(pa.float32()))
     path = parquet(tmp_path / "s.parquet", features=ragged, label=[0, 1, 0])
     refused("row 2 has 1 values where the first has 2", path)
 
 
 @pytest.mark.parametrize("fixed", [False, True])
-def test_30_null_row_stays_in_its_place(tmp_path: Path, fixed: bool) -> None:
+def test_null_row_stays_in_its_place(tmp_path: Path, fixed: bool) -> None:
     features = FEATURES.copy()
     features[[0, 7]] = np.nan
     column = rows(features).cast(pa.list_(pa.float32(), 4)) if fixed else rows(features)
@@ -418,7 +418,7 @@ def test_30_null_row_stays_in_its_place(tmp_path: Path, fixed: bool) -> None:
     assert table.column("avh").to_pylist()[0] is None and table.column("predicted").to_pylist()[7] is None
 
 
-def test_30_null_inside_a_row(tmp_path: Path) -> None:
+def test_null_inside_a_row(tmp_path: Path) -> None:
     values = FEATURES.tolist()
     values[3][1] = None
     column = pa.array(values, pa.list_(pa.float32()))
@@ -428,14 +428,14 @@ def test_30_null_inside_a_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64(), pa.int32()])
-def test_30_numbers_of_any_type(tmp_path: Path, kind: pa.DataType) -> None:
+def test_numbers_of_any_type(tmp_path: Path, kind: pa.DataType) -> None:
     whole_numbers = np.round(8 * FEATURES)
     column = pa.array(whole_numbers.tolist(), pa.list_(pa.float64())).cast(pa.list_(kind))
     table = score(parquet(tmp_path / "s.parquet", features=column, label=LABELS), WEIGHT)
     assert table.column("avh").to_numpy() == pytest.approx(hardsight.avh(whole_numbers, WEIGHT, LABELS), rel=2e-6)
 
 
-def test_30_lists_of_text(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_lists_of_text(refused: Callable[..., None], tmp_path: Path) -> None:
     refused("numbers", parquet(tmp_path / "s.parquet", features=[["a", "b"]] * 4, label=[0, 1, 0, 1]))
     refused("lists of numbers", parquet(tmp_path / "s.parquet", features=["a"] * 4, label=[0, 1, 0, 1]))
 
@@ -448,7 +448,7 @@ def test_30_lists_of_text(refused: Callable[..., None], tmp_path: Path) -> None:
     fixed=st.booleans(),
     limit=st.integers(0, 40),
 )
-def test_30_row_groups_batches_and_nulls_never_shift_a_row(
+def test_row_groups_batches_and_nulls_never_shift_a_row(
     tmp_path: Path, group: int, batch: int, nulls: set[int], fixed: bool, limit: int
 ) -> None:
     features = FEATURES.copy()
@@ -464,24 +464,24 @@ def test_30_row_groups_batches_and_nulls_never_shift_a_row(
         assert [one for part in read for one in part.ids] == list(range(start, stop))
 
 
-def test_31_missing_column(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_missing_column(refused: Callable[..., None], tmp_path: Path) -> None:
     refused("needs one column named features", parquet(tmp_path / "s.parquet", embedding=rows(FEATURES), label=LABELS))
 
 
-def test_31_duplicate_columns(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_duplicate_columns(refused: Callable[..., None], tmp_path: Path) -> None:
     for name, column in (("features", rows(FEATURES)), ("label", pa.array(LABELS)), ("id", pa.array(np.arange(40)))):
         table = pa.table({"features": rows(FEATURES), "label": LABELS, "id": np.arange(40)}).append_column(name, column)
         pq.write_table(table, tmp_path / "s.parquet")
         refused(f"column {name} is there 2 times", tmp_path / "s.parquet")
 
 
-def test_31_column_in_another_case(refused: Callable[..., None], tmp_path: Path) -> None:
+def test_column_in_another_case(refused: Callable[..., None], tmp_path: Path) -> None:
     refused("Rename 'Features' to 'features'", parquet(tmp_path / "s.parquet", Features=rows(FEATURES), label=LABELS))
     refused("'Label' must be named 'label'", parquet(tmp_path / "s.parquet", features=rows(FEATURES), Label=LABELS))
     refused("'ID' must be named 'id'", parquet(tmp_path / "s.parquet", features=rows(FEATURES), label=LABELS, ID=LABELS))
 
 
-def test_31_extra_columns_are_ignored(tmp_path: Path) -> None:
+def test_extra_columns_are_ignored(tmp_path: Path) -> None:
     path = parquet(tmp_path / "s.parquet", camera=["x"] * 40, features=rows(FEATURES), label=LABELS, when=np.arange(40))
     assert score(path, WEIGHT).column("avh").to_numpy() == pytest.approx(EXPECTED, rel=1e-6)
 
@@ -496,7 +496,7 @@ def test_31_extra_columns_are_ignored(tmp_path: Path) -> None:
         (pa.array([9] * 40), "40 of 40"),
     ],
 )
-def test_31_label_column_of_another_kind(
+def test_label_column_of_another_kind(
     refused: Callable[..., None], tmp_path: Path, weight_file: Path, column: pa.Array, match: str
 ) -> None:
     path = parquet(tmp_path / "s.parquet", features=rows(FEATURES), label=column)
@@ -506,7 +506,7 @@ def test_31_label_column_of_another_kind(
 
 
 @pytest.mark.parametrize("ids", [pa.array([1.5] * 40), pa.array([None, *"abc"] * 10), pa.array([b"x"] * 40)])
-def test_31_id_column_of_another_kind(tmp_path: Path, ids: pa.Array) -> None:
+def test_id_column_of_another_kind(tmp_path: Path, ids: pa.Array) -> None:
     path = parquet(tmp_path / "s.parquet", features=rows(FEATURES), label=LABELS, id=ids)
     with pytest.raises(HardsightError, match=r"s\.parquet: the column id"):
         score(path, WEIGHT)

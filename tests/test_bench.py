@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import pkgutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from hardsight import bench
-from hardsight.bench import losses, timing
+from hardsight import Dynamics, bench
+from hardsight.bench import busy, dynamics, losses, timing
 from hardsight.bench.timing import Measurement, compared, in_fresh_process, report
 from hardsight.cli.bench import bench as app
+from hardsight.cores import POLICIES
 
 
 def test_every_benchmark_has_a_subcommand() -> None:
@@ -102,6 +105,58 @@ def test_steps_of_the_z_loss_are_compared_over_the_classes(monkeypatch: pytest.M
         ("ZNormLinearLoss", "c = 10", None),
         ("ZNormLinearLoss", "c = 20", losses.CLASSES_LIMIT),
     ]
+
+
+def test_an_epoch_with_dynamics_is_compared_with_one_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(dynamics, "DIGITS", 40)
+    monkeypatch.setattr(dynamics, "SMALL", 10)
+    monkeypatch.setattr(timing, "REST", 0.0)
+    monkeypatch.setattr(timing, "TURN", 1e-9)
+    monkeypatch.setattr(timing, "LONGEST", 1)
+    recorded: list[int] = []
+    finish = Dynamics.finish
+    monkeypatch.setattr(Dynamics, "finish", lambda self, epoch: recorded.append(len(pq.read_table(finish(self, epoch)))))
+    lines = dynamics.run(rounds=1)
+    assert [(line.what, line.limit) for line in lines] == [("plain steps", None), ("with dynamics", None)] * 2 + [
+        ("plain steps", None),
+        ("with dynamics", 1.05),
+    ]
+    assert recorded == [40] * 4 + [10] * 2  # every sample of every epoch: one to warm up, one that counts
+
+
+def test_beside_busy_loops_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each measurement in a process that chooses by itself how its threads wait; the loops run for the first half only."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    monkeypatch.setattr(busy, "_busy_loops", busy_loops := Loops())
+    took = {"one thread": 2.0, "extract": 2.5, "extract, spinning": 20.0}
+    beside: dict[str, list[bool]] = {kind: [] for kind in took}
+
+    def run(words: list[str], env: dict[str, str], **_: Any) -> Any:
+        assert not {*POLICIES, "OPENBLAS_THREAD_TIMEOUT"} & env.keys()
+        beside[words[3]].append(busy_loops.running)
+        return SimpleNamespace(stdout=f"{took[words[3]] if busy_loops.running else 1.0}\n")
+
+    monkeypatch.setattr("hardsight.bench.busy.subprocess.run", run)
+    lines = busy.beside_busy_loops(tmp_path / "images.npz", tmp_path, rounds=1)
+    limits = [(line.case, line.what, line.ratio, line.limit) for line in lines if line.limit]
+    assert limits == [("beside two busy loops", "extract", 1.25, 1.5), ("alone", "extract", 1.0, 1.03)]
+    assert beside == {"one thread": [True], "extract": [True, False, False], "extract, spinning": [True, False, False]}
+
+
+class Loops:
+    """Stands in for two processes that keep the cores busy."""
+
+    running = False
+
+    def __call__(self) -> Loops:
+        return self
+
+    def __enter__(self) -> None:
+        self.running = True
+
+    def __exit__(self, *_: object) -> None:
+        self.running = False
 
 
 def test_a_fresh_process_gives_the_result_back() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from doc_blocks import doc_script
 from hardsight.bench import clean, hardness, peers
-from hardsight.bench.finding import Found, found
+from hardsight.bench.finding import Detection, detection
 from hardsight.bench.injection import MISLABELS, VIEWS, copied, mislabeled, scrambled
 from hardsight.bench.odd_inputs import mixed
 from hardsight.bench.pictures import load
@@ -99,7 +99,7 @@ def test_the_kinds_of_the_options_are_those_that_there_are() -> None:
 def test_findings_by_hand() -> None:
     hard = np.array([True, False, True, False, False])
     # Ranks of the hard ones: 1 and 3. Pairs won: 3 + 2 of 6. Precision 1/1 and 2/3. Of the first two, one is hard.
-    assert astuple(found(np.array([5.0, 4.0, 3.0, 2.0, 1.0]), hard)) == pytest.approx((5 / 6, 5 / 6, 0.5))
+    assert astuple(detection(np.array([5.0, 4.0, 3.0, 2.0, 1.0]), hard)) == pytest.approx((5 / 6, 5 / 6, 0.5))
 
 
 def test_findings_are_those_of_scikit_learn() -> None:
@@ -107,7 +107,7 @@ def test_findings_are_those_of_scikit_learn() -> None:
 
     rng = np.random.default_rng(0)
     hard, score = rng.random(200) < 0.2, rng.integers(0, 30, 200).astype(float)  # with ties
-    ours = found(score, hard)
+    ours = detection(score, hard)
     assert (ours.auroc, ours.average_precision) == pytest.approx(
         (roc_auc_score(hard, score), average_precision_score(hard, score))
     )
@@ -115,9 +115,9 @@ def test_findings_are_those_of_scikit_learn() -> None:
 
 def test_equal_scores_are_in_no_order_and_missing_ones_come_last() -> None:
     hard = np.array([True, False, True, False])
-    assert found(np.ones(4), hard) == Found(0.5, 0.5, 0.5)
-    assert found(np.array([np.nan, 1.0, 2.0, -5.0]), hard).missed == 0.5
-    assert found(np.array([np.inf, 1.0, 2.0, -np.inf]), hard) == Found(1.0, 1.0, 0.0)
+    assert detection(np.ones(4), hard) == Detection(0.5, 0.5, 0.5)
+    assert detection(np.array([np.nan, 1.0, 2.0, -5.0]), hard).missed == 0.5
+    assert detection(np.array([np.inf, 1.0, 2.0, -np.inf]), hard) == Detection(1.0, 1.0, 0.0)
 
 
 def test_the_best_of_cleanlab_is_what_ours_is_compared_with() -> None:
@@ -170,7 +170,7 @@ def test_a_repeated_run_trains_and_measures_nothing(
 ) -> None:
     output, summary, _ = studied
     monkeypatch.setattr(hardness, "train", None)
-    monkeypatch.setattr(hardness.Study, "_odd_inputs", None)
+    monkeypatch.setattr(hardness.HardnessStudy, "_odd_inputs", None)
     assert hardness.run(output, settings=SMALL) == summary
 
 
@@ -181,8 +181,8 @@ def test_a_longer_list_of_scores_is_measured_again(
     monkeypatch.setattr(peers, "installed", lambda: ["a library that was installed since"])
     asked: list[str] = []
     measured = lambda study, case, progress: (asked.append(case.kind), ({("x", "y"): np.arange(4.0)}, np.arange(4) > 2))[1]
-    monkeypatch.setattr(hardness.Study, "_label_errors", measured)
-    monkeypatch.setattr(hardness.Study, "_odd_inputs", measured)
+    monkeypatch.setattr(hardness.HardnessStudy, "_label_errors", measured)
+    monkeypatch.setattr(hardness.HardnessStudy, "_odd_inputs", measured)
     summary = hardness.run(output, settings=SMALL)
     assert asked == ["uniform", "duplicate"] and {row["score"] for row in summary["results"]} == {"y"}
 
@@ -203,7 +203,9 @@ def test_clean_is_measured_on_the_same_networks(
 ) -> None:
     output, _, _ = studied
     digits = load("digits", None, 60, quick=True)
-    noise = clean.Noise("uniform-0.1", digits, mislabeled("uniform", digits.images, digits.labels, 0.1, 0), digits.labels, 0)
+    noise = clean.NoisyLabels(
+        "uniform-0.1", digits, mislabeled("uniform", digits.images, digits.labels, 0.1, 0), digits.labels, 0
+    )
     before = sorted((output / "runs").iterdir())
     result = clean.measured(noise, output, lambda done, total, words: None)
     assert sorted((output / "runs").iterdir()) == before and result["errors"] == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,16 @@ def test_quota(tmp_path: Path, groups: str, files: dict[str, str], expected: flo
     for name, text in files.items():
         write(tmp_path / "sys" / name, text)
     assert cores.quota(tmp_path / "cgroup", tmp_path / "sys") == expected
+
+
+def test_cores_that_this_process_may_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    for share, expected in ((None, 3), (1.5, 2), (0.2, 1), (8.0, 3)):
+        monkeypatch.setattr(cores, "_granted", lambda share=share: share)
+        assert cores.available() == expected
+    monkeypatch.delattr(os, "sched_getaffinity")  # macOS has none
+    assert cores.allowed() == 64
 
 
 def test_no_quota_where_the_system_has_no_groups(tmp_path: Path) -> None:
@@ -103,3 +114,9 @@ def test_a_benchmark_measures_the_libraries_as_they_are(cli: Callable[..., Any],
 def test_importing_leaves_the_environment_alone(fresh_python: Callable[..., Any]) -> None:
     code = "import os; before = dict(os.environ); import hardsight; hardsight.Head; assert dict(os.environ) == before"
     assert fresh_python(code).code == 0
+
+
+def test_the_command_decides_before_any_library_starts_threads(fresh_python: Callable[..., Any]) -> None:
+    code = "import sys; from hardsight import cli; cli.limit_spinning = lambda: sys.exit(f'{sorted(sys.modules)}'); cli.main()"
+    done = fresh_python(code)
+    assert done.code == 1 and "hardsight.cores" in done.err and not re.search("'(numpy|scipy|torch|pyarrow)'", done.err)

@@ -249,15 +249,22 @@ def test_the_sampler_goes_by_the_same_parts() -> None:
         size = len(sampler)
         rows = [int(row) for (batch,) in loader for row in batch]
         assert sorted(rows) == sorted(expected.part(epoch).tolist()) and len(rows) == size
-    sampler.set_epoch(1)
+    sampler.set_epoch(0)  # counted from 0, as torch's samplers and Lightning do
     first = list(sampler)
-    sampler.set_epoch(1)
+    assert sorted(first) == sorted(expected.part(1).tolist()) and sampler.epoch == 1
+    sampler.set_epoch(0)
     assert list(sampler) == first
     paced = CurriculumSampler(np.arange(4.0), 4, order="self-paced", pace_start=0.5)
     assert sorted(paced) == [0, 1]
     paced.update(np.arange(4.0)[::-1])
-    paced.set_epoch(1)
+    paced.set_epoch(0)
     assert sorted(paced) == [2, 3]
+    with pytest.raises(InputError, match="hardness must have 4 numbers"):
+        paced.update(np.arange(3.0))
+    with pytest.raises(InputError, match="epoch must not be negative"):
+        paced.set_epoch(-1)
+    with pytest.raises(InputError, match="epochs must be at least 1"):
+        CurriculumSampler(np.arange(3.0), 0)
     with pytest.raises(InputError, match="one number per sample"):
         CurriculumSampler(np.eye(2), 2)
     with pytest.raises(InputError, match="there is no option 'pase'"):

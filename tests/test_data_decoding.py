@@ -9,6 +9,7 @@ import struct
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,6 +158,45 @@ def test_exif_orientation(format: str, orientation: int) -> None:
     picture = decode(io.BytesIO(encoded(Image.fromarray(np.ascontiguousarray(stored)), format, exif=exif)), "x")
     assert np.abs(np.asarray(picture).astype(int) - upright).max() < 90
     assert picture.getexif().get(0x0112) is None  # nobody turns it again
+
+
+def pictures_of_every_mode() -> dict[str, bytes]:
+    """Files whose conversion to RGB takes more than a copy."""
+    grey, alpha = Image.fromarray(NOISE[..., 0]), Image.fromarray(NOISE[..., 1])
+    palette = Image.fromarray(NOISE).quantize(16)
+    return {
+        "RGBA": encoded(Image.merge("RGBA", (*Image.fromarray(NOISE).split(), alpha))),
+        "LA": encoded(Image.merge("LA", (grey, alpha))),
+        "P": encoded(palette),
+        "P, transparent": encoded(palette, transparency=3),
+        "P, half transparent": encoded(palette, transparency=bytes(range(0, 256, 16))),
+        "RGB, one colour transparent": encoded(Image.fromarray(NOISE), transparency=tuple(NOISE[7, 9].tolist())),
+        "16 bits": encoded(Image.fromarray(NOISE[..., 0].astype(np.uint16) * 257)),
+        "floats": encoded(Image.fromarray(NOISE[..., 0] / np.float32(255)), "TIFF"),
+        "CMYK": encoded(Image.fromarray(NOISE).convert("CMYK"), "TIFF"),
+        "1": encoded(grey.convert("1")),
+    }
+
+
+@pytest.mark.parametrize("kind", pictures_of_every_mode())
+def test_strips_of_a_large_picture_are_the_picture(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = pictures_of_every_mode()[kind]
+    whole, sizes, convert = decoded(content), list[int](), Image.Image.convert
+
+    def counted(self: Image.Image, *options: Any, **named: Any) -> Image.Image:
+        sizes.append(self.width * self.height)
+        return convert(self, *options, **named)
+
+    monkeypatch.setattr("hardsight.data.decoding.STRIP", 170)  # three rows of fifty pixels, and one row at the end
+    monkeypatch.setattr(Image.Image, "convert", counted)
+    assert np.array_equal(decoded(content), whole) and 0 < max(sizes) <= 150
+
+
+def test_a_wrong_number_in_the_last_strip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.data.decoding.STRIP", 170)
+    values = NOISE[..., 0] / np.float32(255)
+    values[-1, -1] = 7
+    assert reason(encoded(Image.fromarray(values), "TIFF")) == "unsupported_depth"
 
 
 def test_first_frame_of_an_animation() -> None:

@@ -206,7 +206,7 @@ def test_csv_column_as_label(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("file,label\na.png,0\n", "a column 'path' is needed, got 'file', 'label'"),
+        ("file,label\na.png,0\n", "a column 'path' is needed, got 'file', 'label'. Rename 'file' to 'path'."),
         ("Path,label\na.png,0\n", "Rename 'Path' to 'path'"),
         ("path,Label\na.png,0\n", "column 'Label' is not 'label'"),
         ("path,label,label\na.png,0,1\n", "'label' comes more than once"),

@@ -41,6 +41,16 @@ def test_every_command_is_documented(command: str) -> None:
     assert re.search(rf"^#+ `?{command}`?$", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 
+def test_no_help_is_cut_short_or_shows_types() -> None:
+    whole: Any = get_command(app)
+    for group in (whole, whole.commands["bench"]):
+        for name, command in group.commands.items():
+            assert not command.get_short_help_str(62).endswith("..."), name  # what a terminal of 80 columns has room for
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert not re.search(r"<(str|int|path|list|float)\b|\{[A-Z]|\[\[[A-Z]", page)
+    assert "Usage: hardsight adapt [OPTIONS] SOURCE [TARGET]\n" in page and "correlate [OPTIONS] RUN...\n" in page
+
+
 @pytest.mark.parametrize("name", SCORES)
 def test_every_score_is_documented_as_it_is(name: str) -> None:
     page = ROOT / "docs" / "scores.md"
@@ -67,3 +77,19 @@ def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://", "mailto:")):
             assert (page.parent / target).exists(), f"{page.name} -> {target}"
+
+
+def test_avh_as_an_indicator_of_generalization_has_its_caution() -> None:
+    """Wherever a paragraph says so, it says what it is not: the paper of that name shows that no such measure is tight."""
+    paragraphs = [part for page in PAGES for part in re.split(r"\n\n|\n- ", page.read_text(encoding="utf-8"))]
+    claims = [" ".join(part.split()) for part in paragraphs if re.search("indicator", part) and re.search("generali[sz]", part)]
+    assert claims
+    for claim in claims:
+        assert "Fantastic Generalization Measures are Nowhere to be Found" in claim and "not a guarantee" in claim, claim
+
+
+def test_the_docs_say_which_gaussians_gm_likelihood_uses() -> None:
+    page = (ROOT / "docs" / "scores.md").read_text(encoding="utf-8")
+    section = " ".join(page.partition("### gm_likelihood")[2].partition("\n##")[0].split())
+    assert "A Gaussian head (L-GM, GM) has learned its Gaussians: its own means and variances are used" in section
+    assert "For any other head Gaussians are fitted" in section

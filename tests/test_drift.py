@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 from scipy.stats import binomtest
@@ -86,6 +87,60 @@ def test_two_heads_are_compared_as_the_explorer_does_it(tmp_path: Path) -> None:
     assert notes_of(drift(*runs, by="confidence"))["compared"] == "values"
 
 
+def test_two_models_are_compared_by_who_is_near_whom() -> None:
+    """Another basis keeps every neighbour, another network some of them, a shuffle none but by chance."""
+    features, labels = clouds()
+    before = Snapshot(features, WEIGHT, labels)
+    rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(8, 8)))[0]
+    turned = Snapshot(features @ rotation, WEIGHT @ rotation, labels)
+    kept = notes_of(drift(before, turned))["neighbours_kept"]
+    assert kept["share"]["value"] > 0.999 and 0 < kept["control"]["value"] < 0.1  # ten of 299 by chance
+    noise = np.random.default_rng(4).normal(size=(300, 5))
+    wider = Snapshot(np.concatenate([features, noise], axis=1), np.pad(WEIGHT, ((0, 0), (0, 5))), labels)
+    notes = notes_of(drift(before, wider))
+    kept = notes["neighbours_kept"]
+    assert notes["features_not_compared"] == "one has 8 features, the other 13" and notes["features_moved"] is None
+    assert kept["control"]["high"] < kept["share"]["low"] < kept["share"]["value"] < kept["share"]["high"] < 0.9
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (features, np.concatenate([features, noise], axis=1))]
+    nearest = [np.argsort(-(x @ x.T) + 9 * np.eye(300), axis=1)[:, :10] for x in unit]
+    both = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(*nearest, strict=True)])
+    assert kept["share"]["value"] == pytest.approx(both)
+
+
+def test_copies_of_one_image_are_one_image() -> None:
+    """Each image four times: the same change, the interval of a quarter as many, and the test of the features on each once."""
+    features, labels = clouds(60)
+    later = features + 0.3 * np.random.default_rng(1).normal(size=features.shape)
+    alone = notes_of(drift(Snapshot(features, WEIGHT, labels), Snapshot(later, WEIGHT, labels)))
+    base = {"base_id": np.repeat([f"x{row}" for row in range(60)], 4)}
+    copies = [Snapshot(x.repeat(4, 0), WEIGHT, labels.repeat(4), columns=base) for x in (features, later)]
+    with pytest.warns(UserWarning, match="copies of one image"):
+        four = notes_of(drift(*copies))
+    first, second = (notes["classes"][0] for notes in (alone, four))
+    for name in ("mean_change", "change_low", "change_high", "accuracy_difference_low", "accuracy_p", "change_p"):
+        assert second[name] == pytest.approx(first[name], rel=0.03), name  # n - 1 counts rows
+    assert four["features_moved"]["told"] == alone["features_moved"]["told"]
+    with pytest.warns(UserWarning, match="copies of one image"):
+        unpaired = notes_of(drift(*copies, unpaired=True))["classes"][0]
+    once = notes_of(drift(Snapshot(features, WEIGHT, labels), Snapshot(later, WEIGHT, labels), unpaired=True))["classes"][0]
+    for name in ("change_low", "accuracy_difference_low", "change_p"):
+        assert unpaired[name] == pytest.approx(once[name], rel=0.03), name
+
+
+def test_the_level_decides_and_tables_in_memory_are_compared() -> None:
+    """The same p value says harder at 95 % and nothing at 99.9 %."""
+    rng = np.random.default_rng(0)
+    ids, before = np.arange(60), rng.normal(0.2, 0.02, 60)
+    tables = [pa.table({"id": ids, "label": ids % 2, "predicted": ids % 2, "loss": values}) for values in
+              (before, before + 0.01 + rng.normal(0, 0.025, 60))]  # fmt: skip
+    at = {level: notes_of(drift(*tables, by="loss", level=level))["classes"][0] for level in (0.95, 0.999)}
+    assert 0.001 < at[0.95]["change_p"] == at[0.999]["change_p"] < 0.05
+    assert (at[0.95]["verdict"], at[0.999]["verdict"]) == ("harder", "no change found")
+    assert drift(tables[0].to_pandas(), tables[1], by="loss")["change"].to_pylist() == pytest.approx(
+        (tables[1]["loss"].to_numpy() - before).tolist()
+    )
+
+
 def test_the_test_of_features_is_right_as_often_as_it_says() -> None:
     """Two sets from one distribution, and pairs exchanged by chance: p is small about as often as it should be."""
     rng = np.random.default_rng(0)
@@ -117,6 +172,11 @@ def test_different_samples_of_one_model() -> None:
     noisy = Snapshot(features[300:] + 1.5 * np.random.default_rng(2).normal(size=(300, 8)), WEIGHT, labels[300:])
     table = drift(parts[0], noisy, unpaired=True)
     assert np.mean(table["harder"].to_pylist()) > 0.2 and notes_of(table)["classes"][0]["verdict"] == "less accurate, harder"
+    few = Snapshot(features[:59], WEIGHT, labels[:59])  # 19 samples of class 2 have no hardest twentieth
+    table = drift(few, noisy, unpaired=True)
+    assert pa.compute.equal(table["label"], 2).to_pylist() == pa.compute.is_null(table["harder"]).to_pylist()
+    huge = [Snapshot(part.in_memory().values * 1e200, WEIGHT, part.in_memory().labels) for part in (parts[0], noisy)]
+    assert notes_of(drift(*huge, unpaired=True))["features_moved"]["told"]["p"] < 1e-6
     with pytest.raises(InputError, match="different samples are compared by one model"):
         drift(parts[0], Snapshot(features, WEIGHT[::-1].copy(), labels), unpaired=True)
 

@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 from hardsight import Dynamics, InputError, avh  # noqa: E402
 from hardsight.dynamics.watching import HeadWatch, labels_and_ids  # noqa: E402
 from hardsight.files.dynamics import moments  # noqa: E402
+from hardsight.losses import LGMLoss  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # other people's libraries warn as they like
 
@@ -304,6 +305,12 @@ def test_a_metric_in_a_collection() -> None:
     with pytest.warns(UserWarning, match="before the ``update`` method"):
         assert collection["each"].compute().shape == (0,)
     assert not list(AngularVisualHardness(layer).parameters())  # the layer stays the network's
+    gaussian = LGMLoss(3, 3)  # around the mean of its means, as everywhere
+    around = avh(features.numpy(), gaussian.head, labels)
+    for head in (gaussian, gaussian.head):
+        metric = AngularVisualHardness(head, reduction="none")
+        metric.update(features, target)
+        assert metric.compute().numpy() == pytest.approx(around, abs=1e-6)
     with pytest.raises(InputError, match="reduction must be mean, sum or none"):
         AngularVisualHardness(layer, reduction="max")  # type: ignore[arg-type]
 

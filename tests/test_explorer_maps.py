@@ -140,7 +140,9 @@ def test_a_slow_map_of_a_subsample(run: Path, monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_allclose(np.abs(values[::3]), np.abs(theirs), atol=1e-3)  # what it starts from
 
 
-@pytest.mark.parametrize(("error", "state"), [(placing.Stopped("stopped."), "none"), (ValueError("no room\n in it"), "failed")])
+@pytest.mark.parametrize(
+    ("error", "state"), [(placing.PlacingStopped("stopped."), "none"), (ValueError("no room\n in it"), "failed")]
+)
 def test_a_slow_map_that_ends_early(run: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, state: str) -> None:
     def placed(*_: Any) -> np.ndarray:
         raise error
@@ -166,7 +168,7 @@ def test_tsne_in_a_process_of_its_own() -> None:
     assert shares == sorted(shares) and shares[-1] == 1.0 and places.shape == (400, 2)
     nearest = np.argsort(((places[:, None] - places) ** 2).sum(-1), axis=1)[:, 1]
     assert (labels[:400][nearest] == labels[:400]).mean() > 0.9
-    with pytest.raises(placing.Stopped):
+    with pytest.raises(placing.PlacingStopped):
         placing.placed("tsne", np.tile(rows, (3, 1)).astype(np.float32), shares.append, lambda process: process.terminate())
 
 

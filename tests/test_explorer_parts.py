@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from PIL import Image
 from scipy.stats import rankdata, spearmanr
 
 from explorer_runs import EPOCHS, NAMES, digits_run, two_heads
-from hardsight.data import open_data
+from hardsight.data import decoding, open_data
 from hardsight.errors import FileError, InputError
 from hardsight.explorer import closeups
 from hardsight.explorer import pictures as pictures_module
@@ -32,6 +33,7 @@ from hardsight.explorer.exporting import selection_table, written
 from hardsight.explorer.groups import groups_of
 from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.pictures import Pictures
+from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.explorer.turns import Turns
 from hardsight.files import inputs
@@ -248,19 +250,59 @@ def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, 
     write_table(pa.table(table), tmp_path / "scores.parquet")
     monkeypatch.setattr(pictures_module, "AT_ONCE", 25_000)
     pictures = Pictures(open_sheet(tmp_path / "scores.parquet"), str(tmp_path))
-    in_work, seen, encoded = [0], [], pictures_module._encoded
+    in_work, seen, lock = [0], [], Lock()
+    upright, encoded = decoding._upright, pictures_module._encoded
+
+    def counted(pixels: int) -> None:
+        with lock:
+            in_work[0] += pixels
+            seen.append(in_work[0])
+        time.sleep(0.005)
+
+    def decoded(image: Image.Image) -> Image.Image:
+        counted(image.width * image.height)
+        return upright(image)
 
     def slowly(image: Image.Image, side: int) -> bytes:
-        in_work[0] += image.width * image.height
-        seen.append(in_work[0])
-        time.sleep(0.01)
-        in_work[0] -= image.width * image.height
-        return encoded(image, side)
+        counted(0)
+        made = encoded(image, side)
+        counted(-10_000)
+        return made
 
+    monkeypatch.setattr(decoding, "_upright", decoded)
     monkeypatch.setattr(pictures_module, "_encoded", slowly)
     with ThreadPoolExecutor(12) as pool:
         made = list(pool.map(pictures.large, range(12)))
-    assert len(set(made)) == 12 and max(seen) <= 25_000 and pictures.turns.used == 0
+    assert len(set(made)) == 12 and max(seen) <= 25_000 and pictures.turns.used == in_work[0] == 0
+
+
+def test_a_folder_without_the_samples_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (4, 4)).save(tmp_path / "photos" / "a.png")
+    for name, match in (("b.png", "photos holds none of the samples' first images: 'b.png' is not in it"), ("a.png", None)):
+        table = pa.table({"id": ["0", "1"], "path": ["gone.png", name][::-1], "avh": [0.1, 0.2]})
+        write_table(table, tmp_path / "scores.parquet")
+        sheet = open_sheet(tmp_path / "scores.parquet")
+        if match is None:
+            assert Pictures(sheet, str(tmp_path / "photos")).any  # one of them is there
+        else:
+            with pytest.raises(InputError, match=match):
+                Pictures(sheet, str(tmp_path / "photos"))
+
+
+def test_a_report_holds_small_pictures_only(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve as large as they may be would take gigabytes."""
+
+    class Drawn(Exception):
+        pass
+
+    def overview(images: list[np.ndarray], *_: Any, **__: Any) -> None:
+        raise Drawn({image.shape for image in images})
+
+    monkeypatch.setattr("hardsight.explorer.report.OVERVIEW", 4)
+    monkeypatch.setattr("hardsight.plots.overview.overview", overview)
+    with pytest.raises(Drawn, match=r"^\{\(4, 4\)\}$"):  # of digits of 8 x 8
+        report(run)
 
 
 def test_turns_are_first_come_first_served() -> None:

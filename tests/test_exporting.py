@@ -128,7 +128,7 @@ def test_coco_refers_to_what_is_there(run: Path, files: Path, tmp_path: Path) ->
 
 
 def test_huggingface_opens_it_with_images_and_class_names(run: Path, tmp_path: Path) -> None:
-    export(run, "huggingface", tmp_path / "out")
+    export(run, "huggingface", tmp_path / "out", hardness=True)
     table = of_run(run)
     parts = {path.name: pq.read_table(path) for path in (tmp_path / "out" / "data").iterdir()}
     assert {name: len(part) for name, part in parts.items()} == {
@@ -148,6 +148,7 @@ def test_huggingface_opens_it_with_images_and_class_names(run: Path, tmp_path: P
         first = opened["test"][0]
     assert opened["test"].features["label"].names == NAMES and first["label"] == table.label[first["id"]]
     assert first["image"].size == (8, 8) and first["error_score"] == pytest.approx(table.error_score[first["id"]], rel=1e-5)
+    assert first["confidence"] == pytest.approx(-table.confidence[first["id"]], rel=1e-5)  # high is hard in every score
 
 
 def test_label_studio_tasks_come_most_suspect_first(run: Path, tmp_path: Path) -> None:
@@ -195,9 +196,7 @@ def test_what_cannot_be_exported_is_said_before_anything_is_written(files: Path,
 
 def test_images_that_are_of_other_samples_are_said_to_be_missing(tmp_path: Path) -> None:
     Snapshot(np.eye(4), np.eye(4), labels=[0, 1, 2, 3], ids=["a", "b", "c", "d"]).save(tmp_path / "x.npz")
-    with pytest.raises(
-        InputError, match=r"none of the 4 images can be read \(the first: missing\); give --images with images of the same"
-    ):
+    with pytest.raises(InputError, match="digits: no image has the id of a sample; its ids look like '0', the samples' like 'a'"):
         export(tmp_path / "x.npz", "coco", images="digits")
 
 
@@ -215,11 +214,22 @@ def test_nobody_elses_folder_is_written_over(run: Path, tmp_path: Path, cli: Cal
     assert len(list((tmp_path / "out" / "images").iterdir())) == 2
 
 
+def test_what_is_exported_is_not_removed_with_an_earlier_export(files: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
+    """A split that the new export does not have would be removed, and with it the input."""
+    folder = tmp_path / "out"
+    export(files, "huggingface", folder, images=str(files.parent / "photos"))
+    source = folder / "data" / "val-00000-of-00001.parquet"
+    source.write_bytes(files.read_bytes())
+    done = cli("export", source, "--to", "huggingface", "-o", folder, "--images", files.parent / "photos")
+    assert done.code == 2 and done.err.count("\n") == 1 and "the input of this command; give another -o" in done.err
+    assert source.read_bytes() == files.read_bytes()
+
+
 def test_the_images_that_are_exported_are_not_in_the_way(files: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     export(files, "coco", folder, images=str(files.parent / "photos"))
-    (folder / "photos" / "some").mkdir(parents=True)
-    (folder / "photos" / "some" / "a 0.png").write_bytes((files.parent / "photos" / "some" / "a 0.png").read_bytes())
     for images in (folder / "photos", folder):
+        (images / "some").mkdir(parents=True)
+        (images / "some" / "a 0.png").write_bytes((files.parent / "photos" / "some" / "a 0.png").read_bytes())
         with pytest.raises(InputError, match="holds the images that are exported; give another -o"):
             export(files, "coco", folder, images=str(images))

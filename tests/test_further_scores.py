@@ -285,8 +285,12 @@ def test_variance_of_gradients_of_a_run(trained: Path) -> None:
     np.testing.assert_allclose(list(values.values()), expected, rtol=1e-3, atol=1e-4)
 
 
-def test_what_is_missing_for_them(trained: Path) -> None:
+def test_what_is_missing_for_them(trained: Path, tmp_path: Path) -> None:
+    ids = ["x0", "x1"]
+    np.savez(tmp_path / "other.npz", images=np.zeros((2, 8, 8), np.uint8), labels=[0, 1], ids=ids)
+    other = {"scores": "vog", "images": str(tmp_path / "other.npz")}
     for source, options, match in (
+        (trained, other, "has none of the labeled samples of .*Its ids look like 'x0', the samples' like '"),
         (trained, {"scores": "vog"}, "vog needs the images that .* was trained on: give them with --images DATA"),
         (Snapshot(FEATURES, HEAD), {"scores": "vog"}, "needs a model at several epochs, and arrays have none: .*--keep-epochs"),
         (trained, {"scores": "prediction_depth"}, "needs the features of several layers, and .* has none: .*--layers a,b,c"),
@@ -300,7 +304,8 @@ def test_what_is_missing_for_them(trained: Path) -> None:
 
 def test_prediction_depth_of_a_run(trained: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
     layers, out = ["trunk.0", "trunk.7"], tmp_path / "run"
-    done = cli("extract", trained, "digits", "--limit", 50, "--layers", ",".join(layers), "-o", out)
+    words = ("extract", trained, "digits", "--limit", 50, "--layers", ",".join(layers), "-o", out)
+    done = cli(*words)
     assert done.code == 0, done.err
     assert [path.name for path in sorted((out / "layers").iterdir())] == [f"{i:02d}-{name}" for i, name in enumerate(layers)]
     table = score(out, scores="prediction_depth,prediction_depth:3")
@@ -313,6 +318,11 @@ def test_prediction_depth_of_a_run(trained: Path, tmp_path: Path, cli: Callable[
         np.testing.assert_array_equal(table.column(name).to_numpy(), expected)
     assert len(np.unique(table.column("prediction_depth:3").to_numpy())) > 1
     assert cli("verify", out).code == 0
+    lost = next((out / "layers" / "01-trunk.7").iterdir())
+    before = lost.read_bytes()
+    lost.unlink()  # a part that lacks one of its layers is not complete
+    (out / "run.json").unlink()
+    assert cli(*words).code == 0 and lost.read_bytes() == before
     assert "has no layer 'nowhere'" in cli("extract", trained, "digits", "--layers", "nowhere", "-o", tmp_path / "x").err
     assert "different names" in cli("extract", trained, "digits", "--layers", "a,a", "-o", tmp_path / "x").err
 

@@ -22,9 +22,10 @@ from torch import nn  # noqa: E402
 from hardsight.errors import FileError, HardsightError, InputError  # noqa: E402
 from hardsight.models import Model, Preprocessing, open_model  # noqa: E402
 from hardsight.models.cifar_resnet import cifar_resnet20  # noqa: E402
+from hardsight.models.opening import check_model_name  # noqa: E402
 from hardsight.models.torchvision_models import import_torchvision, import_with_torchvision  # noqa: E402
 from hardsight.models.trainable import open_trainable  # noqa: E402
-from hardsight.models.weights import read_weights  # noqa: E402
+from hardsight.models.weights import check_weights, pickled_class, read_weights  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries; ours are tested with the heads
 RESNET20 = "hardsight.models.cifar_resnet:cifar_resnet20"
@@ -351,7 +352,7 @@ def test_a_factory_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.
     model = open_model("my_own_nets:grey", num_classes=6)
     assert model.preprocessing.channels == "L"
     assert model(np.ones((2, 1, 8, 8), np.float32))[1].shape == (2, 6)
-    with pytest.raises(InputError, match="has no function 'missing'"):
+    with pytest.raises(InputError, match="has no function or class 'missing'"):
         open_model("my_own_nets:missing")
     with pytest.raises(InputError, match="got int"):
         open_model("my_own_nets:nothing")
@@ -379,7 +380,7 @@ def test_a_factory_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         open_model("mynet.py")
     with pytest.raises(InputError, match="there is no file absent.py"):
         open_model("absent.py:Net")
-    with pytest.raises(InputError, match="mynet.py has no function 'net'"):
+    with pytest.raises(InputError, match="mynet.py has no function or class 'net' that makes a model. Did you mean Net?"):
         open_model("mynet.py:net")
     for name in ("mynet", "parts_of_mynet"):
         monkeypatch.delitem(sys.modules, name)
@@ -464,3 +465,38 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_misspelt_factory_is_refused_from_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = "import nothing_installed\n\nclass Net: ...\n\nbuild = small = None\n\nif __name__ == '__main__':\n    pass\n"
+    Path("mynet.py").write_text(source)
+    for spec in ("mynet.py:Nett", "mynet:Nett"):  # the import would fail, and would take seconds
+        with pytest.raises(InputError, match="has no function or class 'Nett' that makes a model. Did you mean Net?"):
+            check_model_name(spec)
+    for name in ("Net", "small", "nothing_installed"):
+        check_model_name(f"mynet:{name}")
+    for more in ("from elsewhere import *", "def __getattr__(name): ...", "for name in 'ab': globals()[name] = 1", "def ("):
+        Path("mynet.py").write_text(f"{source}{more}\n")
+        check_model_name("mynet:Nett")  # cannot be known from the source
+    with pytest.raises(InputError, match="there is no file other.py"):
+        check_model_name("other.py:Net")
+
+
+def test_a_whole_model_is_told_without_torch(tmp_path: Path) -> None:
+    torch.save(torch.nn.Linear(2, 3), tmp_path / "whole.pt")
+    torch.save({"epoch": 1, "state_dict": torch.nn.Linear(2, 3).state_dict()}, tmp_path / "sound.pt")
+    assert pickled_class(tmp_path / "sound.pt") is None
+    assert pickled_class(tmp_path / "whole.pt") == "torch.nn.modules.linear.Linear"
+    torch.save(Own(), tmp_path / "own.pt")
+    assert pickled_class(tmp_path / "own.pt") == f"{__name__}.Own"
+    with pytest.raises(FileError, match=r"own.pt holds a .*\.Own; it was refused and nothing in it was executed. Save the state"):
+        check_weights(tmp_path / "own.pt")
+    (tmp_path / "broken.pt").write_bytes((tmp_path / "own.pt").read_bytes()[:200])
+    assert pickled_class(tmp_path / "broken.pt") is None
+    with pytest.raises(FileError, match=r"broken.pt cannot be read as torch weights: it ends before the archive does"):
+        check_weights(tmp_path / "broken.pt")
+
+
+class Own(nn.Module):
+    """A model of somebody's own."""

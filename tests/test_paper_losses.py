@@ -29,9 +29,10 @@ from hardsight.paper.losses import (
     soft_labels,
     temperature,
 )
-from hardsight.paper.losses.comp_sum import bounds, regrets, smallest_regret
+from hardsight.paper.losses.comp_sum import BALL, bounds, regrets, smallest_regret, tight
 from hardsight.paper.losses.few_digits import difference, signed, with_wrong_labels
 from hardsight.paper.losses.ldr import one_framework
+from hardsight.paper.losses.training_on_attacks import trained_on_attacks
 
 IDS = (
     "collapse", "comp-sum", "distillation", "drm", "ensloss", "ldr", "naive-bayes", "novel-classes", "proto-triplet",
@@ -72,7 +73,7 @@ def test_regrets_by_hand_and_the_bound_is_tight() -> None:
 
 def test_claims_that_need_no_training_hold(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comp_sum, "DRAWS", 2000)
-    assert [claim.verdict for claim in (bounds(context), one_framework(context))] == ["holds", "holds"]
+    assert [claim.verdict for claim in (bounds(context), tight(), one_framework(context))] == ["holds"] * 3
 
 
 def test_few_digits_are_apart_and_wrong_labels_are_wrong(context: Context) -> None:
@@ -87,6 +88,22 @@ def test_few_digits_are_apart_and_wrong_labels_are_wrong(context: Context) -> No
     known, new = known_and_new.known_and_new(context)
     assert known.labels is not None and new.labels is not None
     assert set(known.labels) == set(range(6)) and set(new.labels) == set(range(4)) and new.class_names == ["6", "7", "8", "9"]
+
+
+def test_naive_bayes_needs_few_samples_where_classes_lie_far_apart() -> None:
+    """100 dimensions, 50 of them without much noise: two samples of each class are nearly enough, a thousand are not needed."""
+    needed = naive_bayes.needed_once("naive Bayes", 100, np.random.default_rng(0))
+    assert 2 <= needed <= 40
+
+
+def test_training_on_attacks_is_kept_by_its_seed(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(few_digits.TRAINING, "epochs", 1)
+    monkeypatch.setitem(few_digits.SIZES, "train", 40)
+    digits = few_digits.few_digits(context)
+    first, again, other = (trained_on_attacks(context, digits, BALL, seed).state_dict() for seed in (0, 0, 1))
+    assert all((first[name] == again[name]).all() for name in first)
+    assert not (first["head.weight"] == other["head.weight"]).all()
+    assert len(list(context.cache.directory.glob("train-on-attacks-*.npz"))) == 2
 
 
 def test_differences_are_paired() -> None:
@@ -140,7 +157,8 @@ def make_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         for name, value in short.items():
             monkeypatch.setitem(settings, name, value)
     monkeypatch.setitem(soft_labels.SMALL, "rounds", 1)
-    for name, value in {"DRAWS": 2, "PER_CLASS": (2, 5, 8), "DIMENSIONS": (4, 8), "SAMPLES": (4, 8), "MANY": 32}.items():
+    monkeypatch.setitem(soft_labels.SMALL, "source_epochs", 1)
+    for name, value in {"DRAWS": 2, "PER_CLASS": (2, 5, 8), "DIMENSIONS": (40, 60), "REPEATS": 1, "MOST": 20}.items():
         monkeypatch.setattr(naive_bayes, name, value)
 
 
@@ -149,6 +167,14 @@ def test_a_recipe_from_end_to_end(context: Context, monkeypatch: pytest.MonkeyPa
     outcome = recipes()["losses/distillation"].run(context)
     assert len(outcome.claims) == 3 and all(claim.rule and claim.found.endswith("points.") for claim in outcome.claims)
     assert [row[0] for row in outcome.tables[0].rows] == ["teacher", *distillation.STUDENTS] and outcome.figures
+
+
+@pytest.mark.slow
+def test_cross_entropy_learns_its_training_images(context: Context) -> None:
+    """What rate and length were chosen by: a baseline that has not learned them makes every comparison one of speed."""
+    digits = few_digits.few_digits(context)
+    runs = [few_digits.trained(context, digits, "softmax", seed=seed, watch={}) for seed in few_digits.seeds(context)]
+    assert few_digits.accuracies(runs, "train").mean() >= few_digits.LEARNED
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from safetensors.numpy import save_file
 
 from hardsight.errors import MissingExtra, RunError, require_installed
 from hardsight.files.run import Run, check_run_directory
@@ -24,6 +25,18 @@ FEATURES = ["features.npz:a", "features.npz:b"]
 REFUSED: dict[str, tuple[list[str], str]] = {
     "extract, weights": (["extract", "timm:resnet18", "photos", "--weights", "no.pt"], "there is no weights file no.pt"),
     "extract, damaged weights": (["extract", "timm:resnet18", "photos", "--weights", "bad.safetensors"], "as safetensors"),
+    "extract, a page instead of weights": (
+        ["extract", "timm:resnet18", "photos", "--weights", "page.pt"],
+        "page.pt cannot be read as torch weights: it begins with b'<html>",
+    ),
+    "extract, weights cut short": (
+        ["extract", "timm:resnet18", "photos", "--weights", "cut.pth"],
+        "it ends before the archive does",
+    ),
+    "extract, no weights at all": (
+        ["extract", "timm:resnet18", "photos", "--weights", "photos"],
+        "there is no weights file photos",
+    ),
     "extract, data": (["extract", "timm:resnet18", "nothing"], "got 'nothing': there is none"),
     "extract, no file of a table": (["extract", "timm:resnet18", "moved.csv"], "none of the 1 files named exists below"),
     "extract, ids": (
@@ -34,6 +47,10 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "train, weights": (["train", "photos", "--model", "timm:resnet18", "--weights", "no.pt"], "there is no weights file no.pt"),
     "train, data": (["train", "nothing", "--model", "lenet"], "got 'nothing': there is none"),
     "train, no file of a table": (["train", "moved.csv", "--model", "lenet"], "none of the 1 files named exists below"),
+    "train, ids": (
+        ["train", "photos", "--model", "lenet", "--labels", "labels.csv"],
+        "whose ids look like 'cat/0.png'; its own look like 'bird/7.png'",
+    ),
     "train, loss": (["train", "photos", "--model", "lenet", "--loss", "sofmax"], "Did you mean softmax?"),
     "train, model": (["train", "photos", "--model", "lenett"], "lenett is not a network to train"),
     "train, no teacher": (["train", "photos", "--model", "lenet", "--loss", "dual_head"], "needs a teacher"),
@@ -56,8 +73,29 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "generalize, one domain": (["generalize", "one.npz"], "the data's domain column has a."),
     "generalize, a domain of one class": (["generalize", "one_class.npz"], "the domain c has samples of one class only, 1:"),
     "generalize, no class in common": (["generalize", "apart.npz"], "no class of the domain c (2, 3) is in any other domain"),
+    "generalize, ids of lists": (
+        ["generalize", "domains", "--model", "lenet", "--lists", "lists"],
+        "none of its files is in the data, whose ids look like 'a/cat/0.png'; its own look like 'a/cat/99.png'",
+    ),
     "generalize, lists": (["generalize", "features.npz", "--lists", "nothing"], "there is no folder nothing of lists"),
+    "correlate, data": (["correlate", "nothing", "--human", "answers.csv"], "nothing does not exist"),
+    "correlate, answers": (["correlate", "good.npz", "--human", "nothing.csv"], "nothing.csv"),
+    "correlate, ids": (
+        ["correlate", "good.npz", "--human", "human.csv"],
+        "30 of 30 samples have no human data (the first: 's0') and "
+        "30 of 30 human ids are not among the samples (the first: 'x0')",
+    ),
+    "correlate, images": (
+        ["correlate", "good.npz", "--human", "answers.csv", "--images", "nothing"],
+        "got 'nothing': there is none",
+    ),
+    "correlate, ids of images": (
+        ["correlate", "good.npz", "--human", "answers.csv", "--images", "photos"],
+        "photos: no image has the id of a sample; its ids look like 'cat/0.png', the samples' like 's0'",
+    ),
 }
+# Commands that write beside their input, or nothing: images that are not there, and those of other samples.
+IMAGES = ("audit good.npz --group site", "explore good.npz --no-browser", "report good.npz", "export good.npz --to coco")
 # What a hurried user types: the words, and what the one line says to change.
 HURRIED: dict[str, tuple[str, str]] = {
     "wrong path": ("score god.npz", "god.npz does not exist. Did you mean good.npz?"),
@@ -68,10 +106,12 @@ HURRIED: dict[str, tuple[str, str]] = {
     "empty folder": ("score empty", "It is empty."),
     "empty folder of images": ("extract timm:resnet18 empty -o run", "found none. It holds: nothing."),
     "empty file": ("score empty.npz", "not a readable .npz archive"),
+    "misspelt built-in data": ("extract timm:resnet18 digitz -o run", "got 'digitz': there is none. Did you mean digits?"),
     "misspelt score": ("score good.npz --scores ahv", "there is no score named 'ahv'. Did you mean avh?"),
     "misspelt score to rank by": ("score good.npz --by anglar-gap", "Did you mean angular_gap?"),
     "misspelt score of another command": ("select good.npz --budget 3 --by avhh -o s.csv", "Did you mean avh?"),
     "misspelt option": ("score good.npz --limt 3", "no such option: --limt. Did you mean --limit? See hardsight score --help."),
+    "letters of an option in another order": ("score good.npz --lable y", "Did you mean --label?"),
     "misspelt command": ("scroe good.npz", "no such command 'scroe'. Did you mean score? See hardsight --help."),
     "misspelt loss": ("train photos --model lenet --loss arcfce -o run", "Did you mean arcface?"),
     "misspelt option of a loss": ("train photos --model lenet --loss-options bais=false -o run", "Did you mean bias?"),
@@ -82,6 +122,20 @@ HURRIED: dict[str, tuple[str, str]] = {
     "misspelt model of a library": ("extract timm:resnet81 photos -o run", "no model 'resnet81'. Did you mean resnet18?"),
     "model without its library": ("extract resnet18 photos -o run", "write it as timm:resnet18."),
     "network without its library": ("train photos --model resnet18 -o run", "write it as timm:resnet18."),
+    "weights of other classes": (
+        "extract timm:resnet18 photos --weights seven.safetensors -o run", "trained on 7 classes: pass --num-classes 7."
+    ),
+    "weights of yet other classes": (
+        "extract torchvision:resnet18 photos --weights seven.safetensors --num-classes 5 -o run", "and --num-classes is 5."
+    ),
+    "weights of another run": (
+        "extract trained photos --weights seven.safetensors -o run", "not hold the weights of trained: 1 missing (trunk.weight)"
+    ),
+    "head for weights": (
+        "extract timm:resnet18 photos --weights head.safetensors -o run", "holds a head, not the weights of a network"
+    ),
+    "misspelt class of a file": ("extract mynet.py:Nett photos -o run", "class 'Nett' that makes a model. Did you mean Net?"),
+    "other header of a list": ("extract timm:resnet18 files.csv -o run", "Rename 'filename' to 'path'."),
     "misspelt method": ("adapt features.npz:a features.npz:b --methods cbts -o run", "Did you mean cbst?"),
     "misspelt score of a method": ("adapt features.npz:a features.npz:b --methods cbst+ahv -o run", "Did you mean cbst+avh?"),
     "misspelt domain": ("adapt domains.npz:photo domains.npz:scetch -o run", "Did you mean sketch?"),
@@ -93,9 +147,9 @@ HURRIED: dict[str, tuple[str, str]] = {
     "head transposed": ("score bare.npz --head turned.npy", "weight looks transposed: pass weight.T"),
     "probabilities as percentages": ("score percent.npz", "They look like percentages: divide by 100."),
     "frequencies as percentages": ("correlate good.npz --human percent.npy", "They look like percentages: divide by 100."),
-    "typo in the header of a list": ("extract timm:resnet18 typo.csv -o run", "is needed, got 'pth', 'label'. Did you mean pth?"),
+    "typo in the header of a list": ("extract timm:resnet18 typo.csv -o run", "got 'pth', 'label'. Rename 'pth' to 'path'."),
     "typo in the header of answers": ("correlate good.npz --human typo_human.csv", "Did you mean frequency?"),
-    "ids that do not join": ("correlate good.npz --human human.csv", "30 of 30 samples have no human data (the first: 's0')"),
+    "misspelt file of answers": ("correlate good.npz --human humn.csv", "humn.csv does not exist. Did you mean human.csv?"),
     "no human data": ("correlate good.npz", "give human data (--human FILE), or a column to correlate against (--against"),
     "images without classes": ("train flat --model lenet -o run", "give --labels, or one folder of images per class."),
     "head of another model": ("score bare.npz --head other.npy", "got features (30, 5) and weight (3, 7)"),
@@ -124,12 +178,15 @@ COMMANDS = {
     "train": ["train", "photos", "--model", "lenet"],
     "adapt": ["adapt", *FEATURES],
     "generalize": ["generalize", "features.npz"],
+    "correlate": ["correlate", "good.npz", "--human", "answers.csv"],
     "demo": ["demo"],
 }
 # Each command in turn, as the shell would start it; then whether any of them loaded torch.
 SCRIPT = """
-import contextlib, io, json, sys
+import contextlib, functools, io, json, sys
+import typer.main
 from hardsight.cli import main
+typer.main.get_command = functools.cache(typer.main.get_command)  # the commands are made once, not for each line
 said = []
 for words in json.load(sys.stdin):
     sys.argv, err = ["hardsight", *words], io.StringIO()
@@ -163,6 +220,11 @@ def here(tmp_path: Path) -> Path:
     np.savez(tmp_path / "apart.npz", features=values, labels=labels + 2 * last, domain=domain)
     _hurried(tmp_path, rng)
     (tmp_path / "bad.safetensors").write_bytes(b"no tensors at all")
+    (tmp_path / "page.pt").write_bytes(b"<html>no weights</html>")
+    (tmp_path / "cut.pth").write_bytes(b"PK\x03\x04" + bytes(200))
+    (tmp_path / "lists").mkdir()
+    for name in "abc":
+        (tmp_path / "lists" / f"{name}_train_kfold.txt").write_text(f"{name}/cat/99.png 1\n")
     (tmp_path / "labels.csv").write_text("id,label\nbird/7.png,bird\n")
     (tmp_path / "moved.csv").write_text("path,label\ncat/0.png,cat\n")
     (tmp_path / "letter.txt").write_text("precious")
@@ -193,7 +255,10 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
         np.save(folder / f"{name}.npy", array)
     texts = {
         "human.csv": "id,frequency\n" + "".join(f"x{row},0.5\n" for row in range(30)),
+        "answers.csv": "id,frequency\n" + "".join(f"s{row},{row / 30}\n" for row in range(30)),
         "typo_human.csv": "id,frequnecy\n" + "".join(f"s{row},0.5\n" for row in range(30)),
+        "mynet.py": "import torch\n\nclass Net(torch.nn.Module): ...\n",
+        "files.csv": "filename,label\nphotos/cat/0.png,cat\n",
         "typo.csv": "pth,label\nphotos/cat/0.png,cat\n",
         "logits.csv": "path,label,logits\nphotos/cat/0.png,cat,0.5\n",
         "notes.parquet": "this is text\n" * 20,
@@ -201,6 +266,11 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
+    save_file({"fc.weight": rng.normal(size=(7, 4)), "fc.bias": np.zeros(7)}, folder / "seven.safetensors")
+    save_file({"weight": weight, "bias": np.zeros(3)}, folder / "head.safetensors")
+    (folder / "trained").mkdir()
+    save_file({"trunk.weight": np.zeros((4, 2)), "fc.weight": np.zeros((7, 4))}, folder / "trained" / "model.safetensors")
+    (folder / "trained" / "config.json").write_text('{"factory": "hardsight.models.lenet:lenet"}')
     pq.write_table(pa.table({"id": [1, 2], "features": [[0.5, 1.0], [1.0, 0.5]], "label": [0, 1]}), folder / "table.parquet")
     (folder / "empty").mkdir()
     (folder / "flat").mkdir()
@@ -217,6 +287,10 @@ def test_before_torch_is_loaded(here: Path) -> None:
         place = "letter.txt" if output == "file" else output
         cases |= {f"{name}, {output}": ([*words, "-o", place], message) for name, words in COMMANDS.items()}
     cases |= {name: (words.split(), message) for name, (words, message) in HURRIED.items()}
+    others = "photos: no image has the id of a sample; its ids look like 'cat/0.png', the samples' like 's0'"
+    for words in IMAGES:
+        for images, message in (("nothing", "got 'nothing': there is none"), ("photos", others)):
+            cases[f"{words}, {images}"] = ([*words.split(), "--images", images], message)
     before = everything(here)
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], input=json.dumps([words for words, _ in cases.values()]), cwd=here,

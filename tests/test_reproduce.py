@@ -24,7 +24,7 @@ from hardsight.paper.avh.imagenet import read_votes
 from hardsight.paper.avh.panels import Panel, pair, selection
 from hardsight.paper.avh.sphere import in_overlap, two_gaussians
 from hardsight.paper.avh.table2 import printed_claims, printed_rows
-from hardsight.paper.avh.trainings import Training, of_levels
+from hardsight.paper.avh.trainings import WatchedTraining, of_levels
 from hardsight.paper.avh.wordnet import coarser
 from hardsight.paper.cache import Cache
 from hardsight.paper.context import Context, fingerprint
@@ -60,9 +60,9 @@ def test_an_id_a_paper_and_all() -> None:
     assert {recipe.id.partition("/")[0] for recipe in catalogue.chosen(["slides"])} == {"slides"}
     assert len(catalogue.chosen(["all", "avh/fig3"])) == len(catalogue.recipes())
     with pytest.raises(InputError, match=r"there is no recipe 'avh/tabel2'. Did you mean avh/table2\?"):
-        catalogue.one("avh/tabel2")
+        catalogue.single_recipe("avh/tabel2")
     with pytest.raises(InputError, match=r"slides stands for \d+ recipes"):
-        catalogue.one("slides")
+        catalogue.single_recipe("slides")
 
 
 def test_the_command_lists_and_refuses(cli: Callable[..., Any], tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_the_docs_are_written_from_runs(tmp_path: Path) -> None:
     running.reproduce_all(QUICK, tmp_path / "run")
     (tmp_path / "run" / "outcomes" / "avh-fig23.json").unlink()  # as if it had been skipped
     run = papers.Run.read(tmp_path / "run")
-    assert run.title == "Without data" and run.counted == "3 claims: 2 holds, 1 does not hold, 0 not comparable"
+    assert run.title == "Without data" and run.counted == "3 claims: holds 2, does not hold 1, not comparable 0"
     assert "| `slides/theory` | The norm grows like log t. | holds | R2 of" in papers.page([run])
     with_data = papers.Run(run.directory, run.outcomes, ["mnist"])
     page, short = papers.page([with_data, run]), papers.summary([with_data])
@@ -291,7 +291,7 @@ def curves_of(levels: dict[str, list[list[float]]]) -> Curves:
 
 def story(name: str, shortcuts: bool, **levels: list[list[float]]) -> Watched:
     whole = curves_of({column: [np.mean(rows, axis=0).tolist()] for column, rows in levels.items()})
-    return Watched(Training(name, shortcuts, Path(), "test", (4, 8), everyone, ""), whole, curves_of(levels))
+    return Watched(WatchedTraining(name, shortcuts, Path(), "test", (4, 8), everyone, ""), whole, curves_of(levels))
 
 
 def test_claims_about_curves_drawn_by_hand() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hardsight.data.digits import read_digits
 from hardsight.paper.avh import adversarial_training, class_priors, consistency, feature_alignment, open_set, uncertainty
 from hardsight.paper.cache import Cache
-from hardsight.paper.catalogue import one
+from hardsight.paper.catalogue import single_recipe
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Claim, Table
 from hardsight.screen import interval, percent
@@ -133,6 +133,6 @@ def test_a_table_with_formatted_cells_is_kept() -> None:
     "id", ["slides/uncertainty", "slides/imbalance", "slides/open-set", "slides/discovery5", "slides/adversarial-training"]
 )
 def test_each_recipe_runs_without_data(id: str, tmp_path: Path) -> None:
-    outcome = one(id).run(Context(cache=Cache(tmp_path)))
+    outcome = single_recipe(id).run(Context(cache=Cache(tmp_path)))
     assert outcome.claims and outcome.figures and outcome.tables
     assert all(claim.verdict != "not comparable" and "nan" not in claim.found for claim in outcome.claims)

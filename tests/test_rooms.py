@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,3 +120,71 @@ def test_no_room_hides_a_public_function() -> None:
     """Once imported, a submodule of that name would stand in the function's place."""
     rooms = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
     assert not rooms & set(hardsight.__all__)
+
+
+# ---- the size of the house ----
+
+SAME_IN_TWINS = {"DynamicsCallback", "Results", "Work"}  # of two trainers; of adapt and of generalize
+PUBLIC_TWICE = {"Outcome"}  # of a statistical test, in hardsight.stats; of a recipe of the papers
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+
+
+def test_few_modules_at_the_top_level() -> None:
+    assert len([path for path in ROOT.glob("*.py") if not path.stem.startswith("__")]) <= 18
+
+
+def test_few_functions_with_many_parameters() -> None:
+    """More than six, `self` counted: options belong in a settings class."""
+    many = [
+        f"{path.relative_to(ROOT)}:{function.lineno} {function.name}"
+        for path, tree in TREES.items()
+        for function in functions(tree)
+        if len([*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]) > 6
+    ]
+    assert len(many) <= 30, many
+
+
+def test_everything_public_has_a_docstring() -> None:
+    def bare(node: ast.AST, where: str) -> Iterator[str]:
+        for inner in ast.iter_child_nodes(node):
+            if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not inner.name.startswith("_"):
+                if ast.get_docstring(inner) is None and not _is_stub(inner):
+                    yield f"{where}:{inner.lineno} {inner.name}"
+                if isinstance(inner, ast.ClassDef):
+                    yield from bare(inner, where)
+
+    assert [name for path, tree in TREES.items() for name in bare(tree, str(path.relative_to(ROOT)))] == []
+
+
+def _is_stub(node: ast.AST) -> bool:
+    """`...`, as in a protocol."""
+    body = getattr(node, "body", [])
+    return len(body) == 1 and isinstance(body[0], ast.Expr) and getattr(body[0].value, "value", None) is ...
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    names = Counter(
+        node.name
+        for tree in TREES.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in names.items() if count > 1} == SAME_IN_TWINS | PUBLIC_TWICE
+
+
+@pytest.mark.parametrize("room", [path.parent for path in TREES if path.name == "__init__.py" and path.parent != ROOT], ids=str)
+def test_a_room_says_what_lives_in_it(room: Path) -> None:
+    """One paragraph at least; where it lists files, it lists them all."""
+    said = ast.get_docstring(TREES[room / "__init__.py"]) or ""
+    assert len(said) > 40
+    listed = re.findall(r"[a-z_0-9*]+\.py", said)
+    modules = {path.name for path in room.glob("*.py")} - {"__init__.py"}
+    if len(re.findall(r"^ *[a-z_0-9]+\.py ", said, re.MULTILINE)) > 2:
+        assert {name for name in modules if not any(fnmatch.fnmatch(name, pattern) for pattern in listed)} == set()
+    assert {name for name in listed if "*" not in name and not any(ROOT.rglob(name))} == set()

@@ -384,6 +384,34 @@ def test_the_other_doors_join_by_the_index_too(tmp_path: Path) -> None:
     assert loaded.columns(["label"]).column(0).to_pylist() == LABELS.tolist()
 
 
+def test_columns_of_frames_are_joined_by_their_names() -> None:
+    """Classes that are not in sorted order, numbers that text puts into another order, features that another tool moved."""
+    pd = pytest.importorskip("pandas")
+    names, moved = ["dog", "cat", "emu", "ant"], [3, 1, 0, 2]
+    given = [names[k] for k in LABELS]
+    logits = FEATURES @ WEIGHT.T
+    for evidence, values in (("probs", softmax(logits, axis=1)), ("logits", logits)):
+        arrays: dict[str, Any] = {evidence: values}
+        expected = score(labels=LABELS, **arrays)
+        frames = {"names": pd.DataFrame(values, columns=names), "numbers": pd.DataFrame(values)[moved]}
+        frames["text"] = frames["numbers"].rename(columns=str)
+        frames["arrow, text"] = pa.Table.from_pandas(frames["text"], preserve_index=False)
+        frames["arrow, names"] = pa.Table.from_pandas(frames["names"], preserve_index=False)
+        for kind, frame in frames.items():
+            labels = given if kind.endswith("names") else LABELS
+            same(score(labels=labels, **{evidence: frame}), expected)
+            value = hardsight.confidence(labels=labels, **{evidence: frame})
+            np.testing.assert_array_equal(value, expected.column("confidence").to_numpy())
+    frame, weight = pd.DataFrame(FEATURES, columns=list("pqrst")), pd.DataFrame(WEIGHT, index=names, columns=list("pqrst"))
+    same(score(frame, weight[list("tprsq")], given), WHOLE)
+    np.testing.assert_allclose(hardsight.avh(frame, weight[list("tprsq")], given), WHOLE.column("avh").to_numpy())
+    counts = pd.DataFrame(RNG.integers(1, 9, (23, 4)), columns=names)
+    np.testing.assert_array_equal(selection_frequency(counts, given), selection_frequency(counts.to_numpy(), LABELS))
+    assert fit_temperature(pd.DataFrame(logits, columns=names), given) == fit_temperature(logits, LABELS)
+    by_position = pd.DataFrame(softmax(logits, axis=1), columns=[f"p{k}" for k in range(4)])
+    same(score(probs=by_position, labels=LABELS), score(probs=by_position.to_numpy(), labels=LABELS))
+
+
 def test_a_snapshot_or_its_path_goes_in(tmp_path: Path) -> None:
     snapshot = Snapshot(FEATURES, WEIGHT, LABELS)
     snapshot.save(tmp_path / "s.npz")

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hardsight
+from explorer_runs import digits_run
 from hardsight import InputError, Snapshot
 from hardsight.act.subsets.cost import cost_curve
 from hardsight.act.subsets.graph import d2, neighbour_graph
@@ -21,6 +22,7 @@ from hardsight.act.subsets.settings import Method, SelectSettings
 from hardsight.act.subsets.spread import k_centre
 from hardsight.act.subsets.strata import coverage, shared_out, stratum_of, usual_cut
 from hardsight.scoring.hardness import hardness_of, run_and_score
+from hardsight.table import write_table
 
 Cli = Callable[..., Any]
 METHODS = Method.__args__  # type: ignore[attr-defined]
@@ -177,6 +179,10 @@ def test_what_cannot_be_scored_is_left_out() -> None:
     for method in ("coverage", "kcenter", "d2"):
         ids = chosen(hardsight.select(features=features, head=head, labels=labels, budget=115, method=method))
         assert min(ids) == 5
+    huge = hardsight.select(features=features.astype(np.float64) * 1e200, budget=3, method="kcenter")  # directions all the same
+    assert chosen(huge) == chosen(hardsight.select(features=features, budget=3, method="kcenter"))
+    with pytest.raises(InputError, match="not one of the 120 samples can be used: they have no direction"):
+        hardsight.select(features=0 * features, budget=3, method="kcenter")
     with pytest.raises(InputError, match="budget of 116 is above the 115 samples"):
         hardsight.select(features=features, head=head, labels=labels, budget=116, method="kcenter")
 
@@ -190,6 +196,42 @@ def test_the_curve_shows_what_is_lost() -> None:
     assert rows[-1]["subset"] == "all" and rows[-1]["budget"] == 320 and curve.tested_on == "80 samples held out at random"
     assert all(row["accuracy_low"] <= row["accuracy"] <= row["accuracy_high"] for row in rows)
     assert rows[-1]["accuracy"] > 0.85
+
+
+def test_the_curve_of_small_budgets_and_rare_classes() -> None:
+    features, head, labels = blobs(60)
+    rare = np.where(labels == 3, 2, labels)
+    rare[7] = 3  # one sample, which may be among those held out
+    for seed in range(3):
+        options = SelectSettings(budget=8, per_class=True, seed=seed)
+        assert len(cost_curve(Snapshot(features, head, rare), options).table) == 5  # 4 and 8 of each, and all
+    few = cost_curve(Snapshot(features, head, labels), SelectSettings(budget=2)).table.to_pylist()
+    assert [row["budget"] for row in few] == [2, 2, 48]  # never more than the budget, though there are four classes
+    with pytest.raises(InputError, match="of 1 samples none can be"):
+        cost_curve(Snapshot(features[:1], head, labels[:1]), SelectSettings(budget=1))
+
+
+def test_tables_of_scores_in_memory_and_columns_of_a_run(tmp_path: Path) -> None:
+    """A pandas frame is a table of scores too; what needs no score asks for none; a run's own columns are scores to go by."""
+    import pandas as pd
+
+    bare = pd.DataFrame({"label": [0, 0, 1, 1]}, index=pd.Index(["a", "b", "c", "d"]))
+    assert sorted(chosen(hardsight.select(bare, budget=4, method="random"))) == ["a", "b", "c", "d"]
+    assert len(chosen(hardsight.select(bare, budget=2, method="balanced"))) == 2
+    with pytest.raises(InputError, match="the table has no column 'avh'; it has id, label"):
+        hardsight.select(bare, budget=2)
+    with pytest.raises(InputError, match="one kind of value per column"):
+        hardsight.select(pd.DataFrame({"id": ["a", 1], "avh": [0.1, 0.2]}), budget=1)
+    with pytest.raises(InputError, match="or a table of scores, got int"):
+        hardness_of(3, "avh")
+    run = digits_run(tmp_path / "run", n=40)
+    scores = pq.read_table(run / "scores.parquet")
+    own = np.random.default_rng(0).permutation(40).astype(float)
+    order = np.random.default_rng(1).permutation(40)
+    write_table(scores.append_column("mine", pa.array(own)).take(pa.array(order)), run / "scores.parquet")
+    ids = chosen(hardsight.select(run, budget=3, method="hardest", by="mine", split="test"))
+    test = [row for row in range(40) if row % 5 == 4]
+    assert [int(id) for id in ids] == sorted(test, key=lambda row: -own[row])[:3]
 
 
 # ---- bad input, and the command line ----
@@ -263,7 +305,15 @@ def test_the_command_writes_what_python_gives(tmp_path: Path, cli: Cli) -> None:
 def test_a_refused_command_writes_nothing(tmp_path: Path, cli: Cli) -> None:
     features, head, labels = blobs()
     np.savez(tmp_path / "x.npz", features=features, weight=head, labels=labels)
-    for words in (["--budget", 999], ["--budget", 5, "--by", "nix"], ["--budget", 5, "--curve", "--head", "nowhere.npz"]):
+    refused = (
+        ["--budget", 999],
+        ["--budget", 5, "--by", "nix"],
+        ["--budget", 5, "--curve", "--head", "nowhere.npz"],
+        ["--budget", 5, "--curve", tmp_path / "nowhere" / "curve.png"],
+        ["--budget", 5, "--curve", tmp_path / "subset.parquet"],
+        ["--budget", 5, "--curve", "curve.txt"],
+    )
+    for words in refused:
         done = cli("select", tmp_path / "x.npz", *words, "-o", tmp_path / "subset.parquet")
         assert done.code == 2 and len(done.err.strip().splitlines()) == 1
     assert cli("select", tmp_path / "x.npz", "--budget", 5, "-o", tmp_path / "x.npz").code == 2

@@ -236,6 +236,7 @@ def test_the_lambdas_of_aldr_are_saved_and_a_score(tmp_path: Path) -> None:
     told = {row["id"]: row["aldr_lambda"] for row in table}
     assert [told[str(row)] for row in range(len(labels))] == pytest.approx(expected, abs=1e-5)
     assert told["test/0"] is None  # it is kept of training samples
+    assert hardsight.SCORES["aldr_lambda"].scope == "dynamics"
     assert "aldr_lambda" in hardsight.score(tmp_path / "run", scores="all", limit=5).column_names
 
 

@@ -1,7 +1,11 @@
-"""The tutorials of docs/ are executed as a person would run them: in a kernel of Jupyter, cell after cell."""
+"""The tutorials of docs/ are executed as a person would run them: in a kernel of Jupyter, cell after cell.
+
+A kernel takes seconds to start, so `make test` runs the one that needs no torch in this process, and the nightly run all of them.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 from pathlib import Path
@@ -62,21 +66,43 @@ def told(folder: Path, *names: str) -> dict[str, list[str]]:
     return {name: [shown(cell) for cell, owner in zip(done, owners, strict=True) if owner == name] for name in names}
 
 
+def told_here(name: str) -> list[str]:
+    """The same of one tutorial, in this process: what the last expression of each cell shows."""
+    notebook, held, texts = nbformat.read(ROOT / "docs" / f"tutorial-{name}.ipynb", as_version=4), dict[str, Any](), []
+    for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
+        body = ast.parse(cell.source).body
+        last = body.pop() if isinstance(body[-1], ast.Expr) else None
+        exec(compile(ast.Module(body, []), name, "exec"), held)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), name, "eval"), held)
+            texts.append(value._repr_html_() if hasattr(value, "_repr_html_") else repr(value))
+    return texts
+
+
 @pytest.fixture(scope="module")
 def further(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """Those that load torch and datasets: 15 s of CPU."""
+    """In a kernel, also those that load torch and datasets: 20 s of CPU."""
     pytest.importorskip("torch")
     pytest.importorskip("datasets")
-    return told(tmp_path_factory.mktemp("tutorials"), "folder", "huggingface")
+    return told(tmp_path_factory.mktemp("tutorials"), "dataframe", "folder", "huggingface")
 
 
-def test_a_data_frame(tmp_path: Path) -> None:
-    texts = told(tmp_path, "dataframe")["dataframe"]
+def of_a_data_frame(texts: list[str]) -> None:
     assert any("700 samples" in text and "scan-" in text for text in texts)
     assert any(text.count("<img") == 10 for text in texts)
     audit = next(text for text in texts if "accuracy_low" in text)
     assert "harder" in audit  # the noisy scanner
     assert texts[-1] == "(100, 66)"
+
+
+def test_a_data_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    of_a_data_frame(told_here("dataframe"))
+
+
+@pytest.mark.slow
+def test_a_data_frame_in_a_kernel(further: dict[str, list[str]]) -> None:
+    of_a_data_frame(further["dataframe"])
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hardsight import InputError, Snapshot, clean, score
+from hardsight import InputError, Snapshot, audit, clean, drift, explore, mine, score, select
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0], [0.0, 1.0]])  # 0, 45, 90 and 90 degrees
 AVH = [0.0, 0.5, 0.0, 1.0]  # of two classes at 0 and 90 degrees
@@ -82,6 +82,64 @@ def test_other_functions_take_a_frame() -> None:
     y = ["left"] * 20 + ["right"] * 20
     frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "side": y})
     assert clean(features=frame, labels="side").equals(clean(features=x, labels=[0] * 20 + [1] * 20))
+
+
+def scans() -> pd.DataFrame:
+    """Two classes far apart, six of 60 labels wrong; age is a number and no feature; site b is noisy."""
+    rng = np.random.default_rng(0)
+    label, site = np.arange(60) % 2, np.where(np.arange(60) < 30, "a", "b")
+    values = 4.0 * np.eye(2)[label] + rng.normal(0, 0.3, (60, 2)) * np.where(site == "a", 1, 6)[:, None]
+    names = np.where(label == 0, "cat", "dog")
+    names[:30:5] = np.where(label == 0, "dog", "cat")[:30:5]
+    return pd.DataFrame({"f0": values[:, 0], "f1": values[:, 1], "age": np.arange(60), "site": site, "y": names})
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_clean_and_audit_take_a_wide_table(kind: str) -> None:
+    frame = scans()
+    table = MAKERS[kind](frame if kind == "pandas" else {name: frame[name].to_numpy() for name in frame})
+    arrays: dict[str, Any] = {"features": frame[["f0", "f1"]].to_numpy(), "labels": frame["y"].to_numpy()}
+    assert clean(table, features="f*", labels="y").equals(clean(**arrays).arrow)
+    groups = audit(table, features="f*", labels="y", head=4 * np.eye(2), group="site")
+    assert groups.equals(audit(**arrays, head=4 * np.eye(2), columns={"site": frame["site"].to_numpy()}, group="site").arrow)
+    pairs = mine(features=arrays["features"], labels=arrays["labels"]).table()
+    assert mine(table, features="f*", labels="y").table().equals(pairs)
+    with pytest.raises(InputError, match="this is a table of scores: give the features"):
+        clean(score(table, labels="y", features="f*"))
+
+
+def test_what_takes_no_frame_says_what_it_takes() -> None:
+    frame = scans()
+    with pytest.raises(InputError, match=r"got DataFrame. Of a table: hardsight.Snapshot\(frame, labels='COLUMN'\)"):
+        select(frame, budget=5)
+    with pytest.raises(InputError, match=r"got DataFrame. Of a table: hardsight.Snapshot"):
+        drift(frame, frame)
+    with pytest.raises(InputError, match="give a run directory or a file, got ScoresTable. A table is saved first: pyarrow"):
+        explore(score(frame, labels="y", features="f*"))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="has one row for two classes: give the classifier itself as head"):
+        score(frame[["f0", "f1"]], np.ones((1, 2)), np.arange(60) % 2)
+
+
+def test_clean_and_audit_of_a_csv(tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hardsight.explorer.audit_page.write_audit_page", lambda *_: None)  # another test's
+    scans().to_csv("scans.csv", index=False)
+    np.savez("scans.npz", features=scans()[["f0", "f1"]], labels=scans()["y"].to_numpy(str), site=scans()["site"].to_numpy(str))
+    np.save("head.npy", 4 * np.eye(2))
+    wide = ["--features", "f*", "--label", "y"]
+    for command, more in (("clean", []), ("audit", ["--group", "site", "--head", "head.npy"])):
+        results = []
+        for words in (["scans.csv", *wide], ["scans.npz"]):
+            done = cli(command, *words, *more, "-o", "out.csv")
+            assert done.code == 0, done.err
+            results.append(Path("out.csv").read_text())
+        assert results[0] == results[1]
+    assert (
+        "name the columns for hardsight audit: --features 'f*' --label NAME" in cli("audit", "scans.csv", "--group", "site").err
+    )
+    assert "next: hardsight score scans.csv --features 'f*' --label y -o scores.parquet" in cli("score", "scans.csv", *wide).out
+    assert "--features names columns of a .csv" in cli("clean", "scans.npz", *wide[:2]).err
+    assert "give one of them" in cli("audit", "scans.csv", *wide, "--labels", "head.npy").err
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])

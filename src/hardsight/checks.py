@@ -139,7 +139,8 @@ def check_weight(weight: Any, *, directions: bool = True) -> Any:
     weight = widened(as_matrix(weight, "weight"))
     if weight.shape[0] == 0 or weight.shape[1] == 0:
         raise InputError(f"weight must have at least one class and one dimension, got shape {tuple(weight.shape)}.")
-    largest = to_numpy(namespace(weight).amax(abs(weight), axis=1))  # (c,), NaN where a row holds one
+    host = to_numpy(weight) if is_tensor(weight) and weight.device.type == "cpu" else weight  # a loop asks at every batch
+    largest = to_numpy(namespace(host).amax(abs(host), axis=1))  # (c,), NaN where a row holds one
     broken = np.flatnonzero(~np.isfinite(largest))
     if len(broken):
         raise InputError(f"weight must be finite, but {_count(broken, len(largest), 'class vectors')} are not.")
@@ -193,7 +194,8 @@ def check_labels(labels: Any, num_samples: int, num_classes: int | None, first_r
     bad = np.flatnonzero((column < UNLABELED) | (column >= top))
     if len(bad):
         message = f"labels must be 0 to {top - 1} (or -1 for unlabeled), but {_rows(bad, column, first_row)}."
-        raise InputError(message + counted_from_one(column, num_classes))
+        one_row = " A binary coef_ of scikit-learn has one row for two classes: give the classifier itself as head."
+        raise InputError(message + (one_row if num_classes == 1 else counted_from_one(column, num_classes)))
     return column.astype(np.int64)
 
 

@@ -64,11 +64,19 @@ def did_you_mean(word: object, known: Iterable[str], cutoff: float = 0.6) -> str
         >>> did_you_mean("Angular-Gp", ["avh", "angular_gap"]), did_you_mean("zebra", ["avh"])
         (' Did you mean angular_gap?', '')
     """
+    near = nearest(word, known, cutoff)
+    return f" Did you mean {near}?" if near is not None else ""
+
+
+def nearest(word: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The name that a word is nearest to, whatever its case and its dashes; None below `cutoff`."""
     from difflib import get_close_matches
 
     names = {name.lower().replace("-", "_"): name for name in known}
-    near = get_close_matches(str(word).strip().lower().replace("-", "_"), names, 1, cutoff)
-    return f" Did you mean {names[near[0]]}?" if near else ""
+    asked = str(word).strip().lower().replace("-", "_")
+    near = get_close_matches(asked, names, 3, cutoff)
+    near.sort(key=lambda name: sorted(name) != sorted(asked))  # letters in another order come first: lable is label, not table
+    return names[near[0]] if near else None
 
 
 def first_line(error: BaseException) -> str:

@@ -211,7 +211,7 @@ class Head:
             raise InputError(
                 f"{name} must have shape {wanted} to go with weight {tuple(self.weight.shape)}, got {tuple(value.shape)}."
             )
-        if not bool(namespace(value).isfinite(value).all()):
+        if not np.isfinite(to_numpy(value)).all():
             raise InputError(f"{name} must be finite.")
         return value
 

@@ -52,6 +52,12 @@ def whole_labels(labels: Any, num_samples: int, num_classes: int | None) -> np.n
     return check_labels(class_numbers(labels, None, num_classes)[0], num_samples, num_classes)
 
 
+def names_that_hold(labels: Any, names: Sequence[str] | None) -> list[str] | None:
+    """These names as class names, where every label is one of them; None where it is not, or labels are numbers."""
+    held = {value for value in _names(labels) or () if value is not None}
+    return list(names) if names is not None and held and held <= set(names) else None
+
+
 def number_of(held: Sequence[str], class_names: Sequence[str] | None, num_classes: int | None) -> dict[str, int]:
     """The class number of each name that labels hold, which are sorted: by the class names, else by their order."""
     if class_names is None:

@@ -60,8 +60,8 @@ def option(
 
 
 COMMON: dict[str, tuple[Any, str, dict[str, Any]]] = {  # one meaning and one spelling in every command that has them
-    "limit": (None, "Use N samples only, spread evenly over the data.", {"least": 1}),
-    "first": (None, "Use the first N samples only.", {"least": 1}),
+    "limit": (None, "Use only N samples, spread evenly over the data.", {"least": 1}),
+    "first": (None, "Use only the first N samples.", {"least": 1}),
     "seed": (0, "Random seed.", {"least": 0, "below": 2**32}),
     "level": (0.95, "Confidence level of the intervals.", {"above": 0, "below": 1}),
     "head": (None, "Head, if the snapshot has none: .safetensors, .npz or .npy.", {"metavar": "FILE"}),
@@ -81,7 +81,7 @@ COMMON: dict[str, tuple[Any, str, dict[str, Any]]] = {  # one meaning and one sp
         "is the sample with id i where ids are numbers, else the i-th sample.",
         {"metavar": "FILE"},
     ),
-    "allow_missing": (False, "Use the samples that have human answers, instead of refusing missing ids.", {}),
+    "allow_missing": (False, "Leave out samples without human answers instead of stopping at them.", {}),
 }  # fmt: skip
 
 
@@ -231,8 +231,10 @@ class Options:
         words: list[str] = []
         for field in self.fields():
             value = getattr(self, field.name)
-            if value == field.default:
+            if value == field.default or (value is False and field.kind is not bool):
                 continue
+            if value is True and field.kind is not bool and field.about.word is None:
+                value = field.about.metavar  # --as hardness
             if isinstance(value, bool):
                 words.append(field.flag.split("/")[0 if value else -1])
                 continue
@@ -253,7 +255,11 @@ class HardnessView(Options):
     """The option of everything that shows or writes scores."""
 
     hardness: str | bool | None = option(
-        None, "Turn every score so that high is hard.", flag="--as", metavar="hardness", read=_as_hardness
+        None,
+        "Show every score so that high is hard, changing signs where needed.",
+        flag="--as",
+        metavar="hardness",
+        read=_as_hardness,
     )
 
 
@@ -268,6 +274,21 @@ class SampleOptions(Options):
     def all_samples(self) -> bool:
         """Whether none is left out."""
         return self.limit is None and self.first is None
+
+
+@dataclass(frozen=True)
+class TableColumns(Options):
+    """Which columns of a wide table are meant, of a command that takes a head and labels as well."""
+
+    features: Any = option(
+        None, "Columns of a wide table that hold the features: names or patterns, such as 'f*'.", metavar="COLUMNS"
+    )
+    label: str | None = option(None, "Column of a wide table that holds the labels. Default: label.", metavar="COLUMN")
+
+    def check(self) -> None:
+        """Labels come from one place."""
+        if self.label is not None and getattr(self, "labels", None) is not None:
+            raise InputError("--label names a column and --labels a file: give one of them.")
 
 
 @functools.cache

@@ -1,5 +1,8 @@
 """Rows of pandas objects belong together by their index, not by where they stand: `align` joins them.
 
+So do columns, also of polars frames and Arrow tables: a weight's are those of the features, and those of logits and
+probabilities are the classes.
+
 Anything without an index (arrays, tensors, lists, Arrow columns) goes by position. pandas is not imported here: who
 holds one of its objects has done so.
 """
@@ -12,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.errors import InputError
+from hardsight.named_labels import class_numbers, names_that_hold
 
 
 def index_of(x: Any) -> Any:
@@ -73,6 +77,58 @@ def align(x: Any, name: str, to: Any, to_name: str, ids: Any = None) -> Any:
         f"{name} and {to_name} are joined by their pandas index, and its values differ: {_apart(name, own, to_name, index)}; "
         f"{_apart(to_name, index, name, own)}. Give both the same index, or pass {name}.to_numpy() to go by position."
     )
+
+
+def same_columns(x: Any, to: Any) -> Any:
+    """A frame with its columns in the order of another's, where they have the same names; as it is otherwise."""
+    names, wanted = _column_names(x), _column_names(to)
+    if names is None or wanted is None or names == wanted or sorted(names) != sorted(wanted) or len(set(names)) < len(names):
+        return x
+    return _columns_at(x, [names.index(name) for name in wanted])
+
+
+def in_class_order(x: Any) -> Any:
+    """A frame of logits or probabilities with its columns in order, where their names are the class numbers 0 to c - 1.
+
+    As text they are often in another: "0", "1", "10", "2".
+    """
+    names = _column_names(x)
+    if names is None:
+        return x
+    count = [str(k) for k in range(len(names))]
+    return x if names == count or sorted(names) != sorted(count) else _columns_at(x, [names.index(k) for k in count])
+
+
+def counted_by(labels: Any, x: Any, axis: int) -> Any:
+    """Labels that are names of a frame's rows or columns as the places of these; others as they are."""
+    names = names_that_hold(labels, class_names_in(x, axis))
+    return labels if names is None else class_numbers(labels, names)[0]
+
+
+def class_names_in(x: Any, axis: int) -> list[str] | None:
+    """The names of a frame's rows (axis 0) or columns (axis 1), each once; None for anything else, and where they only count."""
+    if axis == 1:
+        names = _column_names(x)
+    else:
+        names = None if index_of(x) is None or x.ndim != 2 else [str(name) for name in x.index]
+    if names is None or len(set(names)) < len(names) or names == [str(k) for k in range(len(names))]:
+        return None
+    return names
+
+
+def _column_names(x: Any) -> list[str] | None:
+    """The columns of a pandas or polars frame or an Arrow table, as text; None for anything else."""
+    names = getattr(x, "column_names", None)
+    if names is None and hasattr(x, "shape"):
+        names = getattr(x, "columns", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _columns_at(x: Any, places: list[int]) -> Any:
+    if index_of(x) is not None:
+        return x.iloc[:, places]
+    names = _column_names(x) or []
+    return x.select([names[place] for place in places])
 
 
 def _same_values(a: Any, b: Any) -> bool:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError
-from hardsight.plots.table_views import View, as_html, as_text
+from hardsight.plots.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
 from hardsight.table import Summary, hardest, plain
 
@@ -25,7 +25,7 @@ FIXED = ["id", "label", "predicted", "status"]
 FEW = 12  # different words of a column that are counted
 
 
-class Pictures(Protocol):
+class PictureSource(Protocol):
     """Where the pictures of samples are."""
 
     def image(self, id: Any) -> Any:
@@ -85,14 +85,15 @@ class ResultTable:
     def _repr_html_(self) -> str:
         return as_html(self._view())
 
-    def _view(self) -> View:
+    def _view(self) -> TableView:
         columns, counts = self.arrow.column_names, {}
         by = self.by if self.by is not None and columns.count(self.by) == 1 else None
         if self.counted is not None and columns.count(self.counted) == 1:
             entries = pc.value_counts(self.arrow.column(self.counted)).to_pylist()
-            counts = {str(entry["values"]): entry["counts"] for entry in entries} if len(entries) <= FEW else {}
+            held = {str(entry["values"]): entry["counts"] for entry in entries if entry["values"] is not None}
+            counts = held if len(entries) <= FEW and (len(self) == 1 or len(held) < len(self)) else {}
         rows = self.arrow.slice(0, 10) if by is None else hardest(self.arrow, by)
-        return View(type(self).__name__, rows, len(self), columns, self.class_names, by, counts=counts, chosen=self.shown)
+        return TableView(type(self).__name__, rows, len(self), columns, self.class_names, by, counts=counts, chosen=self.shown)
 
     def _again(self, arrow: pa.Table) -> Any:
         again = type(self).__new__(type(self))
@@ -165,7 +166,7 @@ class ScoresTable(ResultTable):
         self,
         arrow: pa.Table,
         class_names: Sequence[str] | None = None,
-        pictures: Pictures | None = None,
+        pictures: PictureSource | None = None,
         by: str | None = None,
         num_classes: int | None = None,
     ) -> None:
@@ -206,17 +207,17 @@ class ScoresTable(ResultTable):
     def _repr_html_(self) -> str:
         return as_html(self._view(), None if self.pictures is None else self.pictures.image)
 
-    def _view(self) -> View:
+    def _view(self) -> TableView:
         """The hardest rows and a summary, or the first rows of a table with other columns."""
         name, by, columns = type(self).__name__, self.ranked_by, self.arrow.column_names
         if by is None or "id" not in columns:
-            return View(name, self.arrow.slice(0, 10), len(self), columns, self.class_names)
+            return TableView(name, self.arrow.slice(0, 10), len(self), columns, self.class_names)
         summary = None
         if columns[:4] == FIXED and len(set(columns)) == len(columns) and _all_numbers(self.arrow):
             summary = Summary(by=by, num_classes=self.num_classes or 0)  # 0: not known, and not counted
             summary.add(self.arrow)
         rows = summary.hardest if summary is not None else hardest(self.arrow, by)
-        return View(name, rows, len(self), columns, self.class_names, by, summary)
+        return TableView(name, rows, len(self), columns, self.class_names, by, summary)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"pictures": None}  # they stay where they are

@@ -271,7 +271,7 @@ def aligned(rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[str]:
 
 
 def wrapped(start: str, words: Sequence[str], most: int) -> list[str]:
-    """Words with commas between them in at most so many lines; how many are left out is said.
+    """Words with commas between them in at most `most` lines; how many are left out is said.
 
     Example:
         >>> wrapped("columns: ", ["id", "label"], most=2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,6 @@ from hardsight.checks import (
     as_array,
     as_matrix,
     check_ids,
-    check_labels,
     check_same_space,
     check_some_columns,
     from_stream,
@@ -28,143 +27,25 @@ from hardsight.checks import (
     list_matrix,
     to_numpy,
 )
-from hardsight.errors import FileError, InputError, did_you_mean, first_line
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.class_names import check_class_names
-from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
+from hardsight.files.heads import ARRAYS, load_head
 from hardsight.files.inputs import command, note_input
-from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
-from hardsight.files.places import Place, missing, place
-from hardsight.files.reading import reading
-from hardsight.files.run import read_manifest
-from hardsight.files.samples import LIST_COLUMNS, Batch, SampleFiles, evidence_of
-from hardsight.files.table_files import read_table
+from hardsight.files.places import place
+from hardsight.files.rows import ArraySource, Source
+from hardsight.files.samples import LIST_COLUMNS, Batch, SampleFiles
+from hardsight.files.snapshot_files import OWN_NAMES, is_column, open_files, open_table, relabeled
 from hardsight.files.wide_tables import is_table, names_columns, take_apart
 from hardsight.files.writing import check_output, replacing
 from hardsight.fitted_estimator import FittedEstimator, fitted_columns
 from hardsight.head import Head, as_head, is_estimator
-from hardsight.named_labels import class_numbers
-from hardsight.pandas_index import align, index_ids
+from hardsight.named_labels import names_that_hold
+from hardsight.pandas_index import align, class_names_in, in_class_order, index_ids, same_columns
 from hardsight.screen import printable, wrapped
-from hardsight.threads import blocks
 
 BATCH_BYTES = 32 * 2**20  # of features at a time, when they come from files
 EVIDENCE = ("features", "logits", "probs")
 SNAPSHOTS = (".npz", ".npy", ".parquet", ".pq")  # endings of files that hold one
-
-
-class Source(Protocol):
-    """Where a snapshot's rows are."""
-
-    evidence: str  # which of EVIDENCE the values are
-    num_samples: int
-    width: int  # columns of the values
-    itemsize: int
-    labeled: bool
-    named: bool  # whether the labels came as names
-    id_type: pa.DataType
-
-    def pieces(self, rows: int) -> list[range]:
-        """Ranges of rows that are read together, of about `rows` each."""
-        ...
-
-    def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
-        """Rows start..stop in order, in batches of at most `rows`."""
-        ...
-
-    @property
-    def column_names(self) -> list[str]:
-        """Names of all columns but the values: id and label first."""
-        ...
-
-    def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
-        """The named columns of all rows."""
-        ...
-
-    def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
-        """Join labels that are names to the class names, and return these; the names of the labels where there are none."""
-        ...
-
-
-class ArraySource:
-    """Rows in memory, or in arrays on disk that know how to be sliced; `name` is the file, for messages."""
-
-    name: str | None = None
-    named = False  # whether the labels came as names
-
-    def __init__(
-        self, evidence: str, values: Any, labels: Any, ids: Any, columns: dict[str, Any], missing: np.ndarray | None = None
-    ) -> None:
-        self.evidence, self.values, self.further, self.missing = evidence, values, columns, missing
-        self.num_samples, self.width = (int(extent) for extent in values.shape)
-        self.itemsize = values.dtype.itemsize
-        self.labeled = labels is not None
-        self.labels = np.full(self.num_samples, -1) if labels is None else labels
-        self.checked: tuple[int | None, np.ndarray] | None = None
-        self.ids = None if ids is None else check_ids(ids, self.num_samples)
-        self.id_type = pa.string() if self.ids is not None and self.ids.dtype == object else pa.int64()
-
-    def pieces(self, rows: int) -> list[range]:
-        """Ranges of `rows` rows each; the last may be shorter."""
-        return [range(part.start, part.stop) for part in blocks(self.num_samples, rows)]
-
-    def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
-        """Rows start..stop in order, in batches of at most `rows`."""
-        labels = self._checked_labels(num_classes)
-        for part in blocks(stop - start, rows):
-            cut = slice(start + part.start, start + part.stop)
-            ids = np.arange(cut.start, cut.stop) if self.ids is None else self.ids[cut]
-            missing = None if self.missing is None else self.missing[cut]
-            yield Batch(cut.start, self.values[cut], missing, labels[cut], ids)
-
-    @property
-    def column_names(self) -> list[str]:
-        """id and label, then the further columns."""
-        return ["id", "label", *self.further]
-
-    def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
-        """The named columns of all rows."""
-        return pa.table({name: self._column(name, num_classes) for name in names})
-
-    def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
-        """Labels that are names become class numbers; returns the names of the classes, if there are any."""
-        numbers, names = class_numbers(self.labels, class_names, num_classes)
-        self.named, self.labels = self.named or numbers is not self.labels, numbers
-        return names
-
-    def behind(self, estimator: FittedEstimator, rows: Any, class_names: list[str] | None) -> tuple[Head, list[str] | None]:
-        """Rows as the last step of a classifier gets them, labels as it counts them; returns its head and class names."""
-        if self.evidence != "features":
-            raise InputError(f"a classifier goes with features; {self.evidence} are already its output.")
-        counted = estimator.classes.dtype.kind in "iuf"
-        if class_names is not None and not counted and list(class_names) != estimator.class_names:
-            raise InputError(f"class names go with the classifier, which has its own: {', '.join(estimator.class_names[:20])}.")
-        self.values = as_matrix(estimator.features(rows), "features")
-        self.width, self.itemsize = int(self.values.shape[1]), self.values.dtype.itemsize
-        head = estimator.head(self.values)
-        if self.labeled:
-            self.labels = estimator.class_numbers(self.labels)
-        return head, class_names or estimator.class_names
-
-    def _column(self, name: str, num_classes: int | None) -> Any:
-        if name == "id":
-            return pa.array(np.arange(self.num_samples) if self.ids is None else self.ids, self.id_type)
-        if name == "label":
-            labels = self._checked_labels(num_classes)
-            return pa.array(labels, mask=labels < 0)
-        column = self.further[name]
-        try:
-            return column if isinstance(column, (pa.Array, pa.ChunkedArray)) else _arrow_column(name, column)
-        except (pa.ArrowException, InputError, ValueError, TypeError) as error:  # text that UTF-8 cannot hold, and the like
-            where = f"{self.name}: " if self.name else ""
-            raise InputError(f"{where}the column {name} cannot be shown in a table: {first_line(error)}") from error
-
-    def _checked_labels(self, num_classes: int | None) -> np.ndarray:
-        if self.checked is None or self.checked[0] != num_classes:  # once, not for every piece
-            try:
-                self.checked = num_classes, check_labels(self.labels, self.num_samples, num_classes)
-            except InputError as error:
-                raise InputError(f"{self.name}: {error}" if self.name else str(error)) from error
-        return self.checked[1]
 
 
 class Snapshot:
@@ -181,7 +62,8 @@ class Snapshot:
         class_names: (c,) names for people.
         columns: further (n,) columns by name, such as split or path.
 
-    Rows of pandas objects are joined by their index, everything else by position.
+    Rows of pandas objects are joined by their index, everything else by position. Columns of frames are joined by their names:
+    those of a weight to those of the features, those of logits and probabilities to labels that are names.
 
     Example:
         >>> snapshot = Snapshot(np.eye(3), np.eye(3), labels=[0, 1, 2])
@@ -220,6 +102,7 @@ class Snapshot:
         if bias is not None and head is None:
             raise InputError("bias goes with a weight, and there is none: give head= as well.")
         missing, values = None, from_stream(values)
+        head, values = (same_columns(head, values), values) if evidence == "features" else (head, in_class_order(values))
         if is_list_column(values):
             values, missing = list_matrix(values, evidence)
         matrix = as_matrix(values, evidence)
@@ -230,6 +113,9 @@ class Snapshot:
             name: align(column, f"column {name}", values, evidence, ids)
             for name, column in _check_columns(columns or {}, len(matrix)).items()
         }
+        if class_names is None:
+            named = class_names_in(head, 0) if evidence == "features" else class_names_in(values, 1)
+            class_names = names_that_hold(labels, named)
         source = ArraySource(evidence, matrix, labels, ids, further, missing)
         if is_estimator(head):
             head, class_names = source.behind(FittedEstimator(head), values, class_names)
@@ -400,19 +286,19 @@ class Snapshot:
         """
         path = place(path)
         note_input(path, head, labels)
-        from_table = path.suffix.lower() in (".csv", ".tsv") or features is not None or _is_column(path, labels)
+        from_table = path.suffix.lower() in (".csv", ".tsv") or features is not None or is_column(path, labels)
         column = labels if from_table and isinstance(labels, str) and not place(labels).is_file() else None
         if from_table:
-            source, own_head, names = _from_table(path, features or fitted_columns(head), column)
+            source, own_head, names = open_table(path, features or fitted_columns(head), column)
         else:
-            source, own_head, names = _from_files(path)
+            source, own_head, names = open_files(path)
         if isinstance(head, (str, os.PathLike)):
             own_head, head_names = load_head(head)
             names = names or head_names
         elif head is not None and not is_estimator(head):
             own_head = as_head(head)
         if labels is not None and column is None:
-            source = _relabeled(source, labels)
+            source = relabeled(source, labels)
         if isinstance(source, ArraySource):
             source.name = str(path)
         snapshot = cls.__new__(cls)
@@ -430,35 +316,6 @@ class Snapshot:
         return snapshot
 
 
-def _from_files(path: Place) -> tuple[Source, Head | None, list[str] | None]:
-    """The rows of a run, of shards or of one file, with the head and the class names that are there."""
-    ending = path.suffix.lower()
-    if path.is_dir():
-        shards = _shards(path)
-        return (SampleFiles(shards), None, None) if shards else _from_run(path)
-    if ending == ".npz":
-        return _from_npz(path)
-    if ending == ".npy":
-        return ArraySource("features", _matrix_on_disk(open_npy(path)), None, None, {}), None, None
-    if ending in (".parquet", ".pq"):
-        return SampleFiles([path]), None, None
-    if not path.exists():
-        raise FileError(missing(path))
-    raise FileError(
-        f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. Pickled files (.pt, .pkl) are not loaded; "
-        "save arrays instead: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
-    )
-
-
-def _relabeled(source: Source, labels: Any) -> ArraySource:
-    """The same rows with other labels: an array, or a .npy file."""
-    if not isinstance(source, ArraySource):
-        raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
-    own = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
-    own = align(own, "labels", source.values, source.evidence, source.ids)
-    return ArraySource(source.evidence, source.values, own, source.ids, source.further, source.missing)
-
-
 @dataclass(frozen=True)
 class _Shape:
     shape: tuple[int, int]
@@ -471,7 +328,7 @@ def _check_columns(columns: Any, num_samples: int) -> dict[str, Any]:
     for name, column in columns.items():
         if not is_text(name) or not name or set(name) & set("/\\"):
             raise InputError(f"columns need names of text without slashes, got {name!r}.")
-        if name in (*_SMALL, *LIST_COLUMNS):
+        if name in (*OWN_NAMES, *LIST_COLUMNS):
             raise InputError(f"{name} is a reserved name in a snapshot and cannot be a further column.")
         shape = as_array(column, f"column {name}").shape
         if shape != (num_samples,):
@@ -490,11 +347,6 @@ def _check_rows(rows: Any, num_samples: int) -> np.ndarray:
     return column.astype(np.int64)
 
 
-def _arrow_column(name: str, column: Any) -> pa.Array:
-    plain = as_array(column, f"column {name}")
-    return pa.array(plain, from_pandas=plain.dtype == object)  # NaN among text is pandas' null
-
-
 def _all_null(column: Any) -> bool:
     return isinstance(column, (pa.Array, pa.ChunkedArray)) and column.null_count == len(column)
 
@@ -509,81 +361,3 @@ def _plain_column(name: str, column: Any) -> np.ndarray:
             f"column {name} must hold numbers or text to be saved as .npz, which holds no other objects and no nulls."
         )
     return plain.astype(str)
-
-
-def _matrix_on_disk(rows: RowsOnDisk) -> RowsOnDisk:
-    if rows.dtype.kind not in "fiu":
-        raise FileError(f"{rows.name}: must hold numbers, got {rows.dtype}.")
-    if rows.ndim != 2:
-        raise FileError(f"{rows.name}: must be two-dimensional, one row per sample, got shape {rows.shape}.")
-    return rows
-
-
-def _from_npz(path: Place) -> tuple[ArraySource, Head | None, list[str] | None]:
-    arrays = open_npz(path)
-    present = [name for name in LIST_COLUMNS if name in arrays]
-    if present == ["probs", "pred_probs"]:
-        raise FileError(f"{path}: probs and pred_probs are two names of the same: keep one of them.")
-    if len(present) != 1:
-        held = ", ".join(sorted(arrays)) or "nothing"
-        raise FileError(f"{path}: needs one of features, logits or probs among its arrays, found {held}.")
-    small = {name: np.asarray(rows) for name, rows in arrays.items() if name != present[0] and name in _SMALL}
-    head, names = head_from_arrays(path, small)
-    values = _matrix_on_disk(arrays[present[0]])
-    n = len(values)
-    columns = {name: arrays[name] for name in arrays if name not in (*_SMALL, *LIST_COLUMNS) and arrays[name].shape == (n,)}
-    try:
-        return ArraySource(evidence_of(present[0]), values, small.get("labels"), small.get("ids"), columns), head, names
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-
-
-def _shards(folder: Place) -> list[Place]:
-    """The Parquet files in a folder that is no run, in order."""
-    if (folder / "run.json").is_file() or (folder / "start.json").is_file():
-        return []
-    return sorted((file for file in folder.iterdir() if file.suffix.lower() == ".parquet"), key=lambda file: file.name)
-
-
-def _is_column(path: Place, labels: Any) -> bool:
-    """Whether labels name a column of a Parquet file other than the usual one."""
-    return isinstance(labels, str) and path.suffix.lower() in (".parquet", ".pq") and path.is_file() and labels != "label"
-
-
-def _from_table(path: Place, features: Any, column: str | None) -> tuple[Source, Head | None, list[str] | None]:
-    """A wide table, or one with another label column: read whole."""
-    if path.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
-        raise InputError(f"{path}: features names columns of a .csv or .parquet table, and this is none.")
-    table = read_table(path)
-    if features is None and column is None and not set(LIST_COLUMNS) & set(table.column_names):
-        raise InputError(
-            f"{path}: which columns are the features? Give them with --features 'f*' (features= in Python), and the labels with "
-            f"--label NAME; it has {', '.join(table.column_names[:20])}."
-        )
-    try:
-        parts = take_apart(table, features, column)
-        values, missing = list_matrix(parts.values, str(path)) if is_list_column(parts.values) else (parts.values, None)
-        return ArraySource(parts.evidence, values, parts.labels, parts.ids, parts.columns, missing), None, parts.class_names
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-
-
-_SMALL = (*ARRAYS, "kind", "scale", "labels", "ids", "class_names")
-
-
-def _from_run(path: Place) -> tuple[SampleFiles, Head | None, list[str] | None]:
-    manifest = path / "run.json"
-    with reading(manifest):
-        listed = {part["name"]: part.get("rows") for part in read_manifest(path)["parts"]}
-        rows = {name: count for name, count in listed.items() if str.startswith(name, "samples/")}
-        counted = None if None in rows.values() else sum(rows.values())
-        files: list[Place] = [path / name for name in rows]
-        own = all(file.resolve().is_relative_to(path.resolve()) for file in files)
-    if not files or not own:
-        raise FileError(f"{manifest}: lists no samples of its own.")
-    note_input(manifest, *files)
-    head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
-    samples = SampleFiles(files)
-    if counted is not None and counted != len(samples):
-        raise FileError(f"{path} was changed: its run.json lists {counted} rows, its samples hold {len(samples)}.")
-    return samples, head, names

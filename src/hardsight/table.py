@@ -7,33 +7,29 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
-from hardsight.errors import FileError, InputError, did_you_mean
+from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.inputs import note_input
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
 from hardsight.files.run import not_a_run
 from hardsight.files.table_files import read_csv
-from hardsight.files.writing import replacing
+from hardsight.files.table_writing import FORMATS, RowsWriter
+from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
+from hardsight.pandas_index import index_ids
 from hardsight.scores import SCORES
 
-FORMATS = (".parquet", ".csv", ".json")
 TABLES = (*FORMATS, ".pq", ".tsv")  # endings of scores tables that are read
 HARDNESS = "hardness"  # in the metadata of a table whose scores were turned
 HARD_END = "hard_end"  # a column that says the same in formats without metadata
-FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet would run
 
 
 def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
@@ -66,6 +62,28 @@ def plain(table: Any) -> Any:
     return arrow if isinstance(arrow, pa.Table) else table
 
 
+def holds_scores(source: Any) -> bool:
+    """Whether a table in memory has a column that `hardsight score` writes; else its columns may be features."""
+    if not is_table(source):
+        return False
+    names = getattr(source, "column_names", None) or source.columns
+    return any(name in SCORES or name in ("id", "label", "predicted") for name in map(str, names))
+
+
+def scores_given(source: Any) -> Any:
+    """A table of scores in memory as Arrow, each as it was measured: a `ScoresTable`, a pandas or polars frame. Else as it is."""
+    source = plain(source)
+    if not holds_scores(source):
+        return source
+    try:
+        if not is_pandas(source):
+            return as_measured(as_arrow(source))
+        table, ids = pa.Table.from_pandas(source, preserve_index=False), index_ids(source)
+        return table if ids is None or "id" in table.column_names else table.add_column(0, "id", pa.array(ids))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError(f"a table of scores has one kind of value per column: {first_line(error)}") from error
+
+
 def hard_end(schema: pa.Schema, name: str) -> str:
     """Which end of a column is hard: high in a table that was turned so, else the score's own; high for other columns."""
     return SCORES[name].hard if name in SCORES and not is_hardness(schema) else "high"
@@ -86,9 +104,12 @@ def as_hardness(table: pa.Table) -> pa.Table:
         ([-0.9, -0.2], True, True)
     """
     table = plain(table)
-    if is_hardness(table.schema):
-        return table
-    return _turned(table).replace_schema_metadata(_noted(table.schema, {**_notes(table.schema), "as": HARDNESS}))
+    return table if is_hardness(table.schema) else noted_as_hardness(_turned(table))
+
+
+def noted_as_hardness(table: pa.Table) -> pa.Table:
+    """A table whose scores are turned already, with metadata that say so."""
+    return table.replace_schema_metadata(_noted(table.schema, {**_notes(table.schema), "as": HARDNESS}))
 
 
 def as_measured(table: pa.Table) -> pa.Table:
@@ -143,7 +164,12 @@ def _without_mark(table: pa.Table) -> pa.Table:
     """CSV and JSON have no metadata: there the column `hard_end` says that scores were turned."""
     if HARD_END not in table.column_names or pc.unique(table.column(HARD_END)).to_pylist() != ["high"]:
         return table
-    return table.drop_columns([HARD_END]).replace_schema_metadata(_noted(table.schema, {"as": HARDNESS}))
+    return noted_as_hardness(table.drop_columns([HARD_END]).replace_schema_metadata(None))
+
+
+def with_mark(table: pa.Table) -> pa.Table:
+    """The table for a format without metadata: scores that were turned are marked by the column `hard_end`."""
+    return table.append_column(HARD_END, pa.array(["high"] * len(table))) if is_hardness(table.schema) else table
 
 
 def _read_csv(path: Place) -> pa.Table:
@@ -222,85 +248,19 @@ class Summary:
         }
 
 
-class TableWriter(AbstractContextManager["TableWriter"]):
-    """Write a scores table part by part, as Parquet, CSV or JSON by the name's ending.
-
-    The file appears under its name only when all is written.
-    """
+class TableWriter(RowsWriter):
+    """Write a scores table part by part. One of hardness says so: in its metadata, or where a format has none, in a column."""
 
     def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
-        self.path = place(path)
-        self.format = check_format(self.path)
-        self.marked = is_hardness(schema) and self.format != ".parquet"
-        self.schema = schema.append(pa.field(HARD_END, pa.string())) if self.marked else schema
-
-    def __enter__(self) -> TableWriter:
-        with ExitStack() as stack:
-            temporary = stack.enter_context(replacing(self.path))
-            if self.format == ".parquet":
-                writer = pq.ParquetWriter(temporary, self.schema, compression="zstd", write_page_checksum=True)
-                self.parts: Any = stack.enter_context(writer)
-            elif self.format == ".csv":
-                self.parts = stack.enter_context(pacsv.CSVWriter(str(temporary), self.schema))
-            else:
-                self.parts = stack.enter_context(temporary.open("w", encoding="utf-8"))
-                stack.push(self._end_of_list)
-                self.parts.write("[")
-                self.rows_before = False
-            self.stack = stack.pop_all()  # all of it is open: from here on __exit__ closes it
-        return self
+        self.marked = is_hardness(schema) and place(path).suffix.lower() != ".parquet"
+        super().__init__(path, schema.append(pa.field(HARD_END, pa.string())) if self.marked else schema)
 
     def write(self, part: pa.Table) -> None:
         """Append rows."""
-        part = plain(part)
-        if self.marked:
-            part = part.append_column(HARD_END, pa.array(["high"] * len(part)))
-        if self.format == ".parquet":
-            self.parts.write_table(part)
-        elif self.format == ".csv":
-            self.parts.write_table(without_formulas(part))
-        else:
-            for row in finite_or_null(part).to_pylist():
-                self.parts.write((",\n" if self.rows_before else "\n") + json.dumps(row, allow_nan=False, ensure_ascii=False))
-                self.rows_before = True
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stack.__exit__(kind, error, trace)
-
-    def _end_of_list(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.parts.write("\n]\n")
-
-
-def check_format(path: Place) -> str:
-    """The ending of a table's file name, one of FORMATS."""
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: a table is written as {', '.join(FORMATS)}, chosen by the name's ending.")
-    return path.suffix.lower()
+        super().write(with_mark(plain(part)) if self.marked else plain(part))
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
     """Write a whole table at once."""
     with TableWriter(path, table.schema) as writer:
         writer.write(table)
-
-
-def finite_or_null(table: pa.Table) -> pa.Table:
-    """NaN and infinities as nulls: JSON has neither."""
-    for index, column in enumerate(table.schema):
-        if pa.types.is_floating(column.type):
-            values = table.column(index)
-            table = table.set_column(index, column, pc.if_else(pc.is_finite(values), values, None))
-    return table
-
-
-def without_formulas(table: pa.Table) -> pa.Table:
-    """Text that a spreadsheet would take for a formula gets a leading apostrophe; numbers stay as they are."""
-    for index, column in enumerate(table.schema):
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            text = table.column(index)
-            risky = pc.fill_null(pc.match_substring_regex(text, FORMULA), False)
-            if pc.any(risky).as_py():
-                safe = pc.if_else(risky, pc.binary_join_element_wise("'", text, ""), text)
-                table = table.set_column(index, column, safe)
-    return table

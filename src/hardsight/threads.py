@@ -20,7 +20,7 @@ from hardsight.options import SampleOptions
 
 
 def blocks(n: int, rows: int) -> Iterator[slice]:
-    """Slices of at most so many rows that cover n."""
+    """Slices that cover n rows, of at most `rows` rows each."""
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
 
 
@@ -36,7 +36,7 @@ def even_rows(n: int, limit: int | None) -> np.ndarray:
 
 
 def sample_rows(samples: SampleOptions, n: int) -> np.ndarray:
-    """The rows of n that `first` and `limit` leave: of the first ones, so many at even distances."""
+    """The rows of n that `first` and `limit` leave: of the first ones, an even subsample."""
     return even_rows(n if samples.first is None else min(n, samples.first), samples.limit)
 
 

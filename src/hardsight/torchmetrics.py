@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from hardsight.errors import InputError
+from hardsight.head import Head
+from hardsight.losses.contract import HeadLoss
 from hardsight.models.torchvision_models import import_with_torchvision
 from hardsight.scores import avh
 
@@ -23,7 +25,8 @@ class AngularVisualHardness(Metric):
     """AVH of every sample seen, or its mean or sum; high is hard.
 
     Args:
-        head: the last linear layer, or its (c, d) weight; a layer is looked at in each update, so it may be in training.
+        head: the last linear layer, or its (c, d) weight, or a loss of ours with its class vectors; a layer or loss is looked at
+            in each update, so it may be in training. Angles of a Gaussian head are taken around the mean of its means.
         reduction: "mean" (the default), "sum", or "none" for one number per sample, in the order of the updates.
 
     `update` takes `features` (n, d) and `target` (n,). In a collection, give everything by name: each metric takes its own.
@@ -39,7 +42,7 @@ class AngularVisualHardness(Metric):
     full_state_update = False
     values: list[Tensor]
 
-    def __init__(self, head: nn.Linear | Tensor, reduction: Reduction = "mean", **options: Any) -> None:
+    def __init__(self, head: nn.Linear | HeadLoss | Head | Tensor, reduction: Reduction = "mean", **options: Any) -> None:
         super().__init__(**options)
         if reduction not in ("mean", "sum", "none"):
             raise InputError(f"reduction must be mean, sum or none, got {reduction!r}.")
@@ -49,9 +52,13 @@ class AngularVisualHardness(Metric):
 
     def update(self, features: Tensor, target: Tensor) -> None:
         """Add a batch."""
-        head = self._head[0]
-        weight = (head.weight if isinstance(head, nn.Module) else head).detach()
-        values = avh(features.detach(), weight.to(features.device), target)  # (n,)
+        head: Any = self._head[0]
+        if isinstance(head, HeadLoss):
+            head = head.head
+        if not isinstance(head, Head):
+            weight: Any = getattr(head, "weight", head)
+            head = weight.detach().to(features.device)
+        values = avh(features.detach(), head, target)  # (n,)
         self.values.append(torch.as_tensor(values, dtype=torch.float32, device=features.device))
 
     def compute(self) -> Tensor:

@@ -23,19 +23,23 @@ from typing import TYPE_CHECKING, Any
 
 _HOME = {
     "apply_review": "hardsight.act.applying",
+    "audit": "hardsight.act.groups.auditing",
     "clean": "hardsight.act.suspects",
     "clean_to_file": "hardsight.act.to_file",
     "curriculum": "hardsight.act.subsets.lessons",
+    "drift": "hardsight.act.groups.drifting",
     "mine": "hardsight.act.pairs.mining",
     "out_of_sample": "hardsight.act.folds",
     "select": "hardsight.act.subsets.choosing",
 }
 
-__all__ = ["apply_review", "clean", "clean_to_file", "curriculum", "mine", "out_of_sample", "select"]
+__all__ = ["apply_review", "audit", "clean", "clean_to_file", "curriculum", "drift", "mine", "out_of_sample", "select"]
 
 if TYPE_CHECKING:
     from hardsight.act.applying import apply_review
     from hardsight.act.folds import out_of_sample
+    from hardsight.act.groups.auditing import audit
+    from hardsight.act.groups.drifting import drift
     from hardsight.act.pairs.mining import mine
     from hardsight.act.subsets.choosing import select
     from hardsight.act.subsets.lessons import curriculum

@@ -41,6 +41,11 @@ SUSPICIOUS = (
     "the model agrees with every label. If it was trained on these samples, it may have memorised the wrong ones: "
     "give out-of-sample probabilities (hardsight.out_of_sample)."
 )
+DOUBTFUL = (
+    "the model agrees with {share} of the labels only: many of these suspects are errors of the model, not of the labels. Give a "
+    "better model, or features without a head (hardsight extract --fit-head), which are judged by heads fitted to them."
+)
+MANY = 100  # samples from which agreement says something
 
 
 @dataclass(frozen=True)
@@ -224,8 +229,12 @@ def _warnings(samples: Samples, kind: str, probs: np.ndarray) -> tuple[str, ...]
     if samples.features is not None and samples.head is not None and samples.probs is None and _trained_on(samples):
         return (MEMORISED,)
     known = (samples.labels >= 0) & np.isfinite(probs).all(axis=1)
-    agrees = bool((probs[known].argmax(axis=1) == samples.labels[known]).all())
-    return (SUSPICIOUS,) if agrees and kind in ("probs", "head") and known.sum() >= 100 else ()
+    if known.sum() < MANY:
+        return ()
+    agreeing = float((probs[known].argmax(axis=1) == samples.labels[known]).mean())
+    if agreeing < 0.5 and kind == "head":
+        return (DOUBTFUL.format(share=f"{100 * agreeing:.0f} %"),)
+    return (SUSPICIOUS,) if agreeing == 1 and kind in ("probs", "head") else ()
 
 
 def check_classes(samples: Samples) -> None:

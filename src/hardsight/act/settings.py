@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hardsight.options import Options, SampleOptions, common, option
+from hardsight.options import Options, SampleOptions, TableColumns, common, option
 
 RANKINGS = ("posterior", "confidence", "margin", "epochs", "aum", "cartography_confidence", "aldr_lambda")
 
@@ -22,32 +22,34 @@ class CleanSettings(Options):
     split: str | None = option(None, "Clean only the samples of this split. Default: all samples.")
     reference: Any = option(
         None,
-        "Another snapshot of the same model, such as its training set: find duplicates of its samples, and outliers to it.",
+        "Another snapshot of the same model, such as its training set: also find duplicates of its samples, and outliers to it.",
         metavar="SNAPSHOT",
     )
     neighbours: bool = option(
         True,
-        "Skip the neighbours: no near duplicates, no outliers, and no labels of neighbours beside those of the heads.",
+        "Skip the search for nearest neighbours: no near duplicates, no outliers, and labels are judged by the heads alone.",
         flag="--no-neighbours",
     )
-    folds: int = option(5, "Folds of the heads that are fitted where there are only features and labels.", least=2)
+    folds: int = option(5, "Cross-validation folds, where heads are fitted to features and labels.", least=2)
     seed: int = common("seed")
 
 
 @dataclass(frozen=True)
-class CleanFileSettings(CleanSettings, SampleOptions):
+class CleanFileSettings(CleanSettings, TableColumns, SampleOptions):
     """The same with what stands in further files, and what is printed."""
 
     head: Any = common("head")
     labels: Any = common("labels")
     probs: Any = option(
         None,
-        "Out-of-sample probabilities as .npy, beside features and in their order.",
+        "Out-of-sample probabilities as .npy, in the order of the samples.",
         flag=("--probs", "--pred-probs"),
         metavar="FILE",
     )
     class_names: Any = common("class_names")
     top: int = option(10, "Number of suspects to print.", least=0)
     apply: Any = option(
-        None, "Marks of a review, as the explorer saves them: write the labels after it instead of suspects.", metavar="FILE"
+        None,
+        "Review to apply, as the explorer saves it (review.parquet): writes corrected labels instead of suspects.",
+        metavar="FILE",
     )

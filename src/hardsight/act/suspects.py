@@ -35,9 +35,11 @@ from hardsight.act.verdicts import VERDICTS, Explainer, judged, verdict_codes
 from hardsight.checks import given_probs, to_numpy
 from hardsight.errors import InputError
 from hardsight.files.suspects import SUSPECTS
+from hardsight.files.wide_tables import is_table
 from hardsight.options import takes
 from hardsight.scores_table import ResultTable
 from hardsight.scoring.beside import check_reference
+from hardsight.scoring.job import of_table
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
@@ -66,9 +68,10 @@ def clean(
     """Find wrong labels, ambiguous and hard samples, outliers and near duplicates: one row per sample.
 
     Args:
-        source: a run directory, a file (.npz, .npy, .parquet) or a `Snapshot`; or nothing, and arrays by keyword.
-        features: (n, d) inputs of the last linear layer.
-        labels: (n,) given class; -1 or null for unlabeled.
+        source: a run directory, a file (.npz, .npy, .parquet, .csv) or a `Snapshot`; a wide table, such as a pandas frame; or
+            nothing, and arrays by keyword.
+        features: (n, d) inputs of the last linear layer; of a table, names or patterns of columns: "f*".
+        labels: (n,) given class; -1 or null for unlabeled. Of a table, the name of a column.
         probs: (n, c) out-of-sample probabilities, alone or beside features; `pred_probs` is another name of them.
         logits: (n, c) instead of probabilities.
         head: a `Head`, or the (c, d) weight of a linear one. Without it, heads are fitted by folds.
@@ -94,19 +97,26 @@ def clean(
     for sentence in found.evidence.warnings:
         warnings.warn(sentence, stacklevel=3)
     shown = ("id", "given_label", "suggested_label", "error_score", "verdict")
-    return ResultTable(found.table, "error_score", "verdict", shown)
+    table = ResultTable(found.table, "error_score", "verdict", shown)
+    table.class_names = found.samples.class_names
+    return table
 
 
 def _opened(source: Any, arrays: dict[str, Any]) -> Samples:
     """The samples of a snapshot, a path or arrays."""
     given = {name: value for name, value in arrays.items() if value is not None}
+    if is_table(source):
+        beside = given.pop("probs", None)
+        return samples_of(of_table(source, given.pop("features", None), given), beside)
     if source is not None:
         allowed = {"probs"} if isinstance(source, Snapshot) else {"probs", "head", "labels"}
         extra = [name for name in given if name not in allowed]
         if extra:
             raise InputError(f"{extra[0]} goes with arrays; a snapshot holds its own.")
         if not isinstance(source, (Snapshot, str, os.PathLike)):
-            raise InputError(f"clean takes a run, a file or a Snapshot, or arrays by keyword, got {type(source).__name__}.")
+            raise InputError(
+                f"clean takes a run, a file, a Snapshot or a table, or arrays by keyword, got {type(source).__name__}."
+            )
         files = {name: given[name] for name in ("head", "labels") if name in given}
         snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source, **files)
         return samples_of(snapshot, given.get("probs"))

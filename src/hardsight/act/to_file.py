@@ -21,11 +21,11 @@ from hardsight.files.inputs import command, note_input
 from hardsight.files.npy import open_npy
 from hardsight.files.places import Place, place
 from hardsight.files.suspects import suspects_file
-from hardsight.files.writing import check_output
+from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
+from hardsight.scoring.to_file import open_with_columns
 from hardsight.screen import brief
-from hardsight.snapshot import Snapshot
-from hardsight.table import check_format, write_table
+from hardsight.table import write_table
 from hardsight.threads import sample_rows
 
 
@@ -53,7 +53,7 @@ def clean_to_file(
     """Find the suspects of a run or a file and write them; with `apply`, write the labels after a review instead.
 
     Args:
-        source: a run directory, .npz, .npy or .parquet.
+        source: a run directory, .npz, .npy, .parquet or a wide .csv.
         output: .parquet, .csv or .json. Default: suspects.parquet of a run, or photo.suspects.parquet beside photo.npz; after a
             review, labels.parquet of a run. Nothing if `limit` or `split` leave samples out.
         pred_probs: another name of the option `probs`.
@@ -64,7 +64,7 @@ def clean_to_file(
     settings = dataclasses.replace(settings, probs=given_probs(settings.probs, pred_probs))
     note_input(path, settings.head, settings.labels, settings.probs, settings.class_names, settings.apply, settings.reference)
     target = _target(path, None if output is None else place(output), settings)
-    snapshot = Snapshot.load(path, head=settings.head, labels=settings.labels)
+    snapshot = open_with_columns(path, settings)
     if settings.apply is not None:
         names = None if settings.class_names is None else read_class_names(settings.class_names, snapshot.num_classes)
         applied = apply_review(snapshot, settings.apply, names)
@@ -95,6 +95,5 @@ def _target(source: Place, output: Place | None, settings: CleanFileSettings) ->
     if output is None and settings.apply is not None:
         raise InputError("--apply writes the labels after the review: give -o labels.parquet.")
     if output is not None:
-        check_format(output)
-        check_output(output)
+        check_table_output(output)
     return output

@@ -27,6 +27,7 @@ from hardsight.screen import percent
 from hardsight.table import write_table
 
 SHOWN = 18  # thumbnails
+SIDE = 320  # longest side of one, in pixels: twice what the figure shows
 SHOWN_WRONG = 6  # of them, at most, with a wrong label
 RIGHT, WRONG, UNKNOWN = "right pseudo-label", "wrong pseudo-label", "label unknown"
 MANY = 20  # classes: more do not fit beside each other
@@ -114,7 +115,9 @@ def _pictures(chosen: pa.Table, data: ImageData, class_names: Sequence[str]) -> 
             if len(shown) == most[words]:
                 break
             with contextlib.suppress(BrokenImage):
-                shown.append((np.asarray(data.image(row_of[entry["id"]])), _caption(entry, class_names)))
+                picture = data.image(row_of[entry["id"]])
+                picture.thumbnail((SIDE, SIDE))
+                shown.append((np.asarray(picture), _caption(entry, class_names)))
         if shown:
             groups[f"{words}: {len(shown)} of {len(kind)}"] = shown
     return groups
@@ -239,7 +242,7 @@ def _validated(results: Results, rounds: pa.Table, pair: str) -> str:
     if not means:
         return ""
     names = (*VALIDATORS, "avc_change")
-    lines = [[method, str(number), *(_mean_of(found, name) for name in names)] for (method, number), found in means.items()]
+    lines = [[method, str(number), *(_mean_of(values, name) for name in names)] for (method, number), values in means.items()]
     words = (
         "High is good in each. neighbours: samples predicted like those that were near them before adapting; infomax: "
         "sure predictions of different classes; snd: soft neighbourhood density; circular: "

@@ -120,7 +120,7 @@ class AdaptSettings(RankingOptions, DomainOptions):
     )
     images: Any = option(
         None,
-        "Images of the target samples, with the same ids, for the figures; for a target of features.",
+        "Images of the target samples for the figures, where TARGET holds features; matched by id.",
         metavar="DATA",
         decides=False,
     )
@@ -128,41 +128,45 @@ class AdaptSettings(RankingOptions, DomainOptions):
     epochs: int = option(2, "Passes over source and selected samples in each round.", least=1)
     source_epochs: int | None = option(
         None,
-        "Passes over the source alone, first. Default: 8, more for a small source (held-out samples say how many), 0 for a "
-        "trained run.",
+        "Passes over the source alone before the first round. Default: 8, more for a small source (held-out samples say how "
+        "many), 0 for a trained run.",
         least=0,
     )
     portion: Portions = option(
         "0.2:0.05:0.5",
-        "Portion of each class that is selected, start:step:stop over the rounds.",
+        "Share of each class to pseudo-label, as start:step:stop over the rounds.",
         read=partial(Portions.read, name="portion"),
     )
     source_portion: Portions = option(
         "1",
-        "Portion of the source samples in each round, start:step:stop or one number.",
+        "Share of the source samples to train on in each round, as start:step:stop or one number.",
         read=partial(Portions.read, name="source_portion"),
     )
     standardize: Standardize = option(
-        "domain", "Standardize features by the mean and deviation of their own domain, of the source, or not at all (none)."
+        "domain",
+        "Standardize features by the mean and standard deviation of their own domain, of the source, or not at all (none).",
     )
-    balance: bool = option(True, "Draw equally many source samples of each class.", flag="--balance/--no-balance")
+    balance: bool = option(True, "Draw the same number of source samples from each class.", flag="--balance/--no-balance")
     relabel: bool = option(False, "Select pseudo-labels before each epoch, not only before each round.")
     reset_optimizer: bool = option(False, "Reset the optimizer's momentum before each round.")
-    flip_labels: bool = option(False, "Choose pseudo-labels by the mean probabilities of an image and its mirror image.")
+    flip_labels: bool = option(False, "Average the probabilities of each image and its mirror image to choose pseudo-labels.")
     ema: float = option(
-        0.0, "Decay of a moving average of the model, which then selects and is evaluated; 0 for none.", least=0, below=1
+        0.0,
+        "Decay of a moving average of the weights, which is then used for pseudo-labels and evaluation; 0 for none.",
+        least=0,
+        below=1,
     )
     lrent: float = option(0.25, "Temperature of CRST's soft labels.", above=0)
     mrkld: float = option(
-        0.01, "Weight of CRST's regulariser. Public code applies its weight twice: its 0.1 is 0.01 here.", least=0
+        0.01, "Weight of CRST's regularizer. Public code applies its weight twice: its 0.1 is 0.01 here.", least=0
     )
-    coral_reg: float = option(1.0, "Regularization of CORAL: number added to the diagonal of its covariances.", above=0)
-    subspace_size: int = option(30, "Principal directions that subspace alignment keeps.", least=1)
-    entropy_weight: float = option(0.1, "Weight of the target's entropy in the loss of the method entropy.", above=0)
+    coral_reg: float = option(1.0, "Regularization of CORAL: added to the diagonal of its covariance matrices.", above=0)
+    subspace_size: int = option(30, "Number of principal directions that subspace alignment keeps.", least=1)
+    entropy_weight: float = option(0.1, "Weight of the target entropy in the loss, for the method entropy.", above=0)
     target_augment: str | None = option(
-        None, "Augmentations of target images, as --augment has them. Default: those of --augment.", read=read_augment
+        None, "Augmentations of target images, in the form of --augment. Default: those of --augment.", read=read_augment
     )
-    source_lr: float | None = option(None, "Learning rate on the source. Default: that of the rounds.", above=0)
+    source_lr: float | None = option(None, "Learning rate on the source. Default: --lr.", above=0)
     batch_size: int = DomainOptions.redefine("batch_size", 256, help="Samples per step.")
     optimizer: Optimizer | None = DomainOptions.redefine(  # type: ignore[assignment]
         "optimizer", None, help="Optimizer: sgd or adamw. Default: sgd on features, adamw on images."
@@ -200,7 +204,7 @@ class AdaptSettings(RankingOptions, DomainOptions):
         return dataclasses.replace(self, **missing, source_lr=lr if self.source_lr is None else self.source_lr)
 
     def source_length(self, num_samples: int) -> TrainingLength:
-        """How long to train on a source of so many samples: as long as was asked for, or as its size says."""
+        """How long to train on a source of this size: as long as was asked for, or as its size says."""
         from hardsight.domains.source_training import TrainingLength, training_length
 
         if self.source_epochs is not None:

@@ -118,9 +118,9 @@ class Ranking:
         counts = np.array([usable.sum()]) if together else np.bincount(predicted[usable], minlength=c)
         ranked = -np.sort(-columns, axis=0)  # the largest first
         at = kept_per_class(counts, self.portion, self.rule) - (self.rule == "segmentation")
-        found = np.flatnonzero((counts > 0) & (at >= 0))
+        selected = np.flatnonzero((counts > 0) & (at >= 0))
         thresholds = np.full(len(counts), float(empty))
-        thresholds[found] = ranked[at[found], found]
+        thresholds[selected] = ranked[at[selected], selected]
         return np.repeat(thresholds, c) if together else thresholds
 
 

@@ -42,7 +42,7 @@ Rounds = dict[tuple[str, str, int], History]  # by pair, method and seed
 
 
 @dataclass
-class Job:
+class DomainPair:
     """One pair of domains, ready for a network.
 
     Attributes:
@@ -70,7 +70,7 @@ class Job:
         """Of the weights that a learner starts from."""
         return start_fingerprint(lambda: self.network(int(self.sample[0].numel())))
 
-    def aligned(self, how: str, settings: AdaptSettings) -> Job:
+    def aligned(self, how: str, settings: AdaptSettings) -> DomainPair:
         """The same with features aligned by CORAL or by their subspaces."""
         assert isinstance(self.source, ArrayInputs) and isinstance(self.target, ArrayInputs)
         source, target = self.source.inputs, self.target.inputs
@@ -98,7 +98,7 @@ class Models:
         keep: whether the models are written.
     """
 
-    job: Job
+    job: DomainPair
     settings: AdaptSettings
     seed: int
     device: torch.device
@@ -107,7 +107,7 @@ class Models:
     keep: bool
     views: dict[Method, TargetView] = field(default_factory=dict)  # of the models that were trained just now
     trainings: dict[str | None, SelfTraining] = field(default_factory=dict)  # by alignment
-    jobs: dict[str, Job] = field(default_factory=dict)  # by alignment
+    jobs: dict[str, DomainPair] = field(default_factory=dict)  # by alignment
 
     def history(self, method: Method) -> History:
         """The rounds of a method; it is trained where it is not complete."""
@@ -153,7 +153,7 @@ class Models:
             )
         return self.trainings[alignment]
 
-    def _job(self, alignment: str | None) -> Job:
+    def _job(self, alignment: str | None) -> DomainPair:
         if alignment is None:
             return self.job
         if alignment not in self.jobs:
@@ -220,7 +220,7 @@ class Work:
     settings: AdaptSettings
     device: torch.device
     say: Callable[[str], None]
-    jobs: dict[str, Job]  # by the name of the pair
+    jobs: dict[str, DomainPair]  # by the name of the pair
 
     @classmethod
     def of(cls, settings: AdaptSettings, pairs: dict[str, tuple[Data, Data]], say: Callable[[str], None]) -> Self:
@@ -285,7 +285,7 @@ class Work:
         if sentence := warning(rounds[pair, SOURCE_ONLY, seed][-1], last):
             self.say(f"warning: {pair}  seed {seed}  {method}: {sentence}")
 
-    def _lengths(self, job: Job) -> dict[str, int]:
+    def _lengths(self, job: DomainPair) -> dict[str, int]:
         """Epochs or rounds of each model of a pair, in the order of training."""
         on_source = self.settings.source_length(len(job.source)).passes
         return {model.name: on_source if model.is_source_model else self.settings.rounds for model in models_for(self.methods)}
@@ -337,7 +337,7 @@ class _Progress:
             self.progress(self.start + before + done, self.total, f"{self.words}  {method}")
 
 
-def _prepared(s: AdaptSettings, source: Data, target: Data) -> Job:
+def _prepared(s: AdaptSettings, source: Data, target: Data) -> DomainPair:
     """Two domains as a network takes them."""
     c = num_classes(source)
     names = list(source.class_names or [str(k) for k in range(c)])
@@ -349,7 +349,7 @@ def _prepared(s: AdaptSettings, source: Data, target: Data) -> Job:
         def head(num_inputs: int) -> Trainable:
             return open_trainable("feature_head", c, options={"num_inputs": num_inputs, "num_features": s.hidden})
 
-        return Job(inputs[0], inputs[1], c, names, head, first_sample(inputs[0]), theirs, None)
+        return DomainPair(inputs[0], inputs[1], c, names, head, first_sample(inputs[0]), theirs, None)
     assert isinstance(target, ImageData)
 
     def trainable(num_inputs: int = 0) -> Trainable:
@@ -359,10 +359,10 @@ def _prepared(s: AdaptSettings, source: Data, target: Data) -> Job:
     preprocessing = sized(opened.preprocessing, source, s.preprocessing())
     workers = s.workers or num_threads()
     ours_, theirs_ = (ImageInputs(data, preprocessing, workers=workers) for data in (source, target))
-    return Job(ours_, theirs_, c, names, trainable, first_sample(ours_), None, preprocessing, notes=opened.notes)
+    return DomainPair(ours_, theirs_, c, names, trainable, first_sample(ours_), None, preprocessing, notes=opened.notes)
 
 
-def _network(learner: Learner, job: Job) -> TrainedNetwork:
+def _network(learner: Learner, job: DomainPair) -> TrainedNetwork:
     """The adapted network as any trained one: `hardsight extract FOLDER DATA` opens it. It takes features as they were."""
     network = learner.with_head(learner.head, job.preprocessing, job.class_names)
     maps = [how for how in (job.standard, job.alignment) if how is not None]  # in the order they were applied

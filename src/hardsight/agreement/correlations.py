@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from hardsight.agreement.targets import Target, column_targets, human_targets
 from hardsight.agreement.unseen import open_set
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.human import People, match, read_people
+from hardsight.files.reading import existing_file
 from hardsight.options import takes
 from hardsight.screen import table_lines
 from hardsight.stats.coefficients import holm
@@ -262,6 +264,8 @@ def prepare(
     """Open and join everything that `correlate` compares."""
     if (human is None) == (settings.against is None):
         raise InputError("give human data (--human FILE), or a column to correlate against (--against COLUMN): one of the two.")
+    if isinstance(human, (str, os.PathLike)):
+        existing_file(human)  # before the models are scored, which may take long
     models = open_models(table, settings.scores, settings.split)
     class_names = settings.class_names or next((model.class_names for model in models if model.class_names), None)
     people = None if human is None else read_people(human, class_names)

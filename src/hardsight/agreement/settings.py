@@ -38,7 +38,7 @@ class CorrelateSettings(SampleOptions, HardnessView):
 
     against: str | None = option(None, "Numeric column to compare with instead of people, such as level.", metavar="COLUMN")
     hard: str | None = option(
-        None, "End of the --against column at which samples are hard: low or high. Default: high.", choices=("low", "high")
+        None, "Which end of the --against column is hard: low or high. Default: high.", choices=("low", "high")
     )
     scores: tuple[str, ...] | None = option(
         None, "Comma-separated score names. Default: avh, angular_gap, confidence, loss, entropy and the norm.", read=_names
@@ -69,14 +69,18 @@ class StudySettings(CorrelateSettings):
     by: str | None = option(
         None, "Column that holds the groups; each gets its own coefficients: label, level, ...", flag="--group", metavar="COLUMN"
     )
-    superclasses: Any = option(None, "CSV with the columns class,superclass: also compute for coarser classes.", metavar="CSV")
+    superclasses: Any = option(
+        None, "CSV with the columns class and superclass: repeat the analysis for the coarser classes.", metavar="CSV"
+    )
     passes: Any = option(
         None,
         "Snapshots of several passes or ensemble members, a directory of them such as run/passes, or one .npy (passes, n, c); "
         "repeatable.",
         repeat=True,
     )
-    unseen: Any = option(None, "Snapshot of unseen classes by the same model: compute AUROC.", metavar="SNAPSHOT")
-    epochs: bool = option(False, "Also compute for every epoch of the run's dynamics.", flag="--each-epoch")
-    images: Any = option(None, "Images, as extract takes them, for thumbnails of disagreement.", metavar="DATA")
+    unseen: Any = option(None, "Snapshot of classes that the same model has not seen: also compute AUROC.", metavar="SNAPSHOT")
+    epochs: bool = option(False, "Repeat the analysis for every epoch of the run's dynamics.", flag="--each-epoch")
+    images: Any = option(
+        None, "Images, as extract takes them, to show samples on which people and the model disagree.", metavar="DATA"
+    )
     top: int = option(12, "Number of samples to show, those on which people and the model disagree most.", least=0)

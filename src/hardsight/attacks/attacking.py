@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from hardsight.attacks.settings import AttackSettings
 from hardsight.attacks.target import (
-    Target,
+    AttackTarget,
     check_same_model,
     check_target,
     in_classes_of,
@@ -126,13 +126,13 @@ class _Job:
 
     model: Network
     inputs: ImageInputs
-    target: Target
+    target: AttackTarget
     settings: AttackSettings
     say: Say
     progress: ProgressCallback | None
 
     @classmethod
-    def of(cls, target: Target, settings: AttackSettings, say: Say, progress: ProgressCallback | None) -> _Job:
+    def of(cls, target: AttackTarget, settings: AttackSettings, say: Say, progress: ProgressCallback | None) -> _Job:
         """The model opened and its last layer found, the images as it takes them."""
         model = open_attacked(target.model, settings)
         check_same_model(target.directory, model)
@@ -307,15 +307,15 @@ class _Job:
         chosen = np.array([row for row, id in enumerate(self.inputs.ids) if id in wanted], np.int64)
         if len(chosen) == 0:
             return SCHEMA.empty_table()
-        view, seen, found = _Pixels(self.model), [], []
+        view, seen, features = _Pixels(self.model), [], []
         for batch in self.inputs.batches(np.array_split(chosen, -(-len(chosen) // s.batch_size))):
             labels = torch.as_tensor(self.inputs.labels[batch.rows], device=self.model.device)
             steps = gradient_sign.ascent(view.logits, view.pixels(batch.inputs), labels, s.epsilon[-1], s.path_steps)
-            found.append(np.stack([self.model(view.inputs(pixels))[0] for pixels in steps], axis=1))  # (b, steps + 1, d)
+            features.append(np.stack([self.model(view.inputs(pixels))[0] for pixels in steps], axis=1))  # (b, steps + 1, d)
             seen.append(batch.rows)
         at = np.concatenate(seen)
         ids = [self.inputs.ids[row] for row in at]
-        return path_table(ids, self.inputs.labels[at], np.concatenate(found), self.model.head, s.epsilon[-1])
+        return path_table(ids, self.inputs.labels[at], np.concatenate(features), self.model.head, s.epsilon[-1])
 
 
 class _Pixels:

@@ -53,15 +53,17 @@ class AttackSettings(PreprocessingOptions):
         "fgsm", "Comma-separated attacks: fgsm (one step), pgd (many).", flag="--methods", read=_methods, metavar="[fgsm|pgd]"
     )
     epsilon: Any = option(
-        "0.1,0.2,0.3", "Comma-separated limits of how far a pixel may move, for pixels in 0..1; 8/255 works, too.",
+        "0.1,0.2,0.3", "Comma-separated perturbation limits, for pixels in 0..1; fractions such as 8/255 are allowed.",
         read=_epsilons, metavar="E,E,..",
     )  # fmt: skip
     steps: int = option(10, "Steps of pgd.", least=1)
     step_size: float | None = option(None, "Step of pgd, for pixels in 0..1. Default: 2.5 epsilon / steps.", above=0, most=1)
     random_start: bool = option(True, "Start pgd from a random point within epsilon.", flag="--random-start/--no-random-start")
     seed: int = common("seed")
-    trajectories: int = option(100, "Samples whose path in angle and norm is followed; 0 for none.", least=0)
-    path_steps: int = option(30, "Steps of each path, up to the largest epsilon.", least=1)
+    trajectories: int = option(
+        100, "Number of samples whose path in angle and norm is traced as epsilon grows; 0 for none.", least=0
+    )
+    path_steps: int = option(30, "Steps of each traced path, up to the largest epsilon.", least=1)
     data: Any = option(
         None, "Images to attack. Default: those that RUN was made from.", metavar="DATA",
         decides=False,

@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 from scipy.special import ndtri
 
 from hardsight.attacks.detection import attacks_of
-from hardsight.attacks.verification import Verification
+from hardsight.attacks.verification import VerificationScore
 from hardsight.scoring import score
 
 SCORES = ("avh", "own_angle", "nearest_angle", "norm", "confidence", "predicted_confidence", "avc_predicted", "max_logit")
 MEDIANS = ("avh", "norm", "confidence", "likelihood", "score")
 
 
-def attack_table(samples: pa.Table, features: np.ndarray, verification: Verification) -> pa.Table:
+def attack_table(samples: pa.Table, features: np.ndarray, verification: VerificationScore) -> pa.Table:
     """attack.parquet: id, label, method, epsilon, predicted, correct, and what the features say.
 
     Args:

@@ -28,7 +28,7 @@ from hardsight.files.checksums import check
 from hardsight.files.reading import read_json, reading
 from hardsight.models.opening import check_model_name, open_model
 from hardsight.models.trained import trained_directory
-from hardsight.models.weights import check_weights
+from hardsight.models.weights_header import check_weights_of
 from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
 
@@ -42,7 +42,7 @@ MOST_REFERENCE = 20_000  # training samples that Gaussians are fitted to
 
 
 @dataclass(frozen=True)
-class Target:
+class AttackTarget:
     """What a RUN names, before the model is opened.
 
     Attributes:
@@ -60,16 +60,16 @@ class Target:
     notes: tuple[str, ...]
 
 
-def check_target(run: Any, settings: AttackSettings) -> Target:
+def check_target(run: Any, settings: AttackSettings) -> AttackTarget:
     """Everything about RUN that can be known without torch."""
     s = settings
-    check_weights(s.weights)
     directory = _directory(run)
     model = _model(run, directory, s.model)
+    check_weights_of(model, s.weights, s.num_classes)
     spec, watched = (s.data, None) if s.data is not None else _recorded_data(run, directory)
     data, notes = _opened_data(spec, s, watched, trained=directory is not None and model == str(directory))
     source = str(Path(spec).resolve()) if isinstance(spec, (str, os.PathLike)) and Path(spec).exists() else None
-    return Target(model, directory, data, source or (spec if isinstance(spec, str) else None), tuple(notes))
+    return AttackTarget(model, directory, data, source or (spec if isinstance(spec, str) else None), tuple(notes))
 
 
 def _directory(run: Any) -> Path | None:
@@ -117,10 +117,12 @@ def _recorded_data(run: Any, directory: Path | None) -> tuple[Any, str | None]:
     sources = recorded.get("sources") if isinstance(recorded, dict) else None
     sources = sources if isinstance(sources, dict) else {}
     watch: dict[str, Any] = sources.get("watch") or {}
-    found = next(((watch[each], each) for each in HELD_OUT if each in watch), (sources.get("data") or sources.get("train"), None))
-    if not isinstance(found[0], str):
+    images = next(
+        ((watch[each], each) for each in HELD_OUT if each in watch), (sources.get("data") or sources.get("train"), None)
+    )
+    if not isinstance(images[0], str):
         raise InputError(f"{name} was not made from images on disk, or does not say where they are: give --data DATA.")
-    return found
+    return images
 
 
 def _opened_data(spec: Any, s: AttackSettings, watched: str | None, trained: bool) -> tuple[ImageData, list[str]]:

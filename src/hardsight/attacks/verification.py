@@ -68,7 +68,7 @@ class Gaussians:
 
 
 @dataclass(frozen=True)
-class Verification:
+class VerificationScore:
     """The score of a loss, and the Gaussians that the likelihood is taken of.
 
     Attributes:
@@ -103,7 +103,7 @@ class Verification:
 
 def verification(
     head: Head, centres: np.ndarray | None, reference: tuple[np.ndarray, np.ndarray] | None, clean: tuple[np.ndarray, np.ndarray]
-) -> Verification:
+) -> VerificationScore:
     """How this model's inputs are verified.
 
     Args:
@@ -112,6 +112,6 @@ def verification(
         clean: features and labels of the clean inputs, which take their place where they are not.
     """
     if head.kind == "gaussian":
-        return Verification(head, None, Gaussians.of_head(head))
+        return VerificationScore(head, None, Gaussians.of_head(head))
     features, labels = clean if reference is None else reference
-    return Verification(head, centres, Gaussians.fitted(features, labels, head.num_classes))
+    return VerificationScore(head, centres, Gaussians.fitted(features, labels, head.num_classes))

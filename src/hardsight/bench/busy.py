@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 
-from hardsight.bench.timing import Measurement, ratios_to
+from hardsight.bench.timing import Measurement, compared
 from hardsight.cores import POLICIES
-from hardsight.screen import progress_bar
 
 LOOPS, IMAGES = 2, 600
 BUSY_LIMIT, IDLE_LIMIT = 1.5, 1.03
@@ -51,23 +51,13 @@ def beside_busy_loops(images: Path, folder: Path, rounds: int) -> list[Measureme
         chosen = {name: value for name, value in os.environ.items() if name not in (*POLICIES, "OPENBLAS_THREAD_TIMEOUT")}
         return float(subprocess.run(words, capture_output=True, text=True, check=True, env=chosen).stdout)
 
+    def compare(case: str, kinds: tuple[str, ...], turns: int, limit: float) -> list[Measurement]:
+        work = {kind: partial(seconds, kind) for kind in kinds}
+        return compared(case, work, turns, kinds[0], {"extract": limit}, seconds=lambda told: float(told()))
+
     with _busy_loops():
-        beside = _rounds("beside two busy loops", ("one thread", "extract", "extract, spinning"), seconds, rounds)
-    alone = _rounds("alone", ("extract, spinning", "extract"), seconds, 2 * rounds)
-    return [
-        *ratios_to("one thread", "beside two busy loops", beside, {"extract": BUSY_LIMIT}),
-        *ratios_to("extract, spinning", "alone", alone, {"extract": IDLE_LIMIT}),
-    ]
-
-
-def _rounds(case: str, kinds: tuple[str, ...], seconds: Callable[[str], float], rounds: int) -> dict[str, list[float]]:
-    """The kinds take turns."""
-    times: dict[str, list[float]] = {kind: [] for kind in kinds}
-    with progress_bar(case) as progress:
-        for turn, kind in enumerate(rounds * list(kinds)):
-            progress(turn, rounds * len(kinds), f"{case}: {kind}")
-            times[kind].append(seconds(kind))
-    return times
+        beside = compare("beside two busy loops", ("one thread", "extract", "extract, spinning"), rounds, BUSY_LIMIT)
+    return beside + compare("alone", ("extract, spinning", "extract"), 2 * rounds, IDLE_LIMIT)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ injected   noise that we put into digits and MNIST: the average precision of the
 people     the same for labels of people: CIFAR-10N, where its labels and the images are at hand
 speed      the whole of `clean` against the scores table and against Datalab; near duplicates against the bare product
 
-Networks are trained once and kept, results are written one by one: a run that is repeated goes on with what is left.
+Networks are trained once and kept, results are written one by one: a run that is repeated resumes with what is left.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import pyarrow as pa
 from hardsight.act import clean, out_of_sample
 from hardsight.act.ranking import BY_PROBS
 from hardsight.bench import peers
-from hardsight.bench.finding import found
+from hardsight.bench.finding import detection
 from hardsight.bench.injection import mislabeled
-from hardsight.bench.pictures import MOST, Pictures, Progress, as_json, available, load, place, train
+from hardsight.bench.pictures import MOST, ImageSet, ProgressCallback, as_json, available, load, place, train
 from hardsight.bench.scored import as_hardness, error_score, softmax, suspects
 from hardsight.bench.settings import CleanBenchSettings
 from hardsight.bench.timing import Measurement, compared
@@ -58,11 +58,11 @@ QUERIES, CANDIDATES = 1024, 8192  # one block of the bare product
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoisyLabels:
     """Labels of some images, of which some are wrong."""
 
     what: str  # kind and rate, or the name of a set of labels
-    pictures: Pictures
+    pictures: ImageSet
     given: np.ndarray  # (n,)
     right: np.ndarray  # (n,)
     seed: int
@@ -84,7 +84,7 @@ def run(output: Path, *, settings: CleanBenchSettings) -> list[Measurement]:
     return lines
 
 
-def _injected(output: Path, settings: CleanBenchSettings, progress: Progress) -> list[Measurement]:
+def _injected(output: Path, settings: CleanBenchSettings, progress: ProgressCallback) -> list[Measurement]:
     there = [name for name in available(settings.data) if name in INJECTED_INTO and name in (settings.sets or INJECTED_INTO)]
     lines: list[Measurement] = []
     for name in there:
@@ -93,13 +93,13 @@ def _injected(output: Path, settings: CleanBenchSettings, progress: Progress) ->
             results = []
             for seed in settings.used_seeds:
                 noisy = mislabeled(kind, pictures.images, pictures.labels, rate, seed)
-                noise = Noise(f"{kind}-{rate:g}", pictures, noisy, pictures.labels, seed)
+                noise = NoisyLabels(f"{kind}-{rate:g}", pictures, noisy, pictures.labels, seed)
                 results.append(measured(noise, output, progress))
             lines += measurements(f"{name} ({len(noisy)}), {kind} {rate:.0%}", results)
     return lines
 
 
-def _people(output: Path, settings: CleanBenchSettings, progress: Progress) -> list[Measurement]:
+def _people(output: Path, settings: CleanBenchSettings, progress: ProgressCallback) -> list[Measurement]:
     """CIFAR-10N: one network on all images for each set of labels."""
     if settings.data is None or "cifar10" not in available(settings.data) or not (settings.data / PEOPLE).is_file():
         return []
@@ -110,12 +110,12 @@ def _people(output: Path, settings: CleanBenchSettings, progress: Progress) -> l
         raise InputError(f"{settings.data}: the labels of {PEOPLE} are not those of the images beside it.")
     lines: list[Measurement] = []
     for name in settings.label_sets:
-        noise = Noise(name, pictures, np.asarray(arrays[name])[rows].astype(np.int64), pictures.labels, settings.seeds[0])
+        noise = NoisyLabels(name, pictures, np.asarray(arrays[name])[rows].astype(np.int64), pictures.labels, settings.seeds[0])
         lines += measurements(f"CIFAR-10N {name} ({len(rows)})", [measured(noise, output, progress)])
     return lines
 
 
-def measured(noise: Noise, output: Path, progress: Progress) -> dict[str, Any]:
+def measured(noise: NoisyLabels, output: Path, progress: ProgressCallback) -> dict[str, Any]:
     """Average precisions and error counts of one case, from its file or measured now."""
     path = as_json(place(output, "clean", noise.pictures, noise.what, noise.seed))
     known = sorted([*WAYS, *OF_EPOCHS, *BY_PROBS, *peers.installed()])
@@ -123,7 +123,7 @@ def measured(noise: Noise, output: Path, progress: Progress) -> dict[str, Any]:
         return dict(before)
     directory = place(output, "runs", noise.pictures, noise.what, noise.seed)
     case = f"{noise.pictures.name}, {noise.what}, seed {noise.seed}"
-    said: Progress = lambda done, total, words: progress(done, total, f"{case}: {words}")
+    said: ProgressCallback = lambda done, total, words: progress(done, total, f"{case}: {words}")
     train(noise.pictures, noise.given, directory, noise.seed, progress=said)
     snapshot = Snapshot.load(directory)
     features = np.asarray(snapshot.in_memory().values)
@@ -145,7 +145,7 @@ def measured(noise: Noise, output: Path, progress: Progress) -> dict[str, Any]:
         "known": known,
         "errors": int(wrong.sum()),
         "expected": {name: _expected(table) for name, table in tables.items()},
-        "average_precision": {name: found(x, wrong).average_precision for name, x in rankings.items()},
+        "average_precision": {name: detection(x, wrong).average_precision for name, x in rankings.items()},
     }
     write_json(path, result)
     print_line(f"{case}: " + ", ".join(f"{name} {value:.3f}" for name, value in result["average_precision"].items()))

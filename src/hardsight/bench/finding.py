@@ -8,7 +8,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Found:
+class Detection:
     """How well hard samples are found.
 
     Attributes:
@@ -22,15 +22,15 @@ class Found:
     missed: float
 
 
-def found(score: np.ndarray, hard: np.ndarray) -> Found:
+def detection(score: np.ndarray, hard: np.ndarray) -> Detection:
     """How well a score that is high on hard samples finds them: (n,) numbers and (n,) bool.
 
     Samples without a score come last. Equal scores are in no order: a pair of them is half won, and what a budget misses of
     them is an expectation.
 
     Example:
-        >>> found(np.array([3.0, 2.0, 1.0, 0.0]), np.array([True, False, True, False]))
-        Found(auroc=0.75, average_precision=0.8333333333333333, missed=0.5)
+        >>> detection(np.array([3.0, 2.0, 1.0, 0.0]), np.array([True, False, True, False]))
+        Detection(auroc=0.75, average_precision=0.8333333333333333, missed=0.5)
     """
     _, level = np.unique(-np.where(np.isnan(score), -np.inf, score), return_inverse=True)  # (n,) 0 is the highest score
     hits, size = np.bincount(level, weights=hard), np.bincount(level)  # (levels,)
@@ -38,7 +38,7 @@ def found(score: np.ndarray, hard: np.ndarray) -> Found:
     below = easy.sum() - np.cumsum(easy) + easy / 2  # easy samples that rank behind a level; of its own, half
     precision = np.cumsum(hits) / np.cumsum(size)
     left = np.clip(m - (np.cumsum(size) - size), 0, size)  # of a level, how many the budget still takes
-    return Found(
+    return Detection(
         float((hits * below).sum() / (m * easy.sum())),
         float((hits * precision).sum() / m),
         float(1 - (hits / size * left).sum() / m),

@@ -5,7 +5,7 @@ were trained on, and by heads that have not seen them. Everything else is put am
 trained on clean labels and has never seen two of the classes.
 
 Every case is a set of images, a kind of hardness, a rate and a seed. Its result is a file, written when it is known; a run that
-is repeated goes on with the cases that are left, and measures those again whose list of scores has grown.
+is repeated resumes with the cases that are left, and measures those again whose list of scores has grown.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from hardsight.bench import peers
-from hardsight.bench.finding import Found, found
+from hardsight.bench.finding import Detection, detection
 from hardsight.bench.injection import mislabeled
 from hardsight.bench.odd_inputs import OddInputs
-from hardsight.bench.pictures import MOST, Pictures, Progress, as_json, available, load, place, train
+from hardsight.bench.pictures import MOST, ImageSet, ProgressCallback, as_json, available, load, place, train
 from hardsight.bench.scored import Scores, of_training_samples
 from hardsight.bench.settings import MISLABELED, HardnessSettings
 from hardsight.errors import InputError
@@ -34,7 +34,7 @@ from hardsight.scores import SCORES
 from hardsight.threads import num_threads
 from hardsight.version import VERSION
 
-Said = Callable[[str], None]
+Say = Callable[[str], None]
 Row = dict[str, Any]
 
 
@@ -52,7 +52,9 @@ class Case:
 
 
 @takes(HardnessSettings)
-def run(output: Path, *, settings: HardnessSettings, progress: Progress | None = None, say: Said | None = None) -> dict[str, Any]:
+def run(
+    output: Path, *, settings: HardnessSettings, progress: ProgressCallback | None = None, say: Say | None = None
+) -> dict[str, Any]:
     """Measure every case, and give the means over the seeds.
 
     Args:
@@ -61,14 +63,14 @@ def run(output: Path, *, settings: HardnessSettings, progress: Progress | None =
         progress: called with cases done, cases in all, and what is going on.
         say: called with a sentence for each finished case.
     """
-    study = Study(Path(output), settings, say or (lambda sentence: None))
+    study = HardnessStudy(Path(output), settings, say or (lambda sentence: None))
     cases = study.cases()
     for number, case in enumerate(cases):
         study.measure(case, _within(progress, number, len(cases), str(case)))
     return study.summary(cases)
 
 
-def _within(progress: Progress | None, number: int, total: int, case: str) -> Progress:
+def _within(progress: ProgressCallback | None, number: int, total: int, case: str) -> ProgressCallback:
     """The progress of one case as that of all: the bar counts cases, its words are those of the training."""
 
     def tell(done: int, steps: int, words: str) -> None:
@@ -79,12 +81,12 @@ def _within(progress: Progress | None, number: int, total: int, case: str) -> Pr
 
 
 @dataclass(frozen=True)
-class Study:
+class HardnessStudy:
     """Cases, where their results are, and what is shared between them."""
 
     output: Path
     settings: HardnessSettings
-    say: Said
+    say: Say
 
     def cases(self) -> list[Case]:
         """Every set, seed, kind and rate; those that share a network stand together."""
@@ -106,7 +108,7 @@ class Study:
         return sorted([*SCORES, *peers.installed()])
 
     @cached_property
-    def pictures(self) -> Callable[[str], Pictures]:
+    def pictures(self) -> Callable[[str], ImageSet]:
         """The images of a set, kept while they are in use."""
         s = self.settings
         return cache(lambda name: load(name, s.data, MOST if s.used_limit is None else s.used_limit, quick=s.quick))
@@ -121,19 +123,19 @@ class Study:
         """Where the network or the result of a case is."""
         return place(self.output, folder, self.pictures(case.data), f"{case.kind}-{case.rate:g}", case.seed)
 
-    def measure(self, case: Case, progress: Progress) -> None:
+    def measure(self, case: Case, progress: ProgressCallback) -> None:
         """Write the result of a case, unless it is there."""
         path = as_json(self.place("hardness", case))
         if path.is_file() and read_json(path).get("known") == self.known:
             return
         start = time.perf_counter()
         scores, hard = self._label_errors(case, progress) if case.kind in MISLABELED else self._odd_inputs(case, progress)
-        rows = [{"evidence": e, "score": name, **asdict(found(x, hard))} for (e, name), x in scores.items()]
+        rows = [{"evidence": e, "score": name, **asdict(detection(x, hard))} for (e, name), x in scores.items()]
         result = {**asdict(case), "known": self.known, "samples": len(hard), "hard": int(hard.sum()), "found": rows}
         write_json(path, result)
         self.say(f"{case}: {_sentence(rows)}  {time.perf_counter() - start:.0f} s")
 
-    def _label_errors(self, case: Case, progress: Progress) -> tuple[Scores, np.ndarray]:
+    def _label_errors(self, case: Case, progress: ProgressCallback) -> tuple[Scores, np.ndarray]:
         """Scores of the training samples of a network that learned wrong labels, and which are wrong."""
         pictures = self.pictures(case.data)
         noisy = mislabeled(case.kind, pictures.images, pictures.labels, case.rate, case.seed)
@@ -146,7 +148,7 @@ class Study:
         scores |= {("own training", name): values for name, values in theirs.items()}
         return scores, noisy != pictures.labels
 
-    def _odd_inputs(self, case: Case, progress: Progress) -> tuple[Scores, np.ndarray]:
+    def _odd_inputs(self, case: Case, progress: ProgressCallback) -> tuple[Scores, np.ndarray]:
         """Scores of held-out samples, some of which are odd, and which are."""
         odd = self.odd(case.data, case.seed)
         odd.train(progress)
@@ -181,7 +183,7 @@ def means(results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
             by_score.setdefault((row["evidence"], row["score"]), []).append(row)
     first = results[0]
     for (evidence, score), rows in by_score.items():
-        numbers = {name: float(np.mean([row[name] for row in rows])) for name in Found.__dataclass_fields__}
+        numbers = {name: float(np.mean([row[name] for row in rows])) for name in Detection.__dataclass_fields__}
         precisions = [row["average_precision"] for row in rows]
         deviation = float(np.std(precisions, ddof=1)) if len(rows) > 1 else None
         case = {name: first[name] for name in ("data", "kind", "rate", "samples", "hard")}

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hardsight.bench import peers
 from hardsight.bench.injection import VIEWS, copied, scrambled
-from hardsight.bench.pictures import Pictures, Progress, train
+from hardsight.bench.pictures import ImageSet, ProgressCallback, train
 from hardsight.bench.scored import EPOCHS, FINAL, REFERENCE, Scores, as_hardness, softmax
 from hardsight.head import Head
 from hardsight.scores import SCORES
@@ -34,7 +34,7 @@ class OddInputs:
         run: where the network is trained, or is to be.
     """
 
-    pictures: Pictures
+    pictures: ImageSet
     seed: int
     run: Path
 
@@ -65,7 +65,7 @@ class OddInputs:
         sets["duplicate"] = copied(images[some], rng), labels[some]
         return sets
 
-    def train(self, progress: Progress) -> None:
+    def train(self, progress: ProgressCallback) -> None:
         """Train the network on clean labels, and let it see every set after each epoch."""
         learned, _ = self._split
         given = np.full(len(self.pictures.labels), -1)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hardsight.bench.pictures import Pictures
+from hardsight.bench.pictures import ImageSet
 
 RANKINGS = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")  # of cleanlab.rank
 PLUGINS = (
@@ -110,7 +110,7 @@ def area_under_margin(run: Path, num_samples: int) -> Scores:
     return {"aum package": -np.array(mean)}
 
 
-def datagnosis(pictures: Pictures, labels: np.ndarray) -> tuple[Scores, list[str]]:
+def datagnosis(pictures: ImageSet, labels: np.ndarray) -> tuple[Scores, list[str]]:
     """The methods of datagnosis on all images with these labels, and a sentence for each that fails."""
     if "datagnosis" not in installed():
         return {}, []
@@ -135,7 +135,7 @@ def datagnosis(pictures: Pictures, labels: np.ndarray) -> tuple[Scores, list[str
     return scores, notes
 
 
-def _training(pictures: Pictures) -> dict[str, object]:
+def _training(pictures: ImageSet) -> dict[str, object]:
     """What a plugin of datagnosis trains: the same network for as many epochs."""
     import torch
 

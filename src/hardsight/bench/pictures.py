@@ -12,14 +12,14 @@ import numpy as np
 from hardsight.errors import InputError, require_installed
 from hardsight.threads import even_rows
 
-Progress = Callable[[int, int, str], None]  # steps done, steps in all, what is going on
+ProgressCallback = Callable[[int, int, str], None]  # steps done, steps in all, what is going on
 
 LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}
 MOST = 5000  # samples of a set, where nobody says how many
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingRecipe:
     """A set of images: where it is, and how a network learns it.
 
     Attributes:
@@ -43,22 +43,22 @@ class Recipe:
 
 
 RECIPES = {
-    "digits": Recipe(None, ("", ""), "DigitsCNN", (0.0, 1.0), 10, 4, 32, 2e-3),
-    "mnist": Recipe("mnist.npz", ("train_images", "train_labels"), "lenet", (0.1307, 0.3081), 8, 2, 64, 1e-3),
-    "cifar10": Recipe(
+    "digits": TrainingRecipe(None, ("", ""), "DigitsCNN", (0.0, 1.0), 10, 4, 32, 2e-3),
+    "mnist": TrainingRecipe("mnist.npz", ("train_images", "train_labels"), "lenet", (0.1307, 0.3081), 8, 2, 64, 1e-3),
+    "cifar10": TrainingRecipe(
         "cifar10_train.npz", ("images", "labels"), "hardsight.bench.small_cnn:small_cnn", (0.5, 0.25), 8, 2, 128, 1e-3
     ),
 }
 
 
 @dataclass(frozen=True)
-class Pictures:
+class ImageSet:
     """Images (n, channels, h, w) in [0, 1] with labels (n,), and the recipe for a network that learns them."""
 
     name: str
     images: np.ndarray
     labels: np.ndarray
-    recipe: Recipe
+    recipe: TrainingRecipe
     epochs: int
 
     @property
@@ -81,8 +81,8 @@ def available(folder: Path | None) -> list[str]:
     return names
 
 
-def load(name: str, folder: Path | None, limit: int | None, *, quick: bool = False) -> Pictures:
-    """A set by name, or an even part of it."""
+def load(name: str, folder: Path | None, limit: int | None, *, quick: bool = False) -> ImageSet:
+    """A set by name, or an even subsample of it."""
     recipe = RECIPES[name]
     if recipe.file is None:
         from hardsight.data.digits import load_digits
@@ -95,7 +95,7 @@ def load(name: str, folder: Path | None, limit: int | None, *, quick: bool = Fal
     images = images[rows]
     channels = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
     scaled = np.ascontiguousarray(channels, dtype=np.float32) / np.float32(255)
-    return Pictures(name, scaled, labels[rows].astype(np.int64), recipe, recipe.quick_epochs if quick else recipe.epochs)
+    return ImageSet(name, scaled, labels[rows].astype(np.int64), recipe, recipe.quick_epochs if quick else recipe.epochs)
 
 
 def _from_file(path: Path, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
@@ -110,8 +110,8 @@ def _from_file(path: Path, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarr
 
 
 def train(
-    pictures: Pictures, labels: np.ndarray, output: Path, seed: int, watch: dict[str, Any] | None = None, *,
-    progress: Progress | None = None,
+    pictures: ImageSet, labels: np.ndarray, output: Path, seed: int, watch: dict[str, Any] | None = None, *,
+    progress: ProgressCallback | None = None,
 ) -> Path:  # fmt: skip
     """Train the set's network on its images and these labels: a run with every sample's dynamics, resumed if interrupted.
 
@@ -145,7 +145,7 @@ def train(
     return output
 
 
-def place(output: Path, folder: str, pictures: Pictures, what: str, seed: int) -> Path:
+def place(output: Path, folder: str, pictures: ImageSet, what: str, seed: int) -> Path:
     """Where a network that was trained on some images, or a result, is: its name tells what it depends on."""
     directory = output / folder
     directory.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ class StudyOptions(Options):
         (), f"Comma-separated sets of images: {', '.join(SETS)}. Default: all that are there.", read=_words("sets", SETS)
     )
     seeds: tuple[int, ...] = option(5, "Number of seeds, counted from 0, or comma-separated seeds.", read=read_seeds)
-    limit: int | None = common("limit", help="Use N samples of each set only, spread evenly over it. Default: 5000.", least=20)
+    limit: int | None = common("limit", help="Use only N samples of each set, spread evenly over it. Default: 5000.", least=20)
     quick: bool = option(False, "Try it: one seed, few samples and few epochs. The numbers mean little.")
 
     def check(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
@@ -41,16 +41,30 @@ class Measurement:
 
 
 def compared(
-    case: str, work: dict[str, Callable[[], object]], rounds: int, baseline: str, limits: dict[str, float]
+    case: str,
+    work: Mapping[str, Callable[[], Any]],
+    rounds: int,
+    baseline: str,
+    limits: dict[str, float],
+    seconds: Callable[[Callable[[], Any]], float] | None = None,
 ) -> list[Measurement]:
     """One measurement per piece of work, the baseline's own ratio being 1.
 
     All take turns in each round, and a ratio is the median of the rounds' own: a machine whose speed changes from one
     minute to the next changes both sides alike. Rounds are added while a limit lies within the 95 % interval of a
     median, on whichever side: the same product may take 24 ms or 36 ms a minute later where a machine is shared.
+
+    Args:
+        case: name of what is compared.
+        work: functions by name.
+        rounds: turns of each, at least.
+        baseline: name of the one that others are compared with.
+        limits: what the ratio of a name should stay under.
+        seconds: how long a function takes in one turn; by default its fastest call.
     """
     from hardsight.screen import progress_bar
 
+    seconds = seconds or _one_turn
     times: dict[str, list[float]] = {name: [] for name in work}
     most = LONGEST * rounds
     with progress_bar(case) as progress:
@@ -59,7 +73,7 @@ def compared(
                 break
             for turn, (name, function) in enumerate(work.items()):
                 progress(done * len(work) + turn, max(rounds, done + 1) * len(work), f"{case}: {name}")
-                times[name].append(_one_turn(function))
+                times[name].append(seconds(function))
     return ratios_to(baseline, case, times, limits)
 
 

@@ -12,11 +12,12 @@ from typing import Any, NoReturn
 
 import typer
 
+from hardsight.cli.help_page import App
 from hardsight.cli.old_spellings import renewed
 from hardsight.cores import limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 
-app = typer.Typer(
+app = App(
     name="hardsight",
     help="Measure how hard every sample is for a classifier, show it, and act on it.",
     no_args_is_help=True,

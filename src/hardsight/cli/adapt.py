@@ -26,11 +26,14 @@ def adapt(
         ..., metavar="SOURCE", help="Labeled features (.npz, .parquet, a run) or images; FILE:DOMAIN selects one domain."
     ),
     target: str = typer.Argument(None, metavar="[TARGET]", help="Domain to adapt to. Default: every pair of SOURCE's domains."),
-    output: Path = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
+    output: Path = typer.Option(
+        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
+    ),
 ) -> None:
-    """Adapt a classifier from SOURCE to TARGET without target labels, by self-training.
+    """Adapt a classifier to a new domain without target labels.
 
-    It trains on SOURCE, pseudo-labels the target samples that it is most certain of, trains on them too, and repeats.
+    Self-training: it trains on SOURCE, pseudo-labels the TARGET samples that it is most certain of, trains on them as well, and
+    repeats.
 
     Target labels are used only for reporting. The run holds accuracy, differences, selection and rounds as Parquet, the
     pseudo-labels of every round, figures and report.html.

@@ -25,9 +25,13 @@ def attack(
     run: str = typer.Argument(
         ..., metavar="RUN", help="A run of hardsight train; of hardsight extract, with --model; or a model, with --data."
     ),
-    output: str = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
+    output: str = typer.Option(
+        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
+    ),
 ) -> None:
-    """Attack the model of RUN by FGSM or PGD: error by epsilon, scores of attacked inputs, and how well they are detected.
+    """Attack a model with FGSM or PGD, and test their detection.
+
+    Reports the error by epsilon, the scores of attacked inputs, and how well attacks are detected by them.
 
     \b
     Example:
@@ -69,7 +73,7 @@ def print_attack(done: Attack) -> None:
         text = "–" if row["auroc"] is None else f"{row['auroc']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
         value = Cell(text, {"": row["auroc"], "low": row["low"], "high": row["high"]})
         areas.setdefault((row["method"], number(float(row["epsilon"])), row["inputs"]), {})[row["detector"]] = value
-    lines = [(*key, *(found[name] for name in names)) for key, found in areas.items()]
+    lines = [(*key, *(by_detector[name] for name in names)) for key, by_detector in areas.items()]
     title = "AUROC of attacked against clean inputs [95 %]"
     print_table(("attack", "epsilon", "inputs", *names), lines, title=title, words=3, name="detection")
     print_line(_paths(done))

@@ -29,14 +29,19 @@ def audit(
         None,
         "-o",
         "--output",
+        metavar="FILE",
         help="File to write: .parquet, .csv or .json. Default: audit.parquet of a run, photo.audit.parquet beside photo.npz.",
     ),
-    report: Path = typer.Option(None, "--report", help="Page to write. Default: the name of the table with .html."),
+    report: Path = typer.Option(
+        None, "--report", metavar="FILE", help="HTML report to write. Default: the name of the table with .html."
+    ),
     images: str = typer.Option(
-        None, "--images", metavar="DATA", help="Images for the page, if the run does not record where they are."
+        None, "--images", metavar="DATA", help="Images for the report, if the run does not record where they are."
     ),
 ) -> None:
-    """Compare groups of samples: accuracy, hardness, norm and calibration, with intervals; without --group, find latent ones.
+    """Compare accuracy and hardness between groups of samples.
+
+    Also norm and calibration, with intervals. Without --group, it looks for latent groups for which the model is worse.
 
     \b
     Example:
@@ -45,14 +50,15 @@ def audit(
         hardsight audit run --split test
     """
     from hardsight.act.groups.to_file import audit_to_file
-    from hardsight.explorer.audit_page import page_beside, write_audit_page
+    from hardsight.explorer.audit_page import page_beside, pictures_of, write_audit_page
     from hardsight.files.inputs import command, note_input
     from hardsight.screen import print_line, print_wrote, progress_bar
 
-    with command(), progress_bar("scoring") as progress:
+    with command(), progress_bar("auditing") as progress:
         note_input(source)
-        page = page_beside(output, report)
-        audited = audit_to_file(source, output, settings=settings, progress=progress)
+        page = page_beside(output, report, images)
+        named = None if images is None else lambda audit: pictures_of(audit, Path(source), images)
+        audited = audit_to_file(source, output, settings=settings, progress=progress, check=named)
     print_audit(audited.audit, settings.top)
     if audited.path is None and page is None:
         print_line("nothing was written: give -o audit.parquet")
@@ -67,22 +73,22 @@ def audit(
         print_wrote(page)
 
 
-def print_audit(found: Audit, top: int) -> None:
+def print_audit(audited: Audit, top: int) -> None:
     """What `hardsight audit` says on the screen: the groups, worst first."""
     from hardsight.act.groups.auditing import groups_in_words, worst_first
     from hardsight.screen import number, print_line, print_table, print_warning
 
-    for sentence in found.warnings:
+    for sentence in audited.warnings:
         print_warning(sentence)
-    n = len(found.measured)
-    print_line(f"n = {n}   hardness: {found.hardness}   {groups_in_words(found)}", samples=n, hardness=found.hardness)
-    rows = worst_first(found.table).slice(0, top).to_pylist()
+    n = len(audited.measured)
+    print_line(f"n = {n}   hardness: {audited.hardness}   {groups_in_words(audited)}", samples=n, hardness=audited.hardness)
+    rows = worst_first(audited.table).slice(0, top).to_pylist()
     if not rows:
         return
-    header = ("by", "group", "n", "accuracy", "difference", f"mean {found.hardness}", "overconfidence", "verdict")
+    header = ("by", "group", "n", "accuracy", "difference", f"mean {audited.hardness}", "overconfidence", "verdict")
     shown = [
         (row["by"], row["group"], number(row["n"]), _percent(row, "accuracy", "accuracy", ".1f"),
-         _difference(row), number(row.get(f"mean_{found.hardness}"), ".4f"), _percent(row, "overconfidence", None, "+.1f"),
+         _difference(row), number(row.get(f"mean_{audited.hardness}"), ".4f"), _percent(row, "overconfidence", None, "+.1f"),
          row["verdict"])
         for row in rows
     ]  # fmt: skip

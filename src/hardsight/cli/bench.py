@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
 
 from hardsight.bench.settings import CleanBenchSettings, HardnessSettings
 from hardsight.cli import app
+from hardsight.cli.help_page import App, Command
 from hardsight.cli.options import options_of
 from hardsight.cli.results import prints_tables
 
-bench = typer.Typer(
-    help="Measure speed against the physical limit and other libraries, and what every score finds, in one run.",
+bench = App(
+    help="Measure speed, and compare what every score finds.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -42,31 +42,32 @@ class Benchmark:
 
 
 BENCHMARKS = (
-    Benchmark("score", "Compare scoring with the bare product features @ weight.T, on the same arrays and threads.", 11),
+    Benchmark("score", "Compare scoring with the bare product features @ weight.T. The same arrays and threads.", 11),
     Benchmark(
-        "extract", "Compare images per second of extract with a bare DataLoader loop over the same images and model.", 3,
+        "extract", "Compare images per second with a bare DataLoader loop. The same images and model.", 3,
         busy_help="Measure beside two busy loops instead, and what limiting how long threads spin costs an idle machine.",
         example="--busy",
     ),
     Benchmark(
-        "cluster", "Compare scoring on a local Dask cluster of two workers with two bare processes on the same files.", 2,
+        "cluster", "Compare a Dask cluster of two workers with two bare processes. Both score the same files.", 2,
         1_000_000, "Number of samples, with 256 dimensions and 1000 classes: 1 GB for a million.", example="-n 200000",
     ),
     Benchmark(
-        "losses", "Compare forward and backward of each head with nn.Linear and cross-entropy, and measure extra memory.", 7,
+        "losses", "Compare each head with nn.Linear and cross-entropy. Forward and backward, and extra memory.", 7,
         example="--rounds 3",
     ),
-    Benchmark("correlate", "Compare the paired bootstrap with its limits and a plain loop, and Kendall with SciPy.", 3),
+    Benchmark("dynamics", "Compare an epoch that records dynamics with one that does not.", 5),
+    Benchmark("correlate", "Compare the paired bootstrap with a plain loop and its limits. Also Kendall with SciPy.", 3),
     Benchmark(
-        "explore", "Time the explorer in a headless Chromium: start, first drawing, brush, filter, zoom, thumbnails, memory.", 5,
+        "explore", "Time the explorer in a headless Chromium. Start, first drawing, brush, filter, zoom, thumbnails, memory.", 5,
         (50_000, 1_000_000), "Number of points; repeatable.", example="-n 50000",
     ),
     Benchmark(
-        "adapt", "Compare pseudo-label selection with the softmax and the angles it needs.", 3,
+        "adapt", "Compare pseudo-label selection with softmax and angles alone.", 3,
         1_000_000, "Number of samples, with 512 dimensions and 12 classes: 2 GB for a million.", least=100, example="-n 200000",
     ),
     Benchmark(
-        "mine", "Compare mining with the bare product of all pairs, and a SupCon step with pytorch-metric-learning's.", 1,
+        "mine", "Compare mining with the bare product of all pairs. Also a SupCon step with pytorch-metric-learning's.", 1,
         100_000, "Number of samples, with 128 dimensions and 100 classes.", least=1000, example="-n 20000",
     ),
 )  # fmt: skip
@@ -91,6 +92,7 @@ def command_of(benchmark: Benchmark) -> Callable[..., None]:
             typer.Option(
                 benchmark.rounds,
                 min=1,
+                metavar="N",
                 help="Number of interleaved rounds, whose median ratio is reported; up to four times as many near a limit.",
             ),
         ),
@@ -100,7 +102,7 @@ def command_of(benchmark: Benchmark) -> Callable[..., None]:
         options.insert(0, ("busy", bool, typer.Option(False, "--busy", help=benchmark.busy_help)))
     if benchmark.n is not None:
         several = isinstance(benchmark.n, tuple)
-        size = typer.Option(benchmark.n, "-n", min=benchmark.least, help=benchmark.n_help)
+        size = typer.Option(benchmark.n, "-n", metavar="N", min=benchmark.least, help=benchmark.n_help)
         options.insert(0, ("n", list[int] if several else int, size))
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter(name, keyword, default=default, annotation=kind) for name, kind, default in options]
@@ -112,7 +114,7 @@ def command_of(benchmark: Benchmark) -> Callable[..., None]:
     return command
 
 
-class BenchCommand(TyperCommand):
+class BenchCommand(Command):
     """A benchmark, in which `--json FILE`, the former spelling, still writes that file."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -129,7 +131,11 @@ for _benchmark in BENCHMARKS:
     bench.command(_benchmark.name, cls=BenchCommand)(prints_tables(command_of(_benchmark)))
 
 KEPT = typer.Option(
-    Path("hardsight-bench"), "-o", "--output", help="Directory for trained networks and results; what is there is not done again."
+    Path("hardsight-bench"),
+    "-o",
+    "--output",
+    metavar="DIR",
+    help="Directory for trained networks and results; existing ones are reused.",
 )
 
 
@@ -137,7 +143,7 @@ KEPT = typer.Option(
 @prints_tables
 @options_of(HardnessSettings)
 def hardness(settings: HardnessSettings, output: Path = KEPT, json_file: Path = JSON_FILE) -> None:
-    """Inject known hardness into images and compare what every score and other libraries find.
+    """Inject known hardness and compare which scores find it.
 
     Wrong labels, inputs of unseen classes and of none, atypical views, duplicates: AUROC, average precision, and the share that a
     budget of as many samples misses. Each result is written when it is known; an interrupted run is resumed.
@@ -159,7 +165,7 @@ def hardness(settings: HardnessSettings, output: Path = KEPT, json_file: Path = 
 @prints_tables
 @options_of(CleanBenchSettings)
 def clean(settings: CleanBenchSettings, output: Path = KEPT, json_file: Path = JSON_FILE) -> None:
-    """Compare wrong labels found by hardsight clean with those found by cleanlab, and the time of both.
+    """Compare wrong labels found by clean and by cleanlab.
 
     Injected noise in digits and MNIST, labels of people (CIFAR-10N), the estimated number of errors, and time. Networks and
     results are kept; an interrupted run is resumed.

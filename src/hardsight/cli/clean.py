@@ -25,17 +25,22 @@ if TYPE_CHECKING:
 def clean(
     settings: CleanFileSettings,
     source: str = typer.Argument(
-        ..., metavar="RUN_OR_FILE", help="A run directory, or a file with labels and features, logits or probs: .npz, .parquet."
+        ...,
+        metavar="RUN_OR_FILE",
+        help="A run directory, or a file with labels and features, logits or probs: .npz, .parquet, .csv.",
     ),
     output: str = typer.Option(
         None,
         "-o",
         "--output",
+        metavar="FILE",
         help="File to write: .parquet, .csv or .json. Default: suspects.parquet of a run, photo.suspects.parquet beside "
         "photo.npz; with --apply, labels.parquet of a run.",
     ),
 ) -> None:
-    """Find wrong labels, ambiguous and hard samples, outliers and near duplicates of RUN_OR_FILE.
+    """Find wrong labels, ambiguous samples, outliers, duplicates.
+
+    Review them with hardsight explore, then write corrected labels with --apply.
 
     \b
     Example:

@@ -12,6 +12,8 @@ from hardsight.cli.options import options_of
 from hardsight.cli.results import draws_figures, prints_tables
 from hardsight.options import COMMON
 
+COMMAND = "hardsight correlate"
+
 
 @app.command()
 @draws_figures
@@ -23,12 +25,16 @@ def correlate(
         ..., metavar="RUN...", help="Runs, snapshots or tables of scores; several are compared side by side."
     ),
     human: Path = typer.Option(None, metavar="FILE", help=COMMON["human"][1]),
-    output: Path = typer.Option(None, "-o", "--output", help="Run directory to write: JSON, CSV, LaTeX, figures, report.html."),
+    output: Path = typer.Option(
+        None, "-o", "--output", metavar="RUN", help="Run directory to write: JSON, CSV, LaTeX, figures, report.html."
+    ),
     verbose: bool = typer.Option(
         False, "-v", "--verbose", help="Print every table: bins, pairs of scores, calibration and disagreement of each model."
     ),
 ) -> None:
-    """Test whether scores agree with people: Tables 1, 2 and 6 to 9 of the AVH paper for your model.
+    """Test whether scores agree with people.
+
+    Tables 1, 2 and 6 to 9 of the AVH paper, for your model.
 
     \b
     Example:
@@ -39,17 +45,19 @@ def correlate(
     from hardsight.agreement.reporting import save
     from hardsight.agreement.studying import study
     from hardsight.files.checksums import sha256
-    from hardsight.files.run import Run
+    from hardsight.files.run import Run, check_run_directory
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     def begin() -> Run:
         arguments = {"runs": list(map(str, runs)), "human": None if human is None else str(human), **settings.as_dict()}
         files = [Path(file) for file in (human, settings.superclasses) if file is not None]
         inputs = {str(file): sha256(file) for file in files if file.is_file()}
-        return Run(output, "hardsight correlate", arguments, inputs, defaults=StudySettings().as_dict())
+        return Run(output, COMMAND, arguments, inputs, defaults=StudySettings().as_dict())
 
-    if output is not None and output.exists() and (not output.is_dir() or any(output.iterdir())):
-        begin()  # what would be refused at the end is refused now
+    if output is not None:  # what would be refused at the end is refused now
+        check_run_directory(output, COMMAND)
+        if output.is_dir() and any(output.iterdir()):
+            begin()
     with progress_bar("bootstrap") as progress:
         result = study(list(runs), human, settings=settings, progress=progress)
     print_study(result, verbose)

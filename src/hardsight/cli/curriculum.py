@@ -22,12 +22,15 @@ def curriculum(
         ...,
         "-o",
         "--output",
+        metavar="FILE",
         help="File to write: .parquet, .csv or .json, with columns id, position, first_epoch and the score.",
     ),
 ) -> None:
-    """Order the samples of RUN_OR_FILE from easy to hard, and say from which epoch each is trained on.
+    """Order samples from easy to hard for training.
 
-    hardsight train --curriculum RUN:SCORE does the same while it trains; this is the list, for a training of your own.
+    Writes each sample's position and the epoch from which it is used.
+
+    hardsight train --curriculum RUN:SCORE does the same while it trains; this command is for your own training loop.
 
     \b
     Example:

@@ -16,10 +16,12 @@ from hardsight.options import COMMON
 @draws_figures
 @prints_tables
 def demo(
-    output: str = typer.Option("hardsight-demo", "-o", "--output", help="Run directory to write."),
-    seed: int = typer.Option(0, min=0, help=COMMON["seed"][1]),
+    output: str = typer.Option("hardsight-demo", "-o", "--output", metavar="RUN", help="Run directory to write."),
+    seed: int = typer.Option(0, min=0, metavar="N", help=COMMON["seed"][1]),
 ) -> None:
-    """Train a small CNN on built-in digits, score held-out images, find wrong labels, adapt to faint ones, report.
+    """Try it on built-in digits: train, score, clean, adapt.
+
+    Trains a small CNN, scores held-out images, finds wrong labels, adapts to low contrast, and writes a report.
 
     \b
     Example:
@@ -40,12 +42,12 @@ def demo(
             rows.append((agreement.target.words, name, number(row["agreement"], "+.3f"), bounds))
     title = "Spearman: positive where more degraded is harder"
     print_table(("against", "score", "agreement", Cell("95 %", "agreement")), rows, title=title, words=2, name="degradation")
-    found = found_errors(Path(output))
-    if found is not None:
-        flagged = f"hardsight clean flags {found.flagged}, {found.right} of them rightly"
-        precision, recall = percent(found.precision, digits=1), percent(found.recall, digits=1)
-        made = f"{found.wrong} of {found.samples} labels made wrong"
-        print_line(f"{made}: {flagged} (precision {precision} %, recall {recall} %)", **asdict(found))
+    errors = found_errors(Path(output))
+    if errors is not None:
+        flagged = f"hardsight clean flags {errors.flagged}, {errors.right} of them rightly"
+        precision, recall = percent(errors.precision, digits=1), percent(errors.recall, digits=1)
+        made = f"{errors.wrong} of {errors.samples} labels made wrong"
+        print_line(f"{made}: {flagged} (precision {precision} %, recall {recall} %)", **asdict(errors))
     before, after = before_and_after(Path(output))
     right, adapted = percent(before, digits=1), percent(after, digits=1)
     shares = {"accuracy_before": before, "accuracy_after": after}
@@ -53,7 +55,7 @@ def demo(
     print_line(f"run:     {output}")
     print_line(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
     print_line(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png, noise.png and adaptation.png beside it")
-    if found is not None:
+    if errors is not None:
         print_line(f"clean:   hardsight explore {Path(output, 'clean')}   (the suspects among them, to review)")
     print_line(f"adapt:   {Path(output, 'adapt', 'report.html')}   (the self-training, round by round)")
     print_line(f"next:    hardsight explore {output}, or {Path(output, 'adapt')}")

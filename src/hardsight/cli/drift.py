@@ -22,15 +22,18 @@ if TYPE_CHECKING:
 def drift(
     settings: DriftFileSettings,
     before: str = typer.Argument(..., metavar="A", help="Before: a run directory, a snapshot or a scores table."),
-    after: str = typer.Argument(..., metavar="B", help="After: the same samples, joined by id, or with --unpaired others."),
+    after: str = typer.Argument(..., metavar="B", help="After: the same samples, joined by id; with --unpaired, other samples."),
     output: str = typer.Option(
         None,
         "-o",
         "--output",
+        metavar="FILE",
         help="File to write: .parquet, .csv or .json. Default: drift.parquet of B, or photo.drift.parquet beside photo.npz.",
     ),
 ) -> None:
-    """Say which samples and classes got harder from A to B, and whether the features themselves moved.
+    """Find what got harder between two models or dates.
+
+    Compares samples and classes of A and B, and tests whether the features themselves moved.
 
     \b
     Example:
@@ -50,14 +53,15 @@ def drift(
         print_next("hardsight", "explore", after, "--drift", drifted.path)
 
 
-def print_drift(found: Drift, top: int) -> None:
+def print_drift(drifted: Drift, top: int) -> None:
     """What `hardsight drift` says on the screen: samples, classes and features."""
-    from hardsight.act.groups.drifting import features_in_words, samples_in_words
+    from hardsight.act.groups.drifting import samples_in_words
+    from hardsight.act.groups.spaces import features_in_words
     from hardsight.screen import Cell, interval, number, print_line, print_table, print_warning
 
-    for sentence in found.warnings:
+    for sentence in drifted.warnings:
         print_warning(sentence)
-    print_line(samples_in_words(found))
+    print_line(samples_in_words(drifted))
     rows = [
         (
             number(row["class"]),
@@ -67,12 +71,12 @@ def print_drift(found: Drift, top: int) -> None:
             interval(row["change_low"], row["change_high"], 4),
             row["verdict"],
         )
-        for row in found.classes.to_pylist()
+        for row in drifted.classes.to_pylist()
     ]
     everything, classes = rows[:1], rows[1:]
     header = ("class", "n", "accuracy", "mean change", Cell("interval", "change"), "verdict")
     print_table(header, everything + classes[:top], name="classes")
-    print_line(features_in_words(found))
+    print_line(features_in_words(drifted.features, drifted.settings.level))
 
 
 def _before_and_after(before: float | None, after: float | None) -> Cell:

@@ -24,12 +24,14 @@ def dynamics(
     ),
     human: Path = typer.Option(None, metavar="FILE", help=f"{COMMON['human'][1]} Groups samples by selection frequency."),
     allow_missing: bool = typer.Option(False, "--allow-missing", help=COMMON["allow_missing"][1]),
-    split: str = typer.Option(None, help="Use only this split or watched set. Default: all held-out ones."),
+    split: str = typer.Option(None, metavar="NAME", help="Use only this split or watched set. Default: all held-out ones."),
     output: Path = typer.Option(
-        None, "-o", "--output", metavar="FOLDER", help="Folder for figures and report.html. Default: RUN/figures."
+        None, "-o", "--output", metavar="DIR", help="Directory for figures and report.html. Default: RUN/figures."
     ),
 ) -> None:
-    """Report when AVH settles in RUN, whether angles come before norms, and how far features collapse; draw the curves.
+    """Report how hardness develops over a training run.
+
+    When AVH settles, whether angles settle before norms, and how far features collapse; with figures of the curves.
 
     \b
     Example:

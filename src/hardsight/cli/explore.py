@@ -19,7 +19,7 @@ def explore(
     second: str = typer.Argument(None, metavar="[RUN2]", help="Run to compare with, on the ids that both have."),
     no_browser: bool = typer.Option(False, "--no-browser", help="Print the address only."),
 ) -> None:
-    """Look at a run in the browser: scatter, samples, classes, dynamics, review.
+    """Explore a run in the browser, and review its labels.
 
     Marks are saved in review.parquet of the run, or beside a file: photo.review.parquet for photo.npz.
 

@@ -19,11 +19,14 @@ def export(
         ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
     ),
     to: str = typer.Option(..., "--to", metavar=f"[{'|'.join(TOOLS)}]", help="Tool to export to."),
-    output: str = typer.Option(None, "-o", "--output", help="Folder to write. Default: beside the run, as run-coco."),
+    output: str = typer.Option(
+        None, "-o", "--output", metavar="DIR", help="Directory to write. Default: beside the run, such as run-coco."
+    ),
 ) -> None:
-    """Write the samples of a run, with scores, suspects and marks, as another tool opens them.
+    """Export samples and scores to another tool.
 
-    Image files stay where they are; images from arrays are written as PNG. huggingface holds the images themselves.
+    With suspects and marks, where there are any. Image files stay where they are; images from arrays are written as PNG, and
+    huggingface holds the images themselves.
 
     \b
     Example:

@@ -23,9 +23,11 @@ def extract(
     data: str = typer.Argument(
         ..., metavar="DATA", help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits; also s3://."
     ),
-    output: str = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
+    output: str = typer.Option(
+        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
+    ),
 ) -> None:
-    """Run MODEL over the images of DATA and keep the features, the head and the labels.
+    """Run a model on images and store features, head and labels.
 
     \b
     Example:

@@ -25,9 +25,13 @@ def generalize(
     domains: str = typer.Argument(
         ..., metavar="DOMAINS", help="A folder of domain/class folders, or features with a domain column."
     ),
-    output: Path = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
+    output: Path = typer.Option(
+        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
+    ),
 ) -> None:
-    """Leave each domain out in turn, train on the others, and test on the one left out.
+    """Test how well training generalizes to an unseen domain.
+
+    Leaves each domain out in turn, trains on the others, and tests on the one left out.
 
     \b
     Example:

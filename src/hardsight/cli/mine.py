@@ -23,9 +23,13 @@ def mine(
     source: str = typer.Argument(
         ..., metavar="RUN_OR_FILE", help="A run directory, or a file with features and labels: .npz, .parquet."
     ),
-    output: str = typer.Option(None, "-o", "--output", help="File to write: .parquet, .csv or .json. Default: print only."),
+    output: str = typer.Option(
+        None, "-o", "--output", metavar="FILE", help="File to write: .parquet, .csv or .json. Default: print only."
+    ),
 ) -> None:
-    """Mine hard triplets of RUN_OR_FILE by angle: each anchor with its farthest positive and its nearest negatives.
+    """Mine hard triplets or pairs by angle.
+
+    A triplet is an anchor, the farthest sample of its class, and a nearest sample of another class.
 
     \b
     Example:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
 
+from hardsight.cli.help_page import Command
 from hardsight.options import OptionField, Options
 
 PLAIN = (bool, int, float, str, Path)
@@ -74,16 +74,16 @@ def _turns_off(field: OptionField) -> bool:
     return field.kind is bool and field.flag.startswith("--no-")
 
 
-def command_of(settings_class: type[Options]) -> type[TyperCommand]:
+def command_of(settings_class: type[Options]) -> type[Command]:
     """The command of a settings class, in which some switches may also take a value: `--pretrained` and `--pretrained V1`."""
     words = {flag: word for field in settings_class.fields() if (word := field.about.word) for flag in field.flags}
 
-    class Command(TyperCommand):
+    class Spelled(Command):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             """The command line with every such switch spelled out."""
             return super().parse_args(ctx, list(_spelled_out(args, words)))
 
-    return Command
+    return Spelled
 
 
 def _spelled_out(args: Sequence[str], words: dict[str, str]) -> Iterator[str]:

@@ -20,9 +20,13 @@ def report(
     run: str = typer.Argument(
         ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
     ),
-    output: Path = typer.Option(None, "-o", "--output", help="File to write. Default: report.html in the run directory."),
+    output: Path = typer.Option(
+        None, "-o", "--output", metavar="FILE", help="File to write. Default: report.html in the run directory."
+    ),
 ) -> None:
-    """Write a run as one HTML file that opens from disk: numbers, figures, hardest samples, scatter.
+    """Write a run as one HTML file to keep or send.
+
+    Numbers, figures, the hardest samples and the interactive scatter; it opens from disk, without a server.
 
     \b
     Example:

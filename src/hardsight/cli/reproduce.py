@@ -26,11 +26,13 @@ def reproduce(
     ids: list[str] = typer.Argument(
         None, metavar="[ID]...", help="avh/table2, ..., all of a paper (avh), or all. Default: list."
     ),
-    output: Path = typer.Option(None, "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
+    output: Path = typer.Option(
+        None, "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
+    ),
 ) -> None:
-    """Run a table or figure of the papers: our numbers beside the printed ones, and a verdict on each claim.
+    """Reproduce tables and figures of the papers.
 
-    Without an ID, list them all.
+    Prints our numbers beside the published ones, with a verdict on each claim. Without an ID, lists them all.
 
     \b
     Example:
@@ -50,12 +52,12 @@ def reproduce(
         print_next("hardsight", "reproduce", "avh/table2")
         return
     if output is None:
-        from hardsight.paper.catalogue import one
+        from hardsight.paper.catalogue import single_recipe
         from hardsight.paper.running import reproduce as run
 
         with progress_bar(ids[0]) as progress:
             outcome = run(" ".join(ids), settings=settings, progress=progress)
-        show(one(ids[0]), outcome)
+        show(single_recipe(ids[0]), outcome)
         if outcome.figures:
             print_next("hardsight", "reproduce", ids[0], "-o", "run")
         return

@@ -30,20 +30,24 @@ JSON: Option = (
     "json",
     bool,
     typer.Option(
-        False, "--json", help="Print one JSON document instead: numbers, tables, files. All else goes to standard error."
+        False,
+        "--json",
+        help="Print one JSON document with all numbers, tables and files; everything else goes to standard error.",
     ),
 )
 TABLE: Option = (
     "table",
     Path,
     typer.Option(
-        None, "--table", metavar="FILE", help="File for the tables that are printed: .csv, .tex, .md, .json or .parquet."
+        None, "--table", metavar="FILE", help="Also write the printed tables to this file: .csv, .tex, .md, .json or .parquet."
     ),
 )
 FIGURES: Option = (
     "figures",
     str,
-    typer.Option("png", "--figures", metavar="[png|pdf|svg]", help="Format of figures beside PNG; several with commas."),
+    typer.Option(
+        "png", "--figures", metavar="[png|pdf|svg]", help="Comma-separated figure formats: png, pdf, svg. PNG is always written."
+    ),
 )
 
 
@@ -71,7 +75,7 @@ def _with_options(command: Command, around: Callable[..., AbstractContextManager
 
     def call(**values: Any) -> None:
         chosen = {option: values.pop(option) for option, _, _ in options}
-        with around(name, **chosen):
+        with around(name, list(values.values()), **chosen):
             command(**values)
 
     call.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
@@ -81,7 +85,7 @@ def _with_options(command: Command, around: Callable[..., AbstractContextManager
 
 
 @contextmanager
-def _drawn_as(command: str, figures: str) -> Iterator[None]:
+def _drawn_as(command: str, others: list[Any], figures: str) -> Iterator[None]:
     if figures == "png":
         yield
         return
@@ -92,7 +96,9 @@ def _drawn_as(command: str, figures: str) -> Iterator[None]:
 
 
 @contextmanager
-def _shown_as(command: str, table: Path | None = None, json: bool = False, quiet: bool = False) -> Iterator[None]:
+def _shown_as(
+    command: str, others: list[Any], table: Path | None = None, json: bool = False, quiet: bool = False
+) -> Iterator[None]:
     """What the command prints goes where the options say; tables and the document follow when it has ended."""
     from hardsight.screen import Shown, print_warning, print_wrote, showing
     from hardsight.version import VERSION
@@ -111,7 +117,7 @@ def _shown_as(command: str, table: Path | None = None, json: bool = False, quiet
     if table is not None:
         from hardsight.cli.tables import check_tables, write_tables
 
-        check_tables(table)
+        check_tables(table, others)
     out = sys.stdout
     elsewhere = io.StringIO() if quiet else sys.stderr if json else out
     with showing(json=json, quiet=quiet) as shown, redirect_stdout(elsewhere):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -27,11 +28,12 @@ def score(
         None,
         "-o",
         "--output",
+        metavar="FILE",
         help="File to write: .parquet, .csv or .json. Default for a whole run with default scores: its scores.parquet.",
     ),
     verbose: bool = typer.Option(False, "-v", "--verbose", help="Also print the mean of every score."),
 ) -> None:
-    """Score every sample of SNAPSHOT and print the hardest.
+    """Score every sample and print the hardest.
 
     \b
     Example:
@@ -53,16 +55,16 @@ def score(
         print_line(f"--verbose prints the mean of each of {len(scored.summary.means)} scores")
     if scored.path is not None:
         print_wrote(scored.path)
-    print_what_follows(snapshot, scored.path)
+    print_what_follows(snapshot, scored.path, settings.as_words())
 
 
-def print_what_follows(snapshot: str, written: Place | None) -> None:
+def print_what_follows(snapshot: str, written: Place | None, words: Sequence[str] = ()) -> None:
     """Look at the table; or, where none was written, keep it."""
     from hardsight.files.places import Remote, place
     from hardsight.screen import print_next
 
     source = place(snapshot)  # whose text is without secrets
     if written is None:
-        print_next("hardsight", "score", source, "-o", "scores.parquet")
+        print_next("hardsight", "score", source, *words, "-o", "scores.parquet")
     elif not isinstance(written, Remote):
         print_next("hardsight", "explore", source if written == source / "scores.parquet" else written)

@@ -26,9 +26,11 @@ def select(
     source: str = typer.Argument(
         ..., metavar="RUN_OR_FILE", help="A run directory, a snapshot (.npz, .npy, .parquet) or a table of scores."
     ),
-    output: str = typer.Option(..., "-o", "--output", help="File to write: .parquet, .csv or .json, with columns id and reason."),
+    output: str = typer.Option(
+        ..., "-o", "--output", metavar="FILE", help="File to write: .parquet, .csv or .json, with columns id and reason."
+    ),
 ) -> None:
-    """Choose samples of RUN_OR_FILE to train on, or to label next.
+    """Choose samples to train on, or to label next.
 
     \b
     Example:

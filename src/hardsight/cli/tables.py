@@ -6,38 +6,69 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from hardsight.errors import InputError
+from hardsight.errors import FileError, InputError
+from hardsight.files.inputs import is_written
 from hardsight.files.latex import escaped, tabular
 from hardsight.files.places import place
+from hardsight.files.table_writing import FORMATS
 from hardsight.files.writing import check_output, replacing
 from hardsight.screen import Shown, ShownTable, printable
-from hardsight.table import FORMATS, write_table
+from hardsight.table import write_table
 
 ENDINGS = (".csv", ".tex", ".md", ".json", ".parquet")
 
 
-def check_tables(path: Path) -> None:
-    """Refuse a file that cannot be written, before anything slow."""
+def check_tables(path: Path, others: Iterable[Any] = ()) -> None:
+    """Refuse a file that cannot be written, or that another option or argument names, before anything slow."""
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: tables are written as {', '.join(ENDINGS)}, chosen by the name's ending.")
     check_output(place(path))
+    if any(_same_file(path, name) for value in others for name in _names(value)):
+        raise InputError(f"--table {path}: this command reads or writes that file already; give another name.")
+
+
+def _names(value: Any) -> Iterator[str | Path]:
+    """What may be a file in the value of an option: all of it, or what follows `name=`."""
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _names(each)
+    elif isinstance(value, Path):
+        yield value
+    elif isinstance(value, str):
+        yield value
+        yield value.partition("=")[2]
+
+
+def _same_file(path: Path, name: str | Path) -> bool:
+    try:
+        return bool(name) and (os.path.realpath(path) == os.path.realpath(name) or os.path.samefile(path, name))
+    except (OSError, ValueError):  # one of them does not exist, or cannot
+        return False
 
 
 def write_tables(tables: Sequence[ShownTable], path: Path) -> list[Path]:
     """Write the tables; returns the files."""
     if path.suffix.lower() in FORMATS:
         return _write_rows(Shown(tables=list(tables)).records(), path)
+    _refuse_own_output(path)
     text = "\n".join(map(as_latex if path.suffix.lower() == ".tex" else as_markdown, tables))
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return [path]
+
+
+def _refuse_own_output(path: Path) -> None:
+    """What the command itself has written stays."""
+    if is_written(path):
+        raise FileError(f"{path} is an output of this command; give --table another name.")
 
 
 def _write_rows(tables: dict[str, list[dict[str, Any]]], path: Path) -> list[Path]:
@@ -45,6 +76,7 @@ def _write_rows(tables: dict[str, list[dict[str, Any]]], path: Path) -> list[Pat
     for name, rows in tables.items():
         beside = path.with_name(f"{path.stem}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}{path.suffix}")
         written.append(beside if written else path)
+        _refuse_own_output(written[-1])
         write_table(as_arrow(rows, flat=path.suffix.lower() == ".csv"), written[-1])
     return written
 

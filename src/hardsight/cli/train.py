@@ -24,11 +24,14 @@ def train(
         metavar="MODEL",
         help="Network: mnist_cnn, cifar_resnet20, ..., timm:NAME, torchvision:NAME, package.module:factory, or a run.",
     ),
-    output: Path = typer.Option(..., "-o", "--output", help="Run directory to write; an interrupted run is resumed."),
+    output: Path = typer.Option(
+        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
+    ),
 ) -> None:
-    """Train MODEL on DATA with any loss, and record the angles, norm and confidence of every sample in every epoch.
+    """Train a model, recording every sample in every epoch.
 
-    Several processes share the work under torchrun or accelerate launch.
+    Any loss; angles, norm and confidence of each sample are kept as the run's dynamics. Several processes share the work under
+    torchrun or accelerate launch.
 
     \b
     Example:

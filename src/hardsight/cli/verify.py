@@ -15,9 +15,9 @@ from hardsight.cli.results import prints_tables
 def verify(
     run: str = typer.Argument(..., metavar="RUN", help="A run directory; or a .parquet, .npz, .safetensors or .html file."),
 ) -> None:
-    """Compare every file of RUN with its checksum, and list files that are damaged, changed or missing.
+    """Check the files of a run against their checksums.
 
-    The exit code is 2 if there are any. Every file is read again; no earlier result is reused.
+    Lists files that are damaged, changed or missing; the exit code is 2 if there are any. Every file is read again.
 
     \b
     Example:

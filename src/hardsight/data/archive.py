@@ -97,8 +97,8 @@ def read_tars(paths: Sequence[Place], level: int | None = None) -> ImageData:
     classes: dict[tuple[int, str], str] = {}  # by shard and key
     states = [file_state(path) for path in paths]
     for number, path in enumerate(paths):
-        found, held = _index(path, number)
-        members += sorted(found.values(), key=lambda member: member.name)
+        indexed, held = _index(path, number)
+        members += sorted(indexed.values(), key=lambda member: member.name)
         classes |= {(number, key): text for key, text in held.items()}
     if not members:
         raise InputError(f"{paths[0]}: a data archive must hold images (.jpg, .png, .webp, ...), found none.")
@@ -159,18 +159,18 @@ def expand_braces(text: str) -> list[str]:
         >>> expand_braces("s3://bucket/train-{08..10}.tar")
         ['s3://bucket/train-08.tar', 's3://bucket/train-09.tar', 's3://bucket/train-10.tar']
     """
-    found = re.search(r"\{(?:(?P<first>[0-9]{1,9})\.\.(?P<last>[0-9]{1,9})|(?P<words>[^{}]*,[^{}]*))\}", text)
-    if found is None:
+    braces = re.search(r"\{(?:(?P<first>[0-9]{1,9})\.\.(?P<last>[0-9]{1,9})|(?P<words>[^{}]*,[^{}]*))\}", text)
+    if braces is None:
         return [text]
-    if found["words"] is not None:
-        middle = found["words"].split(",")
+    if braces["words"] is not None:
+        middle = braces["words"].split(",")
     else:
-        first, last, width = int(found["first"]), int(found["last"]), len(found["first"])
+        first, last, width = int(braces["first"]), int(braces["last"]), len(braces["first"])
         if not first <= last < first + MOST_SHARDS:
-            raise InputError(f"{text}: a pattern of shards counts upwards, as in {{000..012}}, got {found[0]}.")
+            raise InputError(f"{text}: a pattern of shards counts upwards, as in {{000..012}}, got {braces[0]}.")
         middle = [f"{number:0{width}d}" for number in range(first, last + 1)]
-    tails = expand_braces(text[found.end() :])
-    return [f"{text[: found.start()]}{word}{tail}" for word in middle for tail in tails]
+    tails = expand_braces(text[braces.end() :])
+    return [f"{text[: braces.start()]}{word}{tail}" for word in middle for tail in tails]
 
 
 def _index(path: Place, number: int = 0) -> tuple[dict[str, Member], dict[str, str]]:

@@ -184,4 +184,4 @@ def _checked(where: str, check: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return check(*arguments)
     except InputError as error:
-        raise InputError(f"{where}: {str(error).replace('features', 'images')}") from error
+        raise InputError(f"{where}: {error}") from error

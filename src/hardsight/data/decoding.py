@@ -23,6 +23,7 @@ from PIL.Image import DecompressionBombError, DecompressionBombWarning, Transpos
 from hardsight.errors import FileError
 
 MAX_PIXELS = 50_000_000
+STRIP = 2_000_000  # pixels that are converted at a time where a conversion takes several times the picture's memory
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 SUFFIXES = frozenset(".jpg .jpeg .jpe .jfif .png .webp .gif .bmp .tif .tiff .ppm .pgm .pbm .pnm".split())
 
@@ -115,12 +116,24 @@ def _as_rgb(picture: Image.Image) -> Image.Image:
     """Any Pillow mode as RGB, 8 bits."""
     if picture.mode == "RGB" and "transparency" not in picture.info:
         return picture
+    rows = max(1, STRIP // picture.width)
+    if rows < picture.height:
+        return _as_rgb_in_strips(picture, rows)
     if picture.mode.startswith("I") or picture.mode == "F":
         return Image.fromarray(_eight_bits(np.asarray(picture))).convert("RGB")
     if picture.mode in ("RGBA", "LA", "PA", "RGBa") or "transparency" in picture.info:
         layer = picture.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
     return picture.convert("RGB")
+
+
+def _as_rgb_in_strips(picture: Image.Image, rows: int) -> Image.Image:
+    """The same, so many rows at a time: alpha and 16 bits would take four and sixteen times the memory of the picture."""
+    whole = Image.new("RGB", picture.size)
+    for top in range(0, picture.height, rows):
+        strip = picture.crop((0, top, picture.width, min(top + rows, picture.height)))
+        whole.paste(_as_rgb(strip), (0, top))
+    return whole
 
 
 def _eight_bits(values: np.ndarray) -> np.ndarray:

@@ -121,4 +121,4 @@ def _read_labels(path: Path, count: int) -> np.ndarray:
     try:
         return check_labels(load_idx(path, 1), count, None)
     except InputError as error:
-        raise InputError(f"{path}: {str(error).replace('features', 'images')}") from error
+        raise InputError(f"{path}: {error}") from error

@@ -26,7 +26,7 @@ from hardsight.data.labels import read_labels, split_name
 from hardsight.data.lists import lists_in, read_lines, read_list, read_lists
 from hardsight.data.remote import read_remote_folder
 from hardsight.data.sheets import read_sheet
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.columns import read_columns
 from hardsight.files.kinds import kind_of
 from hardsight.files.npy import open_npy
@@ -36,6 +36,7 @@ from hardsight.snapshot import Snapshot
 from hardsight.table import read_scores
 from hardsight.threads import even_rows
 
+DIGITS = ("digits", "digits:train", "digits:test")  # built in
 SHEETS = (".csv", ".tsv", ".parquet")
 LISTS = (".txt", ".lst", ".list")
 TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")  # the compressed ones are refused with a word
@@ -153,7 +154,8 @@ def _existing(spec: str | Path) -> Place:
         raise InputError("data must be an existing folder or file, or `digits`, and the name is empty.")
     path = Path(spec)
     if not os.path.exists(path):  # false, not an error, for names that no file can have
-        got = f"got {utf8_name(str(spec))!r}: there is none.{near_name(path)}"
+        near = near_name(path) or did_you_mean(str(spec), DIGITS, 0.75)
+        got = f"got {utf8_name(str(spec))!r}: there is none.{near}"
         raise InputError(f"data must be an existing folder or file, or `digits`, {got}")
     return path
 

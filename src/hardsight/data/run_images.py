@@ -34,6 +34,11 @@ class RunImages:
         self._data: tuple[ImageData, dict[str, int]] | None = None
         self._opening = Lock()
 
+    def check_named(self, images: str | None) -> None:
+        """Refuse at once what a user named and nobody can open; files are opened when the first image is asked for."""
+        if images is not None and not self.roots and not Path(images).is_file() and not images.startswith("digits"):
+            self.open()
+
     def find(self, path: str | None, id: str) -> Image.Image:
         """The image of an undegraded sample, by its path or its id. Raises BrokenImage."""
         if self.roots and path is not None:

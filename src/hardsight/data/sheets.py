@@ -17,9 +17,11 @@ from hardsight.data.files import ImageFiles, path_below
 from hardsight.data.labels import names_by_label, read_labels
 from hardsight.data.layout import read_layout
 from hardsight.data.lists import name_from_folders
-from hardsight.errors import InputError, did_you_mean
+from hardsight.errors import InputError, did_you_mean, nearest
 from hardsight.files.columns import Columns, read_columns
 from hardsight.files.places import utf8_name
+
+PATH_WORDS = ("file", "filename", "file_name", "filepath", "file_path", "image_path", "img_path", "image", "img", "fname")
 
 
 def read_sheet(path: Path, level: int | None = None, label_column: str | None = None) -> ImageData:
@@ -59,11 +61,16 @@ def read_sheet(path: Path, level: int | None = None, label_column: str | None = 
     return replace(data, labels=labels.index, class_names=class_names, notes=labels.notes)
 
 
+def _path_column(lowered: dict[str, str]) -> str | None:
+    """The column that seems to hold the paths, by its name in lower case."""
+    return next((lowered[word] for word in PATH_WORDS if word in lowered), None) or nearest("path", lowered.values())
+
+
 def _check_names(path: Path, columns: Columns, label: str, *, required: bool) -> None:
     lowered = {name.lower(): name for name in columns}
     for name in ["path", *([label] if required else [])]:
         if name not in columns:
-            near = lowered.get(name.lower())
+            near = lowered.get(name.lower()) or (_path_column(lowered) if name == "path" else None)
             hint = f" Rename {near!r} to {name!r}." if near else did_you_mean(name, columns)
             raise InputError(f"{path}: a column {name!r} is needed, got {', '.join(map(repr, columns))}.{hint}")
     for name in ("label", "id", "split"):

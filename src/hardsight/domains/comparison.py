@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairedDifference:
     """The mean of paired differences, and where it lies with 95 % confidence (Student's t; None for a single pair)."""
 
     mean: float
@@ -26,7 +26,7 @@ class Difference:
         return "better" if self.low > 0 else "worse" if self.high < 0 else "not told apart"
 
 
-def paired_difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Difference:
+def paired_difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> PairedDifference:
     """first - second, run by run.
 
     Example:
@@ -37,6 +37,6 @@ def paired_difference(first: Sequence[float], second: Sequence[float], level: fl
     differences = np.asarray(first, np.float64) - np.asarray(second, np.float64)
     n, mean = len(differences), float(differences.mean())
     if n < 2:
-        return Difference(mean, None, None, n)
-    margin = float(stats.t.ppf(0.5 + level / 2, n - 1) * differences.std(ddof=1) / np.sqrt(n))
-    return Difference(mean, mean - margin, mean + margin, n)
+        return PairedDifference(mean, None, None, n)
+    margin = float(stdtrit(n - 1, 0.5 + level / 2) * differences.std(ddof=1) / np.sqrt(n))
+    return PairedDifference(mean, mean - margin, mean + margin, n)

@@ -13,7 +13,7 @@ from hardsight.files.run import Run, check_run_directory
 from hardsight.models.weights import check_weights
 
 
-class Comparison(Protocol):
+class DomainComparison(Protocol):
     """What is compared, as a run directory needs to know it: the `Work` of adapt and of generalize."""
 
     @property
@@ -37,7 +37,7 @@ def refuse_early(settings: DomainOptions, output: str | os.PathLike[str], comman
 def write_run(
     output: str | os.PathLike[str],
     command: str,
-    work: Comparison,
+    work: DomainComparison,
     defaults: dict[str, Any],
     compare: Callable[[Run, bool], None],
 ) -> None:

@@ -31,7 +31,7 @@ class Labeled:
         return Labeled(x / np.linalg.norm(x, axis=1)[:, None], self.labels[rows], self.head)
 
     def subsample(self, limit: int | None) -> Labeled:
-        """At most so many, at even distances."""
+        """An even subsample."""
         rows = even_rows(len(self.labels), limit)
         return Labeled(self.features[rows], self.labels[rows], self.head)
 

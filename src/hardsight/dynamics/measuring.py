@@ -28,7 +28,7 @@ COPIED = 2**16  # numbers of a head that may be copied at every batch
 ONE_TILE = 2**18  # entries of the (b, c) product up to which a batch is swept in one go
 
 
-class Batch(NamedTuple):
+class WaitingBatch(NamedTuple):
     """A batch of samples and the head that it went into."""
 
     features: Any  # (b, d)
@@ -51,7 +51,7 @@ def sweep_batch(features: Any, head: Any, labels: Any) -> Sweep:
     return sweep_batches([_batch(features, head, labels)])
 
 
-def batch_to_wait(features: Any, head: Any, labels: Any) -> Batch | None:
+def batch_to_wait(features: Any, head: Any, labels: Any) -> WaitingBatch | None:
     """A batch to be swept later with others, by a copy of its head, which is about to change; None if it is not worth it."""
     batch = _batch(features, head, labels)
     if not is_tensor(batch.weight) or not _ordinary(batch) or batch.weight.numel() > COPIED:
@@ -60,13 +60,13 @@ def batch_to_wait(features: Any, head: Any, labels: Any) -> Batch | None:
     return batch._replace(weight=batch.weight.clone(), bias=bias, whole=None)
 
 
-def alike(batch: Batch, other: Batch) -> bool:
+def alike(batch: WaitingBatch, other: WaitingBatch) -> bool:
     """Whether two batches can be swept together."""
     same = (batch.kind, batch.scale, batch.weight.shape, batch.features.dtype, batch.bias is None)
     return same == (other.kind, other.scale, other.weight.shape, other.features.dtype, other.bias is None)
 
 
-def sweep_batches(batches: list[Batch]) -> Sweep:
+def sweep_batches(batches: list[WaitingBatch]) -> Sweep:
     """The rows of batches that are alike, in one go if all of them are ordinary."""
     alone = len(batches) == 1
     given = batches[0].labels if alone else np.concatenate([to_numpy(batch.labels) for batch in batches])
@@ -78,20 +78,20 @@ def sweep_batches(batches: list[Batch]) -> Sweep:
     return _swept_alone(batches[0], labels) if alone else join([sweep_batches([batch]) for batch in batches])
 
 
-def _batch(features: Any, head: Any, labels: Any) -> Batch:
+def _batch(features: Any, head: Any, labels: Any) -> WaitingBatch:
     labels = align(labels, "labels", features, "features")
     features = as_matrix(features, "features")
     kind, weight, bias, scale, whole = _parts(head)
     check_same_space(features, weight)
-    return Batch(features, kind, weight, bias, scale or 1.0, whole, labels)
+    return WaitingBatch(features, kind, weight, bias, scale or 1.0, whole, labels)
 
 
-def _ordinary(batch: Batch) -> bool:
+def _ordinary(batch: WaitingBatch) -> bool:
     small = len(batch.features) * len(batch.weight) <= ONE_TILE
     return batch.kind != "gaussian" and small and _on_cpu(batch.features, batch.weight)
 
 
-def _swept_alone(batch: Batch, labels: np.ndarray) -> Sweep:
+def _swept_alone(batch: WaitingBatch, labels: np.ndarray) -> Sweep:
     """A batch that is out of the ordinary."""
     features, kind, weight, bias, scale, whole, _ = batch
     if whole is None and kind != "linear":
@@ -111,7 +111,7 @@ def join(sweeps: list[Sweep]) -> Sweep:
     return Sweep(c, precision, **columns)
 
 
-def _in_one_tile(batches: list[Batch], labels: np.ndarray) -> Sweep | None:
+def _in_one_tile(batches: list[WaitingBatch], labels: np.ndarray) -> Sweep | None:
     """All at once; None if a row, a class vector or a logit is out of the ordinary."""
     c, kind, scale = len(batches[0].weight), batches[0].kind, batches[0].scale
     product, x, w = (np.concatenate(arrays) for arrays in zip(*map(_product, batches), strict=True))  # (b, c), (b, d), (k c, d)
@@ -169,7 +169,7 @@ def _in_one_tile(batches: list[Batch], labels: np.ndarray) -> Sweep | None:
     )
 
 
-def _product(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _product(batch: WaitingBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(b, c) features @ weight.T by the library that the batch came from, the (b, d) features and the (c, d) weight."""
     x = widened(batch.features)
     w = batch.weight.to(x.dtype) if is_tensor(x) else batch.weight.astype(x.dtype, copy=False)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from hardsight.checks import as_matrix, as_numbers, check_count, check_ids, to_numpy
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, to_bytes
-from hardsight.dynamics.measuring import Batch, alike, batch_to_wait, head_of, join, sweep_batch, sweep_batches
+from hardsight.dynamics.measuring import WaitingBatch, alike, batch_to_wait, head_of, join, sweep_batch, sweep_batches
 from hardsight.errors import InputError, RunError
 from hardsight.files.dynamics import COLUMNS, EXTRA, Moment, moments, read_moment
 from hardsight.files.writing import replacing
@@ -65,7 +65,7 @@ class Dynamics:
             raise RunError(f"{self.folder}: a file is in the way; give another folder.") from error
         self._open: dict[bool, _Pool] = {}  # at most two: the epoch at hand, and the step at hand
         self._begun = False
-        self._waiting: list[tuple[Moment, Batch, Sequence[Any]]] = []
+        self._waiting: list[tuple[Moment, WaitingBatch, Sequence[Any]]] = []
         self._waiting_head: Any = None
 
     def update(
@@ -131,11 +131,8 @@ class Dynamics:
             return dict(_NO_SUMS)
         rows = sweep_batches([batch for _, batch, _ in waiting])
         names = check_ids([name for _, _, ids in waiting for name in ids], len(rows.labels))
-        pool, first = self._take(waiting[0][0], "train", names, rows), 0
-        for _, batch, _ in waiting:
-            part = slice(first, first + len(batch.features))
-            pool.keep(names[part], "train", rows.labels[part], batch.features, self._waiting_head)
-            first = part.stop
+        features = np.concatenate([to_numpy(batch.features) for _, batch, _ in waiting])
+        self._take(waiting[0][0], "train", names, rows).keep(names, "train", rows.labels, features, self._waiting_head)
         return _sums(rows)
 
     def _take(self, moment: Moment, split: str | None, names: np.ndarray, rows: Sweep, lambdas: pa.Array | None = None) -> _Pool:

@@ -1,10 +1,11 @@
 """See it: the page in the browser (`hardsight explore`) and the same page as one file (`hardsight report`).
 
 settings.py     the options of both
+again.py        how to do it again: the commands that show the same page
 opening.py      a run, a scores table or a snapshot as one sheet of columns
 columns.py      a column as the bytes the browser gets
 pictures.py     a row's image from the run's declared roots, re-encoded
-turns.py        so many pixels in memory at a time
+turns.py        a limit of the pixels in memory at a time
 closeups.py     one sample: angles, neighbours, degraded versions
 maps.py         the features in two dimensions: PCA, t-SNE, UMAP, kept beside the run
 placing.py      t-SNE and UMAP in a process of their own

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from hardsight.act.groups.auditing import LATENT, Audit, groups_in_words, worst_first
 from hardsight.act.groups.comparing import NO_DIFFERENCE, TOO_FEW
 from hardsight.act.groups.grouping import TIMES
+from hardsight.data.run_images import RunImages
 from hardsight.domains import results_page as rp
 from hardsight.explorer.columns import from_arrow, spoken
 from hardsight.explorer.opening import Sheet, read_start
@@ -27,14 +28,15 @@ from hardsight.scores import SCORES
 from hardsight.screen import interval
 
 if TYPE_CHECKING:
-    from hardsight.plots.groups import Panel
+    from hardsight.plots.groups import GroupPanel
 
 MOST_DRAWN, MOST_SHOWN, SIDE = 30, 12, 96  # groups in the figure, groups with pictures, pixels of a picture
 READING = (
     "Intervals: Wilson's for accuracy, Student's for means, Newcombe's and Welch's for differences. Tests against the rest: "
-    "Fisher's exact test and Welch's t. Colours mark p values below 5 % after Holm's correction for every test on this page. "
-    "Overconfidence is the mean confidence minus the accuracy. An ECE below the value by chance says nothing. Same classes: "
-    "what the rest reaches with the group's mix of classes; near the group's own value, its classes explain the difference."
+    "Fisher's exact test and Welch's t. Colours mark p values up to {alpha:.3g} % after Holm's correction for all tests on this "
+    "page. Overconfidence is the mean confidence minus the accuracy. An ECE below the value by chance says nothing. "
+    "Same classes: what the rest reaches with the group's mix of classes; near the group's own value, its classes explain the "
+    "difference."
 )
 HALVES = (
     "Latent groups are clusters of the features of one class. One half of the samples, drawn by chance, made the clusters and "
@@ -45,8 +47,9 @@ HALVES = (
 Row = dict[str, Any]
 
 
-def page_beside(output: str | None, report: Path | None) -> Path | None:
-    """Where the page goes, if that is known before the audit: it may be written there."""
+def page_beside(output: str | None, report: Path | None, images: str | None = None) -> Path | None:
+    """Where the page goes, if that is known before the audit: it may be written there, and its images can be opened."""
+    RunImages({}, None, images).check_named(images)
     page = report if report is not None else None if output is None else Path(output).with_suffix(".html")
     if page is not None:
         check_output(page, "html")
@@ -63,7 +66,7 @@ def write_audit_page(audit: Audit, path: Path, source: str | os.PathLike[str] | 
         images: the pictures, where the run does not say.
     """
     rows = worst_first(audit.table).to_pylist()
-    pictures = None if source is None else _pictures(audit, Path(source), images)
+    pictures = None if source is None else pictures_of(audit, Path(source), images)
     parts = [_findings(audit, rows), _figure(audit, rows), _table(audit, rows), *_hardest(audit, rows, pictures)]
     name = Path(audit.measured.name).name
     sentence = f"For which groups of {len(audit.measured):,} samples the model is worse. {groups_in_words(audit)}"
@@ -141,9 +144,9 @@ def _figure(audit: Audit, rows: list[Row]) -> str:
     return rp.drawn(stream.getvalue(), "groups with intervals") + rp.paragraph(said, "quiet")
 
 
-def _panels(audit: Audit, rows: list[Row]) -> list[Panel]:
+def _panels(audit: Audit, rows: list[Row]) -> list[GroupPanel]:
     """Accuracy, hardness and overconfidence; of latent groups, their differences from the rest of the class."""
-    from hardsight.plots.groups import Panel
+    from hardsight.plots.groups import GroupPanel
 
     measured, hardness, latent = audit.measured, audit.hardness, rows[0]["by"] == LATENT
     accuracy = float(np.nanmean(measured.correct))
@@ -163,7 +166,7 @@ def _panels(audit: Audit, rows: list[Row]) -> list[Panel]:
         value_of, low, high = (
             factor * np.array([np.nan if row[name] is None else row[name] for row in rows], float) for name in names
         )
-        panels.append(Panel(title, value_of, low, high, factor * overall))
+        panels.append(GroupPanel(title, value_of, low, high, factor * overall))
     return panels
 
 
@@ -223,8 +226,8 @@ def _cell(value: float | None, digits: int, factor: float = 1.0) -> str:
 # Pictures
 
 
-def _pictures(audit: Audit, source: Path, images: str | None) -> Pictures | None:
-    """The pictures of the samples, where the run says where they are."""
+def pictures_of(audit: Audit, source: Path, images: str | None) -> Pictures | None:
+    """The pictures of the samples, where the run says where they are; a wrong `images` is refused."""
     measured = audit.measured
     columns = {}
     for name in ("degradation", "level"):
@@ -287,4 +290,4 @@ def _picture(audit: Audit, pictures: Pictures, at: int) -> tuple[bytes, str, boo
 def _how(audit: Audit) -> list[str]:
     latent = [rp.paragraph(HALVES)] if LATENT in audit.members.column_names else []
     notes = [rp.paragraph(sentence, "quiet") for sentence in audit.warnings]
-    return [rp.heading("How to read it"), *latent, rp.paragraph(READING), *notes]
+    return [rp.heading("How to read it"), *latent, rp.paragraph(READING.format(alpha=100 * (1 - audit.level))), *notes]

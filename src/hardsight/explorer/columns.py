@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from hardsight.scores import SCORES
 
+OTHER_SIGN = "other sign"
 MOST_NAMES = 1000  # different words up to which a column is a group; more are names, not groups
 
 
@@ -27,7 +28,7 @@ class Column:
     names: list[str] | None = None
     hard: str = "high"  # the end that is hard, where the column is a score
     about: str = ""
-    unit: str = ""  # "degrees", or nothing
+    unit: str = ""  # "degrees", "other sign" of a score that was turned, both, or nothing
     low: float | None = field(init=False)
     high: float | None = field(init=False)
 
@@ -89,9 +90,22 @@ def spoken(name: str) -> str:
     return {"avh": "AVH", "avh_relative": "AVH × classes", "el2n": "EL2N", "aum": "AUM"}.get(name, name.replace("_", " "))
 
 
-def replaced(column: Column, *, hard: str, about: str) -> Column:
+def sign(column: Column) -> str:
+    """What follows the name of a column with the other sign."""
+    return f", {OTHER_SIGN}" if OTHER_SIGN in column.unit else ""
+
+
+def replaced(column: Column, *, hard: str, about: str, unit: str = "") -> Column:
     """The same values with another description."""
-    return Column(column.name, column.values, column.names, hard, about)
+    return Column(column.name, column.values, column.names, hard, about, unit)
+
+
+def turned(column: Column) -> Column:
+    """A score so that high is hard: one whose low end is hard with the other sign. Other columns as they are."""
+    if column.name not in SCORES or column.hard == "high":
+        return column
+    about = f"{column.about} Shown with the other sign: high is hard."
+    return Column(column.name, 0 - column.values, hard="high", about=about, unit=OTHER_SIGN)
 
 
 def is_angle(name: str) -> bool:
@@ -110,7 +124,8 @@ def on_screen(column: Column) -> Column:
     if column.names is not None or not is_angle(column.name):
         return column
     about = column.about.replace("in radians", "in degrees")
-    return Column(column.name, np.degrees(column.values), hard=column.hard, about=about, unit="degrees")
+    unit = ", ".join(word for word in ("degrees", column.unit) if word)
+    return Column(column.name, np.degrees(column.values), hard=column.hard, about=about, unit=unit)
 
 
 def signed(column: Column) -> np.ndarray:

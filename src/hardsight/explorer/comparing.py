@@ -25,7 +25,7 @@ SECOND, CHANGE, RANK_CHANGE = " (2)", " change", " rank change"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ScoreChanges:
     """Which column holds the change of each score, and why some are changes of ranks."""
 
     second: str  # the name of the second run
@@ -37,7 +37,7 @@ class Comparison:
         return {"second": self.second, "changes": self.changes, "why_ranks": self.why_ranks}
 
 
-def compare(first: Sheet, second: Sheet) -> Comparison:
+def compare(first: Sheet, second: Sheet) -> ScoreChanges:
     """Add to the first sheet, for the ids that both have, the second's scores, and each score's change.
 
     A change is the second minus the first, of values or of ranks; `hard` says which end of it got harder.
@@ -56,6 +56,7 @@ def compare(first: Sheet, second: Sheet) -> Comparison:
                 numbers(name + SECOND, np.where(at >= 0, other.values[at], np.float32(np.nan))),
                 hard=column.hard,
                 about=f"{name} in {second.name}. {column.about}".strip(),
+                unit=column.unit,
             )
             one_scale = why_ranks is None or _on_one_scale(name, len(first.class_names) == len(second.class_names))
             change = _change(name, column, there) if one_scale else _rank_change(name, column, there)
@@ -66,7 +67,7 @@ def compare(first: Sheet, second: Sheet) -> Comparison:
             code = np.where(at >= 0, signed(other)[at], -1)
             first.add(codes(name + SECOND, code, other.names, f"{name} in {second.name}."))
     _add_outcome(first)
-    return Comparison(second.name, changes, why_ranks)
+    return ScoreChanges(second.name, changes, why_ranks)
 
 
 def _rows(first: Sheet, second: Sheet) -> np.ndarray:
@@ -116,7 +117,7 @@ def _on_one_scale(name: str, same_classes: bool) -> bool:
 
 def _change(name: str, before: Column, after: Column) -> Column:
     change = numbers(name + CHANGE, after.values - before.values)
-    return replaced(change, hard=before.hard, about=f"{name}: second minus first.")
+    return replaced(change, hard=before.hard, about=f"{name}: second minus first.", unit=before.unit)
 
 
 def _rank_change(name: str, before: Column, after: Column) -> Column:

@@ -19,6 +19,7 @@ from hardsight.explorer.columns import is_angle
 from hardsight.explorer.keeping import Keeping
 from hardsight.files.dynamics import NUMBERS, moments, number_column, read_moment
 from hardsight.files.parquet import open_parquet
+from hardsight.scores import SCORES
 
 KEPT = 200 * 2**20
 
@@ -30,6 +31,7 @@ class Epochs:
         self.files = files
         self.ids: pa.Array | None = None
         self.split: pa.Array | None = None
+        self.hardness = False  # turn every score so that high is hard
         self._places: tuple[pa.Array, pa.Array, np.ndarray] | None = None  # the last file's ids and splits, and their rows
         self._kept = Keeping(KEPT)
 
@@ -67,7 +69,7 @@ class Epochs:
         self.ids, self.split = ids, split
 
     def values(self, at: int, measure: str) -> np.ndarray:
-        """(n,) float32 of the epoch at place `at`, angles in degrees; NaN for samples that it does not have."""
+        """(n,) float32 of the epoch at place `at`, as the page shows them: angles in degrees; NaN where a sample has none."""
         if measure not in self.measures:
             raise InputError(f"there is no dynamics column {measure!r}; there are {', '.join(self.measures)}.")
         if not 0 <= at < len(self.files):
@@ -84,6 +86,7 @@ class Epochs:
         values = np.full(len(self.ids), np.nan, np.float32)
         measured = number_column(table, measure).astype(np.float32)
         measured = np.degrees(measured) if is_angle(measure) else measured
+        measured = 0 - measured if self.hardness and measure in SCORES and SCORES[measure].hard == "low" else measured
         values[rows[rows >= 0][::-1]] = measured[rows >= 0][::-1]  # the first of an id that comes twice stays
         return values
 

@@ -14,7 +14,8 @@ from hardsight.errors import InputError
 from hardsight.explorer.columns import words
 from hardsight.explorer.opening import Sheet
 from hardsight.explorer.review import Review
-from hardsight.table import without_formulas
+from hardsight.files.table_writing import without_formulas
+from hardsight.table import noted_as_hardness, with_mark
 
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet", "txt": "text/plain; charset=utf-8"}
 
@@ -39,7 +40,8 @@ def selection_table(sheet: Sheet, rows: np.ndarray, review: Review) -> pa.Table:
         own = [marks.get(id) for id in columns["id"].to_pylist()]
         columns["mark"] = pa.array([None if mark is None else mark.mark for mark in own], pa.string())
         columns["suggestion"] = pa.array([None if mark is None else mark.suggestion for mark in own], pa.int64())
-    return pa.table(columns)
+    table = pa.table(columns)
+    return noted_as_hardness(table) if sheet.hardness else table
 
 
 def review_table(sheet: Sheet, review: Review) -> pa.Table:
@@ -61,7 +63,7 @@ def written(table: pa.Table, form: str, roots: list[str]) -> bytes:
     if form == "parquet":
         pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
     elif form == "csv":
-        pacsv.write_csv(without_formulas(table), stream)
+        pacsv.write_csv(without_formulas(with_mark(table)), stream)
     else:
         return _list(table, roots)
     return stream.getvalue()

@@ -150,7 +150,7 @@ class Maps:
             if kept is None and self.keep:
                 making.said = self._write(method, places, about)
             making.state = "ready"
-        except placing.Stopped:
+        except placing.PlacingStopped:
             self._made[method] = Making()
         except (HardsightError, OSError, MemoryError, ValueError) as error:
             making.said = f"The map could not be made: {first_line(error)}"

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import FileError, HardsightError, InputError, first_line
-from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, replaced, signed, words
+from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, replaced, signed, turned, words
 from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.rounds import ABOUT, Rounds
 from hardsight.files.class_names import read_class_names
@@ -32,7 +32,7 @@ from hardsight.table import TABLES, read_scores, write_table
 
 if TYPE_CHECKING:
     from hardsight.explorer.quick_filters import QuickFilter
-    from hardsight.explorer.suspects import Suspects
+    from hardsight.explorer.suspects import SuspectsSummary
 
 OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
 RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there sorts the samples
@@ -56,9 +56,10 @@ class Sheet:
     start: dict[str, Any] = field(default_factory=dict)  # start.json or run.json
     epochs: Epochs | None = None
     rounds: Rounds | None = None  # of self-training
-    suspects: Suspects | None = None  # what hardsight clean found; add_suspects reads it
+    suspects: SuspectsSummary | None = None  # what hardsight clean found; add_suspects reads it
     quick_filters: list[QuickFilter] = field(default_factory=list)  # a subset, groups, a drift; add_quick_filters reads them
     notes: list[str] = field(default_factory=list)  # what a person should know, one sentence each
+    hardness: bool = False  # whether scores were turned so that high is hard
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -115,6 +116,9 @@ def open_sheet(
     `keep` writes the scores that had to be computed into the run, where it can be written to, so that they are there the
     next time.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        save = "pyarrow.parquet.write_table(table.arrow, 'scores.parquet')"
+        raise InputError(f"give a run directory or a file, got {type(path).__name__}. A table is saved first: {save}.")
     if "://" in str(path):
         raise InputError(f"{path}: the explorer needs files on this machine: copy the run here first.")
     where = Path(path)
@@ -141,6 +145,18 @@ def open_sheet(
         column = sheet.columns.get("split")
         epochs.match(sheet.ids, None if column is None else words(column))
     return sheet
+
+
+def turn_scores(sheet: Sheet) -> None:
+    """From now on high is hard in every score, and in its curves over the epochs; what is kept in files stays as measured."""
+    other_sign = [name for name, column in sheet.columns.items() if turned(column) is not column]
+    for name in other_sign:
+        sheet.add(turned(sheet.columns[name]))
+    if sheet.epochs is not None:
+        sheet.epochs.hardness = True
+    sheet.hardness = True
+    signs = f" {', '.join(other_sign)}: shown with the other sign." if other_sign else ""
+    sheet.notes.append(f"As hardness: high is hard in every score.{signs}")
 
 
 def _snapshot(where: Path) -> Snapshot | None:

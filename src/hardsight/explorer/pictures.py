@@ -28,6 +28,7 @@ from hardsight.models.preprocessing import Preprocessing
 THUMB, LARGE = 128, 768  # longest side in pixels
 SMALL = 64  # up to here no pixel is lost
 KEPT = 8192  # thumbnails, of a few kB each
+FIRST = 100  # samples whose images are looked for where a user named a folder
 AT_ONCE = MAX_PIXELS  # in all pictures that are decoded and encoded at a time: one alone may have as many
 
 
@@ -47,8 +48,30 @@ class Pictures:
         self.turns = Turns(AT_ONCE)
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._preprocessing = _preprocessing(sheet)
-        if images is not None and not self.roots and not Path(images).is_file() and not images.startswith("digits"):
-            self.source.open()  # so that a wrong name is said at once
+        self.source.check_named(images)
+        if images is not None:
+            self._check_named(images)
+
+    def _check_named(self, images: str) -> None:
+        """Images that are not there, or of other samples, are said at once, with an id of each side."""
+        if self.roots and self.sheet.paths is not None:
+            some = [row for row in range(min(len(self.sheet), FIRST)) if self.sheet.paths[row].as_py() is not None]
+            if some and not any(self._is_there(row) for row in some):
+                raise InputError(
+                    f"{images} holds none of the samples' first images: {self.sheet.paths[some[0]].as_py()!r} is not in it."
+                )
+            return
+        data, row_of = self.source.open()
+        if len(self.sheet) and not any(self._base(row) in row_of for row in range(len(self.sheet))):
+            raise InputError(
+                f"{images}: no image has the id of a sample; its ids look like {next(iter(data.ids), '')!r}, "
+                f"the samples' like {self._base(0)!r}."
+            )
+
+    def _is_there(self, row: int) -> bool:
+        with contextlib.suppress(BrokenImage):
+            return self.file(row) is not None or self._degradation(row) is not None
+        return False
 
     @property
     def any(self) -> bool:
@@ -83,6 +106,13 @@ class Pictures:
         with self._turn():
             return _encoded(self._safe(row), side)
 
+    def reduced(self, row: int, side: int) -> Image.Image:
+        """The picture, or a grey one that says why not, of at most `side` pixels: many of them fit in memory."""
+        with self._turn():
+            image = self._safe(row)
+            image.thumbnail((side, side))  # in its place, and never larger
+            return image
+
     def file(self, row: int) -> Path | None:
         """The image file itself, where the picture is one as it stands; None for arrays and degraded copies.
 
@@ -111,11 +141,6 @@ class Pictures:
         """The picture as the model saw it: degraded where the row is. Raises BrokenImage."""
         with self._turn():
             return self._image(row)
-
-    def safe(self, row: int) -> Image.Image:
-        """The picture, or a grey one that says why it cannot be shown."""
-        with self._turn():
-            return self._safe(row)
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:

@@ -25,7 +25,7 @@ PERPLEXITY, NEIGHBOURS = 30.0, 15  # of t-SNE and UMAP: their own defaults, less
 Share = Callable[[float], None]  # how much is done, 0 to 1
 
 
-class Stopped(HardsightError):
+class PlacingStopped(HardsightError):
     """Somebody ended the process."""
 
 
@@ -71,7 +71,7 @@ def placed(method: str, rows: np.ndarray, share: Share, started: Callable[[subpr
                 if done is not None:
                     share(done)
         if process.returncode < 0:
-            raise Stopped("stopped.")
+            raise PlacingStopped("stopped.")
         if process.returncode or not target.is_file():
             raise HardsightError(f"{method} ended with an error: {line.strip()}")
         return np.asarray(np.load(target, allow_pickle=False))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,12 @@ import pyarrow as pa
 
 from hardsight.errors import HardsightError
 from hardsight.explorer import closeups
+from hardsight.explorer.again import reported_again
 from hardsight.explorer.agreement import HUMAN, agreement
-from hardsight.explorer.columns import Column, numbers, spoken
+from hardsight.explorer.columns import Column, numbers, sign, spoken
 from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
-from hardsight.explorer.opening import ProgressCallback, Sheet, open_sheet
+from hardsight.explorer.opening import ProgressCallback, Sheet, open_sheet, turn_scores
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.quick_filters import add_quick_filters
 from hardsight.explorer.review import Review
@@ -37,6 +37,7 @@ from hardsight.threads import even_rows
 MOST_ROWS = 60_000  # of more, an even subsample is kept, with the hardest
 MOST_BYTES = 4_300_000  # of the data; the page itself is about 100 kB
 THUMBNAILS, SIDE = 120, 96  # of the hardest samples, and their longest side in pixels
+OVERVIEW = 192  # longest side of the pictures in the figure of the hardest: twice what it shows
 SUSPECTS = 24  # shown with pictures, of those with a verdict
 FACTS = ("avh", "avh_relative", "confidence", "norm")  # columns whose means are in the headline
 FIRST = ("error_score", "own_angle", "norm", "avh", "confidence", "angular_gap", "loss")  # columns that must fit
@@ -64,11 +65,14 @@ def report(
     if output is not None:
         check_output(Path(output), "html")
     sheet = open_sheet(run, class_names=settings.class_names, human=settings.answers, split=settings.split, progress=progress)
+    if settings.hardness:
+        turn_scores(sheet)
     add_suspects(sheet, settings.split)
     add_quick_filters(sheet, settings)
     path = Path(output) if output is not None else (sheet.directory or sheet.path.parent) / _file_name(sheet)
     page = Page(sheet, Pictures(sheet, settings.images), Review(None, sheet.class_names), "a report is not written to.")
-    content = one_file(_data(page, _again(run, output, settings))).encode()
+    page.again = reported_again(run, output, settings)
+    content = one_file(_data(page)).encode()
     with replacing(path, "html") as temporary:
         temporary.write_bytes(content)
     return path
@@ -80,17 +84,7 @@ def _file_name(sheet: Sheet) -> str:
     return "samples.html" if "report.html" in parts else "report.html"
 
 
-def _again(run: str | Path, output: str | Path | None, settings: ReportSettings) -> list[str]:
-    """The commands that show the same again: with the options that were given, as they were written."""
-    name = Path(run).resolve().name if Path(run).is_absolute() else str(run)  # not where it is on this machine
-    words, target = settings.as_words(), [] if output is None else ["-o", Path(output).name]
-    return [
-        shlex.join(["hardsight", "report", name, *words, *target]),
-        f"{shlex.join(['hardsight', 'explore', name, *words])}    # the same page with every image and the review",
-    ]
-
-
-def _data(page: Page, again: list[str]) -> dict[str, Any]:
+def _data(page: Page) -> dict[str, Any]:
     """Everything that js/embedded.js reads: the page's `about`, and what it would ask a server for."""
     sheet = page.sheet
     hardest = _hardest(sheet, THUMBNAILS)
@@ -105,13 +99,14 @@ def _data(page: Page, again: list[str]) -> dict[str, Any]:
     epochs = _epochs(sheet, room) if len(rows) == len(sheet) else {}
     curves, measures, groupings = _curves(page)
     about |= {
-        "report": _headline(page, again) | {"suspects": _suspects(sheet, hardest, position)},
+        "report": _headline(page) | {"suspects": _suspects(sheet, hardest, position)},
         "n": len(rows),
         "place": sheet.name,  # not the path on this machine
+        "again": [],  # the headline says it
         "write_token": "",
         "marks": [],
         "closeups": False,
-        "maps": [one for one in about["maps"] if set(one["axes"]) <= columns.keys()],
+        "maps": [each for each in about["maps"] if set(each["axes"]) <= columns.keys()],
         "cosines": cosines is not None,
         "pictures": bool(thumbnails),
         "moving": list(epochs),
@@ -136,10 +131,9 @@ def _data(page: Page, again: list[str]) -> dict[str, Any]:
 # The headline: what was run, in words, numbers and figures
 
 
-def _headline(page: Page, again: list[str]) -> dict[str, Any]:
+def _headline(page: Page) -> dict[str, Any]:
     sheet, start = page.sheet, page.sheet.start
     ranked = f", ranked by {spoken(sheet.by)}" if sheet.by else ""
-    command = str(start.get("words") or start.get("command") or f"hardsight score {sheet.name}")
     notes = list(sheet.notes)
     if len(sheet) > MOST_ROWS:
         notes.append(
@@ -150,7 +144,7 @@ def _headline(page: Page, again: list[str]) -> dict[str, Any]:
         "sentence": f"How hard each of {len(sheet):,} samples is for the model{ranked}.",
         "facts": _facts(sheet),
         "figures": _figures(page),
-        "again": [command, *again],
+        "again": page.how_again(),
         "versions": ", ".join(f"{name} {number}" for name, number in (start.get("versions") or {}).items()),
         "notes": notes,
     }
@@ -163,8 +157,8 @@ def _suspects(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dic
     counts = [f"{count:,} {verdict}" for verdict, count in sheet.suspects.counts.items()]
     verdict = sheet.columns["verdict"]
     rows = [position[row] for row in hardest if verdict.values[row] < len(verdict.names or ())]
-    found = f"Of {len(sheet):,} samples: {', '.join(counts)}." if counts else "hardsight clean found nothing to look at."
-    return {"sentence": f"{sheet.suspects.expectation()} {found}".strip(), "rows": rows[:SUSPECTS]}
+    summary = f"Of {len(sheet):,} samples: {', '.join(counts)}." if counts else "hardsight clean found nothing to look at."
+    return {"sentence": f"{sheet.suspects.expectation()} {summary}".strip(), "rows": rows[:SUSPECTS]}
 
 
 def _explanations(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dict[int, str]:
@@ -190,7 +184,7 @@ def _facts(sheet: Sheet) -> list[list[str]]:
     for name in FACTS:
         column = sheet.columns.get(name)
         if column is not None and np.isfinite(column.values).any():
-            facts.append([f"mean {spoken(name)}", f"{np.nanmean(column.values.astype(np.float64)):.4g}"])
+            facts.append([f"mean {spoken(name)}{sign(column)}", f"{np.nanmean(column.values.astype(np.float64)):.4g}"])
     if HUMAN in sheet.columns and sheet.by is not None:
         rho = agreement(sheet.columns[HUMAN].values, sheet.columns[sheet.by].values)
         if rho["spearman"] is not None:
@@ -222,12 +216,13 @@ def _overview(page: Page) -> str:
     some = known[:: max(1, len(known) // 20_000)]  # a picture of more looks the same
     worst = _hardest(page.sheet, 12, "avh") if page.pictures.any else []
     figure = overview(
-        [np.asarray(page.pictures.safe(row)) for row in worst],
+        [np.asarray(page.pictures.reduced(row, OVERVIEW)) for row in worst],
         [f"AVH {scores['avh'][row]:.3f}" for row in worst],
         angle=scores["own_angle"][some],
         norm=scores["norm"][some],
         avh=scores["avh"][some],
         correct=correct[some] == 0,
+        norm_axis=f"norm of the feature{sign(page.sheet.columns['norm'])}",
         title="The hardest samples by angular visual hardness",
     )
     stream = io.BytesIO()

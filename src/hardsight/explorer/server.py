@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import shlex
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from hardsight.errors import HardsightError
 from hardsight.explorer import closeups, exporting
 from hardsight.explorer.agreement import HUMAN, agreement, within
 from hardsight.explorer.columns import Column, is_angle, on_screen
-from hardsight.explorer.comparing import SECOND, Comparison
+from hardsight.explorer.comparing import SECOND, ScoreChanges
 from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.maps import Maps
 from hardsight.explorer.opening import Sheet, default_axes
@@ -42,6 +43,7 @@ MOST_ROWS = 500  # asked for by number in one request
 MOST_GROUPS = 200  # in a table
 STORY = ("avh", "confidence", "own_angle", "norm", "loss")  # a sample's own curves, where there are any
 HEADER_PATIENCE = 15.0  # seconds for the head of a request to arrive
+NO_COMMANDS = ("ipykernel_launcher.py", "__main__.py", "-c")  # what a notebook or python -m was started with: nothing to type
 GRACE = 2  # seconds that requests have to end when the server does
 
 
@@ -53,10 +55,11 @@ class Page:
     pictures: Pictures
     review: Review
     unmarked: str | None = None  # why samples cannot be marked
-    comparison: Comparison | None = None  # with a second run
+    comparison: ScoreChanges | None = None  # with a second run
     write_token: str = ""
     in_notebook: bool = False  # the page tells what is selected
     selection: np.ndarray | None = None  # (n,) bool, as the page told it last; None for all
+    again: list[str] = field(default_factory=list)  # commands that show the same again
 
     def __post_init__(self) -> None:
         rounds = self.sheet.rounds
@@ -104,8 +107,16 @@ class Page:
                 name: sheet.start.get(name)
                 for name in ("command", "words", "arguments", "inputs", "versions", "counts", "seconds")
             },
+            "again": self.how_again(),
+            "hardness": sheet.hardness,
             "notes": sheet.notes,
         }
+
+    def how_again(self) -> list[str]:
+        """The command that made what is shown, then those that show it."""
+        words, command = (str(self.sheet.start.get(name) or "") for name in ("words", "command"))
+        made = command if words.startswith(NO_COMMANDS) else words or command
+        return [made or f"hardsight score {shlex.quote(self.sheet.name)}", *self.again]
 
 
 def build(page: Page, port: int, allowed_hosts: Sequence[str] = ()) -> Guard:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardsight.errors import InputError
-from hardsight.options import Options, common, option
+from hardsight.options import HardnessView, common, option
 
 if TYPE_CHECKING:
     from hardsight.files.human import Answers
@@ -26,7 +26,7 @@ def _names(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class ReportSettings(Options):
+class ReportSettings(HardnessView):
     """What to show of a run."""
 
     images: str | None = option(
@@ -44,9 +44,7 @@ class ReportSettings(Options):
     drift: Path | None = option(
         None, "Drift to filter by, as hardsight drift writes it. Default: drift.parquet of the run.", metavar="FILE", read=Path
     )
-    split: str | None = option(
-        None, "Split to show as the last epoch saw it, such as a watched test set; for runs with dynamics."
-    )
+    split: str | None = option(None, "Split to show, as of the last epoch, such as a watched test set; for runs with dynamics.")
 
     @property
     def answers(self) -> Answers | None:
@@ -67,7 +65,9 @@ class ExploreSettings(ReportSettings):
     )
     read_only: bool = option(False, "Write nothing: neither marks nor scores.")
     host: str = option("127.0.0.1", "Address to listen on; other machines need --allow-remote.")
-    allow_remote: bool = option(False, "Let other machines connect. Anyone with the address and its token sees everything.")
+    allow_remote: bool = option(
+        False, "Allow connections from other machines. Anyone with the address and its token sees everything."
+    )
     allowed_hosts: tuple[str, ...] = option(
         (),
         "Additional host name of the page, behind ssh -L or a notebook's proxy; repeatable.",

@@ -9,8 +9,9 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from hardsight.explorer.again import explored_again
 from hardsight.explorer.comparing import compare
-from hardsight.explorer.opening import ProgressCallback, open_sheet
+from hardsight.explorer.opening import ProgressCallback, open_sheet, turn_scores
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.ports import listen
 from hardsight.explorer.quick_filters import add_quick_filters
@@ -81,7 +82,11 @@ def _open_page(
         "progress": progress,
     }
     sheet = open_sheet(run, human=settings.answers, **shared)
-    comparison = None if second is None else compare(sheet, open_sheet(second, **shared))
+    sheets = [sheet, *([] if second is None else [open_sheet(second, **shared)])]
+    if settings.hardness:
+        for opened in sheets:
+            turn_scores(opened)
+    comparison = compare(*sheets) if len(sheets) == 2 else None
     if comparison is None:
         add_suspects(sheet, settings.split)
     add_quick_filters(sheet, settings)
@@ -89,4 +94,6 @@ def _open_page(
     why_not = "this page was opened with --read-only." if settings.read_only else why_not_saved(sheet.path)
     review = Review(review_file(sheet.path), sheet.class_names)
     notes.append(f"Marks are saved in {review.path}." if why_not is None else f"Marks cannot be saved: {why_not}")
-    return Page(sheet, Pictures(sheet, settings.images), review, why_not, comparison), notes
+    page = Page(sheet, Pictures(sheet, settings.images), review, why_not, comparison)
+    page.again = explored_again(run, second, settings)
+    return page, notes

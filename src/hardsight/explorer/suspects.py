@@ -22,7 +22,7 @@ ABOUT = {  # column -> its hard end, and what it is
 
 
 @dataclass(frozen=True)
-class Suspects:
+class SuspectsSummary:
     """What the page says of the suspects beside their columns."""
 
     counts: dict[str, int]  # verdict -> samples
@@ -68,7 +68,7 @@ def add_suspects(sheet: Sheet, split: str | None = None) -> None:
     sheet.add(codes("suggested_label", suggested, sheet.class_names, "The class that hardsight clean suggests."))
     issue = integers(table.column("is_label_issue"))
     sheet.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is above the threshold for errors."))
-    sheet.suspects = Suspects(counts, table.column("explanation").combine_chunks(), expected_errors(table))
+    sheet.suspects = SuspectsSummary(counts, table.column("explanation").combine_chunks(), expected_errors(table))
     _note(sheet, rows, integers(table.column("given_label")))
 
 

@@ -1,4 +1,4 @@
-"""Turns: so many pixels may be in memory at a time, and whoever asks for more waits, first come, first served."""
+"""Turns: the pixels in memory at a time are limited, and whoever asks for more waits, first come, first served."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Turn:
         self.turns, self.pixels = turns, 0
 
     def take(self, pixels: int) -> None:
-        """Wait until there is room for so many pixels; the first call counts."""
+        """Wait until there is room for these pixels; the first call counts."""
         if self.pixels == 0:
             self.turns.wait_for(pixels)
             self.pixels = pixels
@@ -47,7 +47,7 @@ class Turns:
                 self._changed.notify_all()
 
     def wait_for(self, pixels: int) -> None:
-        """Take room for so many pixels, after all who asked before."""
+        """Take room for these pixels, after all who asked before."""
         ticket = object()
         with self._changed:
             self._waiting.append(ticket)

@@ -19,11 +19,11 @@ from hardsight.explorer.opening import Sheet
 from hardsight.exporting.material import Material, needs_labels
 from hardsight.files.samples import Batch
 from hardsight.files.suspects import read_suspects
+from hardsight.files.table_writing import without_formulas
 from hardsight.files.writing import replacing
 from hardsight.head import Head
 from hardsight.scoring.fitted_head import out_of_sample_heads
 from hardsight.snapshot import Snapshot
-from hardsight.table import without_formulas
 
 OPENS = 'data = numpy.load("{folder}/data.npz"); cleanlab.filter.find_label_issues(data["labels"], data["pred_probs"])'
 ISSUES = (

@@ -85,8 +85,10 @@ def default_folder(run: Path, tool: str) -> Path:
     return path.parent / f"{path.name if path.is_dir() else path.stem}-{tool}"
 
 
-def check_folder(folder: Path, tool: str) -> None:
-    """Refuse a folder that holds anything but an earlier export to the same tool; nothing is created."""
+def check_folder(folder: Path, tool: str, run: Path) -> None:
+    """Refuse a folder that holds what is exported, or anything but an earlier export to the same tool; nothing is created."""
+    if run.resolve().is_relative_to(folder.resolve()):
+        raise FileError(f"{folder} holds {run}, the input of this command; give another -o.")
     try:
         if folder.exists() and not folder.is_dir():
             raise FileError(f"{folder} is a file; an export is a folder. Give another -o.")

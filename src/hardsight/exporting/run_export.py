@@ -58,7 +58,7 @@ def export(
         raise InputError(f"to must be one of {', '.join(TOOLS)}, got {to!r}.{did_you_mean(to, TOOLS)}")
     note_input(run, settings.class_names)
     folder = default_folder(Path(run), to) if output is None else Path(output)
-    check_folder(folder, to)
+    check_folder(folder, to, Path(run))
     sheet = open_sheet(run, class_names=settings.class_names, keep=False, progress=progress)
     add_suspects(sheet)
     rows = sample_rows(settings, len(sheet))

@@ -20,6 +20,6 @@ class ExportSettings(SampleOptions, HardnessView):
     class_names: Path | None = common("class_names", read=Path)
     image_url: str | None = option(
         None,
-        "Address that images are served at, for labelstudio. Default: its own storage of local files.",
+        "URL prefix at which images are served, for labelstudio. Default: its storage of local files.",
         metavar="PREFIX",
     )

@@ -1,6 +1,7 @@
 """Extraction: images and a model in, a snapshot out. Data loaders are accepted too.
 
     extracting.py    `extract`: decoding ahead, a part at a time, resumed where it was interrupted
+    passes.py        the same images again: mirrored, or with dropout left on
     loader.py        batches that are ready for the model
     settings.py      the options of `hardsight extract`
 

@@ -34,7 +34,7 @@ from hardsight.errors import FileError, InputError, RunError
 from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
 from hardsight.extraction.loader import extract_loader, stack
 from hardsight.extraction.passes import FOLDER as PASSES
-from hardsight.extraction.passes import View, views_of
+from hardsight.extraction.passes import ImageView, views_of
 from hardsight.extraction.settings import ExtractSettings
 from hardsight.files.checksums import check
 from hardsight.files.heads import save_head
@@ -45,7 +45,7 @@ from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import LIST_COLUMNS, OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
-from hardsight.models.weights import check_weights
+from hardsight.models.weights_header import check_weights_of
 from hardsight.options import takes
 from hardsight.screen import time_in_words
 from hardsight.snapshot import Snapshot
@@ -53,7 +53,7 @@ from hardsight.table import write_table
 from hardsight.threads import num_threads
 
 COMMAND = "hardsight extract"
-AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # decoded while the model works: at most so many batches, and about so many bytes
+AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # decoded while the model works: batches at most, bytes about
 BROKEN = b"hardsight.errors"  # where a part keeps the list of its broken images
 ERRORS = pa.schema([("id", pa.string()), ("reason", pa.string()), ("message", pa.string())])
 TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # names that no column of the data can have
@@ -97,7 +97,7 @@ def extract(
         (5, 2)
     """
     s = settings
-    check_weights(s.weights)  # and all else that is quick, before the model is loaded
+    check_weights_of(model, s.weights, s.num_classes)  # and all else that is quick, before the model is loaded
     from_loader = not isinstance(data, (str, os.PathLike, ImageData)) and not is_dataset(data)
     if output is not None:
         check_run_directory(output, LOADER_COMMAND if from_loader else COMMAND)
@@ -162,7 +162,7 @@ class _Job:
     ahead: int = 0  # images
     types: dict[str, pa.DataType] = field(default_factory=dict)  # of the user's columns: one part may hold only nulls
 
-    views: list[View] = field(default_factory=list)  # further passes over the images
+    views: list[ImageView] = field(default_factory=list)  # further passes over the images
 
     def __post_init__(self) -> None:
         self.views = views_of(self.settings.passes)
@@ -196,9 +196,9 @@ class _Job:
             n, folder, views = len(self.data), run.folder("samples"), self._view_runs(run)
             parts = [range(at, min(at + per_part, n)) for at in range(0, n, per_part)]
             names = [folder / f"part-{number:05d}.parquet" for number in range(len(parts))]
-            missing = [(name, rows) for name, rows in zip(names, parts, strict=True) if not name.exists()]
+            missing = [(name, rows) for name, rows in zip(names, parts, strict=True) if not self._is_there(name)]
             run.kept = lambda: (
-                f"{sum(len(rows) for name, rows in zip(names, parts, strict=True) if name.exists()):,} of {n:,} images"
+                f"{sum(len(rows) for name, rows in zip(names, parts, strict=True) if self._is_there(name)):,} of {n:,} images"
             )
             if len(missing) < len(parts):
                 self.say(f"resuming: {len(parts) - len(missing)} of {len(parts)} parts are complete, {run.kept()}")
@@ -229,6 +229,11 @@ class _Job:
         most = rows_per_part(num_features) // (self.copies * (1 + len(self.views)))
         return max(1, min(most, images_per_part(len(self.data), self.copies, self.batch_size, num_features)))
 
+    def _is_there(self, name: Path) -> bool:
+        """Whether a part is complete, with what further layers and passes have of it."""
+        layers = [layer_part(name, number, layer) for number, layer in enumerate(self.settings.layers)]
+        return all(path.exists() for path in (name, *layers, *(view.part(name) for view in self.views)))
+
     def _view_runs(self, run: Run) -> list[Run]:
         """A run directory for each view, passes/NAME: a snapshot like the run itself."""
         if not self.views:
@@ -256,7 +261,7 @@ class _Job:
                 broken: list[dict[str, str]] = []
                 features: list[np.ndarray] = []
                 watched: list[dict[str, np.ndarray]] = []
-                seen: dict[View, list[np.ndarray]] = {view: [] for view in self.views}
+                seen: dict[ImageView, list[np.ndarray]] = {view: [] for view in self.views}
                 waiting: list[np.ndarray] = []
                 for row, result in zip(rows, decoded, strict=False):
                     done += 1

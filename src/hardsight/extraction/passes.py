@@ -14,7 +14,7 @@ FOLDER = "passes"
 
 
 @dataclass(frozen=True)
-class View:
+class ImageView:
     """One way to look at every image again; `draw` numbers the draws of dropout, and is None for the mirrored images."""
 
     name: str
@@ -32,7 +32,7 @@ class View:
         return samples_part.parent.parent / FOLDER / self.name / "samples" / samples_part.name
 
 
-def views_of(passes: Sequence[str]) -> list[View]:
+def views_of(passes: Sequence[str]) -> list[ImageView]:
     """The views that `--passes` names.
 
     Example:
@@ -42,5 +42,5 @@ def views_of(passes: Sequence[str]) -> list[View]:
     views = []
     for text in passes:
         kind, _, count = text.partition("=")
-        views += [View(f"{kind}-{k:02d}", k) for k in range(int(count))] if count else [View(kind)]
+        views += [ImageView(f"{kind}-{k:02d}", k) for k in range(int(count))] if count else [ImageView(kind)]
     return views

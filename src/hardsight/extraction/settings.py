@@ -72,8 +72,8 @@ class PreprocessingOptions(Options):
     )
     scaling: str | None = option(
         None,
-        "Scaling of pixels x in 0..255: unit (x / 255), imagenet (by its mean and deviation) or centered ((x - 128) / 128). "
-        "Default: the model's own.",
+        "Scaling of pixels x in 0..255: unit (x / 255), imagenet (by the mean and standard deviation of ImageNet) or centered "
+        "((x - 128) / 128). Default: the model's own.",
         choices=("unit", "imagenet", "centered"),
     )
     mean: tuple[float, ...] | None = option(
@@ -140,7 +140,7 @@ class ExtractSettings(PreprocessingOptions):
         "original; repeatable.", flag="--degrade", read=_degradations, repeat=True,
     )  # fmt: skip
     layers: Any = option(
-        (), "Comma-separated names of layers whose features to keep as well, first layer first: prediction_depth needs them.",
+        (), "Comma-separated layers whose features to store as well, first layer first; the score prediction_depth needs them.",
         read=_layers, metavar="A,B,C", decides=False,
     )  # fmt: skip
     passes: Any = option(
@@ -151,7 +151,7 @@ class ExtractSettings(PreprocessingOptions):
     fit_head: bool = option(
         False, "Leave the model's head out: score fits one to the features by cross-validation.", decides=False
     )
-    strict: bool = option(False, "Stop at an image that cannot be read instead of listing it.", decides=False)
+    strict: bool = option(False, "Stop at an image that cannot be read instead of skipping and listing it.", decides=False)
 
     def check(self) -> None:
         """The head is kept or left out, not both."""

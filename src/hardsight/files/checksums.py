@@ -37,7 +37,7 @@ ZEROS = b"0" * 64
 UNSEALED = b"%b=%b=%b" % (MARK, ZEROS, MARK)  # what a writer puts where the seal will be
 SEAL = re.compile(b"%b=([0-9a-f]{64})=%b" % (MARK, MARK))
 AFTER_MARK = len(MARK) + 1
-TAIL = 256  # a seal at the end is within so many bytes
+TAIL = 256  # bytes at the end of a file that hold its seal
 LARGEST_HEADER = 100 * 2**20  # of safetensors
 BLOCK = 2**20
 REMEMBERED = 4 * 2**20  # smaller files are read again quicker than they are looked up
@@ -293,9 +293,7 @@ def _remembered(path: Path, compute: Callable[[Path], Any]) -> Any:
     if _stamp(path) == stamp:
         with contextlib.suppress(OSError):  # a cache that cannot be written is no cache
             entry.parent.mkdir(parents=True, exist_ok=True)
-            half = entry.with_name(f"{entry.name}.{os.getpid()}.tmp")
-            half.write_text(json.dumps(result), encoding="utf-8")
-            os.replace(half, entry)
+            entry.write_text(json.dumps(result), encoding="utf-8")  # half of it is no JSON, and is computed again
     return result
 
 

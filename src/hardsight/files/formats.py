@@ -20,6 +20,8 @@ WORDS = {
     "png": "a PNG image",
     "svg": "an SVG image",
     "pdf": "a PDF document",
+    "tex": "a table in LaTeX",
+    "md": "a table in Markdown",
     "text": "a text file",
 }
 ENDINGS = {".pq": "parquet", ".htm": "html", **{f".{kind}": kind for kind in WORDS}}
@@ -79,5 +81,7 @@ LOOKS: dict[str, Callable[[bytes], bool]] = {
     "png": lambda start: start[:8] == b"\x89PNG\r\n\x1a\n",
     "svg": _markup(b"<?xml", b"<svg"),
     "pdf": lambda start: start[:4] == b"%PDF",
+    "tex": lambda start: _text(start) and start.startswith(b"\\begin{table}"),  # no document of somebody's
+    "md": lambda start: _text(start) and start.startswith(b"**") and b"\n| " in start,
     "text": lambda start: _text(start) and start[:4] != b"%PDF",
 }

@@ -1,7 +1,8 @@
 """Files that a command reads, so that it does not overwrite them.
 
 Readers note the files a user named; `files.writing` refuses to replace one of them, whatever the name it goes by: a
-symbolic or a hard link is the same file. Notes last as long as the command: outside of one there are none.
+symbolic or a hard link is the same file. Notes last as long as the command: outside of one there are none. What a function
+inside of a command read is still an input when the function has returned: `--table` is written then.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class _Command:
     outer: _Command | None
     own: Path | None  # the run directory or the file it writes: what is read back from there is no input
     files: set[Hashable] = field(default_factory=set)
+    written: set[Hashable] = field(default_factory=set)  # by this command: reading them back makes no inputs of them
 
 
 _current: ContextVar[_Command | None] = ContextVar("command", default=None)
@@ -33,11 +35,15 @@ _current: ContextVar[_Command | None] = ContextVar("command", default=None)
 @contextmanager
 def command(own: Path | None = None) -> Iterator[None]:
     """Within this context, no file noted as read is overwritten. `own` is the run directory or the file being written."""
-    token = _current.set(_Command(_current.get(), None if own is None else own.resolve()))
+    here = _Command(_current.get(), None if own is None else own.resolve())
+    token = _current.set(here)
     try:
         yield
     finally:
         _current.reset(token)
+        if here.outer is not None:
+            here.outer.files |= here.files
+            here.outer.written |= here.written
 
 
 def note_input(*values: Any) -> None:
@@ -50,30 +56,43 @@ def note_input(*values: Any) -> None:
     for value in values:
         if isinstance(value, (str, os.PathLike)):
             path = place(value)
-            if not is_own(path):
+            if not is_own(path) and not is_written(path):
                 here.files.update(_names(path))
+
+
+def note_output(path: Place) -> None:
+    """Note a file that this command has written."""
+    here = _current.get()
+    if here is not None:
+        here.written.add(_names(path)[0])
 
 
 def is_own(path: Place) -> bool:
     """Whether a path lies in a run directory that this command writes."""
     if not isinstance(path, Path):
         return False
-    path, here = Path(os.path.realpath(path)), _current.get()
-    while here is not None:
-        if here.own is not None and path.is_relative_to(here.own):
-            return True
-        here = here.outer
-    return False
+    real = Path(os.path.realpath(path))
+    return any(here.own is not None and real.is_relative_to(here.own) for here in _commands())
 
 
 def is_input(path: Place) -> bool:
     """Whether this command, or one that started it, reads the file."""
-    names, here = _names(path), _current.get()
+    names = _names(path)
+    return not is_written(path) and any(name in here.files for here in _commands() for name in names)
+
+
+def is_written(path: Place) -> bool:
+    """Whether this command, or one that started it, has written the file."""
+    name = _names(path)[0]
+    return any(name in here.written for here in _commands())
+
+
+def _commands() -> Iterator[_Command]:
+    """The command that runs, and those that started it."""
+    here = _current.get()
     while here is not None:
-        if any(name in here.files for name in names):
-            return True
+        yield here
         here = here.outer
-    return False
 
 
 def _names(path: Place) -> list[Hashable]:

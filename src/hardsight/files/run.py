@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import platform
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -270,5 +271,7 @@ def _some_files(folder: Path) -> Iterator[Path]:
 
 
 def command_line() -> str:
-    """The command line of this process, program name first, without its directory."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    """The command line of this process as a shell takes it, the program by its name: `python -m hardsight` is hardsight."""
+    program = Path(sys.argv[0])
+    name = "hardsight" if (program.parent.name, program.name) == ("hardsight", "__main__.py") else program.name
+    return shlex.join([name, *sys.argv[1:]])

@@ -51,6 +51,11 @@ def is_pandas(x: Any) -> bool:
     return pandas is not None and isinstance(x, pandas.DataFrame)
 
 
+def snapshot_hint(x: Any) -> str:
+    """The end of a message where a table was given and a snapshot is needed."""
+    return " Of a table: hardsight.Snapshot(frame, labels='COLUMN')." if is_table(x) else ""
+
+
 def names_columns(table: Any, features: Any, *others: Any) -> bool:
     """Whether something of a table is asked for by the name of a column, or stands under a name of ours."""
     asked = features is not None or any(isinstance(other, str) for other in others)
@@ -96,7 +101,13 @@ def as_arrow(table: Any) -> pa.Table:
         schema = table.features.arrow_schema
         held = table.with_format("arrow")[:]
         return held.replace_schema_metadata(schema.metadata)
-    return pa.table(table)
+    held = pa.table(table)
+    return held.cast(pa.schema([_plain_text(field) for field in held.schema], held.schema.metadata))
+
+
+def _plain_text(field: pa.Field) -> pa.Field:
+    """The field with the usual type of text: polars has another, which few other tools know."""
+    return field.with_type(pa.string()) if field.type == pa.string_view() else field
 
 
 def _column_names(table: Any) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from hardsight.errors import FileError, first_line
 from hardsight.files import checksums, formats
-from hardsight.files.inputs import is_input, is_own
+from hardsight.files.inputs import is_input, is_own, note_output
 from hardsight.files.locking import new_locked_file, remove_if_abandoned
 from hardsight.files.places import Place, Remote, place
 
@@ -62,6 +62,7 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None) -> Iterator
         with path.sent_when_complete() as temporary:
             yield temporary
             checksums.seal(temporary, kind)
+        note_output(path)
         return
     sweep(path.parent)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
@@ -72,6 +73,7 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None) -> Iterator
             _sync(temporary)
             os.replace(temporary, path)
         _sync(path.parent)
+        note_output(path)
     except OSError as error:
         raise FileError(f"{path} could not be written: {why(error)}") from error
     finally:

@@ -1,4 +1,4 @@
-"""DRM's second half: the heads of the training domains go on learning while samples of an unseen domain arrive.
+"""DRM's second half: the heads of the training domains keep learning while samples of an unseen domain arrive.
 
 Each batch is predicted first and learned from afterwards, without its labels:
 

@@ -64,7 +64,7 @@ def read_official_lists(folder: Path, ids: Sequence[str], domains: np.ndarray, l
     names = list(dict.fromkeys(domains.tolist()))
     files, rows = _files(folder, names), _Rows(ids)
     masks = {part: np.zeros(len(ids), bool) for part in ("train", "held_out", "test")}
-    found: list[tuple[Line, int]] = []  # every line, and the row it names; -1 if that is not in the data
+    entries: list[tuple[Line, int]] = []  # every line, and the row it names; -1 if that is not in the data
     for (domain, part), path in files.items():
         note_input(path)
         pairs = [(line, rows.find(utf8_name(line.path))) for line in read_lines(path)]
@@ -74,14 +74,14 @@ def read_official_lists(folder: Path, ids: Sequence[str], domains: np.ndarray, l
             raise InputError(f"{path}: none of its files is in the data, whose ids look like {ids[0]!r}; {like}.")
         _check_domain(path, domains[at], domain)
         masks[part][at] = True
-        found += pairs
-    _check_labels(found, labels)
+        entries += pairs
+    _check_labels(entries, labels)
     _check_disjoint(masks, ids)
     for domain in names:
         if (domain, "test") not in files:
             masks["test"] |= domains == domain
-    missing = [line.path for line, row in found if row < 0]
-    note = f"{len(missing)} of the {len(found)} lines in the lists name files that are not in the data; the first is "
+    missing = [line.path for line, row in entries if row < 0]
+    note = f"{len(missing)} of the {len(entries)} lines in the lists name files that are not in the data; the first is "
     notes = tuple(note + path for path in missing[:1])
     return OfficialLists(**masks, notes=notes, checksums={path.name: sha256(path) for path in files.values()})
 
@@ -101,8 +101,8 @@ def _files(folder: Path, domains: Sequence[str]) -> dict[tuple[str, str], Path]:
         files[key] = path
     without = [domain for domain in domains if (domain, "train") not in files]
     if without:
-        found = ", ".join(path.name for path in files.values()) or "no list of any domain"
-        raise InputError(f"{folder} has no list {without[0]}_train_kfold.txt of the domain {without[0]}; it has {found}.")
+        names = ", ".join(path.name for path in files.values()) or "no list of any domain"
+        raise InputError(f"{folder} has no list {without[0]}_train_kfold.txt of the domain {without[0]}; it has {names}.")
     return files
 
 
@@ -142,11 +142,11 @@ def _check_domain(path: Path, domains: np.ndarray, domain: str) -> None:
         raise InputError(f"{path}: a list of the domain {domain} names samples of {other[0]}.")
 
 
-def _check_labels(found: list[tuple[Line, int]], labels: np.ndarray) -> None:
+def _check_labels(entries: list[tuple[Line, int]], labels: np.ndarray) -> None:
     """Each label of the lists must be one class of the data, and each class one label."""
     by_label: dict[str, int] = {}
     by_class: dict[int, str] = {}
-    for line, row in found:
+    for line, row in entries:
         if line.label is None or row < 0 or labels[row] < 0:
             continue
         label, number = line.label, int(labels[row])

@@ -72,7 +72,7 @@ def _lists(data: Data, folder: Path) -> OfficialLists:
 
 
 def _spread(data: Data, domains: list[str], limit: int) -> np.ndarray:
-    """Rows of at most so many samples of each domain, spread over it."""
+    """Rows of an even subsample of each domain."""
     column = domain_column(data)
     each = [np.flatnonzero(column == name) for name in domains]
     return np.concatenate([some if len(some) <= limit else some[even_rows(len(some), limit)] for some in each])

@@ -15,7 +15,7 @@ from hardsight.training.loss_names import check_loss_options, loss_name
 from hardsight.training.settings import read_numbers, read_options
 
 Selection = Literal["validation", "last", "oracle"]
-DRM, DRM_TTA = "drm", "drm-tta"  # a head per domain; and one that goes on learning from arriving samples
+DRM, DRM_TTA = "drm", "drm-tta"  # a head per domain; and one that keeps learning from arriving samples
 EPOCHS = 10  # passes over the training domains, where they make enough steps
 
 
@@ -84,7 +84,7 @@ class GeneralizeSettings(DomainOptions):
     losses: tuple[str, ...] = option(
         "softmax",
         "Comma-separated losses to compare: softmax, avh, cosface, lgm, ...; drm or drm+LOSS for one head per domain; drm-tta or "
-        "drm-tta+LOSS for heads that go on learning from arriving samples.",
+        "drm-tta+LOSS for heads that keep learning from incoming samples.",
         read=_losses,
     )
     loss_options: Mapping[str, Mapping[str, Any]] = option(
@@ -95,14 +95,13 @@ class GeneralizeSettings(DomainOptions):
     )
     selection: Selection = option(
         "validation",
-        "Epoch that counts: the best on held-out samples of the training domains (validation), the last, or the best on "
-        "the unseen domain (oracle).",
+        "Model selection: the best epoch on held-out samples of the training domains (validation), the last epoch, or the "
+        "best on the unseen domain (oracle).",
     )
     held_out: float = option(0.2, "Share of each training domain that is held out for validation.", above=0, below=1)
     lists: Path | None = option(
         None,
-        "Folder of official lists that say which samples to train on, hold out and test on: DOMAIN_train_kfold.txt, "
-        "DOMAIN_crossval_kfold.txt, DOMAIN_test_kfold.txt.",
+        "Folder of official split files: DOMAIN_train_kfold.txt, DOMAIN_crossval_kfold.txt, DOMAIN_test_kfold.txt.",
         read=Path,
         decides=False,
     )
@@ -113,11 +112,11 @@ class GeneralizeSettings(DomainOptions):
         1.0, "Power of the entropy by which DRM's heads vote: 0 for equal votes; below 0 the surest head decides alone."
     )
     tta_confidence: float = option(
-        0.9, "Probability from which drm-tta learns from an arriving sample's own prediction.", least=0, most=1
+        0.9, "Minimum confidence at which drm-tta learns from its own prediction of an incoming sample.", least=0, most=1
     )
-    tta_rate: float = option(1.0, "Learning-rate multiplier of drm-tta's heads on arriving samples.", above=0)
-    tta_steps: int = option(1, "Steps of drm-tta on each batch of arriving samples.", least=1)
-    tta_batch_size: int = option(32, "Samples that arrive together in drm-tta.", least=1)
+    tta_rate: float = option(1.0, "Learning-rate multiplier of drm-tta's heads on incoming samples.", above=0)
+    tta_steps: int = option(1, "Steps of drm-tta on each batch of incoming samples.", least=1)
+    tta_batch_size: int = option(32, "Batch size of incoming samples, for drm-tta.", least=1)
     epochs: int | None = option(
         None,
         "Passes over the training domains. Default: 10, more for small domains (held-out samples say how many).",
@@ -125,7 +124,9 @@ class GeneralizeSettings(DomainOptions):
     )
     batch_size: int = DomainOptions.redefine("batch_size", 128, help="Samples per step.", least=2)
     standardize: bool = option(
-        True, "Standardize features by the mean and deviation of the training domains.", flag="--standardize/--no-standardize"
+        True,
+        "Standardize features by the mean and standard deviation of the training domains.",
+        flag="--standardize/--no-standardize",
     )
 
     def check(self) -> None:

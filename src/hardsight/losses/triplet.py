@@ -51,11 +51,11 @@ def triplet_loss(
     to_positive, to_others = square[anchor, positive][:, None], square[anchor]  # (pairs, 1), (pairs, n)
     if mining == "semihard":
         semihard = negative & ((to_others > to_positive) & (to_others < to_positive + margin)).detach()
-        found = semihard.any(1)
-        if not found.any():
+        has_semihard = semihard.any(1)
+        if not has_semihard.any():
             return features.sum() * 0
-        nearest = torch.where(semihard, to_others, torch.inf)[found].amin(1)
-        gap = to_positive[found, 0] - nearest  # (triplets,)
+        nearest = torch.where(semihard, to_others, torch.inf)[has_semihard].amin(1)
+        gap = to_positive[has_semihard, 0] - nearest  # (triplets,)
     else:
         gap = (to_positive - to_others)[negative]  # (triplets,)
     return reduce_plain((gap + margin).clamp_min(0), reduction)

@@ -12,10 +12,14 @@
 
     timm_models.py, torchvision_models.py, transformers_models.py, trained.py    where networks come from
     weights.py              a file of weights into a network, executing nothing
+    weights_header.py       weights of another model, told before torch is loaded
+    factory_names.py        what a user's file defines, read from its source
     head_layer.py           a head of any kind as a network's last layer
-    trainable.py            any of these with its last layer cut off, to be trained; network_names.py: what they may be called
+    trainable.py            any of these with its last layer cut off, to be trained
+    network_names.py, library_names.py    what they may be called
 
-    mnist_cnn.py, cnn10.py, cifar_*.py, sphere_mlp.py    the networks of the papers; digits.py that of the demo
+    mnist_cnn.py, lenet.py, cnn10.py, cifar_*.py, sphere_mlp.py    the networks of the papers; digits.py that of the demo
+    feature_head.py         a head with a hidden layer
 
 Importing this package loads neither torch nor onnx: each is loaded when a model that needs it is opened.
 """

@@ -14,7 +14,7 @@ REGISTERED = re.compile(r"^@register_model[^\n]*\n(?:@[^\n]*\n)*def (\w+)", re.M
 
 def check_library_model(library: str, name: str) -> None:
     """Refuse a name that stands nowhere in the library; what its own list says counts later."""
-    source, plain = _source(library), name.partition(".")[0]
+    source, plain = source_of(library), name.partition(".")[0]
     if ":" in name or not source or re.search(rf"\b{re.escape(plain)}\b", source):
         return
     known = REGISTERED.findall(source)
@@ -22,10 +22,10 @@ def check_library_model(library: str, name: str) -> None:
 
 
 @functools.cache
-def _source(library: str) -> str:
+def source_of(library: str) -> str:
     """Everything that the library's models are written in; nothing where it is not installed."""
-    found = importlib.util.find_spec(library)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(library)
+    if spec is None or spec.origin is None:
         return ""
-    files = sorted((Path(found.origin).parent / "models").rglob("*.py"))
+    files = sorted((Path(spec.origin).parent / "models").rglob("*.py"))
     return "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)

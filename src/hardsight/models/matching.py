@@ -7,6 +7,7 @@ angle, a Gaussian. Outputs that went through a softmax are compared after one.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -110,12 +111,15 @@ def _same(logits: np.ndarray) -> np.ndarray:
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
-    return np.asarray(np.exp(_log_softmax(logits)))
+    from scipy.special import softmax  # slow to import, for a page that only reads scores
+
+    return np.asarray(softmax(logits, axis=1))
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+    from scipy.special import log_softmax
+
+    return np.asarray(log_softmax(logits, axis=1))
 
 
 READINGS = ("mean", "first", "last")
@@ -142,7 +146,8 @@ def way_forward(layer: str | None) -> str:
             "Without a linear layer, save what you take for its features yourself: hardsight score features.npy --labels "
             "labels.npy fits a head to them by cross-validation."
         )
+    word = shlex.quote(layer)
     return (
-        f"To have score fit a head to what goes into {layer}, pass --head-layer {layer} --fit-head; "
-        f"to take the layer's own output as the logits, --head-layer {layer} alone."
+        f"To have score fit a head to what goes into {layer}, pass --head-layer {word} --fit-head; "
+        f"to take the layer's own output as the logits, --head-layer {word} alone."
     )

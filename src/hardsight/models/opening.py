@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from hardsight.errors import FileError, InputError, require
+from hardsight.models.factory_names import check_factory_name, no_factory
 from hardsight.models.library_names import check_library_model
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions, refuse
 
@@ -90,6 +91,7 @@ def check_model_name(spec: Any) -> None:
         return
     if not (prefix and name) or path.exists():
         raise InputError(_unknown(path))
+    check_factory_name(prefix, name)
 
 
 def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions) -> Model:
@@ -220,7 +222,7 @@ def call_factory(module_name: str, function: str, num_classes: int | None, **opt
     module = _imported(module_name)
     factory = getattr(module, function, None)
     if not callable(factory):
-        raise InputError(f"{module_name} has no function {function!r} that makes a model.")
+        raise InputError(no_factory(module_name, function, [name for name, value in vars(module).items() if callable(value)]))
     signature = inspect.signature(factory)
     takes = signature.parameters
     unknown = [name for name in options if name not in takes and not any(p.kind is p.VAR_KEYWORD for p in takes.values())]

@@ -36,10 +36,10 @@ def _released(weights: Any, name: str, wanted: bool | str) -> Any:
     if not isinstance(wanted, str):
         return weights.DEFAULT
     known = weights.__members__
-    found = next((text for text in (wanted.upper(), f"IMAGENET1K_{wanted.upper()}") if text in known), None)
-    if found is None:
+    member = next((text for text in (wanted.upper(), f"IMAGENET1K_{wanted.upper()}") if text in known), None)
+    if member is None:
         raise InputError(f"torchvision:{name} has no released weights {wanted!r}; it has {', '.join(known)}.")
-    return known[found]
+    return known[member]
 
 
 def torchvision_network(name: str, num_classes: int | None = None) -> nn.Module:

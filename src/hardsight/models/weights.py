@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import pickletools
 import warnings
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from safetensors import safe_open
 
@@ -24,8 +26,18 @@ from hardsight.files.inputs import note_input
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+Value = TypeVar("Value")
+Shapes = Mapping[str, tuple[int, ...]]
+
+KNOWN = ("torch", "numpy", "collections", "builtins", "__builtin__", "_codecs", "copyreg", "typing", "datetime", "argparse")
+MOST_NAMES = 2**24  # bytes of a pickle that is looked at: a state dict has some hundred bytes a tensor
 TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".tar")
+ZIP, PICKLE = b"PK", b"\x80"  # how a torch file begins; as a pickle, those before version 1.6
 WRAPPERS = ("module.", "_orig_mod.")  # what DataParallel and torch.compile put before every name
+_MORE_THAN_TENSORS = (
+    "{path} holds {what}; it was refused and nothing in it was executed. "
+    "Save the state dict alone: torch.save(model.state_dict(), FILE), or best as .safetensors."
+)
 NESTED = ("state_dict", "model_state_dict", "model", "net")  # where training scripts keep the weights in a checkpoint
 
 
@@ -41,30 +53,34 @@ def load_weights(module: nn.Module, path: Path, *, new_classes: bool = False) ->
         A sentence about the layer that was left out, if one was.
     """
     wanted = module.state_dict()
-    weights = _without_wrappers(read_weights(path), wanted)
+    weights = without_wrappers(read_weights(path), wanted)
     head = _head_of_other_classes(weights, wanted) if new_classes else None
     left_out = None
     if head is not None:
         rows = len(weights[f"{head}.weight"])
         left_out = f"{path.name} was trained on {rows} classes: all layers but the last one, {head}, start from it"
         weights, wanted = ({k: x for k, x in some.items() if _layer(k) != head} for some in (weights, wanted))
+    shapes, wanted_shapes = ({k: tuple(x.shape) for k, x in some.items()} for some in (weights, wanted))
+    check_shapes(path.name, shapes, type(module).__name__, wanted_shapes)
+    module.load_state_dict(weights, strict=False)
+    return left_out
+
+
+def check_shapes(file: str, weights: Shapes, network: str, wanted: Shapes) -> None:
+    """Refuse weights whose names or shapes are not those of the network."""
     missing = [k for k in wanted if k not in weights and not k.endswith("num_batches_tracked")]  # a counter, not a weight
     unexpected = [k for k in weights if k not in wanted]
     if missing or unexpected:
         raise InputError(
-            f"{path.name} does not hold the weights of {type(module).__name__}: "
-            f"{_count(missing, 'missing')}; {_count(unexpected, 'unexpected')}."
+            f"{file} does not hold the weights of {network}: {_count(missing, 'missing')}; {_count(unexpected, 'unexpected')}."
         )
-    other = [k for k in weights if weights[k].shape != wanted[k].shape]
+    other = [k for k in weights if weights[k] != wanted[k]]
     if other:
-        shapes = [f"{k} is {tuple(weights[k].shape)}, not {tuple(wanted[k].shape)}" for k in other]
-        message = f"{path.name} does not fit {type(module).__name__}: {_count(shapes, 'of another shape')}."
-        if len(other) <= 2 and all(weights[k].shape[1:] == wanted[k].shape[1:] for k in weights):
-            rows = len(weights[other[0]])
-            message += f" It was trained on {rows} classes: pass --num-classes {rows}."
+        shapes = [f"{k} is {weights[k]}, not {wanted[k]}" for k in other]
+        message = f"{file} does not fit {network}: {_count(shapes, 'of another shape')}."
+        if len(other) <= 2 and weights[other[0]] and all(weights[k][1:] == wanted[k][1:] for k in weights):
+            message += f" It was trained on {weights[other[0]][0]} classes: pass --num-classes {weights[other[0]][0]}."
         raise InputError(message)
-    module.load_state_dict(weights, strict=False)
-    return left_out
 
 
 def check_weights(weights: str | os.PathLike[str] | None) -> None:
@@ -77,8 +93,49 @@ def check_weights(weights: str | os.PathLike[str] | None) -> None:
     if path.suffix not in (".safetensors", *TORCH_SUFFIXES):
         raise InputError(f"weights must be a .safetensors, .pt or .pth file, got {path.name}.")
     if path.suffix == ".safetensors":
-        with _damage_named(path), safe_open(path, framework="np"):
-            pass  # the header claims no more than there is
+        shapes_in(path)  # the header claims no more than there is
+        return
+    with path.open("rb") as file:
+        start = file.read(16)
+    if not start.startswith((ZIP, PICKLE)):
+        raise FileError(f"{path} cannot be read as torch weights: it {f'begins with {start!r}' if start else 'is empty'}.")
+    if start.startswith(ZIP) and not _is_whole_archive(path):
+        raise FileError(
+            f"{path} cannot be read as torch weights: it ends before the archive does, as a download that was stopped."
+        )
+    if whole := pickled_class(path):
+        raise FileError(_MORE_THAN_TENSORS.format(path=path, what=f"a {whole}"))
+
+
+def _is_whole_archive(path: Path) -> bool:
+    try:
+        return zipfile.is_zipfile(path)
+    except zipfile.BadZipFile:  # an end that is damaged
+        return False
+
+
+def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of a .safetensors file, from its header."""
+    with _damage_named(path), safe_open(path, framework="np") as file:
+        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
+
+
+def pickled_class(path: Path) -> str | None:
+    """The first class of a model that a torch file asks for, where a whole one was saved and not its state dict.
+
+    Only the names in the pickle are read. None where there is none, or where the file is not of today's format.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            name = next((name for name in archive.namelist() if name.endswith("/data.pkl")), None)
+            if name is None or archive.getinfo(name).file_size > MOST_NAMES:
+                return None
+            asked = [str(argument) for code, argument, _ in pickletools.genops(archive.read(name)) if code.name == "GLOBAL"]
+    except Exception:  # damaged in whatever way: torch says it
+        return None
+    modules = [words.partition(" ")[0] for words in asked]
+    foreign = (module.partition(".")[0] not in KNOWN or module.startswith("torch.nn.modules") for module in modules)
+    return next((words.replace(" ", ".") for words, is_foreign in zip(asked, foreign, strict=True) if is_foreign), None)
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -125,10 +182,7 @@ def _read_torch(path: Path) -> dict[str, Tensor]:
         with warnings.catch_warnings(action="ignore"):  # of pickle versions, in a file that is then refused
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise FileError(
-            f"{path} holds more than tensors, or is broken; it was refused and nothing in it was executed. "
-            "Save the state dict alone, best as .safetensors."
-        ) from error
+        raise FileError(_MORE_THAN_TENSORS.format(path=path, what="more than tensors, or is broken")) from error
     except Exception as error:  # a damaged pickle or zip fails in any of a dozen ways
         raise FileError(f"{path} cannot be read as torch weights: {first_line(error)}") from error
     for name in NESTED:
@@ -139,8 +193,8 @@ def _read_torch(path: Path) -> dict[str, Tensor]:
     return {str(name): x for name, x in checkpoint.items()}
 
 
-def _without_wrappers(weights: dict[str, Tensor], wanted: Iterable[str]) -> dict[str, Tensor]:
-    """The same tensors, named as the bare model names them."""
+def without_wrappers(weights: Mapping[str, Value], wanted: Iterable[str]) -> dict[str, Value]:
+    """The same tensors (or their shapes), named as the bare model names them."""
     own = set(wanted)
 
     def bare(name: str) -> str:

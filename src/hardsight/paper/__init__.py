@@ -5,6 +5,7 @@
     context.py      what a recipe is given: scale, data, cache, progress
     data_folder.py  which data sets are in --data DIR
     cache.py        trainings and extractions, shared between recipes
+    settings.py     the options of `hardsight reproduce`
     running.py      `reproduce`: run recipes, keep what they found, resume
     keeping.py      what a recipe found, on disk
     page.py         one HTML page with everything

@@ -76,9 +76,9 @@ def chosen(ids: Sequence[str]) -> list[Recipe]:
     return list(picked.values())
 
 
-def one(id: str) -> Recipe:
+def single_recipe(id: str) -> Recipe:
     """The recipe of one id."""
-    found = chosen([id])
-    if [recipe.id for recipe in found] != [id]:
-        raise InputError(f"{id} stands for {len(found)} recipes; name one of them, or give -o DIR for a page with all.")
-    return found[0]
+    matches = chosen([id])
+    if [recipe.id for recipe in matches] != [id]:
+        raise InputError(f"{id} stands for {len(matches)} recipes; name one of them, or give -o DIR for a page with all.")
+    return matches[0]

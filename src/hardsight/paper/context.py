@@ -101,7 +101,7 @@ class Context:
         return extract(make(), data, place, progress=self.progress(words), **settings)
 
     def handwriting(self, train: int | None = None, test: int | None = None) -> Handwriting:
-        """MNIST from --data, or the built-in digits; `train` and `test` take an even subsample of so many."""
+        """MNIST from --data, or the built-in digits; `train` and `test` are the sizes of even subsamples."""
         from hardsight.data import open_data
         from hardsight.threads import even_rows
 

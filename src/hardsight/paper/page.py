@@ -44,8 +44,8 @@ def _counted(claims: Sequence[Claim]) -> str:
 
 def _plural(count: int, verdict: str) -> str:
     many = {"holds": "hold", "does not hold": "do not hold", "not comparable": "are not comparable"}
-    one = {"not comparable": "is not comparable"}
-    return one.get(verdict, verdict) if count == 1 else many[verdict]
+    single = {"not comparable": "is not comparable"}
+    return single.get(verdict, verdict) if count == 1 else many[verdict]
 
 
 def _contents(recipes: Sequence[Recipe], outcomes: Mapping[str, Outcome]) -> str:

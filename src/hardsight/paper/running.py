@@ -12,7 +12,7 @@ from hardsight.files.run import Run
 from hardsight.files.writing import replacing
 from hardsight.options import takes
 from hardsight.paper.cache import Cache
-from hardsight.paper.catalogue import chosen, one
+from hardsight.paper.catalogue import chosen, single_recipe
 from hardsight.paper.context import Context, ProgressCallback
 from hardsight.paper.data_folder import DataFolder
 from hardsight.paper.keeping import keep, outcome_file, read_outcome
@@ -44,7 +44,7 @@ def reproduce(
         >>> [claim.verdict for claim in outcome.claims]
         ['not comparable']
     """
-    recipe = one(id)
+    recipe = single_recipe(id)
     if output is None:
         return recipe.run(_context(settings, progress))
     return reproduce_all([id], output, settings=settings, progress=progress)[id]

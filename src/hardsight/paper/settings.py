@@ -13,10 +13,10 @@ class ReproduceSettings(Options):
     """What recipes run on, and where their trainings are kept."""
 
     scale: Literal["small", "paper"] = option(
-        "small", "Scale: small takes minutes on a laptop, paper runs the full protocol on the data sets in --data."
+        "small", "Scale: small takes minutes on a laptop, paper runs the full protocol on the datasets in --data."
     )
     data: Any = option(
-        None, "Directory of data sets: mnist.npz, imagenet_val5k.tar, ... Default: built-in and generated data.", metavar="DIR"
+        None, "Directory of datasets: mnist.npz, imagenet_val5k.tar, ... Default: built-in and generated data.", metavar="DIR"
     )
     cache: Any = option(
         None,

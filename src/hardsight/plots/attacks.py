@@ -96,12 +96,12 @@ def trajectories(path: Mapping[str, np.ndarray], *, title: str = "") -> Figure:
 
     figure = Figure(figsize=(11.5, 3.9), layout="constrained", dpi=130)
     figure.suptitle(title, fontsize=11)
-    one: Any = figure.add_subplot(1, 3, 1, projection="polar")
+    polar: Any = figure.add_subplot(1, 3, 1, projection="polar")
     norm_axes, angle_axes = figure.add_subplot(1, 3, 2), figure.add_subplot(1, 3, 3)
     away = path["predicted"] != path["label"]
     switched = np.flatnonzero(away.any(1) & ~away[:, 0])
     rows = switched if len(switched) else np.arange(len(away))
-    _draw_one(one, {name: x[rows[0]] for name, x in path.items()}, away[rows[0]])
+    _draw_one(polar, {name: x[rows[0]] for name, x in path.items()}, away[rows[0]])
     epsilon = path["epsilon"][0]
     _draw_many(norm_axes, epsilon, {"norm": path["norm"][rows] / path["norm"][rows, :1]})
     norm_axes.set(ylabel="norm, as a share of the clean one")

@@ -17,7 +17,7 @@ INCH_PER_GROUP = 0.27
 
 
 @dataclass(frozen=True)
-class Panel:
+class GroupPanel:
     """One measure of every group: (k,) values and the ends of their intervals, NaN where there is none."""
 
     title: str
@@ -27,7 +27,7 @@ class Panel:
     overall: float  # of all samples: the line
 
 
-def groups_with_intervals(names: Sequence[str], panels: Sequence[Panel], verdicts: np.ndarray) -> Figure:
+def groups_with_intervals(names: Sequence[str], panels: Sequence[GroupPanel], verdicts: np.ndarray) -> Figure:
     """One line per group, from the top; one panel per measure.
 
     Args:

@@ -22,6 +22,7 @@ def overview(
     avh: np.ndarray,
     correct: np.ndarray,
     title: str,
+    norm_axis: str = "norm of the feature",
 ) -> Figure:
     """The hardest images with a caption each, above angle against norm and the spread of AVH.
 
@@ -31,6 +32,7 @@ def overview(
         angle, norm, avh: (n,) scores of all samples.
         correct: (n,) bool, whether the prediction is the given class.
         title: one line on top.
+        norm_axis: words for the axis of norms.
     """
     from matplotlib.figure import Figure
 
@@ -51,7 +53,7 @@ def overview(
         left.scatter(
             degrees[chosen], norm[chosen], s=size, c=colour, marker=marker, alpha=0.6 if marker == "o" else 1, label=name
         )
-    left.set(xlabel="angle to the given class (degrees)", ylabel="norm of the feature")
+    left.set(xlabel="angle to the given class (degrees)", ylabel=norm_axis)
     left.legend(title="prediction", loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     edges = np.histogram_bin_edges(avh[np.isfinite(avh)], bins=40)
     right.hist([avh[correct], avh[~correct]], bins=edges, stacked=True, color=[RIGHT, WRONG], label=["right", "wrong"])

@@ -21,6 +21,7 @@ def cost_figure(table: pa.Table, words: str) -> Figure:
         words: what the accuracy is of.
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
@@ -35,6 +36,9 @@ def cost_figure(table: pa.Table, words: str) -> Figure:
         if budget == column["budget"].max():
             axes.axhline(100 * accuracy, color="#7f7f7f", linestyle="--", label=f"all {budget} samples")
     axes.set_xscale("log")
+    axes.set_xticks(np.unique(column["budget"][column["subset"] != "all"]), minor=False)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("samples")
     axes.set_ylabel(f"{words} (%)")
     axes.legend(frameon=False)

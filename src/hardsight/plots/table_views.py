@@ -23,7 +23,7 @@ MOST_BYTES = 100_000  # of all thumbnails in one view
 
 
 @dataclass(frozen=True)
-class View:
+class TableView:
     """What is shown of a table."""
 
     name: str  # of the class
@@ -113,7 +113,7 @@ class View:
         return [] if self.summary is None else [(name, number(mean)) for name, mean in self.summary.means.items()]
 
 
-def as_text(view: View) -> str:
+def as_text(view: TableView) -> str:
     """At most twenty lines or so."""
     lines = [f"{view.name}: {view.headline}", *([view.odd] if view.odd else []), view.title]
     rows = view.cells()
@@ -128,7 +128,7 @@ CELL = "padding:2px 10px;vertical-align:middle;text-align:"
 HEAD = "border-bottom:1px solid rgba(128,128,128,.4);font-weight:600;" + CELL
 
 
-def as_html(view: View, image_of: Callable[[Any], Any] | None = None) -> str:
+def as_html(view: TableView, image_of: Callable[[Any], Any] | None = None) -> str:
     """The same as HTML without a script: it borrows the colours of the page, and pictures are inside it."""
     sides = ["left" if view.is_words(name) else "right" for name in view.shown]
     header, rows = list(view.shown), [[f"<bdi>{escape(cell)}</bdi>" for cell in row] for row in view.cells()]

@@ -17,7 +17,7 @@ from hardsight.checks import check_count, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.scores.neighbours import unit_rows
-from hardsight.scores.registry import FittedTo, FittedToReference, Inputs, dataset_score, not_linear, reference_score
+from hardsight.scores.registry import FittedTo, FittedToReference, ScoreInputs, dataset_score, not_linear, reference_score
 from hardsight.scores.search import QUERIES, Candidates
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import SOFTMAX
@@ -115,7 +115,7 @@ def mahalanobis_relative(features: Any, reference: Any, reference_labels: Any) -
     What is far from every class and just as far from the whole is unusual in a way that has nothing to do with the
     classes; the difference leaves that out. Directions in which the reference does not vary are left out, too.
     """
-    return Inputs(features), RelativeMahalanobis(), Inputs(reference, labels=reference_labels)
+    return ScoreInputs(features), RelativeMahalanobis(), ScoreInputs(reference, labels=reference_labels)
 
 
 class NearestReference:
@@ -165,7 +165,7 @@ def knn_distance(features: Any, reference: Any, *, k: int = 50) -> FittedToRefer
     Of a reference with fewer than k samples, the farthest counts. The paper takes k = 50 of CIFAR's 50,000 samples and 1,000
     of ImageNet's: `knn_distance:1000`.
     """
-    return Inputs(features), NearestReference(k), Inputs(reference)
+    return ScoreInputs(features), NearestReference(k), ScoreInputs(reference)
 
 
 class VirtualLogit:
@@ -249,7 +249,7 @@ def vim(features: Any, head: Any, reference: Any, *, bias: Any = None, dimension
     own = as_head(head, bias)
     if dimensions is not None:
         check_count(dimensions, "dimensions")
-    return Inputs(features, own), VirtualLogit(own, dimensions), Inputs(reference, own)
+    return ScoreInputs(features, own), VirtualLogit(own, dimensions), ScoreInputs(reference, own)
 
 
 class MeanShift:
@@ -317,4 +317,4 @@ def mean_shift(features: Any, *, k: int = 30) -> FittedTo:
 
     Samples in a crowd hardly move; what lies apart is drawn into it. No reference and no label is needed.
     """
-    return Inputs(features), MeanShift(k)
+    return ScoreInputs(features), MeanShift(k)

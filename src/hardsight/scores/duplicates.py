@@ -103,9 +103,9 @@ def _pairs(x: _Directions, y: _Directions, bounds: tuple[float, float], only_nea
         close = pairs_above(*_shortened(x, y), bounds[0])
         if close is not None:  # a crowd in a few dimensions need not be one in all of them
             return close, none
-    found = closest_pairs(x.unit, None if y is x else y.unit, *bounds)
-    has = np.flatnonzero(found.nearest >= 0)
-    return np.concatenate([np.stack([has, found.nearest[has]], axis=1), *found.pairs]), np.concatenate([none, *found.links])
+    closest = closest_pairs(x.unit, None if y is x else y.unit, *bounds)
+    has = np.flatnonzero(closest.nearest >= 0)
+    return np.concatenate([np.stack([has, closest.nearest[has]], axis=1), *closest.pairs]), np.concatenate([none, *closest.links])
 
 
 def _shortened(x: _Directions, y: _Directions) -> tuple[np.ndarray, np.ndarray | None]:

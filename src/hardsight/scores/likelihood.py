@@ -9,7 +9,7 @@ import numpy as np
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
-from hardsight.scores.registry import FittedTo, Inputs, dataset_score
+from hardsight.scores.registry import FittedTo, ScoreInputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import LOGITS
 
@@ -109,7 +109,7 @@ def gm_likelihood(features: Any, head: Any, labels: Any = None, *, bias: Any = N
     """
     own = None if head is None else as_head(head, bias)
     if own is None or own.kind != "gaussian":
-        return Inputs(features, head, labels, bias), ClassGaussians(covariance)
+        return ScoreInputs(features, head, labels, bias), ClassGaussians(covariance)
     if covariance != "diagonal":
         raise InputError("a gaussian head has its own variances: leave covariance out.")
-    return Inputs(features, own, labels), HeadGaussians(own)
+    return ScoreInputs(features, own, labels), HeadGaussians(own)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.checks import check_count, to_numpy
-from hardsight.scores.registry import FittedTo, Inputs, dataset_score
+from hardsight.scores.registry import FittedTo, ScoreInputs, dataset_score
 from hardsight.scores.search import QUERIES, Candidates
 from hardsight.scores.sweep import Sweep
 from hardsight.threads import share
@@ -69,4 +69,4 @@ def unit_rows(x: Any, rows: np.ndarray, norm: np.ndarray) -> np.ndarray:
 )
 def knn_agreement(features: Any, labels: Any, *, k: int = 10) -> FittedTo:
     """Share of a sample's k nearest neighbours (cosine, itself left out) that carry its label."""
-    return Inputs(features, labels=labels), Neighbours(k)
+    return ScoreInputs(features, labels=labels), Neighbours(k)

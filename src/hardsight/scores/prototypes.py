@@ -8,7 +8,7 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.geometry import SAME_DIRECTION, safe_row_norms
-from hardsight.scores.registry import FittedTo, Inputs, dataset_score
+from hardsight.scores.registry import FittedTo, ScoreInputs, dataset_score
 from hardsight.scores.sweep import Sweep
 
 ROWS = 4096  # whose angles are taken at a time
@@ -63,4 +63,4 @@ def prototypicality(features: Any, labels: Any) -> FittedTo:
         >>> prototypicality([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]], [0, 0, 0]).round(4)
         array([0.7854, 0.7854, 0.    ])
     """
-    return Inputs(features, labels=labels), Centroids()
+    return ScoreInputs(features, labels=labels), Centroids()

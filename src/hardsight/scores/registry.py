@@ -15,7 +15,7 @@ from hardsight.checks import as_matrix, check_count, check_same_space, check_som
 from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head, as_head
 from hardsight.named_labels import whole_labels
-from hardsight.pandas_index import align
+from hardsight.pandas_index import align, counted_by, in_class_order, same_columns
 from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, INPUT, NEAREST, NOBIAS
@@ -39,7 +39,7 @@ class RowScore(Protocol):
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ScoreInputs:
     """What a score function was called with."""
 
     features: Any = None
@@ -160,7 +160,7 @@ def row_score(
             features: Any = None, head: Any = None, labels: Any = None, *,
             bias: Any = None, logits: Any = None, probs: Any = None, pred_probs: Any = None,
         ) -> np.ndarray:  # fmt: skip
-            inputs = Inputs(features, head, labels, bias, logits, given_probs(probs, pred_probs))
+            inputs = ScoreInputs(features, head, labels, bias, logits, given_probs(probs, pred_probs))
             return values(SCORES[name], swept(inputs, frozenset(terms), name))
 
         _own_signature(function)
@@ -191,7 +191,7 @@ def row_score_at(
         @functools.wraps(of)
         def function(features: Any, head: Any, labels: Any, *, bias: Any = None, k: int = k) -> np.ndarray:
             score = at(k)
-            return values(score, swept(Inputs(features, head, labels, bias), score.terms, name))
+            return values(score, swept(ScoreInputs(features, head, labels, bias), score.terms, name))
 
         _own_signature(function)
         SCORES[name] = replace(at(k), name=name, formula=formula, function=function, at=at)
@@ -228,8 +228,8 @@ class Fitted(Protocol):
         """(b,) values of one batch, once all have been seen."""
 
 
-FittedTo = tuple[Inputs, Fitted]  # arrays in memory, and the score to fit to them
-FittedToReference = tuple[Inputs, Fitted, Inputs]  # arrays to score, the score, and the reference to fit it to
+FittedTo = tuple[ScoreInputs, Fitted]  # arrays in memory, and the score to fit to them
+FittedToReference = tuple[ScoreInputs, Fitted, ScoreInputs]  # arrays to score, the score, and the reference to fit it to
 
 
 def dataset_score(
@@ -310,7 +310,7 @@ def values(score: Score, rows: Sweep) -> np.ndarray:
     return np.where(np.isfinite(result), result, np.nan)
 
 
-def swept(inputs: Inputs, terms: frozenset[str], name: str) -> Sweep:
+def swept(inputs: ScoreInputs, terms: frozenset[str], name: str) -> Sweep:
     """Check what a caller passed to the score `name`, and make the one pass over it."""
     passed = [key for key in ("features", "logits", "probs") if getattr(inputs, key) is not None]
     if len(passed) != 1:
@@ -321,9 +321,10 @@ def swept(inputs: Inputs, terms: frozenset[str], name: str) -> Sweep:
             raise InputError(f"{name} needs features and a head; {passed[0]} alone do not have it.")
         if inputs.probs is not None and name in SCORES and SCORES[name].needs_logits:
             raise InputError(f"{name} needs logits: probabilities know them only up to a constant.")
-        table = as_matrix(inputs.logits if inputs.probs is None else inputs.probs, passed[0])
+        given = in_class_order(inputs.logits if inputs.probs is None else inputs.probs)
+        table = as_matrix(given, passed[0])
         check_some_columns(table, passed[0])
-        labels = check_labels_or_none(labels, *table.shape)
+        labels = check_labels_or_none(counted_by(labels, given, 1), *table.shape)
         return sweep_probs(table, labels, terms) if inputs.logits is None else sweep_logits(widened(table), labels, terms)
     features = as_matrix(inputs.features, "features")
     check_some_columns(features, "features")
@@ -331,11 +332,12 @@ def swept(inputs: Inputs, terms: frozenset[str], name: str) -> Sweep:
         if terms:
             raise InputError(f"{name} needs a head: a Head, or the (c, d) weight of the last linear layer.")
         return norms_only(features, labels)
-    head = as_head(inputs.head, inputs.bias)
+    head = as_head(same_columns(inputs.head, inputs.features), inputs.bias)
     check_same_space(features, head.weight)
     if name in SCORES and SCORES[name].linear and head.kind != "linear":
         raise InputError(not_linear(name, head.kind))
-    return sweep(features, head, check_labels_or_none(labels, len(features), head.num_classes), terms)
+    labels = check_labels_or_none(counted_by(labels, inputs.head, 0), len(features), head.num_classes)
+    return sweep(features, head, labels, terms)
 
 
 def not_linear(name: str, kind: str) -> str:

@@ -139,7 +139,7 @@ def closest_pairs(x: Any, y: Any = None, bound: float = np.inf, sure: float = np
     """
     xp, symmetric = namespace(x), y is None
     y = x if y is None else y
-    found = ClosestPairs(np.full(len(x), -np.inf, np.float32), np.full(len(x), -1))
+    closest = ClosestPairs(np.full(len(x), -np.inf, np.float32), np.full(len(x), -1))
     lock = threading.Lock()
     memory = [xp.empty((SIDE, SIDE), dtype=x.dtype, device=x.device) for _ in range(num_workers(xp))]
 
@@ -155,19 +155,19 @@ def closest_pairs(x: Any, y: Any = None, bound: float = np.inf, sure: float = np
         close, crowd = _above(product, largest, (bound, sure))
         if symmetric and i == j and not crowd:
             close = close[close[:, 0] < close[:, 1]]
-        below = _column_best(product, found.best[columns]) if symmetric and i < j else None
+        below = _column_best(product, closest.best[columns]) if symmetric and i < j else None
         memory.append(buffer)
         with lock:
-            found.take_in(rows, largest, where + j)
+            closest.take_in(rows, largest, where + j)
             if below is not None:
                 some, product_of, row_of = below
-                _take_in_columns(found, j + some, product_of, row_of + i)
+                _take_in_columns(closest, j + some, product_of, row_of + i)
             if len(close):
-                (found.links if crowd else found.pairs).append(close + [i, j])
+                (closest.links if crowd else closest.pairs).append(close + [i, j])
 
     corners = [(i, j) for i in range(0, len(x), SIDE) for j in range(i if symmetric else 0, len(y), SIDE)]
     share(work, corners, xp)
-    return found
+    return closest
 
 
 def pairs_above(x: np.ndarray, y: np.ndarray | None, bound: float) -> np.ndarray | None:
@@ -176,7 +176,7 @@ def pairs_above(x: np.ndarray, y: np.ndarray | None, bound: float) -> np.ndarray
     None if there is a crowd of them. Nothing else is looked for, which makes it twice as fast as `closest_pairs`.
     """
     symmetric, other = y is None, x if y is None else y
-    found: list[np.ndarray] = [np.empty((0, 2), np.int64)]
+    pairs: list[np.ndarray] = [np.empty((0, 2), np.int64)]
     crowds: list[int] = []
     memory = [np.empty(SIDE * SIDE, dtype=x.dtype) for _ in range(num_workers(np))]
 
@@ -194,11 +194,11 @@ def pairs_above(x: np.ndarray, y: np.ndarray | None, bound: float) -> np.ndarray
             close = close[close[:, 0] < close[:, 1]] if symmetric else close
             if len(close) > MANY * (len(rows) + len(columns)):
                 crowds.append(len(close))
-            found.append(close)
+            pairs.append(close)
         memory.append(buffer)
 
     share(work, [(i, j) for i in range(0, len(x), SIDE) for j in range(i if symmetric else 0, len(other), SIDE)])
-    return None if crowds else np.concatenate(found)
+    return None if crowds else np.concatenate(pairs)
 
 
 def _blank_diagonal(product: Any) -> None:
@@ -231,11 +231,11 @@ def _column_best(product: Any, best: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return some, value[some], product[:, some].argmax(0) if len(some) else some
 
 
-def _take_in_columns(found: ClosestPairs, columns: np.ndarray, product: np.ndarray, row: np.ndarray) -> None:
+def _take_in_columns(closest: ClosestPairs, columns: np.ndarray, product: np.ndarray, row: np.ndarray) -> None:
     """The same as `take_in`, for rows at an index array."""
-    best, nearest = found.best[columns], found.nearest[columns]
+    best, nearest = closest.best[columns], closest.nearest[columns]
     better = (product > best) | ((product == best) & (row < nearest))
-    found.best[columns[better]], found.nearest[columns[better]] = product[better], row[better]
+    closest.best[columns[better]], closest.nearest[columns[better]] = product[better], row[better]
 
 
 def _above(product: Any, largest: np.ndarray, bounds: tuple[float, float]) -> tuple[np.ndarray, bool]:

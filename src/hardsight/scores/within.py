@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.scores.registry import FittedTo, Inputs, dataset_score
+from hardsight.scores.registry import FittedTo, ScoreInputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import ANGLES
 
@@ -80,7 +80,7 @@ def _between(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
 )
 def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> FittedTo:
     """AVH scaled linearly to [0, 1] over the dataset, as the paper's tables show it; ranks do not change."""
-    return Inputs(features, head, labels, bias), AvhScaled()
+    return ScoreInputs(features, head, labels, bias), AvhScaled()
 
 
 @dataset_score(
@@ -92,4 +92,4 @@ def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> Fi
 )
 def norm_in_class(features: Any, labels: Any) -> FittedTo:
     """Norm scaled to [0, 1] within the given class: the norm the paper correlates with people's answers."""
-    return Inputs(features, labels=labels), NormInClass()
+    return ScoreInputs(features, labels=labels), NormInClass()

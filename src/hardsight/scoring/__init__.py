@@ -8,6 +8,7 @@
     beside.py        what some scores look at beside the snapshot: a reference, other models, images
     one_scale.py     two models on the same samples: compared by value, or by rank
     several_models.py, layers.py, checkpoints.py   what three scores take from there and from the run
+    pictures.py      pictures of the samples, for a table shown in a notebook
 
 Names load when first used.
 """

@@ -30,7 +30,7 @@ class Beside:
     def opened(cls, snapshot: Snapshot, reference: Any = None, models: Any = None, images: Any = None) -> Beside:
         """A reference and other models from paths or snapshots; those that are of something else are refused."""
         known = None if reference is None else _opened(reference, "reference")
-        others = tuple(_opened(model, "models") for model in _listed(models))
+        others = tuple(_opened(model, "models") for model in listed(models))
         if known is not None:
             check_reference(snapshot, known)
         for other in others:
@@ -46,7 +46,7 @@ def _opened(source: Any, name: str) -> Snapshot:
     raise InputError(f"{name} must be a snapshot or the path of one, got {type(source).__name__}.")
 
 
-def _listed(models: Any) -> Sequence[Any]:
+def listed(models: Any) -> Sequence[Any]:
     """Snapshots or paths, also from text with commas."""
     if models is None:
         return ()
@@ -74,11 +74,11 @@ def check_reference(snapshot: Snapshot, reference: Snapshot) -> None:
         raise InputError(f"{name} is of another model: its head is not the same. Extract both with one model.")
 
 
-def _same(one: Head, other: Head) -> bool:
-    if one.kind != other.kind or (one.scale or 1.0) != (other.scale or 1.0):
+def _same(head: Head, other: Head) -> bool:
+    if head.kind != other.kind or (head.scale or 1.0) != (other.scale or 1.0):
         return False
     for name in ARRAYS:
-        a, b = getattr(one, name), getattr(other, name)
+        a, b = getattr(head, name), getattr(other, name)
         if (a is None) != (b is None) or (a is not None and tuple(a.shape) != tuple(b.shape)):
             return False
         if a is not None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.data import BrokenImage, ImageData, open_data
 from hardsight.errors import InputError, require
 from hardsight.files.samples import Batch
 from hardsight.scores.gradients import within_class
@@ -28,16 +29,17 @@ class GradientVariance:
 
     def __init__(self, run: Path, images: Any, samples: pa.Table, progress: Callable[[int, int], None] | None = None) -> None:
         """Args: the run, the images it was trained on, the `id` and `label` of its samples, and who is told how far it is."""
-        require("torch", extra="torch", purpose="vog")
         self.ids = samples.column("id").combine_chunks()
         labels = pc.fill_null(samples.column("label"), -1).to_numpy()
+        data, row_of = _joined(run, images, self.ids, labels)  # before torch, which takes seconds to load
+        require("torch", extra="torch", purpose="vog")
         values = np.full(len(self.ids), np.nan)
-        for rows, variance in _variances(run, images, self.ids, labels):
+        for rows, variance in _variances(run, data, row_of, labels):
             values[rows] = variance
             if progress is not None:
                 progress(0, len(values))
         if not np.isfinite(values).any():
-            raise InputError(f"{images} has none of the labeled samples of {run}: give the data it was trained on.")
+            raise InputError(f"{images}: none of the images can be read.")
         self.values = within_class(values, labels)
 
     def of(self, batch: Batch, x: Any, rows: Sweep) -> np.ndarray:
@@ -46,18 +48,28 @@ class GradientVariance:
         return self.values[places.to_numpy(zero_copy_only=False).astype(np.int64)]
 
 
-def _variances(run: Path, images: Any, ids: pa.Array, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _joined(run: Path, images: Any, ids: pa.Array, labels: np.ndarray) -> tuple[ImageData, np.ndarray]:
+    """The images, and the row of the labeled sample that each is of; -1 for none."""
+    data = open_data(images)
+    found = pc.fill_null(pc.index_in(pa.array(data.ids, type=ids.type), value_set=ids), -1).to_pylist()
+    row_of = np.array([row if row >= 0 and labels[row] >= 0 else -1 for row in found], np.int64)
+    if not (row_of >= 0).any():
+        raise InputError(
+            f"{images} has none of the labeled samples of {run}: give the data it was trained on. Its ids look like "
+            f"{next(iter(data.ids), '')!r}, the samples' like {ids[0].as_py() if len(ids) else ''!r}."
+        )
+    return data, row_of
+
+
+def _variances(run: Path, data: ImageData, row_of: np.ndarray, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(b,) rows of the samples and the mean over their pixels of the variance of the gradient, batch by batch."""
-    from hardsight.data import BrokenImage, open_data
     from hardsight.models.trained import open_trained
 
     built = [open_trained(run / "model", weights) for weights in kept_epochs(run)]
     prepare = built[0].preprocessing
     if prepare is None:
         raise InputError(f"{run}: vog takes gradients in the pixels of images, and this network was not trained on images.")
-    data = open_data(images)
-    row_of = pc.fill_null(pc.index_in(pa.array(data.ids, type=ids.type), value_set=ids), -1).to_numpy(zero_copy_only=False)
-    wanted = [number for number, row in enumerate(row_of) if row >= 0 and labels[row] >= 0]
+    wanted = np.flatnonzero(row_of >= 0).tolist()
     networks = [network.module.eval() for network in built]
     for start in range(0, len(wanted), BATCH):
         rows, pictures = [], []

@@ -27,10 +27,11 @@ from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, address, place, remove_all
 from hardsight.files.reading import read_json
 from hardsight.files.samples import SampleFiles
-from hardsight.files.writing import check_output, write_json
+from hardsight.files.table_writing import check_table_output
+from hardsight.files.writing import write_json
 from hardsight.scoring.job import Job, ProgressCallback, SeenIds
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, check_format, write_table
+from hardsight.table import Summary, write_table
 from hardsight.version import VERSION
 
 RETRIES = 2  # of a part that fails; a part whose worker dies is retried by Dask
@@ -146,9 +147,8 @@ def parts_on_cluster(
     _refuse_what_needs_all_rows(job)
     files = _files(job)
     target = place(address(output))
-    check_format(target)
     note_input(*_fingerprints(job, files))
-    check_output(target)
+    check_table_output(target)
     folder, pieces = target.with_name(target.name + ".parts"), job.pieces()
     request = Request(
         path=address(files["path"]),

@@ -14,10 +14,11 @@ from hardsight.checks import check_ids, check_labels
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.kinds import kind_of
 from hardsight.files.places import missing, place
+from hardsight.files.wide_tables import snapshot_hint
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot
-from hardsight.table import as_measured, plain, read_scores
+from hardsight.table import read_scores, scores_given
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def hardness_of(source: Any, name: str) -> Hardness:
     """The score of that name of every sample.
 
     Args:
-        source: a run, a snapshot or a table of scores, by its path; a `Snapshot`; or an Arrow table with a column id.
+        source: a run, a snapshot or a table of scores, by its path; a `Snapshot`; or a table in memory with a column id.
         name: a score, which is computed where there are features; or a column of the table.
     """
     if isinstance(source, (str, os.PathLike)):
@@ -47,28 +48,58 @@ def hardness_of(source: Any, name: str) -> Hardness:
         if isinstance(path, Path) and not path.exists():
             raise InputError(missing(path))
         if isinstance(path, Path) and kind_of(path) == "scores":
-            return _of_table(read_scores(path), name, str(path))
-        if name not in SCORES and path.is_dir() and (path / "scores.parquet").is_file():
-            return _of_table(read_scores(path), name, str(path / "scores.parquet"))
+            return of_table(read_scores(path), name, str(path))
         source = Snapshot.load(path)
-    source = plain(source)
-    if isinstance(source, pa.Table):
-        return _of_table(as_measured(source), name, "the table")
-    return _of_table(score(source, scores=[name]), name, source.name or "the snapshot")
+    if not isinstance(source, Snapshot):
+        return of_table(given_table(source), name, "the table")
+    run = (source.loaded_from or {}).get("path")
+    if name not in SCORES and isinstance(run, Path) and (run / "scores.parquet").is_file():
+        measured = of_table(read_scores(run), name, str(run / "scores.parquet"))
+        return _in_order_of(source, measured)
+    return of_table(score(source, scores=[name]), name, source.name or "the snapshot")
 
 
-def _of_table(table: pa.Table, name: str, where: str) -> Hardness:
-    for column in ("id", name):
+def given_table(source: Any) -> pa.Table:
+    """A table of scores in memory, whatever kind it is of."""
+    table = scores_given(source)
+    if not isinstance(table, pa.Table):
+        said = "give a run, a file, a Snapshot or a table of scores"
+        raise InputError(f"{said}, got {type(source).__name__}.{snapshot_hint(source)}")
+    return table
+
+
+def _in_order_of(snapshot: Snapshot, measured: Hardness) -> Hardness:
+    """A column of the run's scores in the order of the samples, NaN where it has none."""
+    columns = snapshot.columns(["id", "label"])
+    ids, labels = columns.column("id").to_numpy(), columns.column("label").fill_null(-1).to_numpy()
+    of = dict(zip(map(str, measured.ids.tolist()), measured.values.tolist(), strict=True))
+    values = np.array([of.get(str(id), np.nan) for id in ids.tolist()], np.float64)
+    return Hardness(ids, np.asarray(labels, np.int64), values, measured.score)
+
+
+def ids_and_labels(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) ids and (n,) labels of a table of scores, -1 where it has none."""
+    n = len(table)
+    ids = check_ids(table.column("id").to_numpy(), n)
+    return ids, np.full(n, -1) if "label" not in table.column_names else check_labels(_plain(table.column("label")), n, None)
+
+
+def check_columns(table: pa.Table, names: tuple[str, ...], where: str) -> None:
+    """One column of each name."""
+    for column in names:
         if table.column_names.count(column) != 1:
             there = "no column" if column not in table.column_names else "more than one column"
             near = did_you_mean(column, table.column_names) if there == "no column" else ""
             raise InputError(f"{where} has {there} {column!r}; it has {', '.join(table.column_names)}.{near}")
+
+
+def of_table(table: pa.Table, name: str, where: str) -> Hardness:
+    """A column of a table of scores; `where` names the table in messages."""
+    check_columns(table, ("id", name), where)
     kind = table.schema.field(name).type
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
         raise InputError(f"{where}: samples are ranked by a column of numbers, and {name} holds {kind}.")
-    n = len(table)
-    ids = check_ids(table.column("id").to_numpy(), n)
-    labels = np.full(n, -1) if "label" not in table.column_names else check_labels(_plain(table.column("label")), n, None)
+    ids, labels = ids_and_labels(table)
     values = np.asarray(table.column(name).cast(pa.float64()).to_numpy(), np.float64)
     return Hardness(ids, labels, np.where(np.isfinite(values), values, np.nan), name)
 

@@ -92,7 +92,7 @@ def score(
         ids: (n,) unique strings or integers, or the name of a column. Default: the index of a pandas frame, or row numbers.
         class_names: (c,) names of the classes, which labels that are names are joined to.
         scores: names from `SCORES`, "all", or None for the usual row scores that the input allows.
-        limit: score only so many rows, spread evenly over the data.
+        limit: number of rows to score, spread evenly over the data.
         first: score only the first rows.
         shard: (i, n) or "i/n" for the i-th of n equal parts of the rows, counted from 0.
         strict: refuse rows that cannot be scored instead of keeping them with their status.
@@ -143,9 +143,20 @@ def _opened(source: Any, options: dict[str, Any], arrays: dict[str, Any]) -> Sna
         return Snapshot(source, **options, **arrays)
     if not is_table(source):
         raise InputError(f"features names columns of a table, and the samples are {type(source).__name__}: give one of them.")
-    held = take_apart(source, columns, options["labels"], arrays["ids"])
-    own = {**arrays, held.evidence: held.values, "ids": held.ids, "columns": held.columns}
-    return Snapshot(**own, head=options["head"], labels=held.labels, class_names=options["class_names"] or held.class_names)
+    return of_table(source, columns, {**options, **arrays})
+
+
+def of_table(table: Any, features: Any, given: dict[str, Any]) -> Snapshot:
+    """The snapshot of a wide table: which columns are features, and labels, ids, a head and the like by keyword."""
+    given = {name: value for name, value in given.items() if value is not None}
+    if features is None:
+        if {"predicted", "status"} <= set(map(str, getattr(table, "column_names", None) or table.columns)):
+            raise InputError("this is a table of scores: give the features that it was made from, or name columns of it.")
+        return Snapshot(table, **given)
+    held = take_apart(table, features, given.pop("labels", None), given.pop("ids", None))
+    names, columns = given.pop("class_names", None) or held.class_names, {**held.columns, **given.pop("columns", {})}
+    own = {held.evidence: held.values, "labels": held.labels, "ids": held.ids, "columns": columns, "class_names": names}
+    return Snapshot(**given, **own)
 
 
 @dataclass(frozen=True)
@@ -303,7 +314,7 @@ class Job:
             if progress is not None:
                 progress(done, rounds * len(rows))
 
-        values_of = {name: _of_fitted(one) for name, one in fitted.items()} | self._looked_up(progress)
+        values_of = {name: _of_fitted(score) for name, score in fitted.items()} | self._looked_up(progress)
         for piece in self.pieces():
             yield self.part(piece, values_of, heads, seen)
         if not self.allow_duplicates:
@@ -494,8 +505,8 @@ def _status(swept: Sweep, batch: Batch, terms: frozenset[str], evidence: str) ->
 
 def _of_fitted(fitted: Fitted) -> Values:
     def of(batch: Batch, x: Any, swept: Sweep) -> np.ndarray:
-        found = fitted.of(x, swept)
-        return np.where(swept.ok & np.isfinite(found), found, np.nan)
+        values = fitted.of(x, swept)
+        return np.where(swept.ok & np.isfinite(values), values, np.nan)
 
     return of
 

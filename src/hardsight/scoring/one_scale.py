@@ -39,10 +39,10 @@ def why_two_scales(first: Head | None, second: Head | None, names: tuple[str, st
     return None if same else "the two heads differ in their weights"
 
 
-def _equal(one: Any, two: Any) -> bool:
-    if one is None or two is None:
-        return one is two
-    return bool(np.array_equal(to_numpy(one), to_numpy(two)))
+def _equal(first: Any, second: Any) -> bool:
+    if first is None or second is None:
+        return first is second
+    return bool(np.array_equal(to_numpy(first), to_numpy(second)))
 
 
 def of_probabilities(name: str) -> bool:

@@ -6,19 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import HardnessView, SampleOptions, common, option
+from hardsight.options import HardnessView, SampleOptions, TableColumns, common, option
 
 
 @dataclass(frozen=True)
-class ScoreSettings(SampleOptions, HardnessView):
+class ScoreSettings(TableColumns, SampleOptions, HardnessView):
     """Which scores of which rows, what to say about them, and where to compute."""
 
     head: Any = common("head")
     labels: Any = common("labels")
-    features: Any = option(
-        None, "Columns of a wide table that are the features: names or patterns, such as 'f*'.", metavar="COLUMNS"
-    )
-    label: str | None = option(None, "Column of a table that holds the labels. Default: label.", metavar="COLUMN")
     scores: Any = option(None, "Comma-separated score names, such as avh,avh_nearest:10, or all. Default: the usual row scores.")
     reference: Any = option(None, "Snapshot that reference scores are fitted to: what the model was trained on.", metavar="TRAIN")
     models: Any = option(
@@ -40,8 +36,7 @@ class ScoreSettings(SampleOptions, HardnessView):
 
     def check(self) -> None:
         """TLS options need a cluster; labels come from one place."""
-        if self.label is not None and self.labels is not None:
-            raise InputError("--label names a column and --labels a file: give one of them.")
+        super().check()
         if self.cluster is not None and self.limit is not None:
             raise InputError("--cluster scores whole files: give --first or --shard instead of --limit.")
         if self.cluster is None and (self.tls_ca or self.tls_cert or self.tls_key):

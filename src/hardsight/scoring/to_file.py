@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,14 +15,14 @@ from hardsight.errors import InputError, did_you_mean
 from hardsight.files.class_names import read_class_names
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, place
-from hardsight.files.writing import check_output
+from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
-from hardsight.scoring.beside import Beside
+from hardsight.scoring.beside import Beside, listed
 from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
 from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.scoring.settings import ScoreSettings
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, as_hardness, check_format
+from hardsight.table import Summary, as_hardness
 from hardsight.threads import sample_rows
 
 
@@ -54,9 +55,10 @@ def score_to_file(
         progress: called with the rows done and the rows in all.
     """
     source = place(snapshot)
-    note_input(source, settings.head, settings.labels, settings.class_names, settings.reference)
+    note_input(source, settings.head, settings.labels, settings.class_names, settings.reference, *listed(settings.models))
     target = _target(source, None if output is None else place(output), settings)
-    opened = _opened(source, settings)
+    names = None if settings.class_names is None else read_class_names(settings.class_names)
+    opened = open_with_columns(source, settings, names)
     beside = Beside.opened(opened, settings.reference, settings.models, settings.images)
     if settings.limit is not None:
         opened = opened.of_rows(sample_rows(settings, len(opened)))
@@ -73,15 +75,15 @@ def score_to_file(
     return ScoredFile(target, summary, opened.class_names, job.cross_validated)
 
 
-def _opened(source: Place, settings: ScoreSettings) -> Snapshot:
-    """The snapshot, with what the options say of its features, labels and classes."""
-    if settings.label is not None and source.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
+def open_with_columns(source: Place, settings: Any, class_names: list[str] | None = None) -> Snapshot:
+    """The snapshot, with what the options (head, labels, and those of TableColumns) say of its features and labels."""
+    table = source.suffix.lower() in (".csv", ".tsv", ".parquet", ".pq")
+    if settings.label is not None and not table:
         raise InputError(f"--label names a column of a .csv or .parquet table, and {source} is none; --labels takes a file.")
-    if settings.features is not None and source.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
+    if settings.features is not None and not table:
         raise InputError(f"--features names columns of a .csv or .parquet table, and {source} is none.")
     labels = settings.label if settings.labels is None else settings.labels
-    names = None if settings.class_names is None else read_class_names(settings.class_names)
-    return Snapshot.load(source, head=settings.head, labels=labels, features=settings.features, class_names=names)
+    return Snapshot.load(source, head=settings.head, labels=labels, features=settings.features, class_names=class_names)
 
 
 def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Place | None:
@@ -90,8 +92,7 @@ def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Pla
     if output is None and whole and source.is_dir() and (source / "run.json").is_file():  # not into a folder of shards
         output = source / "scores.parquet"
     if output is not None:
-        check_format(output)
-        check_output(output)
+        check_table_output(output)
     elif settings.cluster is not None:
         raise InputError("--cluster writes its parts beside the output: give -o.")
     return output

@@ -11,7 +11,7 @@ import numpy as np
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.named_labels import whole_labels
-from hardsight.pandas_index import align
+from hardsight.pandas_index import align, counted_by, in_class_order
 from hardsight.stats.coefficients import COEFFICIENTS, Kind
 
 Measure = Literal["frequency", "entropy"]
@@ -52,7 +52,8 @@ def selection_frequency(counts: Any, labels: Any) -> np.ndarray:
         >>> selection_frequency([[3, 1], [0, 0]], [0, 1])
         array([0.75,  nan])
     """
-    labels = align(labels, "labels", counts, "counts")
+    counts = in_class_order(counts)
+    labels = counted_by(align(labels, "labels", counts, "counts"), counts, 1)
     counts = check_counts(counts)
     labels = whole_labels(labels, len(counts), counts.shape[1])
     chosen = counts[np.arange(len(counts)), np.maximum(labels, 0)].astype(np.float64)
@@ -110,7 +111,8 @@ def noise_ceilings(
     counts: Any, labels: Any, kinds: Sequence[Kind], *, of: Measure = "frequency", splits: int = 100, seed: int = 0
 ) -> dict[Kind, Ceiling]:
     """`noise_ceiling` of several coefficients, from the same splits."""
-    labels = align(labels, "labels", counts, "counts")
+    counts = in_class_order(counts)
+    labels = counted_by(align(labels, "labels", counts, "counts"), counts, 1)
     counts = check_counts(counts)
     labels = whole_labels(labels, len(counts), counts.shape[1])
     usable = (counts.sum(1) >= 2) & (labels >= 0)

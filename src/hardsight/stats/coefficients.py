@@ -13,7 +13,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import special
-from scipy import stats as scipy_stats
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
@@ -53,8 +52,10 @@ def spearman(x: Any, y: Any) -> float:
         >>> spearman([1, 2, 300], [1, 3, 2])
         0.5
     """
+    from scipy.stats import rankdata  # which takes a second to import: not before the first number
+
     x, y = check_columns(x, y)
-    return _pearson(scipy_stats.rankdata(x), scipy_stats.rankdata(y))
+    return _pearson(rankdata(x), rankdata(y))
 
 
 def kendall(x: Any, y: Any) -> float:
@@ -69,11 +70,13 @@ def kendall(x: Any, y: Any) -> float:
 
 def _kendall(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """tau-b and its p, by SciPy, which sorts places of two bytes faster than the values themselves."""
+    from scipy.stats import kendalltau
+
     if len(x) < 2**16:
         x, y = _places(x), _places(y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a p so small that it underflows
-        both = scipy_stats.kendalltau(x, y)
+        both = kendalltau(x, y)
     return float(both.statistic), float(both.pvalue)
 
 

@@ -62,8 +62,8 @@ def welch(first: np.ndarray, second: np.ndarray, level: float = 0.95, designs: t
     if total == 0:  # two constants
         return Difference(value, value, value, 1.0 if value == 0 else 0.0)
     sizes = [len(values) / design for values, design in zip((first, second), designs, strict=True)]
-    parts = sum(variance**2 / max(size - 1, 1e-9) for variance, size in zip(variances, sizes, strict=True))
-    df = total**2 / parts  # Welch and Satterthwaite
+    parts = sum((variance / total) ** 2 / max(size - 1, 1e-9) for variance, size in zip(variances, sizes, strict=True))
+    df = 1 / parts  # Welch and Satterthwaite
     half = math.sqrt(total) * _student(df, level)
     p = 2 * float(special.stdtr(df, -abs(value) / math.sqrt(total)))
     return Difference(value, value - half, value + half, min(1.0, p))
@@ -88,7 +88,8 @@ def design_effect(values: np.ndarray, units: np.ndarray) -> float:
 
 
 def _variance_of_mean(values: np.ndarray, design: float) -> float:
-    return float(values.var(ddof=1)) / len(values) * design
+    with np.errstate(over="ignore"):  # values of 1e200 have no variance in float64
+        return float(values.var(ddof=1)) / len(values) * design
 
 
 def _student(df: float, level: float) -> float:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import special
-from scipy.stats import rankdata
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
@@ -36,6 +35,8 @@ def auroc(known: Any, unseen: Any, level: float = 0.95, *, made_from: Any = None
         >>> auroc([0.0, 1.0, 2.0, 3.0], [2.0, 4.0]).value  # 6.5 of 8 pairs, a tie being half a pair
         0.8125
     """
+    from scipy.stats import rankdata  # which takes a second to import: not before it is needed
+
     known, unseen = (np.asarray(to_numpy(x), dtype=np.float64) for x in (known, unseen))
     for array, name in ((known, "known"), (unseen, "unseen")):
         if array.ndim != 1 or len(array) < 2:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
@@ -81,6 +80,8 @@ def swap_tests(
 
 
 def _standardised_ranks(column: np.ndarray) -> np.ndarray:
+    from scipy.stats import rankdata  # which takes a second to import: not before it is needed
+
     rank = rankdata(column)
     spread = rank.std()
     return (rank - rank.mean()) / spread if spread > 0 else np.zeros(len(rank))

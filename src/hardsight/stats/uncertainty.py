@@ -33,8 +33,8 @@ def pass_scores(probs: Any = None, *, pred_probs: Any = None) -> dict[str, np.nd
     if probs.ndim != 3:
         raise InputError(f"passes must be (passes, n, c) probabilities, got shape {probs.shape}.")
     passes = Passes()
-    for one in probs:
-        passes.add(one)
+    for probs_of_pass in probs:
+        passes.add(probs_of_pass)
     return passes.scores()
 
 

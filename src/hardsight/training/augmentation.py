@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from hardsight.errors import InputError
-from hardsight.training.inputs import Batch, Fit, ImageInputs, Inputs
+from hardsight.training.inputs import Fit, ImageInputs, InputBatch, Inputs
 
 PAD = 4  # pixels, as for CIFAR
 SCALE = (0.08, 1.0)  # of a random-resized crop: the usual part of a picture's area
@@ -76,16 +76,16 @@ class AugmentedInputs:
         self.inputs, self.augmentation, self.seed = inputs, parse_augmentation(augment), seed
         self.keys = sample_keys(inputs.ids)
 
-    def batches(self, rows: Sequence[np.ndarray], epoch: int) -> Iterator[Batch]:
+    def batches(self, rows: Sequence[np.ndarray], epoch: int) -> Iterator[InputBatch]:
         """The rows asked for, batch by batch, as they look in an epoch."""
         if self.share:
             from hardsight.training.processes import shares  # with torch, which options are checked without
 
             rows = shares(rows)
         for batch in self._batches(rows, epoch):
-            yield Batch(batch.rows, self.augmentation(batch.inputs, self.keys[batch.rows], self.seed, epoch))
+            yield InputBatch(batch.rows, self.augmentation(batch.inputs, self.keys[batch.rows], self.seed, epoch))
 
-    def _batches(self, rows: Sequence[np.ndarray], epoch: int) -> Iterator[Batch]:
+    def _batches(self, rows: Sequence[np.ndarray], epoch: int) -> Iterator[InputBatch]:
         scale = self.augmentation.scale
         if scale is None:
             return self.inputs.batches(rows)

@@ -68,8 +68,8 @@ def _hardness(curriculum: Any, ids: Sequence[str]) -> np.ndarray:
     source, score = curriculum if isinstance(curriculum, tuple) else run_and_score(os.fspath(curriculum))
     if isinstance(source, (str, os.PathLike)):
         note_input(source)
-    found = hardness_of(source, score)
-    of = dict(zip(map(str, found.ids.tolist()), found.harder.tolist(), strict=True))
+    measured = hardness_of(source, score)
+    of = dict(zip(map(str, measured.ids.tolist()), measured.harder.tolist(), strict=True))
     where = source if isinstance(source, (str, os.PathLike)) else "the curriculum"
     missing = [id for id in ids if id not in of]
     if missing:

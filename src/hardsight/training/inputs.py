@@ -30,7 +30,7 @@ Fit = Callable[[int, Image.Image], list[Image.Image]]  # a row and its picture -
 
 
 @dataclass(frozen=True)
-class Batch:
+class InputBatch:
     """Some rows of a set, those that could be read."""
 
     rows: np.ndarray  # (b,) positions in the set
@@ -56,7 +56,7 @@ class Inputs(Protocol):
 
     def __len__(self) -> int: ...
 
-    def batches(self, rows: Sequence[np.ndarray]) -> Iterator[Batch]:
+    def batches(self, rows: Sequence[np.ndarray]) -> Iterator[InputBatch]:
         """The rows asked for, batch by batch."""
 
     def fingerprint(self) -> dict[str, Any]:
@@ -99,9 +99,9 @@ class ArrayInputs:
         taken.columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
         return taken
 
-    def batches(self, rows: Sequence[np.ndarray]) -> Iterator[Batch]:
+    def batches(self, rows: Sequence[np.ndarray]) -> Iterator[InputBatch]:
         """The inputs of each array of rows, in order."""
-        return (Batch(some, self.inputs[some]) for some in rows)
+        return (InputBatch(some, self.inputs[some]) for some in rows)
 
     def fingerprint(self) -> dict[str, Any]:
         """Identity of the inputs: a resumed run must have the same."""
@@ -160,7 +160,7 @@ class ImageInputs:
             "level": [None if how is None else how.level for how in self.versions for _ in range(n)],
         }
 
-    def batches(self, rows: Sequence[np.ndarray], fit: Fit | None = None) -> Iterator[Batch]:
+    def batches(self, rows: Sequence[np.ndarray], fit: Fit | None = None) -> Iterator[InputBatch]:
         """The inputs of each array of rows, in order.
 
         Args:
@@ -177,7 +177,7 @@ class ImageInputs:
                 pixels = [new_pixels[row] if row in new_pixels else self._kept[row] for row in good.tolist()]  # type: ignore[index]
                 if fit is None:
                     self._keep(new_pixels)
-                yield Batch(good, numbers(np.array(pixels, np.uint8).reshape(-1, *self._shape), self.preprocessing))
+                yield InputBatch(good, numbers(np.array(pixels, np.uint8).reshape(-1, *self._shape), self.preprocessing))
 
     def _readable(self, row: int, new_pixels: dict[int, Any]) -> bool:
         result = new_pixels.get(row)

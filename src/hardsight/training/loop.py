@@ -32,11 +32,11 @@ from hardsight.training import processes, results
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint, write_tensors
 from hardsight.training.evaluation import OF_CROPS, VIEWS, counts_of, hits, ten_crop_logits
-from hardsight.training.inputs import Batch, ImageInputs, Inputs, even_batches
+from hardsight.training.inputs import ImageInputs, InputBatch, Inputs, even_batches
 from hardsight.training.network import as_tensor, first_sample, forward_pass
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed
 from hardsight.training.schedule import rate_factor
-from hardsight.training.sets import Said, Sets
+from hardsight.training.sets import Say, Sets
 from hardsight.training.settings import NetworkOptions, ProgressCallback, TrainSettings
 from hardsight.training.teacher import check_teacher, taught_logits
 from hardsight.training.trainee import LossChoice, Trainee
@@ -68,7 +68,7 @@ class Training:
     sets: Sets
     inputs: dict[str, Inputs]
     preprocessing: Preprocessing | None
-    say: Said
+    say: Say
     progress: ProgressCallback | None
     teacher: Model | None = None
     state: TrainingState = field(default_factory=TrainingState)
@@ -239,7 +239,7 @@ class Training:
         means = _means(processes.summed(sums, self.device))
         return {**means, "objective": objective_sum / steps}
 
-    def _train_step(self, epoch: int, batch: Batch) -> tuple[dict[str, float], float]:
+    def _train_step(self, epoch: int, batch: InputBatch) -> tuple[dict[str, float], float]:
         """Learn from a batch: sums of its metrics, and its loss."""
         train, rows = self.inputs["train"], torch.from_numpy(batch.rows).to(self.device)
         labels = train.labels[batch.rows]
@@ -269,7 +269,7 @@ class Training:
         return -(-len(self.inputs["train"]) // self.settings.batch_size)
 
     def _factor(self, epoch: int, done: int, steps: int) -> float:
-        """The share of the learning rate in an epoch of so many steps, some of which are done."""
+        """The share of the learning rate in an epoch, some steps of which are done."""
         whole = self._steps_per_epoch
         return rate_factor(self.settings, (epoch - 1) * whole + done * whole / steps, whole, self.settings.epochs)
 

@@ -31,11 +31,11 @@ class Pacing:
 
     kind: str = "linear"
     start: float = 0.2
-    epochs: float = 5.0  # after so many it is all of them
+    epochs: float = 5.0  # until all samples are in
 
     @classmethod
     def of(cls, options: PacingOptions, epochs: int) -> Pacing:
-        """That of a training of so many epochs; by default the part grows in the first half."""
+        """That of a training of `epochs` epochs; by default the part grows in the first half."""
         return cls(options.pacing, options.pace_start, epochs / 2 if options.pace_epochs is None else options.pace_epochs)
 
     def share(self, epoch: int) -> float:

@@ -1,7 +1,7 @@
 """`run`: train a network with any loss, and keep every sample's story. One plain loop, on Accelerate.
 
 Everything random is drawn from seed, epoch and sample, and everything is written by the one write rule. So a training
-that is killed at any moment goes on from its last checkpoint, and on a CPU ends with the same bytes as if nothing had
+that is killed at any moment resumes from its last checkpoint, and on a CPU ends with the same bytes as if nothing had
 happened. With `torchrun` or `accelerate launch` several processes share each batch.
 
 Here the input is checked, which is quick; `starting.py` has what needs torch.
@@ -24,7 +24,7 @@ from hardsight.models.weights import check_weights
 from hardsight.options import takes
 from hardsight.screen import printable, table_lines
 from hardsight.training.loss_names import check_loss_options, loss_name
-from hardsight.training.sets import Said, open_sets
+from hardsight.training.sets import Say, open_sets
 from hardsight.training.settings import ProgressCallback, TrainSettings
 from hardsight.training.teacher import check_teacher_name
 
@@ -59,7 +59,7 @@ class Trained:
 @takes(TrainSettings)
 def run(
     data: Any, model: Any, output: str | os.PathLike[str], *, settings: TrainSettings, progress: ProgressCallback | None = None,
-    say: Said | None = None,
+    say: Say | None = None,
 ) -> Trained:  # fmt: skip
     """Train a network and write a run: its model, head, snapshot, and the dynamics of every sample.
 

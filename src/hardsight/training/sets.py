@@ -29,7 +29,7 @@ from hardsight.training.settings import TrainSettings
 if TYPE_CHECKING:
     from hardsight.models.trainable import Trainable  # torch: data is opened and checked before that is loaded
 
-Said = Callable[[str], None]
+Say = Callable[[str], None]
 RESERVED = ("train", "model", "teacher", "curriculum")  # names of other inputs, in start.json
 
 
@@ -60,7 +60,7 @@ class Sets:
         return inputs, preprocessing
 
 
-def open_sets(data: Any, settings: TrainSettings, say: Said) -> Sets:
+def open_sets(data: Any, settings: TrainSettings, say: Say) -> Sets:
     """The training data, and the sets to watch: those asked for, or the data's own other splits."""
     watch, limit, split = settings.watch, settings.limit, settings.split
     train = _open(data, limit=limit, labels_from=settings.labels_from)
@@ -107,7 +107,7 @@ def open_sets(data: Any, settings: TrainSettings, say: Said) -> Sets:
     return Sets(train, watched, c, names, _sources(data, watch or {}), curriculum)
 
 
-def _subset(train: ImageData | ArrayInputs, subset: Any, c: int, say: Said) -> ImageData | ArrayInputs:
+def _subset(train: ImageData | ArrayInputs, subset: Any, c: int, say: Say) -> ImageData | ArrayInputs:
     """The samples of a subset; classes keep their index, also those of which it has none."""
     rows = subset_rows(subset, train.ids)
     say(f"training on a subset of {len(rows)} of {len(train)} samples")

@@ -154,22 +154,23 @@ class LearningOptions(Options):
     optimizer: Optimizer = option("sgd", "Optimizer: sgd or adamw.")
     lr: float | None = option(None, "Learning rate. Default: 0.01 for sgd, 0.001 for adamw.", above=0)
     head_rate: float = option(
-        1.0, "Learning-rate multiplier for the head: class vectors and all else that follows the network.", above=0
+        1.0, "Learning-rate multiplier for the head: the class vectors and everything else after the network.", above=0
     )
     momentum: float = option(0.9, "Momentum of sgd.", least=0)
     nesterov: bool | None = option(False, "Use Nesterov momentum.", flag="--nesterov/--no-nesterov")
     weight_decay: float = option(5e-4, "Weight decay of matrices and filters; biases and norms have none.", least=0)
     decay_all: bool = option(False, "Apply weight decay to every parameter, biases and norms included.")
-    freeze_bn: bool = option(
-        False, "Freeze the running statistics of batch normalization, and normalize by them in training too."
-    )
+    freeze_bn: bool = option(False, "Freeze the running statistics of batch normalization, and use them in training as well.")
     schedule: Schedule = option("constant", "Learning-rate schedule: constant, step or cosine.")
     milestones: tuple[float, ...] = option(
-        (), "Comma-separated epochs at which step multiplies the learning rate. Default: 1/2 and 3/4 of all.", read=_milestones
+        (),
+        "Comma-separated epochs at which the step schedule multiplies the learning rate by --gamma. Default: 1/2 and 3/4 "
+        "of the epochs.",
+        read=_milestones,
     )
-    step_size: float | None = option(None, "Epochs between the milestones of step, instead of a list of them.", above=0)
-    gamma: float = option(0.1, "Factor of the learning rate at each milestone.", above=0)
-    warmup: float = option(0.0, "Epochs over which the learning rate first rises linearly.", least=0)
+    step_size: float | None = option(None, "Epochs between milestones of the step schedule, instead of --milestones.", above=0)
+    gamma: float = option(0.1, "Factor by which the step schedule multiplies the learning rate.", above=0)
+    warmup: float = option(0.0, "Epochs of linear learning-rate warmup.", least=0)
     clip: float | None = option(None, "Clip the gradient norm to this value.", above=0)
     precision: Precision = option("float32", "Precision: float32, bfloat16, or float16 on a GPU.")
     augment: str = option(
@@ -208,7 +209,7 @@ class ResourceOptions(Options):
 
     device: str = option("auto", "Device: auto, cpu, cuda or mps.", decides=False)
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
-    limit: int | None = common("limit", help="Use N samples of each data set only, spread evenly over it.", decides=False)
+    limit: int | None = common("limit", help="Use only N samples of each dataset, spread evenly over it.", decides=False)
 
 
 @dataclass(frozen=True)
@@ -220,13 +221,9 @@ class PacingOptions(Options):
         "Order of a curriculum: easy-first, hard-first, self-paced (by the network's own loss, epoch by epoch) or random (as a "
         "control). Default: easy-first where there is a curriculum.",
     )
-    pacing: PacingKind = option(
-        "linear", "Growth of the part of a curriculum that is trained on: linear, root, geometric or step."
-    )
-    pace_start: float = option(0.2, "Share of the samples that a curriculum begins with.", above=0, most=1)
-    pace_epochs: float | None = option(
-        None, "Epochs after which a curriculum has let in all samples. Default: half of the epochs.", least=0
-    )
+    pacing: PacingKind = option("linear", "How the share of samples in use grows: linear, root, geometric or step.")
+    pace_start: float = option(0.2, "Share of the samples that a curriculum starts with.", above=0, most=1)
+    pace_epochs: float | None = option(None, "Epochs until a curriculum uses all samples. Default: half of the epochs.", least=0)
 
 
 @dataclass(frozen=True)
@@ -240,7 +237,7 @@ class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOpti
     epochs: int = option(10, "Passes over the training data.", least=1)
     watch: Mapping[str, Any] | None = option(
         None,
-        "Held-out set to evaluate after each epoch; repeatable; `none` evaluates none. Default: the data's other splits.",
+        "Held-out set to evaluate after each epoch; repeatable; `none` turns it off. Default: the data's other splits.",
         repeat=True,
         read=_watch,
         metavar="NAME=DATA",
@@ -270,20 +267,20 @@ class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOpti
     )
     curriculum: Any = option(
         None,
-        "Curriculum: let samples in by a score of an earlier run, or by a column of a table: teacher:avh, scores.parquet:loss.",
+        "Curriculum by a score of an earlier run, or by a column of a table: teacher:avh, scores.parquet:loss.",
         metavar="RUN:SCORE",
         decides=False,
     )
     labels_from: str | None = common("labels_from")
     keep_epochs: bool | int = option(
         False,
-        "Keep the network after every epoch, or every K-th, in epochs/: the score vog takes gradients of them. Default: none.",
+        "Save the network after every epoch, or every K-th, in epochs/; the score vog needs them. Default: none.",
         read=_keep_epochs,
         word="[0-9]+",
         metavar="[K]",
     )
-    snapshot: bool = option(True, "Keep the features of every sample at the end.", flag="--snapshot/--no-snapshot")
-    strict: bool = option(False, "Stop at an image that cannot be read instead of listing it.")
+    snapshot: bool = option(True, "Store the features of every sample at the end.", flag="--snapshot/--no-snapshot")
+    strict: bool = option(False, "Stop at an image that cannot be read instead of skipping and listing it.")
     tracker: str | None = option(None, "Log metrics to a tracker: tensorboard, wandb or mlflow.", decides=False)
     teacher: Any = option(None, "Teacher for --loss dual_head: a run, or a model as for extract.", metavar="MODEL", decides=False)
 

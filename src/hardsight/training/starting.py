@@ -17,7 +17,7 @@ from hardsight.training.loss_names import loss_name
 from hardsight.training.network import open_network
 from hardsight.training.objective import with_defaults
 from hardsight.training.optimization import MixedPrecision
-from hardsight.training.sets import Said, Sets
+from hardsight.training.sets import Say, Sets
 from hardsight.training.settings import ProgressCallback, TrainSettings
 from hardsight.training.teacher import open_teacher
 
@@ -30,10 +30,10 @@ class Start:
     device: torch.device
     settings: TrainSettings
     output: Path
-    say: Said  # of the main process; the others are silent
+    say: Say  # of the main process; the others are silent
 
     @classmethod
-    def of(cls, settings: TrainSettings, output: Path, say: Said | None) -> Self:
+    def of(cls, settings: TrainSettings, output: Path, say: Say | None) -> Self:
         """The loss by its usual name, with the options it has by default, and the processes that share the work."""
         name = loss_name(settings.loss)
         settings = settings.with_loss(name, with_defaults(name, settings.loss_options, settings.epochs))

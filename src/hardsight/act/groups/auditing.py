@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -28,18 +29,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.act.groups.comparing import NO_DIFFERENCE, TOO_FEW, Measures, Row, compare, corrected
+from hardsight.act.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Measures, Row, compare, corrected
 from hardsight.act.groups.grouping import Grouping, describe, groupings_of
 from hardsight.act.groups.latent import find_latent
 from hardsight.act.groups.opening import Measured, check_labeled, measured_by, of_split, open_measured
 from hardsight.act.groups.settings import AuditSettings
 from hardsight.errors import InputError
+from hardsight.files.wide_tables import is_table
 from hardsight.options import takes
 from hardsight.scores import SCORES
 from hardsight.scores_table import ResultTable
-from hardsight.scoring.job import ProgressCallback
+from hardsight.scoring.job import ProgressCallback, of_table
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
+from hardsight.table import holds_scores
 from hardsight.version import VERSION
 
 HARDEST = 12  # ids kept of a group
@@ -61,6 +64,7 @@ class Audit:
     hardness: str  # the score
     tests: int  # that were corrected for
     warnings: tuple[str, ...]
+    level: float = 0.95
 
 
 @takes(AuditSettings)
@@ -72,16 +76,17 @@ def audit(
     """Compare groups of samples: accuracy, hardness, norm and calibration with intervals, one row per group.
 
     Args:
-        source: a run directory, a file (a snapshot or a scores table) or a `Snapshot`; or nothing, and arrays by keyword.
-        features: (n, d) inputs of the last linear layer.
-        labels: (n,) given class; -1 or null for unlabeled.
+        source: a run directory, a file (a snapshot or a scores table), a `Snapshot` or a table of scores; a wide table, such as a
+            pandas frame; or nothing, and arrays by keyword.
+        features: (n, d) inputs of the last linear layer; of a table, names or patterns of columns: "f*".
+        labels: (n,) given class; -1 or null for unlabeled. Of a table, the name of a column.
         probs: (n, c) instead of features; `pred_probs` is another name of them.
         logits: (n, c) instead of features.
         head: a `Head`, or the (c, d) weight of a linear one. Without it, heads are fitted by folds.
         ids: (n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.
         columns: (n,) arrays by name, among which `group` chooses.
         settings: all options as one object; each is also a keyword of its own, see below.
-        progress: called with the rows scored and the rows in all.
+        progress: called with the rows scored and the rows in all, then with the groups compared and those in all.
 
     Returns:
         A `ResultTable`, used as a `pyarrow.Table`: group, n, accuracy, accuracy_low, accuracy_high, mean_avh and more; see
@@ -97,45 +102,53 @@ def audit(
     """
     arrays = {"features": features, "labels": labels, "probs": probs, "pred_probs": pred_probs, "logits": logits, "head": head}
     given = {name: value for name, value in (arrays | {"ids": ids, "columns": columns}).items() if value is not None}
+    if is_table(source) and (given.keys() & {"features", "labels"} or not holds_scores(source)):
+        source, given = of_table(source, given.pop("features", None), given), {}
     files = {name: given.pop(name) for name in ("head", "labels") if source is not None and name in given}
     if source is not None and given:
         raise InputError(f"{next(iter(given))} goes with arrays; a snapshot holds its own.")
-    if isinstance(source, Snapshot) and files:
+    if files and not isinstance(source, (str, os.PathLike)):
         raise InputError(f"{next(iter(files))} goes with arrays; a snapshot holds its own.")
     measured = open_measured(Snapshot(**given) if source is None else source, settings.by, **files, progress=progress)
-    found = find_groups(measured, settings)
+    found = find_groups(measured, settings, progress)
     for sentence in found.warnings:
         warnings.warn(sentence, stacklevel=3)
     return ResultTable(found.table, counted="verdict", shown=("group", "n", "accuracy", "mean_avh", "verdict"))
 
 
-def find_groups(measured: Measured, settings: AuditSettings) -> Audit:
-    """The whole of `audit`, of samples that are open."""
+def find_groups(measured: Measured, settings: AuditSettings, progress: ProgressCallback | None = None) -> Audit:
+    """The whole of `audit`, of samples that are open; `progress` is called with the groups compared and those in all."""
     measured = of_split(measured, settings.split)
     check_labeled(measured)
     hardness = measured_by(measured, settings.by)
     measures = Measures.of(measured, hardness)
     if settings.group:
-        rows, groupings = _by_columns(measured, measures, settings)
+        rows, groupings = _by_columns(measured, measures, settings, progress)
     else:
         rows, groupings = _by_features(measured, measures, settings)
-    tests = sum(math.isfinite(value) for row in rows for name, value in row.items() if name.endswith("_p"))
+    p_values = [value for row in rows for name, value in row.items() if name.endswith("_p")]
+    tests = sum(value is not None and math.isfinite(value) for value in p_values)
     rows = corrected(rows, hardness, settings.level)
     notes = _notes(measured, settings, hardness, tests)
     members = pa.table({"id": measured.ids, **{grouping.by: _words(grouping) for grouping in groupings}})
     sentences = (*(describe(groupings) if settings.group else ()), *_cautions(measured, settings))
-    return Audit(_table(rows, hardness, notes), members, measured, hardness, tests, sentences)
+    return Audit(_table(rows, hardness, notes), members, measured, hardness, tests, sentences, settings.level)
 
 
-def _by_columns(measured: Measured, measures: Measures, settings: AuditSettings) -> tuple[list[Row], list[Grouping]]:
+def _by_columns(
+    measured: Measured, measures: Measures, settings: AuditSettings, progress: ProgressCallback | None
+) -> tuple[list[Row], list[Grouping]]:
     groupings = groupings_of(measured, settings.group)
-    rows = []
+    rows: list[Row] = []
+    total = sum(len(grouping.names) for grouping in groupings)
     for grouping in groupings:
         known = grouping.codes >= 0
         for at, name in enumerate(grouping.names):
             mine = grouping.members(at)
             row = compare(measures, mine, known & ~mine, least=settings.least, level=settings.level)
             rows.append({"by": grouping.by, "group": name, **row, "hardest": _hardest(measured, measures, np.flatnonzero(mine))})
+            if progress is not None:
+                progress(len(rows), total)
     return rows, groupings
 
 
@@ -212,8 +225,8 @@ def _cautions(measured: Measured, settings: AuditSettings) -> list[str]:
     if settings.split is None and "split" in measured.columns.column_names:
         if "train" in pc.unique(measured.columns.column("split")).to_pylist():
             said.append(TRAINED_ON)
-    if measured.units() is not None:
-        said.append("some samples are copies of one image (base_id): intervals and tests count them by their design effect.")
+    if measured.units is not None:
+        said.append(COPIES)
     return said
 
 
@@ -233,6 +246,8 @@ def worst_first(table: pa.Table) -> pa.Table:
 def groups_in_words(found: Audit) -> str:
     """How many groups there are, in one sentence."""
     table = found.table
+    if len(table) == 0:
+        return "no latent groups: no cluster looks worse than the rest of its class, or the classes are too small to divide."
     too_few = sum(verdict == TOO_FEW for verdict in table.column("verdict").to_pylist())
     few = f"; {too_few} of them have too few samples to say" if too_few else ""
     return f"{len(table)} groups{few}. {found.tests} tests, p values after Holm's correction for all of them."

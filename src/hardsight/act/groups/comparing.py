@@ -19,14 +19,14 @@ import numpy as np
 
 from hardsight.act.groups.opening import CONFIDENCE, NORM, Measured
 from hardsight.scores import SCORES
-from hardsight.stats.calibration import reliability
+from hardsight.stats.calibration import ece_by_chance, reliability
 from hardsight.stats.coefficients import holm
 from hardsight.stats.means import design_effect, mean_interval, welch
 from hardsight.stats.proportions import fisher_exact, share_difference, wilson
 
 OVERCONFIDENCE = "overconfidence"
 TOO_FEW, NO_DIFFERENCE = "too few to say", "no difference found"
-DRAWS = 100  # of a calibrated model
+COPIES = "some samples are copies of one image (base_id): intervals and tests count them by their design effect."
 
 Row = dict[str, Any]
 
@@ -51,7 +51,7 @@ class Measures:
         confidence = measured.scores.get(CONFIDENCE)
         if confidence is not None:
             means[OVERCONFIDENCE] = confidence - measured.correct
-        return Measures(measured.correct, hardness, means, confidence, measured.labels, measured.units())
+        return Measures(measured.correct, hardness, means, confidence, measured.labels, measured.units)
 
     def take(self, rows: np.ndarray) -> Measures:
         """The same of some samples."""
@@ -121,9 +121,7 @@ def _calibration(measures: Measures, group: np.ndarray) -> Row:
     confidence = np.clip(measures.confidence[known], 0, 1)
     if not len(confidence):
         return {"ece": math.nan, "ece_by_chance": math.nan}
-    rng = np.random.default_rng(0)
-    drawn = [reliability(confidence, rng.random(len(confidence)) < confidence).ece for _ in range(DRAWS)]
-    return {"ece": reliability(confidence, measures.correct[known]).ece, "ece_by_chance": float(np.quantile(drawn, 0.95))}
+    return {"ece": reliability(confidence, measures.correct[known]).ece, "ece_by_chance": ece_by_chance(confidence)}
 
 
 def _of_the_same_classes(measures: Measures, group: np.ndarray, rest: np.ndarray) -> Row:

@@ -8,10 +8,12 @@
     feature_angle               degrees between its two features, where both are of one model
 
 A sample that was right and is wrong now got harder, whatever a score says, and the other way round; all others go by the change
-of the score. Values are compared where both are on one scale, else ranks within each snapshot: `scoring/one_scale.py`.
+of the score. Values are compared where both are on one scale, else ranks within each snapshot: `scoring/one_scale.py`. Copies of
+one image (degraded versions) count by their design effect in the classes, and the first alone in the test of the features.
 
 Unpaired, of different samples of one model: `change` is the share of the first snapshot's samples of the same class that are
-easier, minus one half, and `harder` whether that share is above 0.95 (one sample in twenty, where nothing changed).
+easier, minus one half, and `harder` whether that share is above 0.95 (one sample in twenty, where nothing changed); null where
+the first has fewer than twenty samples of the class.
 
 The metadata of the schema, under `hardsight`, has the classes and whether the features moved.
 """
@@ -21,17 +23,17 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.act.groups.comparing import TOO_FEW
-from hardsight.act.groups.moving import Moved, angles_between, features_moved
+from hardsight.act.groups.comparing import COPIES, TOO_FEW
 from hardsight.act.groups.opening import Measured, check_labeled, measured_by, of_split, open_measured, with_class_names
 from hardsight.act.groups.settings import DriftFileSettings, DriftSettings
+from hardsight.act.groups.spaces import ComparedFeatures, compare_features
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.options import takes
@@ -41,13 +43,14 @@ from hardsight.scoring.job import ProgressCallback
 from hardsight.scoring.one_scale import hardness_ranks, of_probabilities, why_two_scales
 from hardsight.screen import brief
 from hardsight.stats.coefficients import holm
-from hardsight.stats.means import mean_interval, welch
+from hardsight.stats.means import design_effect, mean_interval, welch
 from hardsight.stats.proportions import fisher_exact, share_difference, sign_test
 from hardsight.version import VERSION
 
 OUTCOMES = np.array(["right in both", "right, then wrong", "wrong, then right", "wrong in both", None], dtype=object)
 FEWEST = 10  # samples of a class that is tested
 BEYOND = 0.45  # unpaired: a rank this far above the middle is among the hardest twentieth
+TWENTY = 20  # samples of a class that have a hardest twentieth
 ALL = "all"
 
 Row = dict[str, Any]
@@ -63,11 +66,10 @@ class Drift:
     classes: pa.Table
     by: str  # the score
     why_ranks: str | None  # None where values are compared
-    moved: Moved | None
-    why_not_moved: str | None  # why features were not compared
-    paired: bool
+    features: ComparedFeatures  # whether they moved
     sides: tuple[Measured, Measured]
     warnings: tuple[str, ...]
+    settings: DriftSettings
 
 
 @takes(DriftSettings)
@@ -75,7 +77,7 @@ def drift(first: Any, second: Any, *, settings: DriftSettings, progress: Progres
     """Say which samples got harder between two models or two dates: one row per sample that both have.
 
     Args:
-        first, second: a run directory, a file (a snapshot or a scores table) or a `Snapshot` each; joined by id.
+        first, second: a run directory, a file (a snapshot or a scores table), a `Snapshot` or a table of scores; joined by id.
         settings: all options as one object; each is also a keyword of its own, see below.
         progress: called with the rows scored and the rows in all.
 
@@ -137,12 +139,7 @@ def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, s
     change = _change(before, after, by, why_ranks is None)
     outcome = _outcome(first, second)
     harder = np.where(outcome == 1, 1.0, np.where(outcome == 2, 0.0, np.where(np.isnan(change), np.nan, change > 0)))
-    why_not = _two_spaces(first, second)
-    features = None if why_not else (first.features(), second.features())
-    moved = None if features is None else _moved(*features, settings)
-    angle = np.full(len(first), np.nan) if features is None else angles_between(*features)  # type: ignore[arg-type]
-    if why_not is None and moved is None:
-        why_not = "there are too few samples with features"
+    features = compare_features(first, second, settings)
     columns: Row = {
         "id": first.ids,
         "label": pa.array(first.labels, mask=first.labels < 0),
@@ -153,12 +150,14 @@ def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, s
         "predicted_before": pa.array(first.predicted, mask=first.predicted < 0),
         "predicted_after": pa.array(second.predicted, mask=second.predicted < 0),
         "outcome": pa.array(OUTCOMES[outcome], pa.string()),
-        "feature_angle": _nulled(angle),
+        "feature_angle": _nulled(np.full(len(first), np.nan) if features.angle is None else features.angle),
     }
     classes = _corrected(
-        [_paired_row(first, second, change, label, settings.level) for label in _labels(first)], why_ranks is not None
+        [_paired_row(first, second, change, label, settings.level) for label in _labels(first)],
+        1 - settings.level,
+        ranked=why_ranks is not None,
     )
-    return _drift(columns, classes, (first, second), (by, why_ranks, moved, why_not), settings, said)
+    return _drift(columns, classes, (first, second), (by, why_ranks, features), settings, said)
 
 
 def _joined(first: Measured, second: Measured) -> tuple[Measured, Measured, list[str]]:
@@ -207,32 +206,41 @@ def _paired_row(first: Measured, second: Measured, change: np.ndarray, label: in
     mine = np.ones(len(first), bool) if label is None else first.labels == label
     known = mine & np.isfinite(first.correct) & np.isfinite(second.correct)
     gain = second.correct[known] - first.correct[known]
-    values = change[mine & np.isfinite(change)]
-    turned, mean = mean_interval(gain, level), mean_interval(values, level)
+    changed = mine & np.isfinite(change)
+    values = change[changed]
+    designs = _design(first, known, gain), _design(first, changed, values)
+    turned, mean = mean_interval(gain, level, designs[0]), mean_interval(values, level, designs[1])
     tested = len(gain) >= FEWEST
-    zero = np.zeros(len(values))
+    better, worse = (float((sign * gain > 0).sum()) / designs[0] for sign in (1, -1))
     return _class_row(first, label, int(mine.sum())) | {
         "accuracy_before": _mean(first.correct[known]),
         "accuracy_after": _mean(second.correct[known]),
         "accuracy_difference": turned.value,
         "accuracy_difference_low": turned.low,
         "accuracy_difference_high": turned.high,
-        "accuracy_p": sign_test(int((gain > 0).sum()), int((gain < 0).sum())) if tested else math.nan,
+        "accuracy_p": sign_test(better, worse) if tested else math.nan,
         "mean_change": mean.value,
         "change_low": mean.low,
         "change_high": mean.high,
-        "change_p": _one_sample_p(values) if tested and len(zero) > 1 else math.nan,
+        "change_p": _one_sample_p(values, designs[1]) if tested and len(values) > 1 else math.nan,
     }
 
 
-def _one_sample_p(values: np.ndarray) -> float:
+def _design(measured: Measured, rows: np.ndarray, values: np.ndarray) -> float:
+    """The design effect of some rows' values: 1 where no two of them are copies of one image."""
+    units = measured.units
+    return 1.0 if units is None or len(values) == 0 else design_effect(values, units[rows])
+
+
+def _one_sample_p(values: np.ndarray, design: float) -> float:
     """Student's t test that the mean is 0."""
     from scipy.special import stdtr
 
-    error = values.std(ddof=1) / math.sqrt(len(values))
+    n = len(values) / design
+    error = values.std(ddof=1) / math.sqrt(n)
     if error == 0:
         return 1.0 if values.mean() == 0 else 0.0
-    return float(2 * stdtr(len(values) - 1, -abs(values.mean()) / error))
+    return float(2 * stdtr(max(n - 1, 1e-9), -abs(values.mean()) / error))
 
 
 # Different samples of one model
@@ -243,43 +251,45 @@ def _unpaired(first: Measured, second: Measured, by: str, why_ranks: str | None,
         raise InputError(f"different samples are compared by one model, but {why_ranks}: leave out --unpaired, or give one head.")
     sign = 1.0 if SCORES[by].hard == "high" else -1.0
     before, after = sign * first.scores[by], sign * second.scores[by]
-    change = np.full(len(second), np.nan)
+    change, enough = np.full(len(second), np.nan), np.zeros(len(second), bool)
     for label in np.unique(second.labels[second.labels >= 0]):
         known = np.sort(before[(first.labels == label) & np.isfinite(before)])
         mine = (second.labels == label) & np.isfinite(after)
         if len(known):
             easier = (np.searchsorted(known, after[mine], "left") + np.searchsorted(known, after[mine], "right")) / 2
             change[mine] = easier / len(known) - 0.5
-    why_not = _two_spaces(first, second)
-    moved = None if why_not else _moved(first.features(), second.features(), settings)
-    if why_not is None and moved is None:
-        why_not = "there are too few samples with features"
+            enough[mine] = len(known) >= TWENTY
+    features = compare_features(first, second, settings)
     columns: Row = {
         "id": second.ids,
         "label": pa.array(second.labels, mask=second.labels < 0),
-        "harder": pa.array(change > BEYOND, mask=np.isnan(change)),
+        "harder": pa.array(change > BEYOND, mask=~enough),
         "change": _nulled(change),
         "after": _nulled(second.scores[by]),
         "predicted_after": pa.array(second.predicted, mask=second.predicted < 0),
     }
     rows = [_unpaired_row(first, second, (before, after), label, settings.level) for label in _labels(second)]
-    return _drift(columns, _corrected(rows, False), (first, second), (by, why_ranks, moved, why_not), settings, [])
+    return _drift(columns, _corrected(rows, 1 - settings.level), (first, second), (by, why_ranks, features), settings, [])
 
 
 def _unpaired_row(
     first: Measured, second: Measured, hardness: tuple[np.ndarray, np.ndarray], label: int | None, level: float
 ) -> Row:
-    sides, counts, values = (first, second), list[tuple[float, float]](), list[np.ndarray]()
+    sides, counts, values, designs = (first, second), list[tuple[float, float]](), list[np.ndarray](), list[float]()
     for side, score in zip(sides, hardness, strict=True):
         mine = np.ones(len(side), bool) if label is None else side.labels == label
-        correct = side.correct[mine & np.isfinite(side.correct)]
-        counts.append((float(correct.sum()), float(len(correct))))
-        values.append(score[mine & np.isfinite(score)])
+        known, scored = mine & np.isfinite(side.correct), mine & np.isfinite(score)
+        correct = side.correct[known]
+        copies = _design(side, known, correct)
+        counts.append((float(correct.sum()) / copies, len(correct) / copies))
+        values.append(score[scored])
+        designs.append(_design(side, scored, score[scored]))
     tested = min(counts[0][1], counts[1][1]) >= FEWEST
     there = min(counts[0][1], counts[1][1]) > 0
     difference = share_difference(counts[1], counts[0], level) if there else (math.nan,) * 3
-    mean = welch(values[1], values[0], level)
-    return _class_row(second, label, int(counts[1][1])) | {
+    mean = welch(values[1], values[0], level, (designs[1], designs[0]))
+    n = len(second) if label is None else int((second.labels == label).sum())
+    return _class_row(second, label, n) | {
         "accuracy_before": counts[0][0] / counts[0][1] if counts[0][1] else math.nan,
         "accuracy_after": counts[1][0] / counts[1][1] if counts[1][1] else math.nan,
         "accuracy_difference": difference[0],
@@ -305,47 +315,30 @@ def _class_row(measured: Measured, label: int | None, n: int) -> Row:
     return {"class": ALL if label is None else measured.class_name(label), "label": label, "n": n}
 
 
-def _corrected(rows: list[Row], ranked: bool) -> list[Row]:
-    """p values after Holm's correction for all tests of the table, and a verdict."""
+def _corrected(rows: list[Row], alpha: float, ranked: bool = False) -> list[Row]:
+    """p values after Holm's correction for all tests of the table, and a verdict by those up to alpha."""
     p = np.array([[row["accuracy_p"], row["change_p"]] for row in rows])
     after = holm(p.reshape(-1)).reshape(p.shape)
     judged = []
     for row, (accuracy_p, change_p) in zip(rows, after.tolist(), strict=True):
         words = []
-        if accuracy_p <= 0.05:
+        if accuracy_p <= alpha:
             words.append("less accurate" if row["accuracy_difference"] < 0 else "more accurate")
-        if change_p <= 0.05:
+        if change_p <= alpha:
             words.append(("ranked " if ranked else "") + ("harder" if row["mean_change"] > 0 else "easier"))
+        if ranked:  # the mean change of all ranks is 0 but for rounding
+            row = row | {"mean_change": round(row["mean_change"], 12)}
         few = math.isnan(accuracy_p) and math.isnan(change_p)
         verdict = TOO_FEW if few else ", ".join(words) or "no change found"
         judged.append(row | {"accuracy_p": accuracy_p, "change_p": change_p, "verdict": verdict})
     return judged
 
 
-def _two_spaces(first: Measured, second: Measured) -> str | None:
-    """Why the features of the two are not in one space; None where one model made both, as far as can be seen."""
-    widths = []
-    for side in (first, second):
-        if side.snapshot is None or side.snapshot.source.evidence != "features":
-            return f"{side.name} holds no features"
-        widths.append(side.snapshot.source.width)
-    if widths[0] != widths[1]:
-        return f"one has {widths[0]} features, the other {widths[1]}"
-    if first.head is None and second.head is None:
-        return None
-    return why_two_scales(first.head, second.head, (first.name, second.name))
-
-
-def _moved(before: np.ndarray | None, after: np.ndarray | None, settings: DriftSettings) -> Moved | None:
-    assert before is not None and after is not None
-    return features_moved(before, after, paired=not settings.unpaired, level=settings.level, seed=settings.seed)
-
-
 def _drift(
     columns: Row, classes: list[Row], sides: tuple[Measured, Measured],
-    how: tuple[str, str | None, Moved | None, str | None], settings: DriftSettings, said: list[str],
+    how: tuple[str, str | None, ComparedFeatures], settings: DriftSettings, said: list[str],
 ) -> Drift:  # fmt: skip
-    by, why_ranks, moved, why_not = how
+    by, why_ranks, features = how
     plain = [{name: None if isinstance(v, float) and math.isnan(v) else v for name, v in row.items()} for row in classes]
     notes = {
         "version": VERSION,
@@ -357,15 +350,18 @@ def _drift(
         "unpaired": settings.unpaired,
         "level": settings.level,
         "correction": "Holm, over all tests of the classes",
-        "features_moved": None if moved is None else moved.described(),
-        "features_not_compared": why_not,
+        "features_moved": None if features.moved is None else asdict(features.moved),
+        "neighbours_kept": None if features.kept is None else asdict(features.kept),
+        "features_not_compared": features.why_not,
         "classes": plain,
     }
     table = pa.table(columns).replace_schema_metadata({"hardsight": json.dumps(notes)})
     kinds = [("class", pa.string()), ("label", pa.int64()), ("n", pa.int64())]
     kinds += [(name, pa.float64()) for name in (plain[0] if plain else {}) if name not in ("class", "label", "n", "verdict")]
     of_classes = pa.Table.from_pylist(plain, pa.schema([*kinds, ("verdict", pa.string())]))
-    return Drift(table, of_classes, by, why_ranks, moved, why_not, not settings.unpaired, sides, tuple(said))
+    if any(side.units is not None for side in sides):
+        said = [*said, COPIES]
+    return Drift(table, of_classes, by, why_ranks, features, sides, tuple(said), settings)
 
 
 def samples_in_words(found: Drift) -> str:
@@ -374,28 +370,12 @@ def samples_in_words(found: Drift) -> str:
     known = len(harder) - harder.null_count
     count = pc.sum(harder).as_py() or 0
     share = f"{count} of {known} samples got harder ({100 * count / max(known, 1):.1f} %)"
-    if not found.paired:
+    if found.settings.unpaired:
         return f"{share}: harder than 95 % of the first snapshot's samples of their class by {found.by}, where 5 % are expected."
     turned = found.table.column("outcome").to_pylist()
     wrong, right = turned.count("right, then wrong"), turned.count("wrong, then right")
     how = f"ranks of {found.by}, because {found.why_ranks}" if found.why_ranks else f"values of {found.by}"
     return f"{share}: {wrong} turned wrong, {right} turned right, the others by {how}."
-
-
-def features_in_words(found: Drift) -> str:
-    """Whether the features moved, and what was tested, in one sentence."""
-    moved = found.moved
-    if moved is None:
-        return f"features: not compared, because {found.why_not_moved}."
-    told, control = moved.told, moved.control
-    asked = "which of a sample's two features is the later one" if moved.paired else "from which of the two a feature is"
-    shown = f"{100 * told.share:.1f} % [{100 * told.low:.1f}, {100 * told.high:.1f}], p = {told.p:.2g}"
-    verdict = "moved" if told.p <= 0.05 and told.share > 0.5 else "no move found"
-    angle = "" if moved.angle is None else f"; the mean angle between the two is {moved.angle.value:.2f} degrees"
-    return (
-        f"features: {verdict}. A linear rule tells {asked} in {shown}; chance is 50 %, and the shuffled control has "
-        f"{100 * control.share:.1f} % [{100 * control.low:.1f}, {100 * control.high:.1f}]{angle}."
-    )
 
 
 def _classes(measured: Measured) -> int:

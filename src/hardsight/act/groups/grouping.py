@@ -1,7 +1,7 @@
 """Groups of samples from columns: each column alone, and the intersections of several.
 
-Words, booleans and a few whole numbers are groups as they stand. Other numbers are cut at their quintiles. Samples without a
-value belong to no group.
+Words, dates, booleans and a few different numbers are groups as they stand. Other numbers are cut at their quintiles. Samples
+without a value belong to no group.
 """
 
 from __future__ import annotations
@@ -79,23 +79,39 @@ def _grouped(measured: Measured, name: str, column: pa.Array) -> Grouping:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         values = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
         distinct = np.unique(values[np.isfinite(values)])
+        if len(distinct) == 0:
+            raise InputError(f"{measured.name}: the column {name!r} holds no finite number.")
         if len(distinct) <= MOST_NUMBERS:
-            return Grouping(name, [f"{value:g}" for value in distinct], _places(values, distinct))
+            return Grouping(name, _told_apart(distinct), _places(values, distinct))
         return _in_fifths(name, values)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return _of_words(name, column)
-    raise InputError(f"{measured.name}: a group is text or a number, and the column {name!r} holds {kind}.")
+    raise InputError(f"{measured.name}: a group is text, a number or a date, and the column {name!r} holds {kind}.")
 
 
 def _places(values: np.ndarray, distinct: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(values), np.searchsorted(distinct, np.nan_to_num(values, nan=distinct[0])), -1)
 
 
+def _told_apart(numbers: np.ndarray, digits: int = 6) -> list[str]:
+    """Numbers in words that tell different ones apart: whole ones in full, others in more digits where it takes them.
+
+    Example:
+        >>> _told_apart(np.array([7.0, 1234568.0])), _told_apart(np.array([0.5, 1.00000012, 1.00000013]))
+        (['7', '1234568'], ['0.5', '1.00000012', '1.00000013'])
+    """
+    if (numbers == np.round(numbers)).all() and np.abs(numbers).max() < 2**53:
+        return [f"{number + 0.0:.0f}" for number in numbers]  # and not -0
+    different = len(np.unique(numbers))
+    words = ([f"{number:.{more}g}" for number in numbers] for more in range(digits, 18))
+    return next(some for some in words if len(set(some)) == different)  # 17 digits tell all doubles apart
+
+
 def _in_fifths(name: str, values: np.ndarray) -> Grouping:
     known = np.isfinite(values)
     cuts = np.unique(np.quantile(values[known], [0.2, 0.4, 0.6, 0.8]))
     ends = [values[known].min(), *cuts, values[known].max()]
-    names = [f"{low:.4g} to {high:.4g}" for low, high in itertools.pairwise(ends)]
+    names = [f"{low} to {high}" for low, high in itertools.pairwise(_told_apart(np.array(ends), digits=4))]
     return _without_empty(Grouping(name, names, np.where(known, np.searchsorted(cuts, values, side="right"), -1)))
 
 

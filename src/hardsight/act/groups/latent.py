@@ -13,6 +13,7 @@ import numpy as np
 
 from hardsight.act.groups.comparing import Measures, Row, compare
 from hardsight.act.groups.settings import AuditSettings
+from hardsight.geometry import safe_row_norms
 from hardsight.scores import SCORES
 
 SAMPLES_PER_CLUSTER, FEWEST, MOST = 80, 2, 8  # clusters of a class
@@ -41,7 +42,8 @@ def find_latent(features: np.ndarray, measures: Measures, order: np.ndarray, set
     rng = np.random.default_rng(settings.seed)
     first = np.zeros(len(features), bool)
     first[order[rng.permutation(len(order))[: len(order) // 2]]] = True
-    norm = np.linalg.norm(features, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = np.asarray(safe_row_norms(features, np))
     usable = np.isfinite(norm) & (norm > 0) & np.isfinite(measures.correct)
     unit = features / np.where(usable, norm, 1.0)[:, None]
     groups = []
@@ -86,7 +88,8 @@ def _looks_worse(measures: Measures, mine: np.ndarray, others: np.ndarray, least
         return False
     hardness = measures.means[measures.hardness]
     sign = 1 if SCORES[measures.hardness].hard == "high" else -1
-    harder = sign * (np.nanmean(hardness[mine]) - np.nanmean(hardness[others])) > 0
+    known = [values[np.isfinite(values)] for values in (hardness[mine], hardness[others])]
+    harder = bool(len(known[0]) and len(known[1])) and sign * (known[0].mean() - known[1].mean()) > 0
     return bool(harder or measures.correct[mine].mean() < measures.correct[others].mean())
 
 

@@ -9,15 +9,19 @@ shift. Where nothing moved, the rule is right in half of the cases; the share co
 sign test, or Fisher's. Asking each half by the rule of the other would not give twice the evidence: both depend on whether the
 two halves agree. The control is the same with before and after exchanged by chance. Lopez-Paz and Oquab, "Revisiting
 Classifier Two-Sample Tests", ICLR 2017.
+
+Two models have two spaces, which no rule can compare. There `neighbours_kept` asks what both spaces have: who is near whom.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hardsight.act.subsets.graph import neighbour_graph
+from hardsight.act.subsets.pool import directions
 from hardsight.stats.means import Mean, mean_interval
 from hardsight.stats.proportions import fisher_exact, sign_test, wilson
 from hardsight.threads import even_rows
@@ -25,6 +29,7 @@ from hardsight.threads import even_rows
 MOST_ROWS = 5000  # of each snapshot
 MOST_SQUARED = 512  # features up to which their squares are used too
 FEWEST = 20  # samples of each
+NEAREST = 10  # samples that are looked at of each
 
 
 @dataclass(frozen=True)
@@ -46,10 +51,6 @@ class Moved:
     told: Told
     control: Told
     angle: Mean | None  # paired: degrees between a sample's two features
-
-    def described(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
 
 def features_moved(before: np.ndarray, after: np.ndarray, *, paired: bool, level: float = 0.95, seed: int = 0) -> Moved | None:
@@ -75,6 +76,42 @@ def features_moved(before: np.ndarray, after: np.ndarray, *, paired: bool, level
     tell = _tell_pairs if paired else _tell_sets
     angle = mean_interval(angles_between(before, after), level) if paired else None
     return Moved(paired, tell(before, after, level, seed), tell(*shuffled, level, seed), angle)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How many of a sample's nearest samples are the same in two spaces, with the same of shuffled samples beside it."""
+
+    share: Mean  # 1 where both spaces have the same neighbours
+    control: Mean
+    nearest: int  # samples that were looked at of each
+    n: int
+
+
+def neighbours_kept(before: np.ndarray, after: np.ndarray, *, level: float = 0.95, seed: int = 0) -> Kept | None:
+    """Compare (n, d) and (n, e) features of the same samples by two models: of each one's ten nearest, the share in both.
+
+    Nearest is by angle. Rows without a direction are left out; None where fewer than 20 are left.
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(100, 4))
+        >>> kept = neighbours_kept(x, 3 * x[:, ::-1])  # another basis, the same neighbours
+        >>> kept.share.value, kept.control.value < 0.2
+        (1.0, True)
+    """
+    units = directions(before), directions(after)
+    good = np.flatnonzero(np.isfinite(units[0][:, 0]) & np.isfinite(units[1][:, 0]))
+    good = good[even_rows(len(good), MOST_ROWS)]
+    n = len(good)
+    if n < FEWEST:
+        return None
+    first, second = (neighbour_graph(unit[good], NEAREST)[0] for unit in units)  # (n, k) rows
+    order = np.random.default_rng(seed).permutation(n)
+    shuffled = np.argsort(order)[second[order]]  # the neighbours of a space whose samples go by other names
+    share, control = (
+        mean_interval((first[:, :, None] == other[:, None, :]).any(2).mean(1), level) for other in (second, shuffled)
+    )
+    return Kept(share, control, NEAREST, n)
 
 
 def angles_between(before: np.ndarray, after: np.ndarray) -> np.ndarray:

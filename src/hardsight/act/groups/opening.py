@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from hardsight.files.class_names import read_class_names
 from hardsight.files.kinds import kind_of
 from hardsight.files.places import missing, place
 from hardsight.files.reading import reading
+from hardsight.files.wide_tables import snapshot_hint
 from hardsight.head import Head
 from hardsight.options import SampleOptions
 from hardsight.scores import SCORES
 from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.snapshot import Snapshot
-from hardsight.table import TABLES, read_scores
+from hardsight.table import TABLES, read_scores, scores_given
 from hardsight.threads import sample_rows
 
 NORM, CONFIDENCE = "norm", "predicted_confidence"
@@ -42,7 +44,6 @@ class Measured:
     class_names: list[str] | None = None
     snapshot: Snapshot | None = None  # the features, where there are any
     rows: np.ndarray | None = None  # (n,) where each sample stands in the snapshot; None: in its own place
-    notes: tuple[str, ...] = field(default=())
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -66,6 +67,7 @@ class Measured:
         values = np.asarray(to_numpy(batch.values), dtype=np.float64)
         return values if batch.missing is None else np.where(batch.missing[:, None], np.nan, values)
 
+    @cached_property
     def units(self) -> np.ndarray | None:
         """(n,) which samples are copies of one image; None where each stands alone."""
         if "base_id" not in self.columns.column_names:
@@ -102,10 +104,15 @@ def open_measured(
 ) -> Measured:
     """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place."""
     if not isinstance(source, (Snapshot, str, os.PathLike)):
-        raise InputError(f"give a run, a file or a Snapshot, or arrays by keyword, got {type(source).__name__}.")
+        source = scores_given(source)
+    if not isinstance(source, (Snapshot, pa.Table, str, os.PathLike)):
+        said = "give a run, a file, a Snapshot or a table of scores, or arrays by keyword"
+        raise InputError(f"{said}, got {type(source).__name__}.{snapshot_hint(source)}")
     _check_score(by)
     if isinstance(source, Snapshot):
         measured = _of_snapshot(source, by, some, progress)
+    elif isinstance(source, pa.Table):
+        measured = _of_table(source, "the table", by, some)
     else:
         path = place(source)
         if not path.exists():
@@ -113,7 +120,7 @@ def open_measured(
         if isinstance(path, Path) and _is_table(path):
             if head is not None or labels is not None:
                 raise InputError(f"{path}: a head and labels go with features, and this is a table of scores.")
-            measured = _of_table(path, by, some)
+            measured = _of_table(read_scores(path), str(path), by, some)
         else:
             measured = _of_snapshot(Snapshot.load(path, head=head, labels=labels), by, some, progress)
     if len(measured) == 0:
@@ -214,20 +221,22 @@ def _with_table_columns(snapshot: Snapshot, columns: pa.Table) -> pa.Table:
     return columns
 
 
-def _of_table(path: Path, by: str, some: SampleOptions | None) -> Measured:
-    table = read_scores(path)
+def _of_table(table: pa.Table, where: str, by: str, some: SampleOptions | None) -> Measured:
     table = (table if some is None else table.take(pa.array(sample_rows(some, len(table))))).combine_chunks()
-    with reading(path, "not a readable scores table"):
+    with reading(where, "not a readable scores table"):
         n, names = len(table), set(table.column_names)
+        if not names & {"label", "predicted"}:
+            columns = "score it first, or name the columns for hardsight audit: --features 'f*' --label NAME"
+            raise InputError(f"{where}: a table of scores has columns label and predicted, this has none of them: {columns}.")
         ids = table.column("id").combine_chunks() if "id" in names else pa.array(np.arange(n))
         if ids.null_count or len(pc.unique(ids)) != n:
-            raise InputError(f"{path}: ids must be unique and not null, one per sample.")
+            raise InputError(f"{where}: ids must be unique and not null, one per sample.")
         labels, predicted = (_classes_in(table, name) for name in ("label", "predicted"))
         numeric = [
             name for name in dict.fromkeys((by, "avh", "loss", NORM, CONFIDENCE)) if name in names and _is_number(table, name)
         ]
         scores = {name: table.column(name).cast(pa.float64()).to_numpy() for name in numeric}
-        return Measured(str(path), ids, labels, predicted, scores, table)
+        return Measured(where, ids, labels, predicted, scores, table)
 
 
 def _classes_in(table: pa.Table, name: str) -> np.ndarray:

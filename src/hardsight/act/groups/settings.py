@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import Options, SampleOptions, common, option
+from hardsight.options import Options, SampleOptions, TableColumns, common, option
 
 MOST_COLUMNS = 3  # of one audit: with their intersections, three columns are seven groupings
 
@@ -29,14 +29,17 @@ class AuditSettings(Options):
 
     group: tuple[str, ...] = option(
         (),
-        "Column that holds the groups; several give their intersections too. Default: find latent groups in the features.",
+        "Column that holds the groups; repeatable, and then intersections are compared, too. Default: find latent groups in "
+        "the features.",
         metavar="COLUMN",
         repeat=True,
         read=_names,
     )
     by: str = option("avh", "Score to measure hardness by. Default: avh, or loss where there are no features.", metavar="SCORE")
     split: str | None = option(None, "Audit only the samples of this split. Default: all samples.")
-    least: int = option(10, "Fewest labeled samples of a group that is tested; of fewer, the audit says so.", least=2)
+    least: int = option(
+        10, "Minimum number of labeled samples for a group to be tested; smaller groups are listed as too small.", least=2
+    )
     level: float = common("level")
     clusters: int | None = option(
         None, "Clusters per class, for latent groups. Default: one per 80 samples of a class, 2 to 8.", least=2, most=100
@@ -45,7 +48,7 @@ class AuditSettings(Options):
 
 
 @dataclass(frozen=True)
-class AuditFileSettings(AuditSettings, SampleOptions):
+class AuditFileSettings(AuditSettings, TableColumns, SampleOptions):
     """The same with what stands in further files, and what is printed."""
 
     head: Any = common("head")
@@ -61,10 +64,10 @@ class DriftSettings(Options):
     by: str = option("avh", "Score to measure hardness by. Default: avh, or loss where there are no features.", metavar="SCORE")
     split: str | None = option(None, "Compare only the samples of this split. Default: all samples.")
     unpaired: bool = option(
-        False, "Compare different samples of one model, such as those of two dates: ids need not join.", flag="--unpaired"
+        False, "Compare different samples of one model, such as those of two dates, without joining ids.", flag="--unpaired"
     )
     level: float = common("level")
-    seed: int = common("seed", help="Random seed of the test of the features.")
+    seed: int = common("seed", help="Random seed of the test for a shift of the features.")
 
 
 @dataclass(frozen=True)

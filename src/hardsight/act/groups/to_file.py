@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from hardsight.errors import InputError
 from hardsight.files.beside import beside, second_table
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, place
-from hardsight.files.writing import check_output
+from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.scoring.job import ProgressCallback
+from hardsight.scoring.to_file import open_with_columns
 from hardsight.screen import brief
-from hardsight.table import check_format, write_table
+from hardsight.table import write_table
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ def audit_to_file(
     *,
     settings: AuditFileSettings,
     progress: ProgressCallback | None = None,
+    check: Callable[[Audit], object] | None = None,
 ) -> AuditedFile:
     """Compare the groups of a run or a file and write the table, with each sample's groups beside it.
 
@@ -57,14 +60,21 @@ def audit_to_file(
         output: .parquet, .csv or .json. Default: audit.parquet of a run, or photo.audit.parquet beside photo.npz. Nothing if
             `limit`, `first` or `split` leave samples out.
         settings: all options as one object; each is also a keyword of its own, see below.
-        progress: called with the rows scored and the rows in all.
+        progress: called with the rows scored and the rows in all, then with the groups compared and those in all.
+        check: called with what was found before anything is written; what it refuses is not written.
     """
     path = place(source)
     note_input(path, settings.head, settings.labels, settings.class_names)
     whole = settings.all_samples and settings.split is None
     target = _target(path, output, "audit", "samples", whole)
-    measured = open_measured(source, settings.by, head=settings.head, labels=settings.labels, some=settings, progress=progress)
-    found = find_groups(with_class_names(measured, settings.class_names), settings)
+    if settings.features is None and settings.label is None:
+        files = {"head": settings.head, "labels": settings.labels}
+        measured = open_measured(source, settings.by, **files, some=settings, progress=progress)
+    else:
+        measured = open_measured(open_with_columns(path, settings), settings.by, some=settings, progress=progress)
+    found = find_groups(with_class_names(measured, settings.class_names), settings, progress)
+    if check is not None:
+        check(found)
     if target is not None:
         write_table(found.table, target)
         write_table(found.members, second_table(target, "samples"))
@@ -113,6 +123,5 @@ def _target(source: Place, output: str | os.PathLike[str] | None, name: str, sec
     if not isinstance(target, Path):
         raise InputError(f"{target}: two tables are written beside each other: give a file on this machine.")
     for path in (target, second_table(target, second)):
-        check_format(path)
-        check_output(path)
+        check_table_output(path)
     return target

@@ -19,9 +19,11 @@ import pyarrow as pa
 from hardsight.act.pairs.settings import MineSettings
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
+from hardsight.files.wide_tables import is_table
 from hardsight.geometry import pair_angles, safe_row_norms
 from hardsight.options import takes
 from hardsight.scores.class_search import Classed, Others, Own, ProgressCallback, Window, search_classes
+from hardsight.scoring.job import of_table
 from hardsight.snapshot import Snapshot
 
 LARGE = 200_000  # samples from which on `search="auto"` looks for an index
@@ -83,9 +85,9 @@ def mine(
     """Find hard or semi-hard triplets by angle: each anchor with its positive and k negatives.
 
     Args:
-        source: a Snapshot, or a path to one; or give arrays instead:
-        features: (n, d).
-        labels: (n,) classes, -1 for unlabeled.
+        source: a Snapshot, or a path to one; a wide table, such as a pandas frame; or give arrays instead:
+        features: (n, d); of a table, names or patterns of columns.
+        labels: (n,) classes, -1 for unlabeled; of a table, the name of a column.
         ids: (n,) names of the samples, for `table()`; row numbers when not given.
         settings: all options as one object; each is also a keyword of its own, see below.
         progress: called with the tiles of products done, and those there are in all.
@@ -99,7 +101,9 @@ def mine(
         >>> np.rad2deg(mined.angle_negative).round()
         array([30., 10., 10., 50.])
     """
-    if source is None:
+    if is_table(source):
+        source = of_table(source, features, {"labels": labels, "ids": ids})
+    elif source is None:
         source = Snapshot(features, labels=labels, ids=ids)
     elif features is not None or labels is not None or ids is not None:
         raise InputError("give a snapshot or arrays, not both.")

@@ -11,11 +11,11 @@ from hardsight.act.pairs.settings import MineFileSettings
 from hardsight.errors import InputError
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import place
-from hardsight.files.writing import check_output
+from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.scores.class_search import ProgressCallback
 from hardsight.snapshot import Snapshot
-from hardsight.table import check_format, write_table
+from hardsight.table import write_table
 from hardsight.threads import sample_rows
 
 
@@ -39,8 +39,7 @@ def mine_to_file(
     note_input(place(source), settings.labels)
     target = None if output is None else place(output)
     if target is not None:
-        check_format(target)
-        check_output(target)
+        check_table_output(target)
     snapshot = _chosen(Snapshot.load(source, labels=settings.labels), settings)
     mined = mined_triplets(snapshot, settings, progress)
     if target is not None:

@@ -25,12 +25,13 @@ from hardsight.errors import InputError
 from hardsight.files.inputs import command, note_input
 from hardsight.files.kinds import kind_of
 from hardsight.files.places import Place, place
+from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import check_output
 from hardsight.options import takes
 from hardsight.scores_table import ResultTable
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
-from hardsight.table import check_format, write_table
+from hardsight.table import write_table
 from hardsight.version import VERSION
 
 ProgressCallback = Callable[[int, int], None]  # samples done, samples in all
@@ -116,8 +117,11 @@ def select_to_file(
     """
     path, target = place(source), place(output)
     note_input(path, settings.head, settings.labels)
-    check_format(target)
-    check_output(target)
+    check_table_output(target)
+    if isinstance(settings.curve, str):
+        check_output(place(settings.curve))
+        if place(settings.curve).resolve() == target.resolve():
+            raise InputError(f"{target} is both the subset and its curve: give two files.")
     opened: Any = path
     if settings.head is not None or settings.labels is not None:
         opened = Snapshot.load(path, head=settings.head, labels=settings.labels)

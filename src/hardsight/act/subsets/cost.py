@@ -19,11 +19,12 @@ from hardsight.act.subsets.settings import SelectSettings
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.places import Place
+from hardsight.files.table_writing import FORMATS
 from hardsight.files.writing import replacing
 from hardsight.scoring.fitted_head import unconverged
 from hardsight.snapshot import Snapshot
 from hardsight.stats import wilson
-from hardsight.table import FORMATS, write_table
+from hardsight.table import write_table
 from hardsight.threads import even_rows
 
 HELD_OUT = 0.2  # of the samples, where no other split is there to test on
@@ -58,11 +59,12 @@ def cost_curve(source: Any, settings: SelectSettings, pool: Pool | None = None) 
     features, labels = to_numpy(rows.values), rows.labels
     pool, test, tested_on = _held_out(pool, labels, features, settings.seed)
     assert settings.budget is not None
-    budgets = sorted({max(pool.num_classes, min(settings.budget, len(pool)) // part) for part in PARTS})
+    budget = min(settings.budget, len(pool))
+    budgets = sorted({max(min(pool.num_classes, budget), budget // part) for part in PARTS})
     lines: list[tuple[str, np.ndarray]] = []
     for method in dict.fromkeys([settings.method, "random"]):
         own = replace(settings, method=method, cut=None) if method == "random" else settings
-        lines += [(method, _chosen(pool, own, min(budget, len(pool)))) for budget in budgets]
+        lines += [(method, _chosen(pool, own, some)) for some in budgets]
     lines.append(("all", np.arange(len(pool))))
     records = []
     with unconverged():
@@ -88,6 +90,8 @@ def _held_out(pool: Pool, labels: np.ndarray, features: np.ndarray, seed: int) -
         test = np.flatnonzero(others)
         test = test[even_rows(len(test), MOST_TESTED)]
         return pool, test, f"{len(test)} samples outside of those to choose from"
+    if len(pool) < 2:
+        raise InputError(f"the curve is tested on samples held out, and of {len(pool)} samples none can be: leave out --curve.")
     drawn = np.random.default_rng([seed, 2**31]).permutation(len(pool))
     out = drawn[: min(MOST_TESTED, max(1, int(HELD_OUT * len(pool))))]
     return pool.take(np.setdiff1d(drawn, out)), pool.rows[out], f"{len(out)} samples held out at random"

@@ -23,11 +23,11 @@ from hardsight.act.subsets.settings import CurriculumSettings, SelectSettings
 from hardsight.errors import InputError
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, missing, place
-from hardsight.files.writing import check_output
+from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.scores_table import ResultTable
 from hardsight.screen import brief
-from hardsight.table import check_format, write_table
+from hardsight.table import write_table
 from hardsight.training.pacing import Curriculum, Pacing
 
 
@@ -105,8 +105,7 @@ def curriculum_to_file(
     """
     path, target = place(source), place(output)
     note_input(path)
-    check_format(target)
-    check_output(target)
+    check_table_output(target)
     if isinstance(path, Path) and not path.exists():
         raise InputError(missing(path))
     planned = plan(path, settings)

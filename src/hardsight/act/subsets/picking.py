@@ -32,8 +32,8 @@ class Picker:
             return choose(self, pool, budget, np.random.default_rng([s.seed, 0]))
         quota = shared_out(np.bincount(pool.labels, minlength=pool.num_classes), budget)  # (c,)
         rows, reasons = [], []
-        for label, share in enumerate(quota.tolist()):
-            own = np.flatnonzero(pool.labels == label)
+        for label in np.flatnonzero(quota).tolist():
+            own, share = np.flatnonzero(pool.labels == label), int(quota[label])
             some, why = choose(self, pool.take(own), share, np.random.default_rng([s.seed, label + 1]))
             rows.append(own[some])
             reasons += [f"class {pool.name_of(label)}: {reason}" for reason in why]

@@ -20,9 +20,9 @@ from hardsight.errors import InputError, did_you_mean
 from hardsight.files.kinds import kind_of
 from hardsight.files.places import place
 from hardsight.scores import SCORES
-from hardsight.scoring.hardness import Hardness, hardness_of
+from hardsight.scoring.hardness import Hardness, check_columns, given_table, hardness_of, ids_and_labels, of_table
 from hardsight.snapshot import Snapshot
-from hardsight.table import as_measured, plain, read_scores
+from hardsight.table import read_scores
 
 BY_SCORE = ("hardest", "easiest", "coverage", "d2", *UNCERTAIN)
 BY_FEATURES = ("kcenter", "d2")
@@ -64,33 +64,34 @@ def _some(x: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
 
 def open_pool(source: Any, settings: SelectSettings) -> Pool:
     """The samples of a path, a `Snapshot` or a table of scores that a method can choose among."""
+    where = "the table"
     if isinstance(source, (str, os.PathLike)):
         path = place(source)
+        where = str(path)
         if isinstance(path, Path) and path.exists() and kind_of(path) == "scores":
             source = read_scores(path)
         else:
             source = Snapshot.load(path)
-    source = plain(source)
-    if isinstance(source, pa.Table):
-        return _of_table(as_measured(source), settings)
-    if not isinstance(source, Snapshot):
-        raise InputError(f"select takes a run, a file, a Snapshot or a table of scores, got {type(source).__name__}.")
-    return _of_snapshot(source, settings)
+    if isinstance(source, Snapshot):
+        return _of_snapshot(source, settings)
+    return _of_table(given_table(source), where, settings)
 
 
-def _of_table(table: pa.Table, settings: SelectSettings) -> Pool:
+def _of_table(table: pa.Table, where: str, settings: SelectSettings) -> Pool:
     """A table of scores has no features and no probabilities."""
     method = settings.method
     if method in BY_FEATURES or method == "margin":
         what = "features" if method in BY_FEATURES else "a head, logits or probs"
         raise InputError(f"{method} needs {what}, and a table of scores has none: give the run or the snapshot.")
     columns = table.column_names
-    by = COLUMN_OF.get(method) or settings.by or next((name for name in ("aum", "avh", "loss") if name in columns), "avh")
-    hardness = hardness_of(table, by)
-    splits = table.column("split").to_pylist() if "split" in columns else None
-    rows, notes = _rows(hardness.labels, splits, settings)
-    pool = Pool(hardness.ids, hardness.labels, np.arange(len(table)), by, hardness.values, hardness.harder, notes=notes)
-    return _usable(pool.take(rows), settings, int(hardness.labels.max(initial=-1)) + 1)
+    check_columns(table, ("id",), where)
+    ids, labels = ids_and_labels(table)
+    rows, notes = _rows(labels, table.column("split").to_pylist() if "split" in columns else None, settings)
+    pool = Pool(ids, labels, np.arange(len(table)), notes=notes)
+    if method in BY_SCORE:
+        usual = next((name for name in ("aum", "avh", "loss") if name in columns), "avh")
+        pool = _scored(pool, of_table(table, COLUMN_OF.get(method) or settings.by or usual, where))
+    return _usable(pool.take(rows), settings, int(labels.max(initial=-1)) + 1)
 
 
 def _of_snapshot(snapshot: Snapshot, settings: SelectSettings) -> Pool:
@@ -133,7 +134,8 @@ def _scored(pool: Pool, hardness: Hardness) -> Pool:
 def directions(features: np.ndarray) -> np.ndarray:
     """(n, d) unit vectors in float32; NaN where a row has no direction."""
     with np.errstate(all="ignore"):
-        scaled = features.astype(np.float32) / np.abs(features).max(axis=1, keepdims=True, initial=0.0).astype(np.float32)
+        wide = features if features.dtype == np.float64 else features.astype(np.float32)  # no float32 holds 1e200
+        scaled = (wide / np.abs(wide).max(axis=1, keepdims=True, initial=0.0)).astype(np.float32)
         unit: np.ndarray = scaled / np.sqrt(np.vecdot(scaled, scaled))[:, None]
     unit[~np.isfinite(unit).all(axis=1)] = np.nan
     return unit
@@ -146,7 +148,7 @@ def _rows(labels: np.ndarray, splits: list[Any] | None, settings: SelectSettings
     split = settings.split
     if split is None and "train" in present and len(present) > 1:
         split = "train"
-        notes.append(f"of the split train alone; there are also {', '.join(name for name in present if name != 'train')}")
+        notes.append(f"of the split train alone; not of {', '.join(name for name in present if name != 'train')}")
     if split is not None:
         if split not in present:
             near = did_you_mean(split, present)
@@ -169,7 +171,7 @@ def _rows(labels: np.ndarray, splits: list[Any] | None, settings: SelectSettings
 
 def _usable(pool: Pool, settings: SelectSettings, num_classes: int) -> Pool:
     """Without the samples of which the method knows nothing, in the order of the ids; budget and classes are checked."""
-    n, method = len(pool), settings.method
+    n = len(pool)
     fine, missing = np.ones(n, bool), ""
     if pool.harder is not None:
         fine, missing = np.isfinite(pool.harder), f"have no {pool.by}"
@@ -178,7 +180,7 @@ def _usable(pool: Pool, settings: SelectSettings, num_classes: int) -> Pool:
     if not fine.any():
         unlabeled = pool.by in SCORES and SCORES[pool.by].labels and (pool.labels < 0).all()
         hint = f": {pool.by} needs labels, and there are none; try --by entropy, or --method kcenter" if unlabeled else ""
-        raise InputError(f"not one of the {n} samples can be chosen by {method}{hint or f': they {missing}'}.")
+        raise InputError(f"not one of the {n} samples can be used{hint or f': they {missing}'}.")
     if not fine.all():
         pool = replace(pool, notes=(*pool.notes, f"{n - fine.sum()} of {n} samples {missing} and are left out"))
     ids, pool = pool.ids, replace(pool, num_classes=num_classes)

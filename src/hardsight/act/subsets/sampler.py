@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch.utils.data import Sampler
 
-from hardsight.checks import as_numbers, to_numpy
+from hardsight.checks import as_numbers, check_count, to_numpy
 from hardsight.errors import InputError
 from hardsight.named_labels import whole_labels
 from hardsight.training.pacing import Curriculum, Pacing
@@ -18,14 +18,15 @@ from hardsight.training.settings import PacingOptions
 class CurriculumSampler(Sampler[int]):
     """Rows of a data set, a part that grows from epoch to epoch, in random order within each.
 
-    Each `iter` is the next epoch; `set_epoch` says which one it is, as for a `DistributedSampler`.
+    Each `iter` is the next epoch; `set_epoch` says which one it is, counted from 0 as for a `DistributedSampler`: Lightning and
+    loops over `range(epochs)` call it so.
 
     Args:
         hardness: (n,) higher is harder: a column of a scores table, turned round where its low end is hard. For the order
             self-paced it is what is known at the start, and `update` gives the losses after every epoch.
         epochs: of the training.
         labels: (n,) class of each; with them every part holds the classes in their proportions.
-        seed: of all that is random.
+        seed: random seed.
         options: order, pacing, pace_start and pace_epochs, as for `hardsight train`.
 
     Example:
@@ -40,23 +41,27 @@ class CurriculumSampler(Sampler[int]):
         if values.ndim != 1:
             raise InputError(f"hardness must have one number per sample, got shape {values.shape}.")
         classes = np.zeros(len(values), np.int64) if labels is None else whole_labels(labels, len(values), None)
-        self.curriculum = Curriculum(classes, settings.order or "easy-first", Pacing.of(settings, epochs), values, seed)
+        pacing = Pacing.of(settings, check_count(epochs, "epochs", least=1))
+        self.curriculum = Curriculum(classes, settings.order or "easy-first", pacing, values, seed)
         if self.curriculum.follows_the_network:
             self.curriculum.update(values)
-        self.seed, self.epoch = seed, 1
+        self.seed, self.epoch = check_count(seed, "seed"), 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Which epoch comes next, counted from 1."""
-        self.epoch = epoch
+        """Which epoch comes next, counted from 0."""
+        self.epoch = check_count(epoch, "epoch")
 
     def update(self, hardness: Any) -> None:
         """The hardness as it is now, for the order self-paced: (n,)."""
-        self.curriculum.update(to_numpy(as_numbers(hardness, "hardness")).astype(np.float64))
+        values = to_numpy(as_numbers(hardness, "hardness")).astype(np.float64)
+        if values.shape != (len(self.curriculum),):
+            raise InputError(f"hardness must have {len(self.curriculum)} numbers, one per sample, got shape {values.shape}.")
+        self.curriculum.update(values)
 
     def __len__(self) -> int:
-        return len(self.curriculum.part(self.epoch))
+        return len(self.curriculum.part(self.epoch + 1))
 
     def __iter__(self) -> Iterator[int]:
-        rows = np.random.default_rng([self.seed, self.epoch]).permutation(self.curriculum.part(self.epoch))
+        rows = np.random.default_rng([self.seed, self.epoch + 1]).permutation(self.curriculum.part(self.epoch + 1))
         self.epoch += 1
         return iter(rows.tolist())

@@ -12,7 +12,8 @@ from hardsight.training.settings import PacingOptions
 
 Method = Literal["coverage", "hardest", "easiest", "balanced", "random", "kcenter", "d2", "margin", "entropy", "avc"]
 UNCERTAIN = ("margin", "entropy", "avc")  # what to label next, by what the model is least sure of
-CURVE_FILES = r"[^-].*\.(png|svg|parquet|csv|json)"
+CURVE_FILES = r"[^-].*\.(png|pdf|svg|parquet|csv|json)"
+LIKE_A_FILE = CURVE_FILES.replace("png|", "png|jpe?g|gif|txt|tsv|html|xlsx|")  # taken for the curve's, and refused in words
 
 
 def _curve(value: Any) -> bool | str:
@@ -20,7 +21,7 @@ def _curve(value: Any) -> bool | str:
     if isinstance(value, bool) or value in ("true", "false"):
         return value is True or value == "true"
     if not isinstance(value, str) or not re.fullmatch(CURVE_FILES, value):
-        raise InputError(f"curve must be true, false or a file: .png, .svg, .parquet, .csv or .json; got {value!r}.")
+        raise InputError(f"curve must be true, false or a file: .png, .pdf, .svg, .parquet, .csv or .json; got {value!r}.")
     return value
 
 
@@ -40,20 +41,21 @@ class SelectSettings(Options):
         "else loss; entropy for unlabeled samples.",
         metavar="SCORE",
     )
-    per_class: bool = option(False, "Share the budget equally over the classes, and choose within each.")
+    per_class: bool = option(False, "Divide the budget equally among the classes, and choose within each.")
     split: str | None = option(None, "Choose among the samples of this split. Default: train, where there is one.")
     unlabeled: bool | None = option(
         None,
-        "Choose among unlabeled samples alone. Default: on for margin, entropy and avc, where there are any.",
+        "Choose among unlabeled samples only. Default: on for margin, entropy and avc, if there are any.",
         flag="--unlabeled/--labeled",
     )
     cut: float | None = option(
         None,
-        "Share of the hardest samples that coverage leaves out. Default: 0 where half is kept, up to 0.3 where a tenth is.",
+        "Share of the hardest samples that coverage leaves out. Default: 0 if half of the samples are kept, up to 0.3 if a "
+        "tenth is.",
         least=0,
         below=1,
     )
-    neighbours: int = option(10, "Nearest neighbours of each sample in the graph of d2.", least=1)
+    neighbours: int = option(10, "Nearest neighbours of each sample in the graph of the method d2.", least=1)
     seed: int = common("seed")
 
     def check(self) -> None:
@@ -70,10 +72,10 @@ class SelectFileSettings(SelectSettings):
     labels: Any = common("labels")
     curve: bool | str = option(
         False,
-        "Measure what smaller subsets cost in accuracy, by linear heads fitted to the features of each; keep it in a table or "
-        "a figure: --curve curve.png.",
+        "Also measure accuracy against subset size, with linear heads fitted to the features of each subset; --curve "
+        "curve.png (or .csv) saves it.",
         read=_curve,
-        word=CURVE_FILES,
+        word=LIKE_A_FILE,
         metavar="[FILE]",
     )
 
@@ -88,6 +90,6 @@ class CurriculumSettings(PacingOptions):
         "else loss.",
         metavar="SCORE",
     )
-    epochs: int = option(10, "Epochs of the training that the curriculum is for.", least=1)
+    epochs: int = option(10, "Number of epochs that you will train for.", least=1)
     split: str | None = option(None, "Order the samples of this split. Default: train, where there is one.")
-    seed: int = common("seed", help="Random seed of the order random.")
+    seed: int = common("seed", help="Random seed, for --order random.")

@@ -1,6 +1,6 @@
 // Axes: round numbers to write beside a picture.
 
-const FEWEST = 3; // two numbers do not show how an axis goes on
+const FEWEST = 3; // two numbers do not show how an axis continues
 
 // About `wanted` round numbers between low and high, and at least three; only whole ones if `whole`.
 export function ticks(low, high, wanted, whole = false) {
@@ -24,7 +24,7 @@ function multiples(step, low, high) {
   return values;
 }
 
-// Which of so many names stand along an axis from low to high: every, every second, ... of them.
+// Which names stand along an axis from low to high: every, every second, ... of them.
 export function namedTicks(names, low, high, wanted) {
   const shown = names.map((_, code) => code).filter((code) => code >= low && code <= high);
   const every = Math.max(1, Math.min(Math.ceil(shown.length / wanted), Math.floor((shown.length - 1) / (FEWEST - 1))));

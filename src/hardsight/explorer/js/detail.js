@@ -2,7 +2,7 @@
 
 import { groupColour } from "./colours.js";
 import { Curves } from "./curves.js";
-import { el, harmless, measured, name, number, percent, short, spoken, titled } from "./words.js";
+import { el, harmless, measured, name, number, percent, short, spoken, titled, withSign } from "./words.js";
 
 export class Detail {
   constructor(page) {
@@ -217,7 +217,11 @@ export class Detail {
           el(
             "tr",
             {},
-            el("th", { scope: "row", title: this.page.columns.meta(key)?.about ?? "" }, spoken(key)),
+            el(
+              "th",
+              { scope: "row", title: this.page.columns.meta(key)?.about ?? "" },
+              withSign(key, this.page.columns.meta(key)),
+            ),
             el("td", {}, typeof value === "string" ? name(value, 40) : measured(value, this.page.columns.meta(key)?.unit)),
           ),
         ),

@@ -1,6 +1,6 @@
 // The report's first part: the suspects, what was run, the headline numbers, the figures, how to reproduce it.
 
-import { el, harmless, name } from "./words.js";
+import { again, el, harmless, name } from "./words.js";
 
 export function drawHeadline(headline, page) {
   document.body.classList.add("report");
@@ -11,19 +11,13 @@ export function drawHeadline(headline, page) {
     el("div", {}, el("span", { class: "quiet" }, title), el("strong", {}, harmless(value))),
   );
   const figures = headline.figures.map(({ title, image }) => el("figure", {}, el("img", { src: image, alt: harmless(title) })));
-  const again = el(
-    "details",
-    { open: true },
-    el("summary", {}, "How to reproduce it"),
-    el("pre", { tabIndex: 0 }, harmless(headline.again.join("\n")).replaceAll("\\u{a}", "\n")),
-    el("p", { class: "quiet" }, harmless(headline.versions)),
-  );
+  const how = again(headline.again, el("p", { class: "quiet" }, harmless(headline.versions)));
   const body = document.getElementById("about-body");
   body.replaceChildren(
     el("p", {}, harmless(headline.sentence)),
     el("div", { class: "facts" }, ...facts),
     el("div", { class: "figures" }, ...figures),
-    again,
+    how,
     ...headline.notes.map((note) => el("p", { class: "note" }, harmless(note))),
   );
   if (headline.suspects)

@@ -2,7 +2,7 @@
 
 import { css, groupColour, rampColour } from "./colours.js";
 import { isChange, rampEnds } from "./scatter.js";
-import { el, measured, name, spoken } from "./words.js";
+import { el, measured, name, withSign } from "./words.js";
 
 const SHOWN = 12;
 
@@ -35,7 +35,12 @@ export function drawLegend(parent, columns, colour, choose) {
     context.fillRect(x, 0, 1, 1);
   }
   const quiet = (words) => el("span", { class: "quiet" }, words);
-  parent.replaceChildren(el("span", {}, spoken(colour)), quiet(measured(low, meta.unit)), bar, quiet(measured(high, meta.unit)));
+  parent.replaceChildren(
+    el("span", {}, withSign(colour, meta)),
+    quiet(measured(low, meta.unit)),
+    bar,
+    quiet(measured(high, meta.unit)),
+  );
   if (!columns.get(colour).some(Number.isNaN)) return;
   const dot = el("span", { class: "dot" });
   dot.style.background = css("--no-value");

@@ -59,6 +59,7 @@ class Page {
       ...(this.about.comparison
         ? [name(this.about.name, 28), " against ", name(this.about.comparison.second, 28)]
         : [name(this.about.name, 40)]),
+      this.about.hardness ? el("span", { class: "quiet" }, " high is hard in every score") : "",
     );
     this.maps = new Maps(this);
     this.menus();
@@ -431,7 +432,7 @@ class Page {
 
   // The unit of a column or of a measure over the epochs.
   unitOf(measure) {
-    return this.about.degrees.includes(measure) ? "degrees" : (this.columns.meta(measure)?.unit ?? "");
+    return this.columns.meta(measure)?.unit || (this.about.degrees.includes(measure) ? "degrees" : "");
   }
 
   // A ring in the scatter around a sample that is pointed at elsewhere.

@@ -1,6 +1,6 @@
 // The map: the features in two dimensions, by PCA at once, by t-SNE or UMAP once the server has made it.
 //
-// While one is made the page goes on as it is; then it is shown, if it is still what was asked for last.
+// While one is made the page stays as it is; then it is shown, if it is still what was asked for last.
 
 import { columnsOf } from "./selection.js";
 import { count, el, harmless } from "./words.js";

@@ -99,7 +99,7 @@ export class Review {
     }, "Not undone");
   }
 
-  // A key pressed on a sample; true if it was one of ours. `next` goes on to the next sample, at once.
+  // A key pressed on a sample; true if it was one of ours. `next` moves to the next sample, at once.
   key(key, row, next) {
     if (this.readOnly) return this.refuse(key);
     if (key === "u") this.undo();

@@ -1,6 +1,6 @@
 // What was run: the command, its arguments and versions, as the run itself wrote them.
 
-import { count, el, harmless, number } from "./words.js";
+import { again, count, el, harmless, number } from "./words.js";
 
 export function drawRun(parent, about) {
   const rows = [
@@ -21,6 +21,7 @@ export function drawRun(parent, about) {
   flat("version", versions);
   parent.replaceChildren(
     ...about.notes.map((note) => el("p", { class: "note" }, harmless(note))),
+    ...(about.again.length ? [again(about.again)] : []),
     el(
       "table",
       { class: "values" },

@@ -43,13 +43,26 @@ export function number(value, digits = 4) {
 
 // A number with its unit, and the title of an axis or a column with it in words.
 export const measured = (value, unit, digits = 4) =>
-  number(value, digits) + (unit === "degrees" && Number.isFinite(value) ? "°" : "");
+  number(value, digits) + (unit?.startsWith("degrees") && Number.isFinite(value) ? "°" : "");
 
 export const titled = (column, unit) => spoken(column) + (unit ? ` (${unit})` : "");
+
+// A column's name, with a word where its values have the other sign; the degrees are seen at the values.
+export const withSign = (column, meta) => spoken(column) + (meta?.unit?.endsWith("other sign") ? " (other sign)" : "");
 
 export const count = (value) => value.toLocaleString("en-US");
 
 export const percent = (part) => (Number.isFinite(part) ? (100 * part).toFixed(1) + " %" : "–");
+
+// Commands that show the same again, one a line.
+export const again = (commands, ...more) =>
+  el(
+    "details",
+    { open: true, class: "again" },
+    el("summary", {}, "How to do it again"),
+    el("pre", { tabIndex: 0 }, commands.map(harmless).join("\n")),
+    ...more,
+  );
 
 const SPOKEN = {
   avh: "AVH",

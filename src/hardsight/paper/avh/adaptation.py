@@ -64,8 +64,8 @@ def adapted(context: Context) -> tuple[str, dict[str, Adapted]]:
     if path is None:
         faint = digits_as_features()
         return f"Digits as pixels, and the same at low contrast with noise. {about}", {"digits": _adapt(context, *faint, options)}
-    found = {f"{a} to {b}": _adapt(context, f"{path}:{a}", f"{path}:{b}", options) for a, b in PAIRS}
-    return f"PACS, features of EfficientNet-Lite0. {about}", found
+    results = {f"{a} to {b}": _adapt(context, f"{path}:{a}", f"{path}:{b}", options) for a, b in PAIRS}
+    return f"PACS, features of EfficientNet-Lite0. {about}", results
 
 
 def _adapt(context: Context, source: Any, target: Any, options: dict[str, Any]) -> Adapted:
@@ -88,20 +88,20 @@ def digits_as_features() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarra
 @recipe("avh/table3", "Adaptation: accuracy of source, CBST, CRST and CBST+AVH by class", printed=PRINTED, needs=NEEDS)
 def table_3(context: Context) -> Outcome:
     """Every method from the same source model; the last round counts."""
-    about, found = adapted(context)
+    about, results = adapted(context)
     printed = Table("As printed: VisDA-17", ("method", *CLASSES), [[name, *row] for name, row in PRINTED.items()], digits=1)
-    tables = [_classes(name, each) for name, each in found.items()]
+    tables = [_classes(name, each) for name, each in results.items()]
     return Outcome(
         about=f"{about}. MCD and ADR are printed only. ENT is the method entropy; CORAL is run, which the paper does not have. "
         "The last round counts.",
-        tables=[printed, *tables, *(_aligned(context) if context.scale == "small" else []), _differences(found)],
-        claims=[_beats(found, "cbst+avh", "cbst"), _beats(found, "cbst+avh", "crst")],
+        tables=[printed, *tables, *(_aligned(context) if context.scale == "small" else []), _differences(results)],
+        claims=[_beats(results, "cbst+avh", "cbst"), _beats(results, "cbst+avh", "crst")],
         commands=["hardsight adapt pacs.npz:photo pacs.npz:sketch --methods source,cbst,crst,cbst+avh --seeds 3 -o run"],
     )
 
 
-def _classes(name: str, found: Adapted) -> Table:
-    rows = [row for row in found.accuracy.to_pylist() if row["accuracy"] is not None]
+def _classes(name: str, result: Adapted) -> Table:
+    rows = [row for row in result.accuracy.to_pylist() if row["accuracy"] is not None]
     classes = [key for key in rows[0] if key.startswith("class ") and not key.endswith(" std")]
     cells: list[list[Value]] = [
         [row["method"], *(_hundred(row[key]) for key in classes), _hundred(row["accuracy"]), _hundred(row["oracle_accuracy"])]
@@ -142,9 +142,9 @@ def _hundred(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def _differences(found: dict[str, Adapted]) -> Table:
+def _differences(results: dict[str, Adapted]) -> Table:
     rows: list[list[Value]] = []
-    for name, each in found.items():
+    for name, each in results.items():
         for row in each.differences.to_pylist():
             if (row["method"], row["against"]) in (
                 ("cbst+avh", "cbst"),
@@ -157,10 +157,10 @@ def _differences(found: dict[str, Adapted]) -> Table:
     return Table("Differences in points, paired over seeds", ("domains", "methods", "points", "95 %"), rows, words=2)
 
 
-def _beats(found: dict[str, Adapted], method: str, other: str) -> Claim:
+def _beats(results: dict[str, Adapted], method: str, other: str) -> Claim:
     differences = {
         name: next(row for row in each.differences.to_pylist() if (row["method"], row["against"]) == (method, other))
-        for name, each in found.items()
+        for name, each in results.items()
     }
     better = [row["low"] is not None and row["low"] > 0 for row in differences.values()]
     return claim(
@@ -175,12 +175,12 @@ def _beats(found: dict[str, Adapted], method: str, other: str) -> Claim:
 @recipe("avh/table4", "Adaptation: what CBST+AVH and CBST select at first", printed=SELECTED, needs=NEEDS)
 def table_4(context: Context) -> Outcome:
     """The first round's selection: share that is right, AVH, AVC, confidence, norm."""
-    about, found = adapted(context)
+    about, results = adapted(context)
     rows: list[list[Value]] = [
         ["as printed", name, None, tp, None, avh, confidence, norm] for name, (tp, avh, confidence, norm) in SELECTED.items()
     ]
     means: dict[str, list[dict[str, Any]]] = {}
-    for name, each in found.items():
+    for name, each in results.items():
         for row in each.selection.to_pylist():
             if row["method"] in ("cbst", "crst", "cbst+avh", "avc"):
                 means.setdefault(row["method"], []).append(row)
@@ -230,11 +230,11 @@ def _compared(pairs: list[tuple[dict[str, Any], dict[str, Any]]], name: str, sen
 @recipe("avh/fig6", "Adaptation: accuracy by epoch for every method", needs=NEEDS)
 def figure_6(context: Context) -> Outcome:
     """Mean class accuracy on the target after each round."""
-    about, found = adapted(context)
-    return Outcome(about=f"{about}. Mean over seeds.", figures={name: rounds(each, name) for name, each in found.items()})
+    about, results = adapted(context)
+    return Outcome(about=f"{about}. Mean over seeds.", figures={name: rounds(each, name) for name, each in results.items()})
 
 
-def rounds(found: Adapted, title: str) -> Figure:
+def rounds(result: Adapted, title: str) -> Figure:
     """A line per method over the rounds."""
     from matplotlib.figure import Figure
 
@@ -242,7 +242,7 @@ def rounds(found: Adapted, title: str) -> Figure:
 
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
-    rows = found.rounds.to_pylist()
+    rows = result.rounds.to_pylist()
     for colour, method in zip(COLOURS, dict.fromkeys(row["method"] for row in rows), strict=False):
         mine = [row for row in rows if row["method"] == method]
         times = sorted({row["round"] for row in mine})
@@ -260,10 +260,10 @@ def rounds(found: Adapted, title: str) -> Figure:
 @recipe("slides/pseudo-labels", "The slides' variant: pseudo-labels by AVC alone", needs="PACS features")
 def pseudo_labels(context: Context) -> Outcome:
     """Labels and thresholds both by AVC, beside the paper's rule (labels by softmax, thresholds by AVC)."""
-    about, found = adapted(context)
+    about, results = adapted(context)
     if context.scale == "paper":
         about += " (the variant is run at scale small)"
-    known = {name: each for name, each in found.items() if "avc" in each.accuracy["method"].to_pylist()}
+    known = {name: each for name, each in results.items() if "avc" in each.accuracy["method"].to_pylist()}
     return Outcome(
         about=about,
         tables=[_differences(known)] if known else [],
@@ -278,8 +278,8 @@ def pseudo_labels(context: Context) -> Outcome:
     )
 
 
-def _gap(found: Adapted) -> float:
-    reached = {row["method"]: row["accuracy"] for row in found.accuracy.to_pylist()}
+def _gap(result: Adapted) -> float:
+    reached = {row["method"]: row["accuracy"] for row in result.accuracy.to_pylist()}
     return float(reached["avc"] - reached["cbst+avh"])
 
 

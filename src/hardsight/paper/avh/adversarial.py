@@ -49,15 +49,15 @@ def figure_22(context: Context) -> Outcome:
     """Attack held-out digits in a softmax network and in one trained with the AVH loss, which knows no norms."""
     written = context.handwriting(train=5000, test=ATTACKED)
     model = written.model if written.name == "digits" else "lenet"
-    found = {}
+    attacked = {}
     for name, loss in (("plain CNN", "softmax"), ("SphereNet-style CNN (AVH loss)", "avh")):
         trained = context.train(written.train, model, loss=loss, **TRAINING)
-        found[name] = _attacked(context, trained.directory, written.test)
-    plain = found["plain CNN"]
+        attacked[name] = _attacked(context, trained.directory, written.test)
+    plain = attacked["plain CNN"]
     return Outcome(
         about=f"{len(written.test)} held-out images of {written.name}, {STEPS} steps of {STEP} along the sign of the gradient.",
-        tables=[_table(found)],
-        figures={"Paths of adversarial samples": paths_figure(found)},
+        tables=[_table(attacked)],
+        figures={"Paths of adversarial samples": paths_figure(attacked)},
         claims=[
             *_claims(plain),
             claim(
@@ -115,9 +115,9 @@ def _worse(paths: Paths) -> float:
     return float(np.mean([paths.avh[first[row], row] > paths.avh[0, row] for row in chosen])) if len(chosen) else float("nan")
 
 
-def _table(found: dict[str, Paths]) -> Table:
+def _table(attacked: dict[str, Paths]) -> Table:
     rows: list[list[Value]] = []
-    for name, paths in found.items():
+    for name, paths in attacked.items():
         last = paths.first_switch
         chosen = np.flatnonzero(last > 0)
         at = (last[chosen], chosen)
@@ -145,12 +145,12 @@ def _table(found: dict[str, Paths]) -> Table:
     return Table("Means over the samples that switch", header, rows)
 
 
-def paths_figure(found: dict[str, Paths]) -> Figure:
+def paths_figure(attacked: dict[str, Paths]) -> Figure:
     """Angle against norm: one path from start to switch in colour, thirty more in grey, for each network."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")
-    for axes, (name, paths) in zip(figure.subplots(1, len(found)), found.items(), strict=True):
+    for axes, (name, paths) in zip(figure.subplots(1, len(attacked)), attacked.items(), strict=True):
         last = paths.first_switch
         chosen = np.flatnonzero(last > 0)
         longest = chosen[np.argsort(-last[chosen], kind="stable")]

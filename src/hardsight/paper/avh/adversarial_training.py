@@ -26,7 +26,7 @@ def adversarial_training(context: Context) -> Outcome:
     """Mean AVH and mean norm of held-out images after each epoch, as they are and attacked."""
     written = context.handwriting(**SIZES)
     arrays = _arrays(written)
-    found: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in TRAININGS}
+    measured: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in TRAININGS}
     for name, epsilon in TRAININGS.items():
         for seed in seeds(context):
             key = {
@@ -40,15 +40,15 @@ def adversarial_training(context: Context) -> Outcome:
             }
             make = partial(_trained, arrays, epsilon, seed)
             context.say(f"{name} training, seed {seed}")
-            found[name].append(context.cache.arrays("adversarial-training", key, make))
+            measured[name].append(context.cache.arrays("adversarial-training", key, make))
     rows: list[list[Value]] = [
         [
             name,
             view,
-            *(interval(speed(found[name], f"{score}_{view}"), 3) for score in ("avh", "norm")),
-            interval(100 * np.array([each[f"correct_{view}"][-1] for each in found[name]]), 1),
+            *(interval(speed(measured[name], f"{score}_{view}"), 3) for score in ("avh", "norm")),
+            interval(100 * np.array([each[f"correct_{view}"][-1] for each in measured[name]]), 1),
         ]
-        for name in found
+        for name in measured
         for view in ("clean", "attacked")
     ]
     return Outcome(
@@ -56,8 +56,8 @@ def adversarial_training(context: Context) -> Outcome:
         f"{EPOCHS} epochs of FGSM images with epsilon {EPSILON}, {SEEDS} seeds. Change: mean over epochs of |log of this epoch's "
         "mean over the one before|.",
         tables=[Table("Change from epoch to epoch", ("training", "images", "AVH", "norm", "accuracy (%)"), rows, words=2)],
-        figures={"AVH and norm during adversarial training": _figure(found)},
-        claims=[_slower(found, "clean"), _slower(found, "attacked")],
+        figures={"AVH and norm during adversarial training": _figure(measured)},
+        claims=[_slower(measured, "clean"), _slower(measured, "attacked")],
     )
 
 
@@ -71,8 +71,8 @@ def speed(runs: list[dict[str, np.ndarray]], name: str) -> np.ndarray:
     return np.array([np.abs(np.diff(np.log(run[name]))).mean() for run in runs])
 
 
-def _slower(found: dict[str, list[dict[str, np.ndarray]]], view: str) -> Claim:
-    gaps = {name: difference(speed(runs, f"norm_{view}"), speed(runs, f"avh_{view}")) for name, runs in found.items()}
+def _slower(measured: dict[str, list[dict[str, np.ndarray]]], view: str) -> Claim:
+    gaps = {name: difference(speed(runs, f"norm_{view}"), speed(runs, f"avh_{view}")) for name, runs in measured.items()}
     return claim(
         f"AVH is slower to change than the norm during adversarial training ({view} images).",
         rule="The norm's change from epoch to epoch minus AVH's, in adversarial training: the 95 % interval over seeds lies "
@@ -128,19 +128,19 @@ def _seen(network: Any, pixels: np.ndarray, labels: np.ndarray) -> dict[str, flo
 
     model = open_model(network, device="cpu")
     attacked = fgsm(network, torch.tensor(pixels), torch.tensor(labels), EPSILON).numpy()
-    found = {}
+    means = {}
     for view, images in (("clean", pixels), ("attacked", attacked)):
         features, logits = model(images)
-        found[f"avh_{view}"] = float(np.mean(avh(features, model.head.weight, labels)))
-        found[f"norm_{view}"] = float(np.linalg.norm(features, axis=1).mean())
-        found[f"correct_{view}"] = float(np.mean(logits.argmax(1) == labels))
-    return found
+        means[f"avh_{view}"] = float(np.mean(avh(features, model.head.weight, labels)))
+        means[f"norm_{view}"] = float(np.linalg.norm(features, axis=1).mean())
+        means[f"correct_{view}"] = float(np.mean(logits.argmax(1) == labels))
+    return means
 
 
-def _figure(found: dict[str, list[dict[str, np.ndarray]]]) -> Any:
+def _figure(measured: dict[str, list[dict[str, np.ndarray]]]) -> Any:
     figure, axes = panels(3, width=3.8)
     words = (("avh_clean", "AVH"), ("norm_clean", "norm"), ("correct_attacked", "accuracy on attacked images"))
     for each, (name, label) in zip(axes, words, strict=True):
-        curves = {training: np.array([run[name] for run in runs]).T for training, runs in found.items()}
+        curves = {training: np.array([run[name] for run in runs]).T for training, runs in measured.items()}
         seed_curves(each, np.arange(1, EPOCHS + 1), curves, xlabel="epoch", ylabel=label)
     return figure

@@ -31,8 +31,8 @@ PRIORS = {"images": "images of the class in training", "fine": "finer classes in
 def imbalance(context: Context) -> Outcome:
     """Spearman over held-out images of norm and AVH with two priors of their class: how many images it had, how fine it is."""
     written = context.handwriting(train=MOST_TRAINED, test=1000)
-    found = {prior: [_measured(context, written, prior, seed) for seed in seeds(context)] for prior in PRIORS}
-    rho = {(prior, name): np.array([each[name][0] for each in found[prior]]) for prior in PRIORS for name in ("norm", "avh")}
+    measured = {prior: [_measured(context, written, prior, seed) for seed in seeds(context)] for prior in PRIORS}
+    rho = {(prior, name): np.array([each[name][0] for each in measured[prior]]) for prior in PRIORS for name in ("norm", "avh")}
     rows: list[list[Value]] = [
         [PRIORS[prior], *(interval(rho[prior, name], 3) for name in ("norm", "avh")), signed(_closer(rho, prior), 3)]
         for prior in PRIORS
@@ -43,9 +43,9 @@ def imbalance(context: Context) -> Outcome:
         f"classes of {', '.join(map(str, FINE))} digits and {COARSE_IMAGES} images each. {len(written.test)} held-out images.",
         tables=[
             Table("Spearman with a prior of the class, over held-out images", ("prior", "norm", "AVH", "|norm| - |AVH|"), rows),
-            _by_class(found),
+            _by_class(measured),
         ],
-        figures={"Norm and AVH by prior": _figure(found)},
+        figures={"Norm and AVH by prior": _figure(measured)},
         claims=[
             _follows(rho, "images", "Norms of features are related to data imbalance."),
             _follows(rho, "fine", "Norms of features are related to class granularity."),
@@ -81,11 +81,11 @@ def _measured(context: Context, written: Handwriting, prior: str, seed: int) -> 
     trained = context.train(train, _model(written), seed=seed, snapshot=False, **DIGITS)
     table = scored(context, context.extract(trained.directory, test))
     given = of_class[table["label"].to_numpy()]
-    found = {}
+    by_score = {}
     for name in ("norm", "avh"):
         x = table[name].to_numpy()
-        found[name] = (float(spearmanr(given, x).statistic), [float(x[given == v].mean()) for v in np.unique(given)])
-    return found
+        by_score[name] = (float(spearmanr(given, x).statistic), [float(x[given == v].mean()) for v in np.unique(given)])
+    return by_score
 
 
 def _joined(data: Any, coarse: np.ndarray) -> Any:
@@ -118,20 +118,20 @@ def _less(rho: dict[tuple[str, str], np.ndarray], prior: str) -> Claim:
     )
 
 
-def _by_class(found: dict[str, list[dict[str, tuple[float, list[float]]]]]) -> Table:
+def _by_class(measured: dict[str, list[dict[str, tuple[float, list[float]]]]]) -> Table:
     """Means at the smallest and the largest value of each prior."""
     rows: list[list[Value]] = []
-    for prior, each in found.items():
+    for prior, each in measured.items():
         for name in ("norm", "avh"):
             ends = np.array([[seed[name][1][0], seed[name][1][-1]] for seed in each])
             rows.append([PRIORS[prior], name, interval(ends[:, 0], 3), interval(ends[:, 1], 3)])
     return Table("Means of held-out images", ("prior", "score", "where it is smallest", "largest"), rows, words=2)
 
 
-def _figure(found: dict[str, list[dict[str, tuple[float, list[float]]]]]) -> Figure:
+def _figure(measured: dict[str, list[dict[str, tuple[float, list[float]]]]]) -> Figure:
     figure, axes = panels(4, width=3.4)
     at = {"images": np.rint(LARGEST * RATIO ** (-np.arange(10) / 9))[::-1], "fine": np.array(FINE[::-1], float)}
     for k, (prior, name) in enumerate((prior, name) for prior in PRIORS for name in ("norm", "avh")):
-        curves = np.array([seed[name][1] for seed in found[prior]]).T  # (values, seeds)
+        curves = np.array([seed[name][1] for seed in measured[prior]]).T  # (values, seeds)
         seed_curves(axes[k], at[prior], {name: curves}, xlabel=PRIORS[prior], ylabel={"avh": "AVH"}.get(name, name))
     return figure

@@ -26,10 +26,10 @@ def judged(context: Context) -> tuple[Panel, ImageData, list[str] | None]:
     if imagenet.has_imagenet(context):
         panel = imagenet_panels(context)[1]
         return panel, open_data(context.data.require("imagenet5k", "this recipe")), class_names()
-    found = cifar_panels(context)
-    if found:
+    panels = cifar_panels(context)
+    if panels:
         data = open_data(context.data.require("cifar10", "this recipe"))
-        return found[0], data, data.class_names
+        return panels[0], data, data.class_names
     return degraded_digits(context, "contrast=0.1,0.2,0.3,0.6,1.0"), open_data("digits"), None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.files.dynamics import moments, read_moment
-from hardsight.paper.avh.trainings import Training, by_frequency
+from hardsight.paper.avh.trainings import WatchedTraining, by_frequency
 from hardsight.paper.context import Context
 from hardsight.paper.losses.drawing import panels
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
@@ -27,9 +27,9 @@ REPLICATES = 200
 def discovery_5(context: Context) -> Outcome:
     """Spearman of AVH and of the norm with the level of hardness, after every epoch of every network."""
     trainings = by_frequency(context)
-    found = {each.network: _over_epochs(context, each) for each in trainings}
+    by_network = {each.network: _over_epochs(context, each) for each in trainings}
     rows: list[list[Value]] = []
-    for network, curves in found.items():
+    for network, curves in by_network.items():
         for name, words in SCORES.items():
             value, low, high = curves[name].T  # (e,) each
             sides = [int((low > 0).sum()), int((high < 0).sum()), int(((low <= 0) & (high >= 0)).sum())]
@@ -41,27 +41,27 @@ def discovery_5(context: Context) -> Outcome:
         about=f"{trainings[0].about}. Spearman with the level of hardness after each epoch, scores turned so that above 0 "
         f"means: what is hard for people is hard for the score. {REPLICATES} bootstrap replicates, over images.",
         tables=[Table("Over the epochs", header, rows, words=2)],
-        figures={"Agreement over epochs": _figure(found)},
-        claims=_claims(found),
+        figures={"Agreement over epochs": _figure(by_network)},
+        claims=_claims(by_network),
         commands=["hardsight correlate run --human counts.npy --epochs"],
     )
 
 
-def _over_epochs(context: Context, training: Training) -> dict[str, np.ndarray]:
+def _over_epochs(context: Context, training: WatchedTraining) -> dict[str, np.ndarray]:
     """Name of a score -> (e, 3) Spearman after each epoch with the ends of its interval."""
 
     def make() -> dict[str, np.ndarray]:
         groups = training.groups()
-        found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in SCORES}
+        coefficients: dict[str, list[tuple[float, float, float]]] = {name: [] for name in SCORES}
         for _, file in moments(training.run):
             table = read_moment(file, split=training.split)
             level = groups.of(table)  # 0 is the hardest, -1 is left out
             rows = np.flatnonzero(level >= 0)
             images = np.array([str(id).partition("#")[0] for id in table["id"].take(rows).to_pylist()])
-            for name, values in found.items():
+            for name, values in coefficients.items():
                 score = table[name].to_numpy()[rows] * (1 if name == "avh" else -1)  # high is hard
                 values.append(agreement(score, -level[rows].astype(float), images, context.seed))
-        return {name: np.array(values) for name, values in found.items()}
+        return {name: np.array(values) for name, values in coefficients.items()}
 
     key = {"run": training.run.name, "split": training.split, "replicates": REPLICATES, "seed": context.seed}
     return context.cache.arrays("discovery5", key, make)
@@ -86,8 +86,8 @@ def agreement(score: np.ndarray, target: np.ndarray, images: np.ndarray, seed: i
     return spearman(slice(None)), float(low), float(high)
 
 
-def _claims(found: dict[str, dict[str, np.ndarray]]) -> list[Claim]:
-    every = {name: np.concatenate([curves[name] for curves in found.values()]) for name in SCORES}  # (networks * e, 3)
+def _claims(by_network: dict[str, dict[str, np.ndarray]]) -> list[Claim]:
+    every = {name: np.concatenate([curves[name] for curves in by_network.values()]) for name in SCORES}  # (networks * e, 3)
     above = {name: int((each[:, 1] > 0).sum()) for name, each in every.items()}
     below = {name: int((each[:, 2] < 0).sum()) for name, each in every.items()}
     count = len(every["avh"])
@@ -109,9 +109,9 @@ def _claims(found: dict[str, dict[str, np.ndarray]]) -> list[Claim]:
     ]
 
 
-def _figure(found: dict[str, dict[str, np.ndarray]]) -> Any:
-    figure, axes = panels(len(found))
-    for each, (network, curves) in zip(axes, found.items(), strict=True):
+def _figure(by_network: dict[str, dict[str, np.ndarray]]) -> Any:
+    figure, axes = panels(len(by_network))
+    for each, (network, curves) in zip(axes, by_network.items(), strict=True):
         for colour, (name, words) in zip(COLOURS, SCORES.items(), strict=False):
             value, low, high = curves[name].T
             epochs = np.arange(1, len(value) + 1)

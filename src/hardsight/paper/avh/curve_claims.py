@@ -10,7 +10,7 @@ import numpy as np
 
 from hardsight.dynamics.curves import Curves, plateau, read_curves, still_grows
 from hardsight.dynamics.phases import find_phases
-from hardsight.paper.avh.trainings import Training
+from hardsight.paper.avh.trainings import WatchedTraining
 from hardsight.paper.recipe import Claim, claim
 
 BOUNCE = 0.02  # of the lowest AVH
@@ -22,7 +22,7 @@ JUMP = 2.0  # times the usual step
 class Watched:
     """A training with its curves: of all watched samples, and by level of hardness."""
 
-    training: Training
+    training: WatchedTraining
     whole: Curves
     levels: Curves
 
@@ -35,7 +35,7 @@ class Watched:
         return self.levels.mean[name][self.levels.present()]
 
 
-def watched(trainings: Sequence[Training]) -> list[Watched]:
+def watched(trainings: Sequence[WatchedTraining]) -> list[Watched]:
     """Read the curves of each training."""
     return [
         Watched(
@@ -211,8 +211,8 @@ def _better_is_lower(runs: Sequence[Watched]) -> Claim:
 
 def _phases(runs: Sequence[Watched]) -> list[Claim]:
     """The conjecture of section 3.2."""
-    found = [find_phases(run.mean("own_angle"), run.mean("norm")) for run in runs]
-    said = [f"boundary at epoch {p.at + 1}" if p.found and p.at is not None else p.why_not for p in found]
+    phases = [find_phases(run.mean("own_angle"), run.mean("norm")) for run in runs]
+    said = [f"boundary at epoch {p.at + 1}" if p.found and p.at is not None else p.why_not for p in phases]
     hard = [find_phases(run.by_level("own_angle")[0], run.by_level("norm")[0]) for run in runs]
     changes = [
         (1 - p.angle[2] / p.angle[0], p.norm[2] / p.norm[0] - 1) if p.angle[0] else (float("nan"), float("nan")) for p in hard
@@ -230,7 +230,7 @@ def _phases(runs: Sequence[Watched]) -> list[Claim]:
             rule="The rule of hardsight.dynamics.phases: at some epoch three quarters of the fall of the angle and at "
             "most half of the "
             "rise of the norm are done.",
-            holds=all(p.found for p in found),
+            holds=all(p.found for p in phases),
             found=_each(runs, said),
         ),
         claim(

@@ -7,7 +7,7 @@ from typing import Any
 
 from hardsight.dynamics.curves import read_curves
 from hardsight.paper.avh.curve_claims import Watched, avh_claims, norm_claims, watched
-from hardsight.paper.avh.trainings import STAGES, Training, by_frequency, on_cifar, on_digits, on_imagenet, subset
+from hardsight.paper.avh.trainings import STAGES, WatchedTraining, by_frequency, on_cifar, on_digits, on_imagenet, subset
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Outcome, Table, Value, claim, recipe
 from hardsight.plots.dynamics import curves_figure
@@ -78,13 +78,13 @@ def figure_10(context: Context) -> Outcome:
 
 @recipe("avh/fig11", "Norm, AVH and accuracy over epochs by level of noise", printed={"levels": [0.4, 0.3, 0.2, 0.1, 0.0]})
 def figure_11(context: Context) -> Outcome:
-    """Uniform pixel noise on the watched images."""
+    """The watched images at five levels of uniform pixel noise."""
     return _degraded(context, "noise")
 
 
 @recipe("avh/fig12", "Norm, AVH and accuracy over epochs by level of contrast", printed={"levels": [0.1, 0.2, 0.3, 0.6, 1.0]})
 def figure_12(context: Context) -> Outcome:
-    """Less contrast in the watched images."""
+    """The watched images at five levels of contrast."""
     return _degraded(context, "contrast")
 
 
@@ -103,8 +103,8 @@ def figure_13(context: Context) -> Outcome:
     """CIFAR-10, or digits without it."""
     if context.scale == "paper":
         return _averages(_full(context, "cifar10_folder"))
-    found = on_cifar(context) if context.data.has("cifar10", "cifar10_people") else on_digits(context, "noise")
-    return _averages(found)
+    curves = on_cifar(context) if context.data.has("cifar10", "cifar10_people") else on_digits(context, "noise")
+    return _averages(curves)
 
 
 @recipe("avh/fig14", "Norm and AVH over epochs on CIFAR-100", needs="CIFAR-100")
@@ -125,7 +125,7 @@ def figure_14(context: Context) -> Outcome:
     return _averages(_full(context, "cifar100", STAGES))
 
 
-def _full(context: Context, name: str, settings: dict[str, object] | None = None) -> list[Training]:
+def _full(context: Context, name: str, settings: dict[str, object] | None = None) -> list[WatchedTraining]:
     """Networks for 32 x 32 images on a data set with its own test split."""
     from hardsight.dynamics.groups import everyone
 
@@ -136,12 +136,14 @@ def _full(context: Context, name: str, settings: dict[str, object] | None = None
         trained = context.train(data, network, lr=rate, **settings)
         drops = tuple(int(epoch) for epoch in settings["milestones"])  # type: ignore[attr-defined]
         trainings.append(
-            Training(network, shortcuts, trained.directory, "test", drops, everyone, f"{data.name}, {settings['epochs']} epochs")
+            WatchedTraining(
+                network, shortcuts, trained.directory, "test", drops, everyone, f"{data.name}, {settings['epochs']} epochs"
+            )
         )
     return trainings
 
 
-def _averages(trainings: Sequence[Training]) -> Outcome:
+def _averages(trainings: Sequence[WatchedTraining]) -> Outcome:
     runs = watched(trainings)
     figures = {run.training.network: curves_figure(run.whole, ("norm", "avh"), title=run.training.network) for run in runs}
     return Outcome(
@@ -156,7 +158,7 @@ def _averages(trainings: Sequence[Training]) -> Outcome:
     needs="MNIST",
 )
 def figure_15(context: Context) -> Outcome:
-    """60 steps, looked at after each."""
+    """Norm and angle after each of the first 60 steps."""
     written = context.handwriting(test=300)
     size = 64 if written.name == "MNIST" else 24
     train = subset(written.train, 60 * size)

@@ -69,16 +69,16 @@ def generalized(context: Context) -> tuple[str, Generalized]:
         if path is not None
         else "Digits as pixels in four domains: plain, faint, noisy, inverted"
     )
-    found = generalize.run(data, place, progress=progress, **SMALL)
+    result = generalize.run(data, place, progress=progress, **SMALL)
     return (
         f"{about}; {SMALL['limit']} samples of each domain at most, a head of {SMALL['hidden']} units, "
         f"{SMALL['epochs']} epochs, {SMALL['seeds']} seeds",
-        found,
+        result,
     )
 
 
 def _features(context: Context) -> tuple[Path | None, Any]:
-    """Where the features of PACS are and the same once more, or None and digits."""
+    """The path of the PACS features, once for the cache and once as data; without them None, and digits in four domains."""
     path = context.data.find("pacs_features")
     return path, digits_in_four_domains() if path is None else path
 
@@ -140,13 +140,13 @@ def table_5(context: Context) -> Outcome:
 
 @recipe("slides/cnn9", "Domain generalization: the slides' row, with CNN-9", printed=SLIDES, needs="PACS features")
 def cnn_9(context: Context) -> Outcome:
-    """The slides print other numbers for AVH, and the same ones for the baseline under another name."""
+    """The slides' row: other numbers for AVH than the paper's, and the paper's baseline under another name."""
     return _outcome(context, SLIDES, "As printed on the slides: PACS")
 
 
 def _outcome(context: Context, printed: dict[str, list[float]], title: str) -> Outcome:
-    about, found = generalized(context)
-    rows = found.accuracy.to_pylist()
+    about, result = generalized(context)
+    rows = result.accuracy.to_pylist()
     places = [name.removesuffix(" std") for name in rows[0] if name.endswith(" std")]
     cells: list[list[Value]] = [
         [
@@ -160,7 +160,7 @@ def _outcome(context: Context, printed: dict[str, list[float]], title: str) -> O
         ]
         for row in rows
     ]
-    differences = [row for row in found.differences.to_pylist() if row["against"] == "softmax"]
+    differences = [row for row in result.differences.to_pylist() if row["against"] == "softmax"]
     average = next(row for row in differences if row["loss"] == "avh" and row["domain"] == "average")
     each = [row for row in differences if row["loss"] == "avh" and row["domain"] != "average"]
     wrong = {name: float(np.mean(row[:4])) for name, row in printed.items() if abs(np.mean(row[:4]) - row[4]) > 0.0051}

@@ -70,13 +70,13 @@ def _shown(context: Context) -> tuple[str, list[Coarse], str, str]:
     wordnet = find_wordnet(context)
     if imagenet.has_imagenet(context) and wordnet is not None:
         return *_of_imagenet(context, imagenet_panels(context)[1], wordnet), ""
-    found = cifar_panels(context)
-    panel = found[0] if found else degraded_digits(context, "contrast=0.1,0.2,0.3,0.6,1.0")
+    with_people = cifar_panels(context)
+    panel = with_people[0] if with_people else degraded_digits(context, "contrast=0.1,0.2,0.3,0.6,1.0")
     table = panel.tables[panel.best]
     norm, labels = table["norm"].to_numpy(), table["label"].to_numpy()
     groups = (
         [("animals", ANIMALS), ("vehicles", set(range(10)) - ANIMALS), ("cat", {3})]
-        if found
+        if with_people
         else [("all digits", set(range(10))), ("1, 4 and 7", {1, 4, 7}), ("8", {8})]
     )
     shown = []

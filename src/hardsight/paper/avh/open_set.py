@@ -32,11 +32,11 @@ def unseen_classes(context: Context) -> Outcome:
     """AUROC of each score that needs no label, over five choices of unseen classes."""
     written = context.handwriting(train=MOST_TRAINED, test=1000)
     model = "DigitsCNN" if written.name == "digits" else "lenet"
-    found = [_areas(context, written.train, written.test, model, seed) for seed in seeds(context)]
-    areas = {name: np.array([each[name]["auroc"] for _, each in found]) for name in WORDS}
+    measured = [_areas(context, written.train, written.test, model, seed) for seed in seeds(context)]
+    areas = {name: np.array([each[name]["auroc"] for _, each in measured]) for name in WORDS}
     rows: list[list[Value]] = [
         [", ".join(map(str, digits)), *(f"{each[n]['auroc']:.3f} [{each[n]['low']:.3f}, {each[n]['high']:.3f}]" for n in WORDS)]
-        for digits, each in found
+        for digits, each in measured
     ]
     rows.append(["mean", *(interval(areas[name], 3) for name in WORDS)])
     figure, (axes,) = panels(1, width=6.5)

@@ -59,16 +59,16 @@ def accuracy(table: pa.Table) -> float:
 
 def panels(context: Context) -> list[Panel]:
     """Every panel that the data allow."""
-    found = [*imagenet_panels(context), *cifar_panels(context)]
-    return found or digits_panels(context)
+    with_people = [*imagenet_panels(context), *cifar_panels(context)]
+    return with_people or digits_panels(context)
 
 
-def selection(found: Sequence[Panel]) -> str:
+def selection(shown: Sequence[Panel]) -> str:
     """Which images the people's answers are of, in words; what stands in for people where there are none."""
-    if not found[0].by_people:
+    if not shown[0].by_people:
         return "No people here: the level of degradation stands in for them. Give --data for people's answers."
     words = "Coefficients are absolute values, as printed; a minus marks agreement in the wrong direction."
-    return f"{words} {imagenet.SELECTION}" if any(panel.name.startswith("ImageNet") for panel in found) else words
+    return f"{words} {imagenet.SELECTION}" if any(panel.name.startswith("ImageNet") for panel in shown) else words
 
 
 def imagenet_panels(context: Context) -> list[Panel]:
@@ -163,11 +163,11 @@ def compared(context: Context, panel: Panel) -> dict[str, list[Row]]:
             human: Any = {"id": ids, "frequency": panel.target.tolist()}
             if panel.answers:
                 human["answers"] = [panel.answers] * len(ids)
-            found = correlate(panel.tables, human, progress=progress, **options)
+            correlations = correlate(panel.tables, human, progress=progress, **options)
         else:
-            found = correlate(panel.tables, against="level", progress=progress, **options)
+            correlations = correlate(panel.tables, against="level", progress=progress, **options)
         names = ("table1", "pairs", "hypotheses", "models")
-        return {name: getattr(found, name)().to_pylist() for name in names}
+        return {name: getattr(correlations, name)().to_pylist() for name in names}
 
     ids = {name: len(table) for name, table in panel.tables.items()}
     key = {

@@ -23,21 +23,21 @@ PRINTED: dict[str, list[float]] = {
 )
 def table_1(context: Context) -> Outcome:
     """Correlate each score with people; judge hypotheses 1, 2 and 4, and the sentence on bins."""
-    found = [(panel, compared(context, panel)) for panel in panels(context)]
+    compared_panels = [(panel, compared(context, panel)) for panel in panels(context)]
     rows_on_paper: list[list[Value]] = [["number of samples", *PRINTED["samples"]]]
     rows_on_paper += [[WORDS[name], *PRINTED[name]] for name in ("avh", "confidence", "norm_in_class")]
     printed = Table("As printed: ResNet-50 on ImageNet", ("score", "all", *BINS), rows_on_paper, digits=4)
     return Outcome(
-        about=_about(found),
-        tables=[printed, *(_bins(panel, rows["table1"]) for panel, rows in found), _models(found)],
-        claims=[_harder_is_weaker_on_paper(), *(one for panel, rows in found for one in _claims(panel, rows))],
+        about=_about(compared_panels),
+        tables=[printed, *(_bins(panel, rows["table1"]) for panel, rows in compared_panels), _models(compared_panels)],
+        claims=[_harder_is_weaker_on_paper(), *(claim for panel, rows in compared_panels for claim in _claims(panel, rows))],
         commands=["hardsight correlate run --human counts.npy", "hardsight correlate run --against level"],
     )
 
 
-def _about(found: list[tuple[Panel, dict[str, list[Row]]]]) -> str:
-    names = "; ".join(f"{panel.name} ({', '.join(panel.tables)})" for panel, _ in found)
-    return f"{names}. {selection([panel for panel, _ in found])}"
+def _about(compared_panels: list[tuple[Panel, dict[str, list[Row]]]]) -> str:
+    names = "; ".join(f"{panel.name} ({', '.join(panel.tables)})" for panel, _ in compared_panels)
+    return f"{names}. {selection([panel for panel, _ in compared_panels])}"
 
 
 def _bins(panel: Panel, rows: list[Row]) -> Table:
@@ -53,9 +53,9 @@ def _bins(panel: Panel, rows: list[Row]) -> Table:
     return Table(f"{panel.name}: {network}", ("score", *bins), table, note=note)
 
 
-def _models(found: list[tuple[Panel, dict[str, list[Row]]]]) -> Table:
+def _models(compared_panels: list[tuple[Panel, dict[str, list[Row]]]]) -> Table:
     rows: list[list[Value]] = []
-    for panel, tables in found:
+    for panel, tables in compared_panels:
         for network, scores in panel.tables.items():
             coefficients = [total(tables["table1"], network, score)["agreement"] for score in WORDS]
             mean = float(scores["avh"].to_numpy().mean())

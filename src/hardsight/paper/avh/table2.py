@@ -33,12 +33,12 @@ def as_printed(rows: list[PrintedRow]) -> dict[str, list[str | float]]:
 )
 def table_2(context: Context) -> Outcome:
     """All networks at hand, and all twelve printed rows."""
-    found = [(panel, compared(context, panel)["pairs"]) for panel in panels(context)]
+    compared_panels = [(panel, compared(context, panel)["pairs"]) for panel in panels(context)]
     return Outcome(
         about="Each network and each coefficient; the interval is that of the paired bootstrap (Kendall: jackknife), because "
-        "both coefficients come from the same images. " + selection([panel for panel, _ in found]),
-        tables=[recomputed(list(PRINTED)), *(_ours(panel, rows, list(panel.tables)) for panel, rows in found)],
-        claims=[*printed_claims(list(PRINTED)), *(_stronger(panel, rows, list(panel.tables)) for panel, rows in found)],
+        "both coefficients come from the same images. " + selection([panel for panel, _ in compared_panels]),
+        tables=[recomputed(list(PRINTED)), *(_ours(panel, rows, list(panel.tables)) for panel, rows in compared_panels)],
+        claims=[*printed_claims(list(PRINTED)), *(_stronger(panel, rows, list(panel.tables)) for panel, rows in compared_panels)],
         commands=["hardsight correlate run --human counts.npy --verbose"],
     )
 
@@ -49,11 +49,11 @@ def _appendix(table: int) -> None:
 
     @recipe(f"avh/table{table}", f"AVH against model confidence on {network}", printed=as_printed(rows), needs=NEEDS)
     def run(context: Context) -> Outcome:
-        found = [(panel, compared(context, panel)["pairs"]) for panel in panels(context)]
-        chosen = [(panel, pairs, [_stand_in(panel, table)]) for panel, pairs in found]
+        compared_panels = [(panel, compared(context, panel)["pairs"]) for panel in panels(context)]
+        chosen = [(panel, pairs, [_stand_in(panel, table)]) for panel, pairs in compared_panels]
         stands = ", ".join(f"{names[0]} on {panel.name}" for panel, _, names in chosen)
         return Outcome(
-            about=f"In place of {network}: {stands}. {selection([panel for panel, _ in found])}",
+            about=f"In place of {network}: {stands}. {selection([panel for panel, _ in compared_panels])}",
             tables=[recomputed(rows), *(_ours(*each) for each in chosen)],
             claims=[*printed_claims(rows), *(_stronger(*each) for each in chosen)],
         )

@@ -37,7 +37,7 @@ IMAGENET_NETWORKS = {
 
 
 @dataclass(frozen=True)
-class Training:
+class WatchedTraining:
     """A finished training: where its dynamics are, and what is known of the watched samples."""
 
     network: str
@@ -49,7 +49,7 @@ class Training:
     about: str
 
 
-def by_frequency(context: Context) -> list[Training]:
+def by_frequency(context: Context) -> list[WatchedTraining]:
     """Trainings whose watched images people have judged; without such data, digits by level of noise."""
     if context.scale == "paper":
         return on_imagenet(context)
@@ -58,7 +58,7 @@ def by_frequency(context: Context) -> list[Training]:
     return on_digits(context, "noise")
 
 
-def on_imagenet(context: Context, degradation: str | None = None) -> list[Training]:
+def on_imagenet(context: Context, degradation: str | None = None) -> list[WatchedTraining]:
     """The paper's four networks, from scratch."""
     imagenet = context.data.require("imagenet", "the full protocol")
     frequency = context.data.find("imagenet_frequency")
@@ -71,11 +71,11 @@ def on_imagenet(context: Context, degradation: str | None = None) -> list[Traini
         run = trained.directory
         groups = partial(by_level, run, degradation) if degradation else partial(by_human, run, frequency, "val")
         about = f"{name} on ImageNet, {IMAGENET['epochs']} epochs"
-        trainings.append(Training(name, shortcuts, run, "val", _drops(IMAGENET), groups, about))
+        trainings.append(WatchedTraining(name, shortcuts, run, "val", _drops(IMAGENET), groups, about))
     return trainings
 
 
-def on_cifar(context: Context) -> list[Training]:
+def on_cifar(context: Context) -> list[WatchedTraining]:
     """CIFAR-10's test images: the half that people doubt most is watched with as many others, and some of the rest train."""
     from hardsight.files.npy import open_npy
     from hardsight.stats.answers import selection_frequency
@@ -96,7 +96,7 @@ def on_cifar(context: Context) -> list[Training]:
     for name, network, shortcuts, options in _small_networks(0.01):
         trained = context.train(data.take(train), network, watch={"test": data.take(watched)}, **STAGES, **options)
         run, groups = trained.directory, partial(by_human, trained.directory, human, "test")
-        trainings.append(Training(name, shortcuts, run, "test", _drops(STAGES), groups, about))
+        trainings.append(WatchedTraining(name, shortcuts, run, "test", _drops(STAGES), groups, about))
     return trainings
 
 
@@ -105,7 +105,7 @@ def _small_networks(rate: float) -> list[tuple[str, str, bool, dict[str, Any]]]:
     return [plain, ("ResNet-20 at 16 pixels", "cifar_resnet20", True, {"lr": 0.1, "size": 16})]
 
 
-def on_digits(context: Context, degradation: str) -> list[Training]:
+def on_digits(context: Context, degradation: str) -> list[WatchedTraining]:
     """Digits, the held-out ones at five levels of noise and five of contrast."""
     from hardsight.data.digits import read_digits
 
@@ -125,7 +125,7 @@ def on_digits(context: Context, degradation: str) -> list[Training]:
             f"1,438 digits; 150 others are watched at five levels of {degradation}, which stand in for people. Averages are over "
             "all watched images, at five levels of noise and five of contrast"
         )
-        trainings.append(Training(name, shortcuts, run, "test", _drops(ON_DIGITS), groups, about))
+        trainings.append(WatchedTraining(name, shortcuts, run, "test", _drops(ON_DIGITS), groups, about))
     return trainings
 
 

@@ -28,8 +28,8 @@ REPLICATES = 500  # of the bootstrap over CIFAR-10's images
 @recipe("slides/uncertainty", "AVH against aleatoric and epistemic uncertainty", needs="CIFAR-10H")
 def uncertainty(context: Context) -> Outcome:
     """Spearman of every score with both parts of the uncertainty of MC dropout, over trainings."""
-    found = [_coefficients(_dropout_table(context, seed)) for seed in seeds(context)]
-    rho = {key: np.array([each[key] for each in found]) for key in found[0]}  # (score, part) -> (seeds,)
+    by_seed = [_coefficients(_dropout_table(context, seed)) for seed in seeds(context)]
+    rho = {key: np.array([each[key] for each in by_seed]) for key in by_seed[0]}  # (score, part) -> (seeds,)
     rows: list[list[Value]] = [
         [words, *(interval(rho[score, part], 3) for part in PARTS), signed(_more_aleatoric(rho, score), 3)]
         for score, words in SCORES.items()

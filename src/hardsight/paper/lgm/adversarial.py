@@ -66,13 +66,13 @@ def table_6(context: Context) -> Outcome:
 def ahead(attacks: dict[str, Attack], epsilon: float) -> Claim:
     """Whether L-GM has fewer errors than softmax and than center at an epsilon; 0 stands for clean images."""
     gaps = {other: error_gap(attacks, other, epsilon) for other in ("softmax", "center")}
-    found = ", ".join(f"{other} {gap:+.2f} [{low:+.2f}, {high:+.2f}]" for other, (gap, low, high) in gaps.items())
+    differences = ", ".join(f"{other} {gap:+.2f} [{low:+.2f}, {high:+.2f}]" for other, (gap, low, high) in gaps.items())
     sure = all(low > 0 for _, low, _ in gaps.values())
     return claim(
         f"L-GM has the lowest error on {f'images attacked by FGSM at {epsilon:g}' if epsilon else 'clean images'}.",
         rule="Its error is below that of softmax and that of center.",
         holds=all(gap > 0 for gap, _, _ in gaps.values()),
-        found=f"Points more than L-GM: {found}" + ("." if sure else "; not both intervals lie above 0."),
+        found=f"Points more than L-GM: {differences}" + ("." if sure else "; not both intervals lie above 0."),
     )
 
 
@@ -102,7 +102,7 @@ def figure_3(context: Context) -> Outcome:
                 "Adversarial examples of L-GM get a lower posterior than those of softmax and center.",
                 rule="At epsilon 0.2, fewer attacked images of L-GM than of either have a posterior above 0.9.",
                 holds=bool(middle["lgm"] < min(middle["softmax"], middle["center"])),
-                found=", ".join(f"{NAMES[loss]} {share:.1f} %" for loss, share in middle.items()),
+                found=", ".join(f"{NAMES[loss]} {share:.1f} %" for loss, share in middle.items()) + ".",
             )
         ],
         commands=COMMANDS,
@@ -132,7 +132,7 @@ def figure_4(context: Context) -> Outcome:
                 "The likelihood of L-GM tells adversarial examples from normal inputs more clearly than other losses' scores.",
                 rule="At epsilon 0.2, more attacked images of L-GM than of either lie below the lowest 5 % of normal inputs.",
                 holds=bool(share["lgm"] > max(share["softmax"], share["center"])),
-                found=", ".join(f"{NAMES[loss]} {value:.1f} %" for loss, value in share.items()),
+                found=", ".join(f"{NAMES[loss]} {value:.1f} %" for loss, value in share.items()) + ".",
             )
         ],
         commands=COMMANDS,
@@ -186,5 +186,5 @@ def adversarial_verification(context: Context) -> Outcome:
 def _area(attack: Attack, epsilon: float, inputs: str, detector: str = "score") -> dict[str, Any]:
     wanted = {"epsilon": epsilon, "inputs": inputs, "detector": detector}
     rows = attack.detection.to_pylist()
-    found: dict[str, Any] = next(row for row in rows if all(row[name] == value for name, value in wanted.items()))
-    return found
+    area: dict[str, Any] = next(row for row in rows if all(row[name] == value for name, value in wanted.items()))
+    return area

@@ -96,7 +96,7 @@ def table_3(context: Context) -> Outcome:
                 rule="The lowest mean error of the three alphas is below that of every other loss, in both columns.",
                 holds=bool((best < others).all()) if here else None,
                 found=f"L-GM at best {best[0]:.2f} and {best[1]:.2f}, the others at best {others[0]:.2f} and {others[1]:.2f}"
-                + ("" if here else ", on digits"),
+                + ("." if here else ", on digits."),
             )
         ],
     )  # fmt: skip
@@ -108,14 +108,14 @@ def table_4(context: Context) -> Outcome:
     data, network, options, name = setting(context, SMALL, IMAGENET, "imagenet")
     if context.scale == "small":
         options = {**options, "size": 8, "crop_pct": 0.8}  # so that corners differ from the center
-    found: dict[str, list[float]] = {}
+    errors: dict[str, list[float]] = {}
     for row, loss, loss_options in (("Softmax", "softmax", {}), ("L-GM", "lgm", {"alpha": 0.01, "likelihood": 0.1})):
         rate = 1.0 if loss == "softmax" else 10.0
         run = context.train(data, network, loss=loss, loss_options=loss_options, top_k=5, crops=10, head_rate=rate, **options)
-        found[row] = [100 * (1 - share) for share in crops_and_tops(run.history[-1])]
+        errors[row] = [100 * (1 - share) for share in crops_and_tops(run.history[-1])]
     columns = ("1-crop top-1", "1-crop top-5", "10-crop top-1", "10-crop top-5")
     here = context.scale == "paper"
-    rows: list[tuple[Any, ...]] = [(row, *ours, *PRINTED_4[row]) for row, ours in found.items()]
+    rows: list[tuple[Any, ...]] = [(row, *ours, *PRINTED_4[row]) for row, ours in errors.items()]
     return Outcome(
         about=f"{name}, {network}, {options['epochs']} epochs, one seed; alpha 0.01, lambda 0.1.",
         tables=[
@@ -126,9 +126,9 @@ def table_4(context: Context) -> Outcome:
             claim(
                 "L-GM has a lower error than softmax in all four columns.",
                 rule="Every error of L-GM is below that of softmax.",
-                holds=bool((np.array(found["L-GM"]) < np.array(found["Softmax"])).all()) if here else None,
-                found="; ".join(f"{row} {', '.join(f'{value:.2f}' for value in values)}" for row, values in found.items())
-                + ("" if here else ", on digits"),
+                holds=bool((np.array(errors["L-GM"]) < np.array(errors["Softmax"])).all()) if here else None,
+                found="; ".join(f"{row} {', '.join(f'{value:.2f}' for value in values)}" for row, values in errors.items())
+                + ("." if here else ", on digits."),
             )
         ],
     )  # fmt: skip

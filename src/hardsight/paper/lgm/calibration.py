@@ -60,7 +60,7 @@ def calibration(context: Context) -> Outcome:
                 "GM loss outputs calibrated scores.",
                 rule="The ECE of GM is below that of softmax, and the interval of the difference leaves 0 out.",
                 holds=bool(high[at] < 0),
-                found=f"GM {100 * bars['gm'].ece:.2f}, softmax {100 * base:.2f}, difference [{low[at]:+.2f}, {high[at]:+.2f}]",
+                found=f"GM {100 * bars['gm'].ece:.2f}, softmax {100 * base:.2f}, difference [{low[at]:+.2f}, {high[at]:+.2f}].",
             )
         ],
     )  # fmt: skip

@@ -59,14 +59,14 @@ def figure_1(context: Context) -> Outcome:
                 "L-GM separates the classes more widely than GM without a margin, and GM more than softmax.",
                 rule="Separation (mean over classes) of L-GM above GM, and of GM above softmax.",
                 holds=bool(ratios["lgm"] > ratios["gm"] > ratios["softmax"]),
-                found=", ".join(f"{NAMES[loss]} {ratios[loss]:.2f}" for loss in ("lgm", "gm", "softmax")),
+                found=", ".join(f"{NAMES[loss]} {ratios[loss]:.2f}" for loss in ("lgm", "gm", "softmax")) + ".",
             ),
             claim(
                 "Adversarial examples have extremely low likelihood and can be easily distinguished.",
                 rule=f"AUROC of the likelihood, images fooled by FGSM at {EPSILON} against clean ones, at least 0.95.",
                 holds=None if area["auroc"] is None else bool(area["auroc"] >= 0.95),
-                found="no image was fooled" if area["auroc"] is None
-                else f"AUROC {area['auroc']:.3f} [{area['low']:.3f}, {area['high']:.3f}] over {area['attacked']:,} images",
+                found="No image was fooled." if area["auroc"] is None
+                else f"AUROC {area['auroc']:.3f} [{area['low']:.3f}, {area['high']:.3f}] over {area['attacked']:,} images.",
             ),
         ],
         commands=["hardsight train mnist.npz --model mnist_cnn --loss lgm -o run", "hardsight attack run -o attacked"],

@@ -59,7 +59,7 @@ def figure_2(context: Context) -> Outcome:
                 "Without a margin (alpha = 0) the borders coincide; with alpha > 0 there is a gap that grows with alpha.",
                 rule="The gap is 0 at alpha 0 to six digits, grows with every alpha, and is that of the formula to six digits.",
                 holds=bool(abs(gaps[0]) < 1e-6 and (np.diff(gaps) > 0).all() and np.abs(gaps - formula).max() < 1e-6),
-                found=", ".join(f"{alpha:g}: {gap:.4f}" for alpha, gap in zip(ALPHAS, gaps, strict=True)),
+                found=", ".join(f"{alpha:g}: {gap:.4f}" for alpha, gap in zip(ALPHAS, gaps, strict=True)) + ".",
             )
         ],
     )
@@ -111,7 +111,7 @@ def lemma_1(context: Context) -> Outcome:
                 "With Σ = I and equal priors, L_lkd = L_C + (N / 2) D log 2π.",
                 rule="Both sides agree to a relative difference of 1e-12.",
                 holds=max(row[3] for row in rows) < 1e-12,
-                found=f"largest relative difference {max(row[3] for row in rows):.1e}",
+                found=f"The largest relative difference is {max(row[3] for row in rows):.1e}.",
             )
         ],
     )

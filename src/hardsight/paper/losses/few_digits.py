@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 SIZES = {"train": 300, "test": 1000}
 SEEDS = 5
 WRONG = 0.3  # of the labels, where some are wrong
+LEARNED = 99.0  # per cent of its training images that cross-entropy must have right in the last epoch
+# Rate and length were chosen once, by that alone: no other loss and no test image was looked at. Of 15, 20, 30, ... epochs at
+# rates of 0.002, 0.005 and 0.01 these are the shortest, and then the lowest, at which every baseline of cross-entropy has
+# learned: ten digits, digits 0 to 5 and both tasks of two classes, of scikit-learn and of MNIST, in the mean of five seeds.
 TRAINING: dict[str, Any] = {
-    "epochs": 15,
+    "epochs": 20,
     "batch_size": 32,
     "optimizer": "adamw",
-    "lr": 2e-3,
+    "lr": 5e-3,
     "schedule": "cosine",
     "snapshot": False,
 }

@@ -58,6 +58,8 @@ def features_of_new(context: Context, run: Trained) -> tuple[np.ndarray, np.ndar
 def episode_accuracy(features: np.ndarray, labels: np.ndarray, shots: int, seed: int) -> float:
     """Per cent of queries nearest, by Euclidean distance, to the mean of their class's `shots` samples; over some episodes.
 
+    A loss that looks at directions alone is judged by them: give it `directions(features)`.
+
     Example:
         >>> features = np.repeat([[0.0, 0.0], [9.0, 9.0]], 20, axis=0)
         >>> episode_accuracy(features, np.repeat([0, 1], 20), shots=1, seed=0)

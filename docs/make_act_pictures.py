@@ -1,0 +1,95 @@
+"""Draw the pictures of docs/act.md that no command draws: python docs/make_act_pictures.py DIR
+
+DIR is where the page's commands were run: it has curriculum.parquet, june.npz, july.npz, drift.parquet and
+drift.classes.parquet. The pictures go to docs/images/curriculum.png and docs/images/drift.png.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+
+from hardsight.plots.dynamics import COLOURS, MARKERS
+from hardsight.training.pacing import Pacing
+
+IMAGES = Path(__file__).parent / "images"
+EPOCHS, SHOWN, PAIRS = 8, 9, 5
+
+
+def digit(axes: Any, pixels: np.ndarray, title: str = "") -> None:
+    """One digit, dark on light."""
+    axes.imshow(pixels.reshape(8, 8), cmap="gray_r")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_title(title, fontsize=8, pad=3)
+
+
+def curriculum(folder: Path) -> Figure:
+    """How fast each pacing lets samples in; beside it, what is let in when."""
+    figure = Figure(figsize=(10.5, 3.8), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.5))
+    axes = left.subplots()
+    epochs = np.arange(1, EPOCHS + 1)
+    for kind, colour, marker in zip(("root", "linear", "geometric", "step"), COLOURS, MARKERS, strict=False):
+        shares = [100 * Pacing(kind, 0.2, EPOCHS / 2).share(int(epoch)) for epoch in epochs]
+        axes.plot(epochs, shares, color=colour, marker=marker, label=kind)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("samples that are in (%)")
+    axes.set_ylim(0, 105)
+    axes.legend(frameon=False, title="--pacing")
+    table = pq.read_table(folder / "curriculum.parquet").to_pandas()
+    images = load_digits().data
+    right.suptitle("let in from epoch ...", fontsize=9)
+    grid = right.subplots(EPOCHS // 2 + 1, SHOWN)
+    for row, epoch in zip(grid, epochs, strict=False):
+        mine = table[table.first_epoch == epoch]
+        some = mine.iloc[np.linspace(0, len(mine) - 1, SHOWN).astype(int)]
+        for cell, id in zip(row, some.id, strict=True):
+            digit(cell, images[int(id)])
+        row[0].set_ylabel(f"{epoch}", rotation=0, ha="right", va="center")
+    return figure
+
+
+def drift(folder: Path) -> Figure:
+    """What each class lost, and samples that turned wrong, before and after."""
+    figure = Figure(figsize=(10.5, 3.6), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.3))
+    classes = pq.read_table(folder / "drift.classes.parquet").to_pylist()[::-1]
+    axes = left.subplots()
+    for at, row in enumerate(classes):
+        told = row["verdict"] != "no change found"
+        mean, low, high = (1000 * row[name] for name in ("mean_change", "change_low", "change_high"))
+        axes.errorbar(mean, at, xerr=[[mean - low], [high - mean]], fmt="o", color=COLOURS[1] if told else "#7f7f7f", capsize=3)
+    axes.axvline(0, color="#7f7f7f", linestyle=":")
+    axes.set_yticks(range(len(classes)), [row["class"] for row in classes])
+    axes.set_xlabel("mean change of AVH in thousandths (right: harder)")
+    axes.set_ylabel("class")
+    before, after = (np.load(folder / f"{month}.npz") for month in ("june", "july"))
+    row_of = {int(id): row for row, id in enumerate(before["ids"])}
+    table = pq.read_table(folder / "drift.parquet").to_pandas()
+    turned = table[table.outcome == "right, then wrong"].sort_values("change", ascending=False).head(PAIRS)
+    grid = right.subplots(2, PAIRS)
+    for column, sample in zip(grid.T, turned.itertuples(), strict=True):
+        at = row_of[int(sample.id)]
+        digit(column[0], before["features"][at], f"{sample.label} taken for {sample.predicted_before}")
+        digit(column[1], after["features"][at], f"{sample.label} taken for {sample.predicted_after}")
+    for row, month in zip(grid, ("June", "July"), strict=True):
+        row[0].set_ylabel(month)
+    return figure
+
+
+def main(folder: Path) -> None:
+    """Both pictures."""
+    for name, figure in (("curriculum", curriculum(folder)), ("drift", drift(folder))):
+        figure.savefig(IMAGES / f"{name}.png", dpi=90, metadata={"Software": None})
+        print(IMAGES / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

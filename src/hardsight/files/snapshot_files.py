@@ -1,0 +1,134 @@
+"""Files that hold a snapshot: runs, folders of shards, .npz, .npy, .parquet, and wide tables.
+
+Each gives its rows, and the head and the class names that are there.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from hardsight.checks import is_list_column, list_matrix
+from hardsight.errors import FileError, InputError
+from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
+from hardsight.files.inputs import note_input
+from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
+from hardsight.files.places import Place, missing
+from hardsight.files.reading import reading
+from hardsight.files.rows import ArraySource, Source
+from hardsight.files.run import read_manifest
+from hardsight.files.samples import LIST_COLUMNS, SampleFiles, evidence_of
+from hardsight.files.table_files import read_table
+from hardsight.files.wide_tables import take_apart
+from hardsight.head import Head
+from hardsight.pandas_index import align
+
+OWN_NAMES = (*ARRAYS, "kind", "scale", "labels", "ids", "class_names")  # of arrays in an .npz, beside its features
+
+Opened = tuple[Source, Head | None, list[str] | None]  # rows, head, class names
+
+
+def open_files(path: Place) -> Opened:
+    """The rows of a run, of shards or of one file, with the head and the class names that are there."""
+    ending = path.suffix.lower()
+    if path.is_dir():
+        shards = _shards(path)
+        return (SampleFiles(shards), None, None) if shards else _from_run(path)
+    if ending == ".npz":
+        return _from_npz(path)
+    if ending == ".npy":
+        return ArraySource("features", _matrix_on_disk(open_npy(path)), None, None, {}), None, None
+    if ending in (".parquet", ".pq"):
+        return SampleFiles([path]), None, None
+    if not path.exists():
+        raise FileError(missing(path))
+    raise FileError(
+        f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. Pickled files (.pt, .pkl) are not loaded; "
+        "save arrays instead: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
+    )
+
+
+def relabeled(source: Source, labels: Any) -> ArraySource:
+    """The same rows with other labels: an array, or a .npy file."""
+    if not isinstance(source, ArraySource):
+        raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
+    own = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
+    own = align(own, "labels", source.values, source.evidence, source.ids)
+    return ArraySource(source.evidence, source.values, own, source.ids, source.further, source.missing)
+
+
+def _matrix_on_disk(rows: RowsOnDisk) -> RowsOnDisk:
+    if rows.dtype.kind not in "fiu":
+        raise FileError(f"{rows.name}: must hold numbers, got {rows.dtype}.")
+    if rows.ndim != 2:
+        raise FileError(f"{rows.name}: must be two-dimensional, one row per sample, got shape {rows.shape}.")
+    return rows
+
+
+def _from_npz(path: Place) -> Opened:
+    arrays = open_npz(path)
+    present = [name for name in LIST_COLUMNS if name in arrays]
+    if present == ["probs", "pred_probs"]:
+        raise FileError(f"{path}: probs and pred_probs are two names of the same: keep one of them.")
+    if len(present) != 1:
+        held = ", ".join(sorted(arrays)) or "nothing"
+        raise FileError(f"{path}: needs one of features, logits or probs among its arrays, found {held}.")
+    small = {name: np.asarray(rows) for name, rows in arrays.items() if name != present[0] and name in OWN_NAMES}
+    head, names = head_from_arrays(path, small)
+    values = _matrix_on_disk(arrays[present[0]])
+    n = len(values)
+    columns = {name: arrays[name] for name in arrays if name not in (*OWN_NAMES, *LIST_COLUMNS) and arrays[name].shape == (n,)}
+    try:
+        return ArraySource(evidence_of(present[0]), values, small.get("labels"), small.get("ids"), columns), head, names
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _shards(folder: Place) -> list[Place]:
+    """The Parquet files in a folder that is no run, in order."""
+    if (folder / "run.json").is_file() or (folder / "start.json").is_file():
+        return []
+    return sorted((file for file in folder.iterdir() if file.suffix.lower() == ".parquet"), key=lambda file: file.name)
+
+
+def is_column(path: Place, labels: Any) -> bool:
+    """Whether labels name a column of a Parquet file other than the usual one."""
+    return isinstance(labels, str) and path.suffix.lower() in (".parquet", ".pq") and path.is_file() and labels != "label"
+
+
+def open_table(path: Place, features: Any, column: str | None) -> Opened:
+    """A wide table, or one with another label column: read whole."""
+    if path.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
+        raise InputError(f"{path}: features names columns of a .csv or .parquet table, and this is none.")
+    table = read_table(path)
+    if features is None and column is None and not set(LIST_COLUMNS) & set(table.column_names):
+        raise InputError(
+            f"{path}: which columns are the features? Give them with --features 'f*' (features= in Python), and the labels with "
+            f"--label NAME; it has {', '.join(table.column_names[:20])}."
+        )
+    try:
+        parts = take_apart(table, features, column)
+        values, gaps = list_matrix(parts.values, str(path)) if is_list_column(parts.values) else (parts.values, None)
+        return ArraySource(parts.evidence, values, parts.labels, parts.ids, parts.columns, gaps), None, parts.class_names
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _from_run(path: Place) -> Opened:
+    manifest = path / "run.json"
+    with reading(manifest):
+        listed = {part["name"]: part.get("rows") for part in read_manifest(path)["parts"]}
+        rows = {name: count for name, count in listed.items() if str.startswith(name, "samples/")}
+        counted = None if None in rows.values() else sum(rows.values())
+        files: list[Place] = [path / name for name in rows]
+        own = all(file.resolve().is_relative_to(path.resolve()) for file in files)
+    if not files or not own:
+        raise FileError(f"{manifest}: lists no samples of its own.")
+    note_input(manifest, *files)
+    head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
+    samples = SampleFiles(files)
+    if counted is not None and counted != len(samples):
+        raise FileError(f"{path} was changed: its run.json lists {counted} rows, its samples hold {len(samples)}.")
+    return samples, head, names

@@ -1,0 +1,90 @@
+"""What `correlate` draws and writes: titles with their intervals, every sample in the picture, LaTeX; and what it imports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hardsight
+from agreement_data import (
+    FEW,
+    degraded,
+    single,
+)
+from hardsight import InputError, correlate
+from hardsight.agreement.latex import pairs, table1
+from hardsight.files.latex import escaped
+from hardsight.plots.agreement import count_colours, side_by_side
+
+
+def test_plots_have_the_coefficient_and_interval_in_their_titles(correlations: hardsight.Correlations) -> None:
+    figure = correlations.plot("avh")
+    row = single(correlations, "avh")
+    (axes,) = [axes for axes in figure.axes if axes.get_ylabel() == "angular visual hardness (AVH), high is hard"]
+    interval = f"[{row['bootstrap_low']:+.3f}, {row['bootstrap_high']:+.3f}]"  # the sign of the table
+    assert row["agreement"] > 0 > row["raw"] and axes.get_title() == f"agreement {row['agreement']:+.3f} {interval} (Spearman)"
+    assert axes.get_xlabel() == "share of people who chose the given class (low is hard)"
+    assert "positive where hard by the score is hard for people" in figure.get_suptitle().replace("\n", " ")
+    assert len(correlations.plot().axes) == 7 + 1  # the scores and the colour bar: no place is left empty
+    with pytest.raises(InputError, match="no score 'hardness'"):
+        correlations.plot("hardness")
+    with pytest.raises(InputError, match="no model 'other'"):
+        correlations.plot(model="other")
+
+
+def test_every_sample_is_in_the_picture(correlations: hardsight.Correlations) -> None:
+    for one in (correlations, correlate(degraded(), against="level", scores="avh", **FEW)):
+        mesh = one.plot("avh").axes[0].collections[0]
+        assert mesh.get_array().sum() == one.of().n  # type: ignore[union-attr]
+
+
+def test_a_single_sample_stands_out_from_the_paper() -> None:
+    colours = count_colours()(np.linspace(0, 1, 256))[:, :3]
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]  # as WCAG has it
+    assert 1.05 / (luminance[0] + 0.05) > 3 and (np.diff(luminance) < 1e-3).all()  # the more samples, the darker
+
+
+def test_models_side_by_side_have_no_empty_panel() -> None:
+    known = {"model": "one", "accuracy": 0.9, "agreement": 0.3, "bootstrap_low": 0.2, "bootstrap_high": 0.4, "mean": 0.1}
+    rows = [{**known, "score": name} for name in ("avh", "confidence")]
+
+    def drawn(rows: list[dict[str, Any]]) -> list[str]:
+        figure = side_by_side(rows, target="people", words=str.upper)
+        return [] if figure is None else [axes.get_title() for axes in figure.axes]
+
+    assert drawn(rows) == ["Better models have smaller AVH?", "Agreement with people"]
+    assert drawn(rows[1:]) == drawn([{**known, "score": "norm"}]) == ["Agreement with people"]
+    assert drawn([{**row, "agreement": None} for row in rows]) == ["Better models have smaller AVH?"]
+    assert drawn([{**row, "accuracy": None} for row in rows]) == []
+
+
+def test_latex_is_balanced_and_escaped(correlations: hardsight.Correlations) -> None:
+    assert escaped("50 % of a_b & c\\") == r"50 \% of a\_b \& c\textbackslash{}"
+    for text in (table1(correlations), pairs(correlations)):
+        assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= 1
+        body = [line for line in text.splitlines() if line.endswith(r"\\")]
+        assert len({line.count("&") for line in body}) <= 2  # the same in every row of a table
+        assert "norm\\_in\\_class" in text and "nan" not in text and "None" not in text
+
+
+def test_options_are_read_without_heavy_libraries(fresh_python: Callable[..., Any]) -> None:
+    done = fresh_python(
+        "import sys\nfrom hardsight.agreement.settings import StudySettings\nStudySettings(bins='0,0.5,1')\n"
+        "print({'numpy', 'scipy', 'pyarrow', 'torch'} & set(sys.modules))"
+    )
+    assert done.out == "set()\n", done.err
+
+
+def test_correlate_needs_no_torch_and_says_what_is_done(fresh_python: Callable[..., Any]) -> None:
+    done = fresh_python(
+        "import sys, numpy as np, hardsight\n"
+        "rng = np.random.default_rng(0); steps = []\n"
+        "table = hardsight.score(rng.normal(size=(30, 4)), np.eye(4), rng.integers(0, 4, 30))\n"
+        "hardsight.correlate(table, rng.uniform(size=30), replicates=40, progress=lambda *at: steps.append(at))\n"
+        "print('torch' in sys.modules, 'matplotlib' in sys.modules, steps[-1])"
+    )
+    assert done.out == "False False (40, 40)\n", done.err

@@ -1,0 +1,185 @@
+"""What `correlate` and the reader of people's answers refuse: one clear message, before anything slow."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from agreement_data import (
+    COUNTS,
+    FEATURES,
+    FEW,
+    FREQUENCY,
+    IDS,
+    SNAPSHOT,
+    TABLE,
+    WEIGHT,
+    C,
+    N,
+)
+from hardsight import InputError, Snapshot, correlate
+from hardsight.agreement import read_people, study
+from hardsight.errors import FileError
+from hardsight.files.class_names import read_class_names
+from hardsight.files.columns import read_columns
+
+
+@pytest.mark.parametrize(
+    ("human", "match"),
+    [
+        (np.where(np.eye(N, C) > 0, -1, COUNTS), "counts must be 0 or more, but row 0 has -1 for class 0"),
+        (COUNTS / 20, "counts must be whole numbers, but row"),
+        (np.where(np.eye(N, C) > 0, np.nan, COUNTS), "counts must be finite, but row 0"),
+        (np.where(np.arange(N) == 7, 1.5, FREQUENCY), "between 0 and 1, but 1 of 300 are not; row 7 holds 1.5"),
+        (COUNTS[:, 0] + 2, "If these are counts"),
+        (-FREQUENCY, "between 0 and 1"),
+        (np.zeros((N, C), int), "no sample has selection frequency"),
+        (COUNTS[:, :2], "counts have 2 classes, but labels go up to 3"),
+        (COUNTS[None], r"got shape \(1, 300, 4\)"),
+        (np.array(["a"] * N), "must be numbers"),
+        ({"id": [*IDS[:-1], IDS[0]], "frequency": FREQUENCY}, "ids must be unique, but 'img-000' is at rows 0 and 299"),
+        ({"id": IDS, "Frequency": FREQUENCY}, "'Frequency' must be named 'frequency'"),
+        ({"id": IDS, "frequency": FREQUENCY[:-1]}, "of one length"),
+        ({"id": IDS}, "there is no human data here"),
+        ({"id": IDS, "mood": FREQUENCY}, "'mood'"),
+        ({"id": IDS, "frequency": ["often"] * N}, "must hold numbers"),
+        ({"id": IDS, "frequency": FREQUENCY, "answers": [2.5] * N}, "whole numbers of people; row 0 holds 2.5"),
+        ({"id": IDS, "frequency": [0.33] * N, "answers": [2] * N}, "some of the answers over all of them"),
+        ({"id": ["a", "a"], "annotator": [1, 1], "answer": [0, 1]}, "annotator 1 answered twice about id 'a': rows 0 and 1"),
+        ({"id": ["a"], "annotator": [1], "answer": ["mouse"]}, "class index or a class name, but row 0 holds 'mouse'"),
+        ({"id": ["a"], "answer": [1]}, "annotator is missing"),
+        ({"id": [], "annotator": [], "answer": []}, "no answers"),
+        ({"id": ["a"], "annotator": [["ann"]], "answer": [0]}, r"must be a name or a number, but row 0 holds \['ann'\]"),
+        ({"id": ["a"], "annotator": [1], "answer": [2**24]}, "a class index below 16777216, but row 0 holds 16777216"),
+        ({"id": range(99), "annotator": [1] * 99, "answer": [0] * 98 + [2**21]}, "but row 98 holds 2097152.*--class-names"),
+        ({"id": ["a"], "annotator": [1], "answer": ["9" * 5000]}, "a class index below 16777216, but row 0 holds '9999"),
+        ({"id": 3, "counts": [1, 2]}, "the column id must be a list with one value per row, got 3"),
+        ({"id": "ab", "frequency": [1, 1]}, "the column id must be a list"),
+        ({"id": IDS, "frequency": [10**400] * N}, "must hold numbers"),
+        ({"id": IDS, "frequency": [[0.5, 0.5]] * N}, r"one number per row, got shape \(300, 2\)"),
+        ([{"id": "a", "frequency": 1}, 7], "row 1 is 7"),
+        (np.where(np.eye(N, C) > 0, 1e300, COUNTS), r"counts must be below 10\^9, but row 0 has 1e\+300 for class 0"),
+        (np.full((N, C), 5 * 10**8), r"fewer than 10\^9 answers, but the counts of row 0 add up to 2e\+09"),
+    ],
+)  # fmt: skip
+def test_human_data_that_is_refused(human: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        correlate(TABLE, human, **FEW)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"human": None}, "one of the two"),
+        ({"against": "level"}, "one of the two"),
+        ({"human": None, "against": "level"}, "no column 'level'"),
+        ({"human": None, "against": "status"}, "must hold numbers"),
+        ({"human": None, "against": "avh", "hard": "left"}, "hard must be one of low, high"),
+        ({"scores": "hardness"}, "no score 'hardness'"),
+        ({"bins": [0.5]}, "edges in rising order"),
+        ({"bins": [0, 1, 0.5]}, "edges in rising order"),
+        ({"level": 95}, "level must be a number above 0 and below 1, got 95"),
+        ({"replicates": 3}, "replicates must be a whole number of 20 or more"),
+        ({"limit": 0}, "limit must be a whole number of 1 or more"),
+        ({"superclasses": {0: "a"}}, "every class needs a superclass; 3 have none"),
+    ],
+)
+def test_options_that_are_refused(options: dict[str, Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        correlate(SNAPSHOT if "superclasses" in options else TABLE, **({"human": COUNTS} | FEW | options))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"superclasses": "nope.csv"}, r"nope\.csv does not exist"),
+        ({"superclasses": {0: "a"}}, "every class needs a superclass"),
+        ({"unseen": "nope.npz"}, r"nope\.npz does not exist"),
+        ({"unseen": Snapshot(np.ones((3, 2)), np.ones((2, 2)))}, "rows are 2 wide"),
+        ({"by": "nope"}, "no column 'nope'"),
+        ({"images": "nope"}, "got 'nope': there is none"),
+        ({"seed": -1}, "seed must be a whole number of 0 or more and below 4294967296, got -1"),
+    ],
+)
+def test_wrong_options_are_refused_before_the_bootstrap(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], match: str
+) -> None:
+    monkeypatch.setattr("hardsight.agreement.correlations.agree", lambda *_, **__: pytest.fail("it computed first"))
+    with pytest.raises((FileError, InputError), match=match):
+        study(SNAPSHOT, COUNTS, **options)
+
+
+def test_duplicate_ids_and_empty_tables_are_refused() -> None:
+    twice = pa.concat_tables([TABLE.slice(0, 2), TABLE.slice(1, 1)])
+    with pytest.raises(InputError, match="ids must be unique, but 'img-001' is at rows 1 and 2"):
+        correlate(twice, FREQUENCY[:3], **FEW)
+    with pytest.raises(InputError, match="has no samples"):
+        correlate(TABLE.slice(0, 0), [], **FEW)
+    with pytest.raises(InputError, match="there is no model"):
+        correlate([], FREQUENCY, **FEW)
+    with pytest.raises(InputError, match="got int"):
+        correlate(7, FREQUENCY, **FEW)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "match"),
+    [
+        ("deep.json", "[" * 200_000, "not readable as JSON"),
+        ("scalar.json", '{"id": 3, "counts": [1, 2]}', "the column id must be a list"),
+        ("list.json", '{"id": ["a"], "annotator": [["ann"]], "answer": [1]}', "row 0 holds"),
+        ("far.json", '{"id": ["a"], "annotator": [1], "answer": [99999999999]}', "row 0 holds 99999999999"),
+        ("far.csv", "id,annotator,answer\na,1,0\nb,1,99999999999\n", "row 1 holds 99999999999"),
+        ("farther.json", '{"id": ["a"], "annotator": [1], "answer": [9223372036854775808]}', "row 0 holds 9223372036854775808"),
+        ("many.json", '{"id": ["a"], "counts": [[1e300, 1]]}', "row 0 has 1e\\+300"),
+    ],
+)
+def test_human_files_that_are_damaged(tmp_path: Path, name: str, text: str, match: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises((FileError, InputError), match=f"{name}: .*{match}"):
+        read_people(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.csv", "x.npy"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(FileError, match="is a pipe or a device, not a file"):
+        read_people(tmp_path / name)
+    with pytest.raises(FileError, match="is a pipe or a device, not a file"):
+        read_class_names(tmp_path / name)
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"absent\.csv does not exist\.$"):
+        read_columns(tmp_path / "absent.csv")
+    with pytest.raises(FileError, match=r"is a directory, not a file\.$"):
+        read_class_names(tmp_path)
+
+
+def test_files_that_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1")
+    (tmp_path / "a.json").write_text("{")
+    for name, match in (
+        ("a.txt", "read from .npy"),
+        ("a.json", "not readable as JSON"),
+        ("b.npy", "does not exist"),
+        ("", "directory"),
+    ):
+        with pytest.raises(FileError, match=match):
+            read_people(tmp_path / name)
+    np.save(tmp_path / "c.npy", -COUNTS)
+    with pytest.raises(InputError, match=r"c\.npy: counts must be 0 or more"):
+        read_people(tmp_path / "c.npy")
+
+
+def test_nobody_and_nothing_to_go_by_is_said() -> None:
+    with pytest.raises(InputError, match="has no labels: with counts, the given class of each sample must be known"):
+        correlate(Snapshot(FEATURES, WEIGHT, ids=IDS), COUNTS, **FEW)
+    with pytest.raises(InputError, match="no sample has selection frequency and all of avh.*: 300 without selection frequency.$"):
+        correlate(SNAPSHOT, 0 * COUNTS, **FEW)
+    with pytest.raises(InputError, match=r"\(--allow-missing\) to use the 299 both have"):
+        correlate(SNAPSHOT, pa.table({"id": IDS[1:], "frequency": FREQUENCY[1:]}), **FEW)

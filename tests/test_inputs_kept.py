@@ -1,0 +1,170 @@
+"""No command writes over a file that it reads: whichever option names it, and by whichever name it goes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hardsight import Head, score
+from hardsight.files.heads import save_head
+from hardsight.files.inputs import command, is_input, is_written, note_input
+from hardsight.files.run import Run
+from hardsight.files.samples import write_samples
+from hardsight.files.writing import write_json
+from hardsight.table import read_scores, write_table
+
+Cli = Callable[..., Any]
+RNG = np.random.default_rng(0)
+FEATURES, LABELS = RNG.normal(size=(40, 4)).astype(np.float32), np.arange(40) % 2
+HEAD = Head("linear", RNG.normal(size=(2, 4)))
+SAMPLES = {"id": np.arange(40), "label": LABELS, "site": np.array(["a", "b"] * 20)}
+FEW = ["--replicates", "20", "--permutations", "20"]
+
+READS: dict[str, list[str]] = {  # a command that reads FILE, without an output
+    "score": ["score", "FILE", "--head", "head.safetensors"],
+    "score --models": ["score", "other.parquet", "--head", "head.safetensors", "--models", "FILE"],
+    "score --reference": ["score", "other.parquet", "--head", "head.safetensors", "--reference", "FILE"],
+    "clean": ["clean", "FILE", "--head", "head.safetensors"],
+    "select": ["select", "FILE", "--budget", "5"],
+    "curriculum": ["curriculum", "FILE", "--epochs", "3"],
+    "mine": ["mine", "FILE"],
+    "audit": ["audit", "FILE", "--group", "site"],
+    "drift": ["drift", "FILE", "other.parquet"],
+    "drift to": ["drift", "other.parquet", "FILE"],
+    "correlate": ["correlate", "FILE", "--against", "avh", *FEW],
+    "correlate --human": ["correlate", "scores.parquet", *FEW, "--human", "FILE"],
+    "verify": ["verify", "FILE"],
+    "report": ["report", "FILE"],
+    "dynamics --human": ["dynamics", "run", "--human", "FILE"],
+}
+WRITES_FILES = (
+    "score",
+    "score --models",
+    "score --reference",
+    "clean",
+    "select",
+    "curriculum",
+    "mine",
+    "audit",
+    "drift",
+    "drift to",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Samples twice, their scores and their head, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("s.parquet", "other.parquet"):
+        write_samples(tmp_path / name, FEATURES, SAMPLES)
+    save_head(tmp_path / "head.safetensors", HEAD)
+    write_table(score(FEATURES, HEAD, LABELS), tmp_path / "scores.parquet")
+    return tmp_path
+
+
+def refused(done: Any, *words: str) -> None:
+    assert done.code == 2 and done.err.count("\n") == 1 and done.err.startswith("hardsight: "), done.err
+    assert any(word in done.err for word in words), done.err
+
+
+def named(folder: Path, way: str) -> str:
+    """Another name of s.parquet."""
+    if way in ("symbolic", "hard"):
+        link: Callable[..., None] = os.symlink if way == "symbolic" else os.link
+        link(folder / "s.parquet", folder / "link.parquet")
+        return "link.parquet"
+    if way == "folder":
+        os.symlink(folder, folder / "there")
+        return "there/s.parquet"
+    return {"same": "s.parquet", "absolute": str(folder / "s.parquet"), "dots": f"../{folder.name}/./s.parquet"}[way]
+
+
+@pytest.mark.parametrize("way", ["same", "absolute", "dots", "symbolic", "hard", "folder"])
+def test_no_output_option_writes_over_an_input(cli: Cli, folder: Path, way: str) -> None:
+    before, name = (folder / "s.parquet").read_bytes(), named(folder, way)
+    for reads, words in READS.items():
+        if way not in ("same", "symbolic") and reads not in ("score", "select", "drift to"):
+            continue  # the write path is the same
+        words = [word.replace("FILE", "s.parquet") for word in words]
+        if reads in WRITES_FILES:
+            refused(cli(*words, "-o", name), "is the input of this command")
+        if reads == "report":
+            refused(cli(*words, "-o", name), "is the input of this command", "is not an HTML page")
+            continue
+        output = ["-o", "out.parquet"] if reads in ("select", "curriculum") else []
+        refused(cli(*words, *output, "--table", name), "this command reads or writes that file already")
+    assert (folder / "s.parquet").read_bytes() == before
+    assert not (folder / "out.parquet").exists()
+
+
+@pytest.fixture
+def run(folder: Path) -> Path:
+    """A run with scores."""
+    made = Run(folder / "run", "a test", {}, {})
+    part = made.folder("samples") / "part-00000.parquet"
+    with made.only_writer():
+        write_samples(part, FEATURES, SAMPLES)
+        save_head(made.directory / "head.safetensors", HEAD)
+        made.finish([part, made.directory / "head.safetensors"], {}, {part.name: 40})
+    write_table(score(made.directory), made.directory / "scores.parquet")
+    return made.directory
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["select", "run", "--budget", "5", "--by", "avh", "-o", "chosen.parquet", "--table", "run/scores.parquet"],
+        ["verify", "run", "--table", "run/scores.parquet"],
+        ["score", "run", "--table", "run/scores.parquet"],
+        ["correlate", "run", "--against", "avh", "--scores", "norm", *FEW, "--table", "run/scores.parquet"],
+        ["audit", "run", "--group", "site", "-o", "run/scores.parquet"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_scores_of_a_run_that_were_read_or_just_written_stay(cli: Cli, run: Path, words: list[str]) -> None:
+    before = read_scores(run)
+    done = cli(*words)
+    if words[0] == "select":  # which reads samples and head of a run, and not its scores
+        return
+    refused(done, "is the input of this command", "is an output of this command")
+    assert read_scores(run).equals(before)
+
+
+def test_two_outputs_have_two_names(cli: Cli, folder: Path) -> None:
+    score_words = ["score", "s.parquet", "--head", "head.safetensors"]
+    refused(cli(*score_words, "-o", "t.csv", "--table", "./t.csv"), "this command reads or writes that file already")
+    select_words = ["select", "scores.parquet", "--budget", "5", "-o", "t.csv", "--curve"]
+    refused(cli(*select_words, "t.csv"), "is both the subset and its curve")
+    (folder / "c.png").write_bytes(b"somebody's notes")
+    refused(cli(*select_words, "c.png"), "c.png exists and is not a PNG")
+    assert not (folder / "t.csv").exists()
+    done = cli(*score_words, "-o", "t.csv", "--table", "hardest.csv")
+    assert done.code == 0 and len(read_scores(folder / "t.csv")) == 40
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "README.md"])
+def test_text_of_somebodys_is_no_table(cli: Cli, folder: Path, name: str) -> None:
+    words = ["score", "s.parquet", "--head", "head.safetensors", "--table", name]
+    (folder / name).write_text("\\documentclass{book}\n" if name.endswith("tex") else "# Years of work\n\n| a | b |\n")
+    refused(cli(*words), f"{name} exists and is not a table in ")
+    (folder / name).unlink()
+    for _ in range(2):  # its own may be replaced
+        assert cli(*words).code == 0
+
+
+def test_an_input_of_an_inner_command_is_one_of_the_outer(tmp_path: Path) -> None:
+    read, wrote = tmp_path / "read.json", tmp_path / "wrote.json"
+    write_json(read, {})
+    with command():
+        with command():
+            note_input(read)
+            write_json(wrote, {})
+            note_input(wrote)  # read back by the same command
+        assert is_input(read) and not is_input(wrote) and is_written(wrote)
+        write_json(wrote, {"again": 1})
+    assert not is_input(read) and not is_written(wrote)
