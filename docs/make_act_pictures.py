@@ -33,7 +33,7 @@ def digit(axes: Any, pixels: np.ndarray, title: str = "") -> None:
 def curriculum(folder: Path) -> Figure:
     """How fast each pacing lets samples in; beside it, what is let in when."""
     figure = Figure(figsize=(10.5, 3.8), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.5))
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1, 1.5))[0]
     axes = left.subplots()
     epochs = np.arange(1, EPOCHS + 1)
     for kind, colour, marker in zip(("root", "linear", "geometric", "step"), COLOURS, MARKERS, strict=False):
@@ -59,7 +59,7 @@ def curriculum(folder: Path) -> Figure:
 def drift(folder: Path) -> Figure:
     """What each class lost, and samples that turned wrong, before and after."""
     figure = Figure(figsize=(10.5, 3.6), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.3))
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1, 1.3))[0]
     classes = pq.read_table(folder / "drift.classes.parquet").to_pylist()[::-1]
     axes = left.subplots()
     for at, row in enumerate(classes):
