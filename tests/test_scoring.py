@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.special import softmax
 from sklearn.datasets import load_digits
@@ -96,6 +97,26 @@ def test_shards_are_a_partition_of_the_rows(count: int) -> None:
     same(pa.concat_tables([part.arrow for part in parts]), WHOLE)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert [len(score(FEATURES, WEIGHT, LABELS, shard=(i, 2), limit=11)) for i in range(2)] == [5, 6]
+
+
+@pytest.mark.parametrize("kind", ["arrays", "parquet"])
+def test_joined_shards_are_the_whole_table_to_the_last_bit(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product rounds a row by its place in the batch, and shards that begin within one keep it. Two rows are odd."""
+    rng = np.random.default_rng(1)
+    features, weight = rng.standard_normal((3001, 48), np.float32), rng.standard_normal((100, 48), np.float32)
+    features[5], features[1500] = 0, np.nan
+    labels = rng.integers(0, 100, 3001)
+    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 700 * 48 * 4)  # 700 rows
+    snapshot = Snapshot(features, weight, labels)
+    if kind == "parquet":
+        columns = {"label": labels, "features": pa.FixedSizeListArray.from_arrays(features.ravel(), 48)}
+        pq.write_table(pa.table(columns), tmp_path / "s.parquet", row_group_size=1300)
+        snapshot = Snapshot.load(tmp_path / "s.parquet", head=weight)
+    whole = score(snapshot).arrow
+    for count in (2, 7):
+        parts = [score(snapshot, shard=(i, count)).arrow for i in range(count)]
+        assert pa.concat_tables(parts).combine_chunks().equals(whole.combine_chunks())
+    assert len(score(snapshot, shard=(2, 3), strict=True)) == 1001  # the odd rows are not its own
 
 
 @pytest.mark.parametrize("shard", [(1, 1), (-1, 3), (3, 3), (0, 0)])

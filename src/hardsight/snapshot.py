@@ -157,15 +157,16 @@ class Snapshot:
 
     def batches(self, start: int = 0, stop: int | None = None, rows: int | None = None) -> Iterator[Batch]:
         """Rows start..stop in order, in batches of about 32 MB or of the given number of rows."""
-        rows = rows or self._batch_rows
+        rows = rows or self.batch_rows
         return self.source.read(start, len(self) if stop is None else min(stop, len(self)), rows, self.num_classes)
 
     def pieces(self) -> list[range]:
         """Rows that are scored and written together: row groups of a Parquet file, about 32 MB of anything else."""
-        return self.source.pieces(self._batch_rows)
+        return self.source.pieces(self.batch_rows)
 
     @property
-    def _batch_rows(self) -> int:
+    def batch_rows(self) -> int:
+        """Rows in a batch of about 32 MB."""
         return max(1, BATCH_BYTES // max(1, self.source.width * self.source.itemsize))
 
     def in_memory(self, start: int = 0, stop: int | None = None) -> Batch:

@@ -52,6 +52,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def since(self, row: int) -> Batch:
+        """Its rows from number `row` on."""
+        missing = None if self.missing is None else self.missing[row:]
+        return Batch(self.start + row, self.values[row:], missing, self.labels[row:], self.ids[row:])
+
     @staticmethod
     def joined(batches: list[Batch]) -> Batch:
         """Batches whose rows follow each other, as one."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -60,6 +60,11 @@ class Sweep:
     other_moment: np.ndarray  # * sum over the others of (logit - max) e^(logit - max)
     nobias_confidence: np.ndarray  # * probability of the given class when the bias is left out
     more: dict[str, np.ndarray] = field(default_factory=dict, kw_only=True)  # further terms by name (further.py), if asked for
+
+    def since(self, row: int) -> Sweep:
+        """What is left of the rows from number `row` on."""
+        columns = {name: column[row:] for name, column in vars(self).items() if isinstance(column, np.ndarray)}
+        return replace(self, **columns, more={name: column[row:] for name, column in self.more.items()})
 
     @property
     def ok(self) -> np.ndarray:

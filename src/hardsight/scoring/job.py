@@ -382,11 +382,24 @@ class Job:
     ) -> pa.Table:
         """One piece of the table. Row scores of a given head need only the piece, so it can be scored anywhere."""
         tables = []
-        for batch in self.snapshot.batches(piece.start, piece.stop):
+        for batch in self.snapshot.batches(piece.start if heads else self._batch_start(piece.start), piece.stop):
             x, swept = self._sweep(batch, self.terms, heads)
+            if (lead := piece.start - batch.start) > 0:
+                batch, x, swept = batch.since(lead), x[lead:], swept.since(lead)
             tables.append(self._table(batch, x, swept, values_of or {}))
             seen(batch)
         return pa.concat_tables(tables).combine_chunks()
+
+    def _batch_start(self, row: int) -> int:
+        """Where the batch of a row begins when all rows are scored.
+
+        A matrix product rounds a row by its place among the others, so a shard that begins within a batch
+        sweeps the rows before it too: joined shards are the whole table to the last bit.
+        """
+        if self.shard is None:
+            return row
+        start = next(piece.start for piece in self.snapshot.pieces() if row in piece)
+        return row - (row - start) % self.snapshot.batch_rows
 
     def pieces(self) -> list[range]:
         """The rows of this job, cut where the snapshot is."""
