@@ -197,11 +197,18 @@ STOPS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 @unix
 @pytest.mark.parametrize(("number", "code"), STOPS)
 def test_score_is_stopped(tmp_path: Path, number: int, code: int) -> None:
-    n, c = 20_000, 20_000  # a minute's work
-    weight = RNG.normal(size=(c, 64)).astype(np.float32)
-    np.savez(tmp_path / "s.npz", features=weight[:n], weight=weight, labels=np.arange(n))
+    weight = RNG.normal(size=(600, 64)).astype(np.float32)
+    np.savez(tmp_path / "s.npz", features=weight, weight=weight, labels=np.arange(600))
+    slow = (  # 600 parts, each a moment apart: a minute's work
+        "import time\n"
+        "from hardsight import snapshot\n"
+        "from hardsight.scoring.job import Job\n"
+        "snapshot.BATCH_BYTES = 256  # one row\n"
+        "scored = Job.part\n"
+        "Job.part = lambda *a, **k: (time.sleep(0.1), scored(*a, **k))[1]\n"
+    )
     writing = lambda: bool(list(tmp_path.glob(".scores*.tmp")))  # noqa: E731
-    words = ["-c", MAIN, "score", str(tmp_path / "s.npz"), "-o", str(tmp_path / "scores.parquet")]
+    words = ["-c", slow + MAIN, "score", str(tmp_path / "s.npz"), "-o", str(tmp_path / "scores.parquet")]
     assert stopped(words, writing, number) == (code, "hardsight: stopped.\n")
     assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
 

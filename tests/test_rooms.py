@@ -29,12 +29,18 @@ ROOMS = (
 )  # fmt: skip
 
 
+PATHS = sorted(ROOT.rglob("*.py"))
 SIDE_BY_SIDE = {("models", "data"), ("generalize", "adapt")}  # neither of a pair knows the other
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """(line, room) of every import of ours in a file, also inside functions; not those for type checkers alone."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    """Every module as a syntax tree: seconds of work, and millions of objects, so not for longer than this file's tests."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PATHS}
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(line, room) of every import of ours in a module, also inside functions; not those for type checkers alone."""
     unchecked = {
         inner
         for node in ast.walk(tree)
@@ -83,20 +89,20 @@ def test_every_module_has_a_room() -> None:
     assert {room_of(path) for path in ROOT.rglob("*.py")} == {*ROOMS, "__init__"}
 
 
-def test_imports_point_to_rooms_before() -> None:
+def test_imports_point_to_rooms_before(trees: dict[Path, ast.Module]) -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line} imports {room}"
-        for path in sorted(ROOT.rglob("*.py"))
+        for path, tree in trees.items()
         if room_of(path) != "__init__"
-        for line, room in imports(path)
+        for line, room in imports(tree)
         if is_wrong(room_of(path), room)
     ]
     assert wrong == []
 
 
-def test_the_reader_of_imports_sees_those_inside_functions(tmp_path: Path) -> None:
-    (tmp_path / "x.py").write_text("if TYPE_CHECKING:\n    import hardsight.cli\ndef f():\n    from hardsight import bench\n")
-    assert list(imports(tmp_path / "x.py")) == [(4, "bench")]
+def test_the_reader_of_imports_sees_those_inside_functions() -> None:
+    source = "if TYPE_CHECKING:\n    import hardsight.cli\ndef f():\n    from hardsight import bench\n"
+    assert list(imports(ast.parse(source))) == [(4, "bench")]
 
 
 @pytest.mark.parametrize(
@@ -110,9 +116,8 @@ def test_the_reader_of_imports_sees_those_inside_functions(tmp_path: Path) -> No
         ("import hardsight.nowhere", "nowhere"),
     ],
 )
-def test_every_way_to_import_is_seen(tmp_path: Path, line: str, room: str) -> None:
-    (tmp_path / "x.py").write_text(f'"""hardsight.bench is no import."""\n{line}\n')
-    assert list(imports(tmp_path / "x.py")) == [(2, room)]
+def test_every_way_to_import_is_seen(line: str, room: str) -> None:
+    assert list(imports(ast.parse(f'"""hardsight.bench is no import."""\n{line}\n'))) == [(2, room)]
     assert is_wrong("files", room) and not is_wrong("files", "files")
 
 
@@ -132,25 +137,22 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
     return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
 
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
-
-
 def test_few_modules_at_the_top_level() -> None:
     assert len([path for path in ROOT.glob("*.py") if not path.stem.startswith("__")]) <= 18
 
 
-def test_few_functions_with_many_parameters() -> None:
+def test_few_functions_with_many_parameters(trees: dict[Path, ast.Module]) -> None:
     """More than six, `self` counted: options belong in a settings class."""
     many = [
         f"{path.relative_to(ROOT)}:{function.lineno} {function.name}"
-        for path, tree in TREES.items()
+        for path, tree in trees.items()
         for function in functions(tree)
         if len([*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]) > 6
     ]
     assert len(many) <= 30, many
 
 
-def test_everything_public_has_a_docstring() -> None:
+def test_everything_public_has_a_docstring(trees: dict[Path, ast.Module]) -> None:
     def bare(node: ast.AST, where: str) -> Iterator[str]:
         for inner in ast.iter_child_nodes(node):
             if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not inner.name.startswith("_"):
@@ -159,7 +161,7 @@ def test_everything_public_has_a_docstring() -> None:
                 if isinstance(inner, ast.ClassDef):
                     yield from bare(inner, where)
 
-    assert [name for path, tree in TREES.items() for name in bare(tree, str(path.relative_to(ROOT)))] == []
+    assert [name for path, tree in trees.items() for name in bare(tree, str(path.relative_to(ROOT)))] == []
 
 
 def _is_stub(node: ast.AST) -> bool:
@@ -168,20 +170,20 @@ def _is_stub(node: ast.AST) -> bool:
     return len(body) == 1 and isinstance(body[0], ast.Expr) and getattr(body[0].value, "value", None) is ...
 
 
-def test_a_class_name_has_one_meaning() -> None:
+def test_a_class_name_has_one_meaning(trees: dict[Path, ast.Module]) -> None:
     names = Counter(
         node.name
-        for tree in TREES.values()
+        for tree in trees.values()
         for node in tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert {name for name, count in names.items() if count > 1} == SAME_IN_TWINS | PUBLIC_TWICE
 
 
-@pytest.mark.parametrize("room", [path.parent for path in TREES if path.name == "__init__.py" and path.parent != ROOT], ids=str)
-def test_a_room_says_what_lives_in_it(room: Path) -> None:
+@pytest.mark.parametrize("room", [path.parent for path in PATHS if path.name == "__init__.py" and path.parent != ROOT], ids=str)
+def test_a_room_says_what_lives_in_it(room: Path, trees: dict[Path, ast.Module]) -> None:
     """One paragraph at least; where it lists files, it lists them all."""
-    said = ast.get_docstring(TREES[room / "__init__.py"]) or ""
+    said = ast.get_docstring(trees[room / "__init__.py"]) or ""
     assert len(said) > 40
     listed = re.findall(r"[a-z_0-9*]+\.py", said)
     modules = {path.name for path in room.glob("*.py")} - {"__init__.py"}
