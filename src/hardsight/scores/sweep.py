@@ -63,7 +63,7 @@ class Sweep:
 
     def since(self, row: int) -> Sweep:
         """What is left of the rows from number `row` on."""
-        columns = {name: column[row:] for name, column in vars(self).items() if isinstance(column, np.ndarray)}
+        columns: dict[str, Any] = {name: column[row:] for name, column in vars(self).items() if isinstance(column, np.ndarray)}
         return replace(self, **columns, more={name: column[row:] for name, column in self.more.items()})
 
     @property
