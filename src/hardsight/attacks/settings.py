@@ -74,7 +74,7 @@ class AttackSettings(PreprocessingOptions):
     model: Any = option(
         None, "Model to attack, as for extract, where RUN holds features but no model.", metavar="MODEL", decides=False
     )
-    weights: Any = option(None, "Weights of the model: .safetensors, or .pt without code in it.", metavar="FILE", decides=False)
+    weights: Any = option(None, "Weights of the model: .safetensors, or .pt with tensors only.", metavar="FILE", decides=False)
     num_classes: int | None = option(
         None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
     )

@@ -117,7 +117,7 @@ class ExtractSettings(PreprocessingOptions):
     What model and data are is recorded by their fingerprints, so the options that only choose them do not decide once more.
     """
 
-    weights: Any = option(None, "Weights of the model: .safetensors, or .pt without code in it.", metavar="FILE", decides=False)
+    weights: Any = option(None, "Weights of the model: .safetensors, or .pt with tensors only.", metavar="FILE", decides=False)
     num_classes: int | None = option(
         None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
     )

@@ -132,7 +132,7 @@ class NetworkOptions(PreprocessingOptions):
         {}, "Option of the network, such as num_features=2; repeatable.", repeat=True, read=read_options, metavar="KEY=VALUE"
     )
     weights: Path | None = option(
-        None, "Weights to start from: .safetensors, or .pt without code in it.", read=Path, decides=False
+        None, "Weights to start from: .safetensors, or .pt with tensors only.", read=Path, decides=False
     )
     pretrained: bool | str = option(
         False,
