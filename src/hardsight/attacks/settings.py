@@ -80,7 +80,7 @@ class AttackSettings(PreprocessingOptions):
     )
     head: str | None = common("head_layer")
     batch_size: int = option(128, "Images per step.", least=1)
-    device: Any = option("auto", "Device: auto, cpu, cuda, cuda:1, mps.", decides=False)
+    device: Any = common("device", decides=False)
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
 
     def as_dict(self) -> dict[str, Any]:

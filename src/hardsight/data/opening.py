@@ -155,6 +155,8 @@ def _existing(spec: str | Path) -> Place:
     path = Path(spec)
     if not os.path.exists(path):  # false, not an error, for names that no file can have
         near = near_name(path) or did_you_mean(str(spec), DIGITS, 0.75)
+        if str(spec).partition(":")[0] in ("timm", "torchvision", "hf"):
+            near = " It looks like a model, which comes before the data: hardsight extract MODEL DATA."
         got = f"got {utf8_name(str(spec))!r}, which does not exist.{near}"
         raise InputError(f"data must be an existing folder or file, or `digits`, {got}")
     return path

@@ -207,7 +207,7 @@ class LearningOptions(Options):
 class ResourceOptions(Options):
     """Where to compute, and on how much of the data. The fingerprints of the inputs tell what was read."""
 
-    device: str = option("auto", "Device: auto, cpu, cuda or mps.", decides=False)
+    device: Any = common("device", decides=False)
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
     limit: int | None = common("limit", help="Use only N samples of each dataset, spread evenly over it.", decides=False)
 
