@@ -528,14 +528,15 @@ def test_own_networks_take_their_own_weights(name: str) -> None:
     check_layout("w.pt", {f"module.{key}": tuple(x.shape) for key, x in module.state_dict().items()}, name)
 
 
-@pytest.mark.slow  # a minute: hundreds of architectures, without their weights
+@pytest.mark.slow  # two minutes: hundreds of architectures, without their weights
 @pytest.mark.parametrize("module", [name for name in LAYOUTS if not name.startswith("hardsight")])
 def test_layouts_of_libraries_are_those_of_the_networks(module: str) -> None:
     home = module.partition(".")[0]
     models, known = library(home).models, 0
-    names = (
-        models.list_models(module=module.rpartition(".")[2]) if home == "timm" else models.list_models(module=sys.modules[module])
-    )
+    if home == "timm":
+        names = models.list_models(module=module.rpartition(".")[2])
+    else:
+        names = [name for name in models.list_models(module=models) if models.get_model_builder(name).__module__ == module]
     for name in names:
         with torch.device("meta"):
             network = models.get_model(name, weights=None) if home == "torchvision" else library("timm").create_model(name)
