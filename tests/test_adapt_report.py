@@ -111,7 +111,7 @@ def test_the_report_reads_like_the_papers_tables(compared: Any) -> None:
     assert f"{100 * row['class 2']:.2f} ± {100 * row['class 2 std']:.2f}" in page
     difference = next(row for row in done.differences.to_pylist() if (row["method"], row["against"]) == ("cbst+avh", "source"))
     assert f"{100 * difference['difference']:+.2f} [{100 * difference['low']:+.2f}, {100 * difference['high']:+.2f}]" in page
-    for words in ("best round (oracle)", "The last round is the result", "rightly (%)", "cbst+avh − cbst", "How it was made"):
+    for words in ("best round (oracle)", "The last round is the result", "correct (%)", "cbst+avh − cbst", "How it was made"):
         assert words in page, words
     assert page.count("data:image/png") == 1 and "http://" not in page and "https://" not in page and "<script" not in page
 

@@ -44,7 +44,7 @@ from hardsight.files.columns import read_columns
         (np.array(["a"] * N), "must be numbers"),
         ({"id": [*IDS[:-1], IDS[0]], "frequency": FREQUENCY}, "ids must be unique, but 'img-000' is at rows 0 and 299"),
         ({"id": IDS, "Frequency": FREQUENCY}, "'Frequency' must be named 'frequency'"),
-        ({"id": IDS, "frequency": FREQUENCY[:-1]}, "of one length"),
+        ({"id": IDS, "frequency": FREQUENCY[:-1]}, "of the same length"),
         ({"id": IDS}, "there is no human data here"),
         ({"id": IDS, "mood": FREQUENCY}, "'mood'"),
         ({"id": IDS, "frequency": ["often"] * N}, "must hold numbers"),
@@ -102,7 +102,7 @@ def test_options_that_are_refused(options: dict[str, Any], match: str) -> None:
         ({"unseen": "nope.npz"}, r"nope\.npz does not exist"),
         ({"unseen": Snapshot(np.ones((3, 2)), np.ones((2, 2)))}, "rows are 2 wide"),
         ({"by": "nope"}, "no column 'nope'"),
-        ({"images": "nope"}, "got 'nope': there is none"),
+        ({"images": "nope"}, "got 'nope', which does not exist"),
         ({"seed": -1}, "seed must be a whole number of 0 or more and below 4294967296, got -1"),
     ],
 )

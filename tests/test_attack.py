@@ -206,7 +206,7 @@ REFUSED = {
     "epsilon": (["--epsilon", "8"], "epsilon must be above 0 and at most 1, for pixels of 0 to 1, got '8'. Write 8/255"),
     "no epsilon": (["--epsilon", "0"], "epsilon must be above 0"),
     "method": (["--methods", "fgms"], "method must be one or more of fgsm, pgd, got 'fgms'. Did you mean fgsm?"),
-    "images": (["--data", "nothing"], "got 'nothing': there is none"),
+    "images": (["--data", "nothing"], "got 'nothing', which does not exist"),
     "weights": (["--weights", "no.pt"], "there is no weights file no.pt"),
     "split": (["--split", "dev"], "split must be one that the data has"),
 }

@@ -545,7 +545,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
         ["--reference", "other.npz"],
         "other.npz is of another model: its head is not the same.",
     ),
-    "ids twice": ({"probs": np.eye(3), "labels": [0, 1, 2], "ids": ["a", "b", "b"]}, [], "'b' is there more than once"),
+    "ids twice": ({"probs": np.eye(3), "labels": [0, 1, 2], "ids": ["a", "b", "b"]}, [], "'b' appears more than once"),
     "reference not searched": (
         {"features": np.eye(6), "labels": [0, 1] * 3},
         ["--reference", "other.npz", "--no-neighbours"],

@@ -190,5 +190,5 @@ def test_what_an_input_is(tmp_path: Path) -> None:
     assert isinstance(open_any("digits:test"), ImageData)
     scores = open_any(tmp_path / "scores.csv")
     assert scores.to_pydict() == {"id": [7], "path": ["a.png"], "status": ["ok"], "avh": [0.5]}  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="there is none"):
+    with pytest.raises(InputError, match="which does not exist"):
         open_any(tmp_path / "nothing")

@@ -209,7 +209,7 @@ def test_csv_column_as_label(tmp_path: Path) -> None:
         ("file,label\na.png,0\n", "a column 'path' is needed, got 'file', 'label'. Rename 'file' to 'path'."),
         ("Path,label\na.png,0\n", "Rename 'Path' to 'path'"),
         ("path,Label\na.png,0\n", "column 'Label' is not 'label'"),
-        ("path,label,label\na.png,0,1\n", "'label' comes more than once"),
+        ("path,label,label\na.png,0,1\n", "'label' appears more than once"),
         ("path,label\na.png\n", "row 1: expected 2 values"),
         ("path,label\n,0\n", "row 1: path must be text"),
         ("path,label\na.png,0\na.png,1\n", "give each row its own `id`"),

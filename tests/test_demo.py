@@ -135,7 +135,7 @@ def test_labels_made_wrong_are_found(demo: tuple[Path, float]) -> None:
     wrong, flagged = samples.label != samples.true_label, suspects.is_label_issue[samples.index]
     assert found.flagged == flagged.sum() and found.right == (wrong & flagged).sum()
     assert found.precision > 0.9 and found.recall > 0.75
-    said = re.search(r"60 of 600 labels made wrong: hardsight clean flags (\d+), ", README.read_text("utf-8"))
+    said = re.search(r"60 of 600 labels changed: hardsight clean flags (\d+), ", README.read_text("utf-8"))
     assert said is not None and abs(int(said[1]) - found.flagged) <= 10  # other machines round otherwise
 
 
@@ -186,7 +186,7 @@ def test_a_killed_demo_is_resumed_to_the_same_numbers(
     assert rounds.stat().st_mtime_ns == before  # what was done is not done again
     assert done.code == 0 and "n = 600   c = 10   accuracy = " in done.out and "hardest 10 by avh" in done.out
     assert "positive where more degraded is harder" in done.out and "contrast level" in done.out
-    assert "60 of 600 labels made wrong: hardsight clean flags " in done.out
+    assert "60 of 600 labels changed: hardsight clean flags " in done.out
     assert "at a fifth of the contrast: " in done.out and "after self-training without labels" in done.out
     assert done.out.strip().splitlines()[-1].split()[1] == str(tmp_path / "again" / "report.html")
     for name in (

@@ -64,7 +64,7 @@ def test_each_is_a_column_joined_by_id(run: Path) -> None:
 
 def test_files_that_do_not_fit_are_refused_in_one_line(run: Path, tmp_path: Path) -> None:
     write_table(pa.table({"id": ["x"], "reason": ["y"]}), tmp_path / "subset.parquet")
-    with pytest.raises(InputError, match="no id of it is among the samples \\(it has 'x', run has '0'\\)"):
+    with pytest.raises(InputError, match="none of its ids is among the samples \\(it has 'x', run has '0'\\)"):
         opened(run, subset=tmp_path / "subset.parquet")
     with pytest.raises(FileError, match="not what hardsight drift writes: there is no column harder"):
         opened(run, drift=tmp_path / "subset.parquet")

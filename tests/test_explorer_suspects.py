@@ -80,7 +80,7 @@ def test_suspects_that_do_not_fit_are_refused_in_one_line(run: Path, tmp_path: P
     plain = digits_run(tmp_path / "plain", n=30)
     table = pq.read_table(run / "suspects.parquet")
     write_table(table.set_column(0, "id", pa.array([f"x{row}" for row in range(120)])), plain / "suspects.parquet")
-    with pytest.raises(InputError, match="no id of it is among the samples; run hardsight clean again"):
+    with pytest.raises(InputError, match="none of its ids is among the samples; run hardsight clean again"):
         opened(plain)
     write_table(table.drop_columns(["verdict"]), plain / "suspects.parquet")
     with pytest.raises(FileError, match="not what hardsight clean writes: there is no column verdict"):

@@ -22,10 +22,12 @@ from torch import nn  # noqa: E402
 from hardsight.errors import FileError, HardsightError, InputError  # noqa: E402
 from hardsight.models import Model, Preprocessing, open_model  # noqa: E402
 from hardsight.models.cifar_resnet import cifar_resnet20  # noqa: E402
+from hardsight.models.layouts import LAYOUTS, check_layout  # noqa: E402
+from hardsight.models.network_names import OWN_NETWORKS  # noqa: E402
 from hardsight.models.opening import check_model_name  # noqa: E402
 from hardsight.models.torchvision_models import import_torchvision, import_with_torchvision  # noqa: E402
 from hardsight.models.trainable import open_trainable  # noqa: E402
-from hardsight.models.weights import check_weights, pickled_class, read_weights  # noqa: E402
+from hardsight.models.weights import check_weights, pickled_class, read_weights, shapes_in  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries; ours are tested with the heads
 RESNET20 = "hardsight.models.cifar_resnet:cifar_resnet20"
@@ -500,3 +502,48 @@ def test_a_whole_model_is_told_without_torch(tmp_path: Path) -> None:
 
 class Own(nn.Module):
     """A model of somebody's own."""
+
+
+def test_shapes_are_read_without_torch(tmp_path: Path) -> None:
+    module = cifar_resnet20(4)
+    shapes = {name: tuple(x.shape) for name, x in module.state_dict().items()}
+    torch.save({"epoch": 3, "model": module.state_dict()}, tmp_path / "checkpoint.pt")
+    torch.save(dict(module.named_parameters()), tmp_path / "parameters.pt")
+    save_file(module.state_dict(), tmp_path / "w.safetensors")
+    assert shapes_in(tmp_path / "checkpoint.pt") == shapes_in(tmp_path / "w.safetensors") == shapes
+    assert shapes_in(tmp_path / "parameters.pt") == {name: tuple(x.shape) for name, x in module.named_parameters()}
+    torch.save({"weight": Canary(tmp_path / "executed")}, tmp_path / "trap.pt")
+    torch.save([1, 2], tmp_path / "list.pt")
+    (tmp_path / "broken.pt").write_bytes((tmp_path / "checkpoint.pt").read_bytes()[:3000])
+    for name in ("trap", "list", "broken"):
+        assert shapes_in(tmp_path / f"{name}.pt") is None  # torch says what is wrong with it
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("name", OWN_NETWORKS)
+def test_own_networks_take_their_own_weights(name: str) -> None:
+    options = {"num_inputs": 5} if name == "feature_head" else {}
+    with torch.device("meta"):
+        module = open_trainable(name, num_classes=3, options=options).module
+    check_layout("w.pt", {f"module.{key}": tuple(x.shape) for key, x in module.state_dict().items()}, name)
+
+
+@pytest.mark.slow  # two minutes: hundreds of architectures, without their weights
+@pytest.mark.parametrize("module", [name for name in LAYOUTS if not name.startswith("hardsight")])
+def test_layouts_of_libraries_are_those_of_the_networks(module: str) -> None:
+    home = module.partition(".")[0]
+    models, known = library(home).models, 0
+    if home == "timm":
+        names = models.list_models(module=module.rpartition(".")[2])
+    else:
+        names = [name for name in models.list_models(module=models) if models.get_model_builder(name).__module__ == module]
+    for name in names:
+        with torch.device("meta"):
+            network = models.get_model(name, weights=None) if home == "torchvision" else library("timm").create_model(name)
+        shapes = {key: tuple(x.shape) for key, x in network.state_dict().items()}
+        check_layout("w.pt", shapes, f"{home}:{name}")
+        try:
+            check_layout("w.pt", {"other.weight": (1, 1)}, f"{home}:{name}")
+        except InputError:
+            known += 1
+    assert known >= 0.8 * len(names) > 0  # of most, blocks are stated as numbers

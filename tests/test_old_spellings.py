@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,6 +67,38 @@ def test_limit_says_everywhere_that_it_spreads_and_seeds_are_seeds() -> None:
         assert "spread evenly" in getattr(known.get("--limit"), "help", "spread evenly"), name
         assert getattr(known.get("--seed"), "help", "Random seed").startswith("Random seed"), name
         assert getattr(known.get("--epochs"), "is_flag", False) is False, name
+
+
+def test_a_plural_is_a_list_and_a_singular_is_not() -> None:
+    known = [flag for command in options().values() for flag in command.items()]
+    for flag, option in known:
+        if flag in ("--methods", "--losses", "--scores", "--epsilon"):
+            assert option.help.startswith("Comma-separated "), flag
+        elif flag in ("--method", "--loss", "--by", "--split"):
+            assert "omma-separated" not in option.help, flag
+        elif flag == "--seeds":
+            assert option.help == "Number of seeds, counted from 0, or comma-separated seeds."
+    for flag, meaning in {"--head": "Head", "--labels": "Labels, if", "--epochs": "(Passes over|Number of epochs)"}.items():
+        helps = {option.help for name, option in known if name == flag}
+        assert len(helps) >= 2 and all(re.match(meaning, text) for text in helps), helps
+    by = {option.help for flag, option in known if flag == "--by"}
+    assert all(text.startswith(("Score to ", "Ranking of the labels")) for text in by), by
+
+
+def test_every_command_that_prints_has_json_and_with_tables_also_files_of_them() -> None:
+    known = options()
+    assert [name for name, flags in known.items() if "--json" not in flags or "--quiet" not in flags] == ["explore", "bench"]
+    for name, flags in known.items():
+        if name != "bench":  # each benchmark has them
+            source = inspect.getsource(importlib.import_module(f"hardsight.cli.{name}"))
+            assert "print_table" not in source or "--table" in flags, name
+            assert ("--figures" in flags) == ("@draws_figures" in source), name
+    assert {"--json", "--table", "--quiet"} <= {flag for option in benchmarks()["score"].params for flag in option.opts}
+
+
+def benchmarks() -> dict[str, Any]:
+    group: Any = typer.main.get_command(app)
+    return dict(group.commands["bench"].commands)
 
 
 def test_limit_is_spread_and_first_is_not() -> None:

@@ -228,7 +228,7 @@ def test_images_in_a_store(bucket: Any, tmp_path: Path, kind: str) -> None:
 
 
 def test_images_in_a_store_that_are_not_there(bucket: Any) -> None:
-    with pytest.raises(InputError, match="got s3://bucket/photos: there is none"):
+    with pytest.raises(InputError, match="got s3://bucket/photos, which does not exist"):
         open_data("s3://bucket/photos")
     with bucket.open_output_stream("bucket/list.csv") as file:
         file.write(b"path,label\n")

@@ -111,7 +111,7 @@ def test_perfect_agreement_has_no_infinite_interval() -> None:
         ([1.0, 1.0, 1.0, 1.0], [1, 2, 3, 4], r"x is constant \(1\)"),
         ([1, 2, 3, 4], [0.5] * 4, "y is constant"),
         ([1, 2, np.nan, 4], [1, 2, 3, 4], "x must be finite, but 1 of 4 values are not; the first is row 2"),
-        ([1, 2, 3], [1, 2, 3, 4], "of one length, got 3 and 4"),
+        ([1, 2, 3], [1, 2, 3, 4], "of the same length, got 3 and 4"),
         ([1], [1], "at least two samples, got 1"),
         ([[1, 2]], [1, 2], "one-dimensional"),
     ],

@@ -437,7 +437,7 @@ def test_bad_settings_are_refused_before_anything_is_written(options: dict[str, 
         ((np.ones((4, 3)), np.zeros(4, int)), "at least two classes"),
         ((np.ones((4, 3)), np.array([0, 1, -1, 1])), "every training sample needs a label"),
         (3, "data must be a path"),
-        ("nowhere.npz", "there is none"),
+        ("nowhere.npz", "which does not exist"),
     ],
 )
 def test_bad_data_is_refused(data: Any, message: str, tmp_path: Path) -> None:

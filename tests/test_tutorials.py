@@ -1,13 +1,17 @@
-"""The tutorials of docs/ are executed as a person would run them: in a kernel of Jupyter, cell after cell.
+"""The tutorials of docs/, executed cell after cell.
 
-A kernel takes seconds to start, so `make test` runs the one that needs no torch in this process, and the nightly run all of them.
+`make test` runs all four in this process: a kernel takes seconds to start. The nightly run has them in a kernel of Jupyter, as a
+person would run them.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,21 +71,25 @@ def told(folder: Path, *names: str) -> dict[str, list[str]]:
 
 
 def told_here(name: str) -> list[str]:
-    """The same of one tutorial, in this process: what the last expression of each cell shows."""
+    """The same of one tutorial, in this process: what each cell prints and what its last expression shows."""
     notebook, held, texts = nbformat.read(ROOT / "docs" / f"tutorial-{name}.ipynb", as_version=4), dict[str, Any](), []
     for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
-        body = ast.parse(cell.source).body
-        last = body.pop() if isinstance(body[-1], ast.Expr) else None
-        exec(compile(ast.Module(body, []), name, "exec"), held)
-        if isinstance(last, ast.Expr):
-            value = eval(compile(ast.Expression(last.value), name, "eval"), held)
-            texts.append(value._repr_html_() if hasattr(value, "_repr_html_") else repr(value))
+        body, printed = ast.parse(cell.source).body, io.StringIO()
+        last = body.pop() if isinstance(body[-1], ast.Expr) and not cell.source.rstrip().endswith(";") else None
+        with contextlib.redirect_stdout(printed):
+            exec(compile(ast.Module(body, []), name, "exec"), held)
+            if (
+                isinstance(last, ast.Expr)
+                and (value := eval(compile(ast.Expression(last.value), name, "eval"), held)) is not None
+            ):
+                printed.write(value._repr_html_() if hasattr(value, "_repr_html_") else repr(value))
+        texts += [printed.getvalue()] if printed.getvalue() else []
     return texts
 
 
 @pytest.fixture(scope="module")
 def further(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """In a kernel, also those that load torch and datasets: 20 s of CPU."""
+    """In a kernel: 20 s of CPU."""
     pytest.importorskip("torch")
     pytest.importorskip("datasets")
     return told(tmp_path_factory.mktemp("tutorials"), "dataframe", "folder", "huggingface")
@@ -95,9 +103,60 @@ def of_a_data_frame(texts: list[str]) -> None:
     assert texts[-1] == "(100, 66)"
 
 
+def of_a_folder(texts: list[str]) -> None:
+    table = next(text for text in texts if "600 samples" in text and "<table" in text)
+    assert table.count("<img") == 10 and "hardest 10 by avh" in table and "digit " in table
+    (line,) = [text for text in texts if "labels flagged" in text]
+    assert int(line.split()[3]) >= 8, line  # of the ten that were moved
+    assert any("600 rows" in text for text in texts)  # nothing is selected: all are
+
+
+def of_hugging_face_data(texts: list[str]) -> None:
+    table = next(text for text in texts if "hardest 10 by avh" in text)
+    assert table.count("<img") == 10 and any(name in table for name in ("eight", "nine", "three"))
+    assert texts[-1].startswith("(500, ")
+
+
+def of_cifar10h(texts: list[str], images: int) -> None:
+    table = next(text for text in texts if f"{images} samples" in text and "<table" in text)
+    assert table.count("<img") == 10 and "accuracy 9" in table
+    assert any(text.startswith(f"Correlations: cifar10-run, {images} samples") for text in texts)
+
+
+@pytest.fixture
+def images_of_cifar(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """How many images of CIFAR-10H the tutorial takes."""
+    for name in ("cifar10_test.npz", "cifar10h_counts.npy", "cifar10_resnet20.safetensors"):
+        real(name)
+    monkeypatch.setenv("HARDSIGHT_DATA", os.fspath(DATA))
+    return lambda count: monkeypatch.setenv("LIMIT", str(count))
+
+
 def test_a_data_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     of_a_data_frame(told_here("dataframe"))
+
+
+def test_a_folder_and_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    texts = told_here("folder")
+    of_a_folder(texts)
+    assert any(text.startswith("hardsight is at http://") for text in texts)  # there is no notebook to show the page in
+
+
+def test_hugging_face_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("datasets").disable_progress_bars()
+    monkeypatch.chdir(tmp_path)
+    of_hugging_face_data(told_here("huggingface"))
+
+
+def test_cifar10h(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, images_of_cifar: Callable[[int], None]) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    images_of_cifar(100)
+    of_cifar10h(told_here("cifar10h"), 100)
 
 
 @pytest.mark.slow
@@ -106,32 +165,18 @@ def test_a_data_frame_in_a_kernel(further: dict[str, list[str]]) -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_and_a_model(further: dict[str, list[str]]) -> None:
-    texts = further["folder"]
-    table = next(text for text in texts if "600 samples" in text and "<table" in text)
-    assert table.count("<img") == 10 and "hardest 10 by avh" in table and "digit " in table
-    (line,) = [text for text in texts if "labels flagged" in text]
-    assert int(line.split()[3]) >= 8, line  # of the ten that were moved
-    assert any("<script>" in text and "hardsight explore" in text for text in texts)
-    assert any("600 rows" in text for text in texts)  # nothing is selected: all are
+def test_a_folder_and_a_model_in_a_kernel(further: dict[str, list[str]]) -> None:
+    of_a_folder(further["folder"])
+    assert any("<script>" in text and "hardsight explore" in text for text in further["folder"])
 
 
 @pytest.mark.slow
-def test_hugging_face_data(further: dict[str, list[str]]) -> None:
-    texts = further["huggingface"]
-    table = next(text for text in texts if "hardest 10 by avh" in text)
-    assert table.count("<img") == 10 and any(name in table for name in ("eight", "nine", "three"))
-    assert texts[-1].startswith("(500, ")
+def test_hugging_face_data_in_a_kernel(further: dict[str, list[str]]) -> None:
+    of_hugging_face_data(further["huggingface"])
 
 
 @pytest.mark.slow
-def test_cifar10h(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cifar10h_in_a_kernel(tmp_path: Path, images_of_cifar: Callable[[int], None]) -> None:
     pytest.importorskip("torch")
-    for name in ("cifar10_test.npz", "cifar10h_counts.npy", "cifar10_resnet20.safetensors"):
-        real(name)
-    monkeypatch.setenv("HARDSIGHT_DATA", os.fspath(DATA))
-    monkeypatch.setenv("LIMIT", "500")
-    texts = told(tmp_path, "cifar10h")["cifar10h"]
-    table = next(text for text in texts if "500 samples" in text and "<table" in text)
-    assert table.count("<img") == 10 and "accuracy 9" in table
-    assert any(text.startswith("Correlations: cifar10-run, 500 samples") for text in texts)
+    images_of_cifar(500)
+    of_cifar10h(told(tmp_path, "cifar10h")["cifar10h"], 500)

@@ -80,7 +80,7 @@ def test_patterns() -> None:
 
 def test_bad_shards(tmp_path: Path) -> None:
     three_shards(tmp_path, [0, 1, 0, 1, 0, 1])
-    with pytest.raises(InputError, match="train-03.tar.*there is none"):
+    with pytest.raises(InputError, match="train-03.tar.*which does not exist"):
         open_data(tmp_path / "train-{00..03}.tar")
     shard(tmp_path / "x.tar", {"0.png": png(PIXELS[0]), "0.cls": b"-7"})
     with pytest.raises(InputError, match="x.tar: the class of '0.png' must be 0 or more, got -7"):

@@ -187,7 +187,7 @@ def test_bad_tables(tmp_path: Path, cli: Callable[..., Any]) -> None:
         assert done.code == 2 and message in done.err and done.err.count("\n") == 1, done.err
     with pytest.raises(InputError, match="features names columns of a table, and the samples are ndarray"):
         score(FEATURES, np.eye(2), features="f*")
-    with pytest.raises(InputError, match="column names must differ, but 'a' comes more than once"):
+    with pytest.raises(InputError, match="column names must differ, but 'a' appears more than once"):
         score(pd.DataFrame(np.eye(2), columns=["a", "a"]), np.eye(2), features="a")
     with pytest.raises(InputError, match="no column of the table holds numbers"):
         score(pd.DataFrame({"a": ["x"], "y": [0]}), np.eye(2), "y")

@@ -20,6 +20,7 @@ import inspect
 import math
 import numbers
 import os
+import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,16 @@ def option(
     return _field(default, about)
 
 
+def _device(value: Any) -> str:
+    """A name that torch knows; whether the machine has such a device is seen when it is used."""
+    name = str(value)
+    if name == "auto" or name.partition(":")[0] in DEVICES and re.fullmatch(r"[a-z]+(:\d+)?", name):
+        return name
+    hint = " Did you mean cuda?" if name.startswith("gpu") else did_you_mean(name, DEVICES)
+    raise InputError(f"device must be auto, cpu, cuda, cuda:1 or mps, got {name!r}.{hint}")
+
+
+DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "xla", "mtia", "meta", "privateuseone")
 COMMON: dict[str, tuple[Any, str, dict[str, Any]]] = {  # one meaning and one spelling in every command that has them
     "limit": (None, "Use only N samples, spread evenly over the data.", {"least": 1}),
     "first": (None, "Use only the first N samples.", {"least": 1}),
@@ -81,6 +92,7 @@ COMMON: dict[str, tuple[Any, str, dict[str, Any]]] = {  # one meaning and one sp
         "is the sample with id i where ids are numbers, else the i-th sample.",
         {"metavar": "FILE"},
     ),
+    "device": ("auto", "Device: auto, cpu, cuda, cuda:1 or mps.", {"read": _device}),
     "allow_missing": (False, "Leave out samples without human answers instead of stopping at them.", {}),
 }  # fmt: skip
 

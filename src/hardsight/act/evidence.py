@@ -101,7 +101,7 @@ def order_of_ids(samples: Samples) -> np.ndarray:
         counts = pc.value_counts(ids)
         repeated = counts.field(0)[int(np.argmax(counts.field(1).to_numpy()))].as_py()
         where = f"{samples.name}: " if samples.name else ""
-        raise InputError(f"{where}ids must be unique, but {repeated!r} is there more than once.")
+        raise InputError(f"{where}ids must be unique, but {repeated!r} appears more than once.")
     return np.asarray(pc.array_sort_indices(ids)).astype(np.int64)
 
 

@@ -229,7 +229,7 @@ def _selected(selection: pa.Table, pair: str) -> str:
     if not rows:
         return ""
     words = "Means over the samples that the first round selected, and over seeds. AVC is above 1/c for a sure sample, AVH below."
-    header = ("method", "selected", "rightly (%)", "AVH", "AVC", "confidence", "norm", "not selected by cbst", "only by cbst")
+    header = ("method", "selected", "correct (%)", "AVH", "AVC", "confidence", "norm", "not selected by cbst", "only by cbst")
     return rp.heading("What the first round selected") + rp.paragraph(words, "quiet") + rp.table(header, rows)
 
 

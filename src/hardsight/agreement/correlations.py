@@ -15,11 +15,21 @@ from hardsight.agreement.comparing import Agreement, agree
 from hardsight.agreement.disagreement import Disagreement, disagreement
 from hardsight.agreement.granularity import coarse_model, coarse_people, read_superclasses, within_groups
 from hardsight.agreement.hypotheses import hypotheses
-from hardsight.agreement.models import DEFAULT_SCORES, ScoredModel, checked, hard_end, open_models, score_axis, score_words
+from hardsight.agreement.models import (
+    DEFAULT_SCORES,
+    ScoredModel,
+    checked,
+    hard_end,
+    load_models,
+    open_models,
+    score_axis,
+    score_words,
+    scored_models,
+)
 from hardsight.agreement.predictions import ensemble, with_passes
 from hardsight.agreement.settings import CorrelateSettings
 from hardsight.agreement.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
-from hardsight.agreement.targets import Target, column_targets, human_targets
+from hardsight.agreement.targets import Target, column_targets, human_targets, match_people
 from hardsight.agreement.unseen import open_set
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.human import People, match, read_people
@@ -265,13 +275,15 @@ def prepare(
     if (human is None) == (settings.against is None):
         raise InputError("give human data (--human FILE), or a column to correlate against (--against COLUMN): one of the two.")
     if isinstance(human, (str, os.PathLike)):
-        existing_file(human)  # before the models are scored, which may take long
-    models = open_models(table, settings.scores, settings.split)
-    class_names = settings.class_names or next((model.class_names for model in models if model.class_names), None)
+        existing_file(human)
+    loaded = load_models(table, settings.scores)
+    class_names = settings.class_names or next((model.class_names for model in loaded if model.class_names), None)
     people = None if human is None else read_people(human, class_names)
-    first = models[0].snapshot  # others may tell more classes apart, as a note says
-    if people is not None and first is not None and first.head is not None:
-        people.check_classes(first.head.num_classes)
+    if people is not None and settings.split is None:
+        _check_people(people, loaded, settings.allow_missing)  # before they are scored, which may take long
+    models = scored_models(loaded, settings.scores, settings.split)
+    if people is not None:
+        _check_classes(people, models[0])
     if passes is not None:
         models = [with_passes(model, passes) for model in models]
     notes: tuple[str, ...] = ()
@@ -294,6 +306,19 @@ def prepare(
         for target in _targets(model, people, settings, settings.allow_missing)
     ]
     return Comparison(settings, tuple(models), people, tuple(joined), epochs or {}, notes)
+
+
+def _check_people(people: People, models: Sequence[ScoredModel], allow_missing: bool) -> None:
+    """Refuse answers about other classes or samples; those about degraded copies are joined later."""
+    _check_classes(people, models[0])  # others may tell more classes apart, as a note says
+    for model in models:
+        if model.snapshot is not None and not model.has("base_id"):
+            match_people(model, people, allow_missing)
+
+
+def _check_classes(people: People, model: ScoredModel) -> None:
+    if model.snapshot is not None and model.snapshot.head is not None:
+        people.check_classes(model.snapshot.head.num_classes)
 
 
 def _agreements(

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from scipy.stats import rankdata
 
 from hardsight.agreement.comparing import Agreement
 from hardsight.agreement.models import ScoredModel, score_words
@@ -48,6 +47,8 @@ def disagreement(agreement: Agreement, model: ScoredModel, score: str = "avh", t
     The harder half would not do for people: of most images nearly all of them are sure. Ties by the score stay together. The
     clearest cases of a quadrant are far out in it on both sides: the ranks of the two are added.
     """
+    from scipy.stats import rankdata  # which takes a second to import: not before it is needed
+
     if score not in agreement.scores:
         raise InputError(f"{agreement.model} has no score {score!r} to disagree by; it has {', '.join(agreement.scores)}.")
     n = agreement.n

@@ -40,6 +40,7 @@ class ScoredModel:
     class_names: list[str] | None = None
     directory: Path | None = None
     ordered: bool = True  # whether rows are in the order of the data
+    scored: bool = True
 
     @property
     def splits(self) -> list[str]:
@@ -129,15 +130,24 @@ def score_axis(name: str) -> str:
 
 def open_models(source: Any, scores: Sequence[str] | None = None, split: str | None = None) -> list[ScoredModel]:
     """Models from tables, snapshots, paths, a list of those, or a dict of them by name; of all samples, or of one split."""
+    return scored_models(load_models(source, scores), scores, split)
+
+
+def load_models(source: Any, scores: Sequence[str] | None = None) -> list[ScoredModel]:
+    """The same before anything is scored, which may take long: where scores are not known, a table has the samples alone."""
+    named: list[tuple[Any, str | None]] = [(source, None)]
     if isinstance(source, Mapping):
-        models = [_open(model, scores, str(name)) for name, model in source.items()]
+        named = [(model, str(name)) for name, model in source.items()]
     elif isinstance(source, (list, tuple)):
         named = [(model, None if isinstance(model, (str, os.PathLike)) else f"model {at}") for at, model in enumerate(source)]
-        models = [_open(model, scores, name) for model, name in named]
-    else:
-        models = [_open(source, scores, None)]
-    if not models:
+    if not named:
         raise InputError("there is no model: give a run, a snapshot or a scores table.")
+    return [_open(model, scores, name) for model, name in named]
+
+
+def scored_models(models: list[ScoredModel], scores: Sequence[str] | None, split: str | None) -> list[ScoredModel]:
+    """What `load_models` gave, scored and checked."""
+    models = [model if model.scored else _scored(model, scores) for model in models]
     names = [model.name for model in models]
     if len(set(names)) < len(names):  # runs of the same name in other directories
         models = [replace(model, name=f"{model.name} ({at})") for at, model in enumerate(models)]
@@ -190,6 +200,7 @@ def _in_order(name: str, table: pa.Table) -> ScoredModel:
 
 
 def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> ScoredModel:
+    """A model with its scores where these are known already, else with its samples alone."""
     if isinstance(source, ScoredModel):
         return source
     if isinstance(source, (str, os.PathLike)):
@@ -197,7 +208,7 @@ def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Scored
         opened = replace(opened, directory=Path(source)) if Path(source).is_dir() else opened
         return opened if name is None else replace(opened, name=name)
     if isinstance(source, Snapshot):
-        return _scored(source, scores, name or source.name or "model")
+        return _samples_alone(source, name or source.name or "model")
     source = plain(source)
     if isinstance(source, pa.Table):
         return ScoredModel(name or "model", as_measured(source))
@@ -218,20 +229,25 @@ def _open_path(path: Path, scores: Sequence[str] | None) -> ScoredModel:
             wanted = [name for name in scores or DEFAULT_SCORES if name != "norm_in_class"]
             if known is not None and set(wanted) <= set(known.column_names) and len(known) == len(snapshot):
                 return ScoredModel(name, _with_sample_columns(known, snapshot), snapshot, snapshot.class_names)
-            return _scored(snapshot, scores, name)
+            return _samples_alone(snapshot, name)
         return ScoredModel(name, read_scores(path))
     if not path.exists():
         raise FileError(missing(path))
     if path.suffix.lower() in TABLES and kind_of(path) != "snapshot":
         return ScoredModel(name, read_scores(path))
-    return _scored(Snapshot.load(path), scores, name)
+    return _samples_alone(Snapshot.load(path), name)
 
 
-def _scored(snapshot: Snapshot, scores: Sequence[str] | None, name: str) -> ScoredModel:
+def _samples_alone(snapshot: Snapshot, name: str) -> ScoredModel:
+    return ScoredModel(name, snapshot.columns(), snapshot, snapshot.class_names, scored=False)
+
+
+def _scored(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
     """A snapshot, scored: by the names asked for, or by every row score."""
+    assert model.snapshot is not None
     known = None if scores is None else [score for score in scores if score in SCORES]
-    table = score(snapshot, scores=known) if known is None or known else score(snapshot, scores=None)
-    return ScoredModel(name, _with_sample_columns(table.arrow, snapshot), snapshot, snapshot.class_names)
+    table = score(model.snapshot, scores=known) if known is None or known else score(model.snapshot, scores=None)
+    return replace(model, table=_with_sample_columns(table.arrow, model.snapshot), scored=True)
 
 
 def _with_sample_columns(table: pa.Table, snapshot: Snapshot) -> pa.Table:

@@ -49,7 +49,7 @@ class Target:
 
 def human_targets(model: ScoredModel, people: People, allow_missing: bool) -> list[Target]:
     """Selection frequency, and the entropy of the answers where counts are known."""
-    rows, of_people = _match(model, people, allow_missing)
+    rows, of_people = match_people(model, people, allow_missing)
     people = people.take(of_people)
     if people.counts is None:
         assert people.frequency is not None
@@ -73,7 +73,7 @@ def human_targets(model: ScoredModel, people: People, allow_missing: bool) -> li
     ]
 
 
-def _match(model: ScoredModel, people: People, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
+def match_people(model: ScoredModel, people: People, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the model and of the people; degraded copies belong to the image they were made of."""
     if people.ids is None and not model.ordered:
         raise InputError(f"{people.name}: the samples of {model.name} have no order to go by; give human data with ids.")

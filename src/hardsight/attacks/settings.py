@@ -74,13 +74,13 @@ class AttackSettings(PreprocessingOptions):
     model: Any = option(
         None, "Model to attack, as for extract, where RUN holds features but no model.", metavar="MODEL", decides=False
     )
-    weights: Any = option(None, "Weights of the model: .safetensors, or .pt without code in it.", metavar="FILE", decides=False)
+    weights: Any = option(None, "Weights of the model: .safetensors, or .pt with tensors only.", metavar="FILE", decides=False)
     num_classes: int | None = option(
         None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
     )
     head: str | None = common("head_layer")
     batch_size: int = option(128, "Images per step.", least=1)
-    device: Any = option("auto", "Device: auto, cpu, cuda, cuda:1, mps.", decides=False)
+    device: Any = common("device", decides=False)
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
 
     def as_dict(self) -> dict[str, Any]:

@@ -45,7 +45,7 @@ BENCHMARKS = (
     Benchmark("score", "Compare scoring with the bare product features @ weight.T. The same arrays and threads.", 11),
     Benchmark(
         "extract", "Compare images per second with a bare DataLoader loop. The same images and model.", 3,
-        busy_help="Measure beside two busy loops instead, and what limiting how long threads spin costs an idle machine.",
+        busy_help="Measure beside two busy loops instead, and what it costs on an idle machine to limit how long threads spin.",
         example="--busy",
     ),
     Benchmark(

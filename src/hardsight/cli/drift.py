@@ -40,8 +40,15 @@ def drift(
         hardsight drift before after
         hardsight drift january.npz february.npz --unpaired -o drift.parquet
     """
-    from hardsight.act.groups.to_file import drift_to_file
+    from hardsight.errors import FileError
+    from hardsight.files.places import missing, place
     from hardsight.screen import print_line, print_next, print_wrote, progress_bar
+
+    for source in map(place, (before, after)):
+        if not source.exists():
+            raise FileError(missing(source))
+
+    from hardsight.act.groups.to_file import drift_to_file  # and with it SciPy
 
     with progress_bar("scoring") as progress:
         drifted = drift_to_file(before, after, output, settings=settings, progress=progress)

@@ -147,7 +147,7 @@ def _unique(ids: list[str], members: Sequence[Member], paths: Sequence[Place]) -
     shards = [utf8_name(path.name.removesuffix(".tar")) for path in paths]
     if len(set(shards)) < len(shards):
         raise InputError(
-            f"shards must have different names, but {Counter(shards).most_common(1)[0][0]}.tar comes more than once."
+            f"shards must have different names, but {Counter(shards).most_common(1)[0][0]}.tar appears more than once."
         )
     return [f"{shards[member.archive]}/{id}" for id, member in zip(ids, members, strict=True)]
 

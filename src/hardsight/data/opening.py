@@ -148,14 +148,16 @@ def _existing(spec: str | Path) -> Place:
     if isinstance(spec, Remote) or re.match("[A-Za-z][A-Za-z0-9+.-]+://", str(spec)):
         remote = place(spec)
         if not remote.exists():
-            raise InputError(f"data must be an existing folder or file, or `digits`, got {remote}: there is none.")
+            raise InputError(f"data must be an existing folder or file, or `digits`, got {remote}, which does not exist.")
         return remote
     if not str(spec):
         raise InputError("data must be an existing folder or file, or `digits`, and the name is empty.")
     path = Path(spec)
     if not os.path.exists(path):  # false, not an error, for names that no file can have
         near = near_name(path) or did_you_mean(str(spec), DIGITS, 0.75)
-        got = f"got {utf8_name(str(spec))!r}: there is none.{near}"
+        if str(spec).partition(":")[0] in ("timm", "torchvision", "hf"):
+            near = " It looks like a model, which comes before the data: hardsight extract MODEL DATA."
+        got = f"got {utf8_name(str(spec))!r}, which does not exist.{near}"
         raise InputError(f"data must be an existing folder or file, or `digits`, {got}")
     return path
 

@@ -23,7 +23,7 @@ class PairedDifference:
         """In words, by the interval alone."""
         if self.low is None or self.high is None:
             return "one run: no interval"
-        return "better" if self.low > 0 else "worse" if self.high < 0 else "not told apart"
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "no difference shown"
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> PairedDifference:
@@ -32,7 +32,7 @@ def paired_difference(first: Sequence[float], second: Sequence[float], level: fl
     Example:
         >>> difference = paired_difference([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
         >>> round(difference.mean, 3), round(difference.low, 3), round(difference.high, 3), difference.verdict
-        (0.2, -0.048, 0.448, 'not told apart')
+        (0.2, -0.048, 0.448, 'no difference shown')
     """
     differences = np.asarray(first, np.float64) - np.asarray(second, np.float64)
     n, mean = len(differences), float(differences.mean())

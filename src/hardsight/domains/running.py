@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from hardsight.domains.settings import DomainOptions
 from hardsight.errors import require_installed
 from hardsight.files.run import Run, check_run_directory
-from hardsight.models.weights import check_weights
+from hardsight.models.weights_header import check_weights_of
 
 
 class DomainComparison(Protocol):
@@ -30,7 +30,7 @@ class DomainComparison(Protocol):
 def refuse_early(settings: DomainOptions, output: str | os.PathLike[str], command: str) -> None:
     """Say what is missing or wrong before data is opened, and before torch, which takes seconds, is loaded."""
     require_installed("torch", extra="torch", purpose=command)
-    check_weights(settings.weights)
+    check_weights_of(settings.model, settings.weights, None, new_classes=True)
     check_run_directory(output, command)
 
 

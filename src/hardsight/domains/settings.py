@@ -24,7 +24,7 @@ def read_seeds(value: Any) -> tuple[int, ...]:
         try:
             listed = [int(part) for part in value.split(",") if part.strip()]
         except ValueError as error:
-            raise InputError(f"seeds must be how many, or which ones with commas, got {value!r}.") from error
+            raise InputError(f"seeds must be a number of seeds or comma-separated seeds, got {value!r}.") from error
         value = listed if "," in value or not listed else listed[0]
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         if int(value) < 1:

@@ -25,6 +25,7 @@ from hardsight.files.heads import load_head
 from hardsight.files.kinds import kind_of
 from hardsight.files.places import missing
 from hardsight.files.reading import read_json, reading
+from hardsight.files.run import images_hint
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
 from hardsight.snapshot import SNAPSHOTS, Snapshot
@@ -191,6 +192,7 @@ def _table(
     if where.is_dir():
         raise FileError(
             f"{where}: nothing to show: there are no scores.parquet, no complete samples, no dynamics and no rounds in it."
+            f"{images_hint(where)}"
         )
     if where.suffix.lower() in TABLES:
         return read_scores(where)

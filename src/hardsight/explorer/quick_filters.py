@@ -71,7 +71,7 @@ def _joined(sheet: Sheet, file: Path, needed: tuple[str, ...], command: str) -> 
     rows = pc.index_in(sheet.ids, value_set=ids)
     if rows.null_count == len(sheet):
         own, other = sheet.ids[0].as_py(), ids[0].as_py() if len(ids) else None
-        raise InputError(f"{file}: no id of it is among the samples (it has {other!r:.60}, {sheet.name} has {own!r:.60}).")
+        raise InputError(f"{file}: none of its ids is among the samples (it has {other!r:.60}, {sheet.name} has {own!r:.60}).")
     return table.take(rows).combine_chunks()
 
 
@@ -103,7 +103,7 @@ def _add_audit(sheet: Sheet, file: Path) -> None:
         verdicts.setdefault(row["by"], {})[row["group"]] = row["verdict"]
     for by, notes in verdicts.items():
         if by not in table.column_names:
-            raise FileError(f"{members}: there is no column {by!r}, which {file.name} speaks of; run hardsight audit again.")
+            raise FileError(f"{members}: there is no column {by!r}, which {file.name} refers to; run hardsight audit again.")
         about = "A cluster of features that looked worse than its class." if by == "latent" else f"Groups by {by}."
         words = pa.array(list(notes), pa.string())
         place = integers(pc.index_in(table.column(by).cast(pa.string()), value_set=words).combine_chunks())

@@ -54,7 +54,7 @@ def add_suspects(sheet: Sheet, split: str | None = None) -> None:
         if split is not None:
             return
         file = suspects_file(sheet.path)
-        raise InputError(f"{file}: no id of it is among the samples; run hardsight clean again, or remove the file.")
+        raise InputError(f"{file}: none of its ids is among the samples; run hardsight clean again, or remove the file.")
     table = table.take(rows)
     for name, (hard, about) in ABOUT.items():
         values, there = plain(table.column(name))

@@ -117,13 +117,15 @@ class ExtractSettings(PreprocessingOptions):
     What model and data are is recorded by their fingerprints, so the options that only choose them do not decide once more.
     """
 
-    weights: Any = option(None, "Weights of the model: .safetensors, or .pt without code in it.", metavar="FILE", decides=False)
+    weights: Any = option(None, "Weights of the model: .safetensors, or .pt with tensors only.", metavar="FILE", decides=False)
     num_classes: int | None = option(
         None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
     )
     head: str | None = common("head_layer")
-    device: Any = option("auto", "Device: auto, cpu, cuda, cuda:1, mps.")
-    precision: str = option("float32", "Precision of the forward pass: float32, bfloat16 or float16.")
+    device: Any = common("device")
+    precision: str = option(
+        "float32", "Precision of the forward pass: float32, bfloat16 or float16.", choices=("float32", "bfloat16", "float16")
+    )
     batch_size: Any = option(
         "auto", "Images per forward pass; auto is 32 on a CPU and the largest that fits on a GPU.", read=_batch_size
     )

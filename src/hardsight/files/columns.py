@@ -68,4 +68,4 @@ def _typed(column: Sequence[str]) -> list[Any]:
 def _check_once(path: Path, names: Sequence[str]) -> None:
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
-        raise InputError(f"{path}: column names must differ, but {', '.join(map(repr, twice))} comes more than once.")
+        raise InputError(f"{path}: column names must differ, but {', '.join(map(repr, twice))} appears more than once.")

@@ -169,7 +169,7 @@ def _from_columns(columns: dict[str, Any], name: str, class_names: Sequence[str]
             raise InputError(f"the column {key} must be a list with one value per row, got {column!r:.80}.")
     lengths = {key: len(column) for key, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise InputError(f"the columns must be of one length, got {lengths}.")
+        raise InputError(f"the columns must be of the same length, got {lengths}.")
     for wanted in ("id", "frequency", "answers", "counts", "annotator", "answer"):
         near = [key for key in columns if key != wanted and key.lower() == wanted]
         if near and wanted not in columns:

@@ -255,10 +255,15 @@ def not_a_run(path: Place) -> str:
     if (path / "start.json").is_file():
         return f"{path} is not a complete run: it was not finished; run its command again."
     first = next(path.iterdir(), None)
-    hint = " It is empty." if first is None else ""
-    if isinstance(path, Path) and any(each.suffix.lower() in IMAGE_ENDINGS for each in _some_files(path)):
-        hint = f" It holds images: hardsight extract MODEL {path} -o run makes a run of them."
+    hint = " It is empty." if first is None else images_hint(path)
     return f"{path} is not a complete run: there is no run.json in it.{hint}"
+
+
+def images_hint(path: Place) -> str:
+    """What to do with a folder of images; nothing for others."""
+    if isinstance(path, Path) and any(each.suffix.lower() in IMAGE_ENDINGS for each in _some_files(path)):
+        return f" It holds images: hardsight extract MODEL {path} -o run makes a run of them."
+    return ""
 
 
 def _some_files(folder: Path) -> Iterator[Path]:

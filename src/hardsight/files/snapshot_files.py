@@ -101,7 +101,7 @@ def is_column(path: Place, labels: Any) -> bool:
 def open_table(path: Place, features: Any, column: str | None) -> Opened:
     """A wide table, or one with another label column: read whole."""
     if path.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
-        raise InputError(f"{path}: features names columns of a .csv or .parquet table, and this is none.")
+        raise InputError(f"{path}: features names columns of a .csv or .parquet table, and this is not one.")
     table = read_table(path)
     if features is None and column is None and not set(LIST_COLUMNS) & set(table.column_names):
         raise InputError(

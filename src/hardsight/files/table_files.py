@@ -28,7 +28,7 @@ def read_csv(path: Place, fault: str, types: dict[str, pa.DataType] | None = Non
         names = table.column_names  # raises here if one is not text
     for name in names:
         if table.column_names.count(name) > 1:
-            raise FileError(f"{path}: the column {name!r} is there more than once.")
+            raise FileError(f"{path}: the column {name!r} appears more than once.")
         if pa.types.is_binary(table.schema.field(name).type):
             raise FileError(f"{path}: {fault}: the column {name!r} must hold UTF-8 text.")
     return table

@@ -78,7 +78,7 @@ def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = 
     names = _column_names(held)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InputError(f"column names must differ, but {twice[0]!r} comes more than once.")
+        raise InputError(f"column names must differ, but {twice[0]!r} appears more than once.")
     label, id = _named(names, labels, "label", "labels"), _named(names, ids, "id", "ids")
     chosen = _features(held, names, features, {label, id})
     values, evidence = _values(held, names, chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ def open_transformers(name: str, *, pretrained: bool, num_classes: int | None) -
     transformers = import_with_torchvision("transformers", "hf:NAME")
     local = Path(name).is_dir()
     options = {"local_files_only": local, "trust_remote_code": False}
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of every attempt; the error below says enough
     try:
         config = transformers.AutoConfig.from_pretrained(name, **options)
         if num_classes is not None and not pretrained:

@@ -7,11 +7,13 @@ there is no option to allow it.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
 import pickletools
 import warnings
 import zipfile
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,10 +116,61 @@ def _is_whole_archive(path: Path) -> bool:
         return False
 
 
-def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of a .safetensors file, from its header."""
+def shapes_in(path: Path) -> dict[str, tuple[int, ...]] | None:
+    """The names and shapes of the tensors, without reading them; None for a torch file that does not tell without torch."""
+    if path.suffix != ".safetensors":
+        return _shapes_in_torch(path)
     with _damage_named(path), safe_open(path, framework="np") as file:
         return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
+
+
+class _ShapesOnly(pickle.Unpickler):
+    """Reads the pickle of a torch file: dicts stay, a tensor becomes its shape, and nothing else is made or called."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Stand-ins for what a state dict asks for; an error for everything else."""
+        if (module, name) == ("collections", "OrderedDict"):
+            return OrderedDict
+        if (module, name) in (("torch._utils", "_rebuild_tensor_v2"), ("torch._utils", "_rebuild_parameter")):
+            return _shape_of_tensor if name.endswith("v2") else _shape_of_parameter
+        if module == "torch" and name.endswith("Storage"):
+            return name
+        raise pickle.UnpicklingError(f"{module}.{name}")
+
+    def persistent_load(self, pid: Any) -> Any:
+        """Where the numbers of a tensor are: they are not read."""
+        return None
+
+
+def _shape_of_tensor(storage: Any, offset: Any, size: Any, *_: Any) -> tuple[int, ...]:
+    return tuple(int(length) for length in size)
+
+
+def _shape_of_parameter(tensor: Any, *_: Any) -> Any:
+    return tensor
+
+
+def _shapes_in_torch(path: Path) -> dict[str, tuple[int, ...]] | None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            name = next((name for name in archive.namelist() if name.endswith("/data.pkl")), None)
+            if name is None or archive.getinfo(name).file_size > MOST_NAMES:
+                return None
+            checkpoint = _ShapesOnly(io.BytesIO(archive.read(name))).load()
+    except Exception:  # damaged, or more than tensors: torch says it
+        return None
+    shapes = _state_dict(checkpoint)
+    if not (isinstance(shapes, Mapping) and shapes and all(isinstance(shape, tuple) for shape in shapes.values())):
+        return None
+    return {str(name): shape for name, shape in shapes.items()}
+
+
+def _state_dict(checkpoint: Any) -> Any:
+    """The weights in a checkpoint, which may be one of several things that it holds."""
+    for name in NESTED:
+        if isinstance(checkpoint, Mapping) and isinstance(checkpoint.get(name), Mapping):
+            checkpoint = checkpoint[name]
+    return checkpoint
 
 
 def pickled_class(path: Path) -> str | None:
@@ -185,9 +238,7 @@ def _read_torch(path: Path) -> dict[str, Tensor]:
         raise FileError(_MORE_THAN_TENSORS.format(path=path, what="more than tensors, or is broken")) from error
     except Exception as error:  # a damaged pickle or zip fails in any of a dozen ways
         raise FileError(f"{path} cannot be read as torch weights: {first_line(error)}") from error
-    for name in NESTED:
-        if isinstance(checkpoint, Mapping) and isinstance(checkpoint.get(name), Mapping):
-            checkpoint = checkpoint[name]
+    checkpoint = _state_dict(checkpoint)
     if not (isinstance(checkpoint, Mapping) and checkpoint and all(isinstance(x, torch.Tensor) for x in checkpoint.values())):
         raise FileError(f"{path} does not hold a state dict: a flat dict of names and tensors.")
     return {str(name): x for name, x in checkpoint.items()}

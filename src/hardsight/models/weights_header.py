@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import InputError
+from hardsight.models.layouts import check_layout
 from hardsight.models.library_names import source_of
 from hardsight.models.trained import read_config, trained_directory
 from hardsight.models.weights import check_shapes, check_weights, shapes_in, without_wrappers
@@ -16,25 +17,37 @@ LIBRARY_CLASSES = 1000  # of every torchvision classifier, and of timm's but tho
 LAST_LAYER = re.compile(r"(?:.*\.)?(?:fc|head|head\.fc|classifier|classifier\.\d+|heads\.head)\.weight")
 
 
-def check_weights_of(model: Any, weights: str | os.PathLike[str] | None, num_classes: int | None) -> None:
+def check_weights_of(
+    model: Any, weights: str | os.PathLike[str] | None, num_classes: int | None, *, new_classes: bool = False
+) -> None:
     """Refuse a file of weights that cannot be read or is of another model, as far as names and shapes tell.
 
-    A trained run is compared with its own weights; an architecture of a library by its number of classes.
-    What is left is compared when the network is built.
+    A trained run is compared with its own weights; an architecture of a library or of hardsight by its blocks and its number of
+    classes. What is left is compared when the network is built.
+
+    Args:
+        model: what `open_model` or `open_trainable` takes.
+        weights: the file.
+        num_classes: that the network will be built for; None for those of its library.
+        new_classes: whether the last layer may have other classes, as before a training.
     """
     check_weights(weights)
-    if weights is None or Path(weights).suffix != ".safetensors" or not isinstance(model, (str, os.PathLike)):
+    shapes = None if weights is None else shapes_in(Path(weights))
+    if weights is None or shapes is None or not isinstance(model, (str, os.PathLike)):
         return
-    shapes, path, text = shapes_in(Path(weights)), Path(weights), os.fspath(model)
+    path, text = Path(weights), os.fspath(model)
     library = text.partition(":")[0]
     trained = trained_directory(Path(text))
     trained = trained if trained is not None and "factory" in read_config(trained) else None  # or of transformers
     if library in ("timm", "torchvision", "hf") or trained is not None:
         _check_network(path, shapes)
     if trained is not None and (trained / "model.safetensors").is_file():
-        wanted = shapes_in(trained / "model.safetensors")
-        check_shapes(path.name, without_wrappers(shapes, wanted), Path(text).name, wanted)
-    elif library in ("timm", "torchvision"):
+        wanted = shapes_in(trained / "model.safetensors") or {}
+        if not new_classes:
+            check_shapes(path.name, without_wrappers(shapes, wanted), Path(text).name, wanted)
+        return
+    check_layout(path.name, shapes, text)
+    if library in ("timm", "torchvision") and not new_classes:
         _check_classes(path, shapes, library, num_classes)
 
 

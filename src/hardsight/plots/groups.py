@@ -33,7 +33,7 @@ def groups_with_intervals(names: Sequence[str], panels: Sequence[GroupPanel], ve
     Args:
         names: (k,) of the groups.
         panels: the measures, from left to right.
-        verdicts: (k,) 1 for worse than the rest, -1 for better, 0 for not told apart, NaN for too few samples: a hollow point.
+        verdicts: (k,) 1 for worse than the rest, -1 for better, 0 for neither, NaN for too few samples: a hollow point.
     """
     from matplotlib.figure import Figure
 

@@ -81,7 +81,7 @@ def open_with_columns(source: Place, settings: Any, class_names: list[str] | Non
     if settings.label is not None and not table:
         raise InputError(f"--label names a column of a .csv or .parquet table, and {source} is none; --labels takes a file.")
     if settings.features is not None and not table:
-        raise InputError(f"--features names columns of a .csv or .parquet table, and {source} is none.")
+        raise InputError(f"--features names columns of a .csv or .parquet table, and {source} is not one.")
     labels = settings.label if settings.labels is None else settings.labels
     return Snapshot.load(source, head=settings.head, labels=labels, features=settings.features, class_names=class_names)
 

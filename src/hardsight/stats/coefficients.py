@@ -182,7 +182,7 @@ def check_columns(x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> tuple[
         columns.append(array)
     first, second = columns
     if len(first) != len(second):
-        raise InputError(f"{names[0]} and {names[1]} must be of one length, got {len(first)} and {len(second)}.")
+        raise InputError(f"{names[0]} and {names[1]} must be of the same length, got {len(first)} and {len(second)}.")
     if len(first) < 2:
         raise InputError(f"a correlation needs at least two samples, got {len(first)}.")
     for array, name in zip(columns, names, strict=True):

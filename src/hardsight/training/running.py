@@ -20,7 +20,7 @@ from hardsight.files.heads import load_head
 from hardsight.files.run import check_run_directory, read_manifest
 from hardsight.head import Head
 from hardsight.models.network_names import check_network_name
-from hardsight.models.weights import check_weights
+from hardsight.models.weights_header import check_weights_of
 from hardsight.options import takes
 from hardsight.screen import printable, table_lines
 from hardsight.training.loss_names import check_loss_options, loss_name
@@ -88,8 +88,8 @@ def run(
     for library in ("torch", "accelerate"):
         require_installed(library, extra="torch", purpose="hardsight.training.run")
     _check_tracker(settings.tracker)
-    check_weights(settings.weights)
     check_network_name(model)
+    check_weights_of(model, settings.weights, None, new_classes=True)
     check_loss_options(loss_name(settings.loss), settings.loss_options)
     check_teacher_name(settings.teacher, loss_name(settings.loss))
     check_run_directory(output, COMMAND)

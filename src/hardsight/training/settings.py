@@ -132,7 +132,7 @@ class NetworkOptions(PreprocessingOptions):
         {}, "Option of the network, such as num_features=2; repeatable.", repeat=True, read=read_options, metavar="KEY=VALUE"
     )
     weights: Path | None = option(
-        None, "Weights to start from: .safetensors, or .pt without code in it.", read=Path, decides=False
+        None, "Weights to start from: .safetensors, or .pt with tensors only.", read=Path, decides=False
     )
     pretrained: bool | str = option(
         False,
@@ -207,7 +207,7 @@ class LearningOptions(Options):
 class ResourceOptions(Options):
     """Where to compute, and on how much of the data. The fingerprints of the inputs tell what was read."""
 
-    device: str = option("auto", "Device: auto, cpu, cuda or mps.", decides=False)
+    device: Any = common("device", decides=False)
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
     limit: int | None = common("limit", help="Use only N samples of each dataset, spread evenly over it.", decides=False)
 

@@ -31,7 +31,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.act.groups.comparing import COPIES, TOO_FEW
-from hardsight.act.groups.opening import Measured, check_labeled, measured_by, of_split, open_measured, with_class_names
+from hardsight.act.groups.opening import (
+    Measured,
+    check_labeled,
+    loaded,
+    measured_by,
+    of_split,
+    open_measured,
+    with_class_names,
+)
 from hardsight.act.groups.settings import DriftFileSettings, DriftSettings
 from hardsight.act.groups.spaces import ComparedFeatures, compare_features
 from hardsight.checks import to_numpy
@@ -42,6 +50,7 @@ from hardsight.scores_table import ResultTable
 from hardsight.scoring.job import ProgressCallback
 from hardsight.scoring.one_scale import hardness_ranks, of_probabilities, why_two_scales
 from hardsight.screen import brief
+from hardsight.snapshot import Snapshot
 from hardsight.stats.coefficients import holm
 from hardsight.stats.means import design_effect, mean_interval, welch
 from hardsight.stats.proportions import fisher_exact, share_difference, sign_test
@@ -106,6 +115,9 @@ def opened(
     class_names = None
     if isinstance(settings, DriftFileSettings):
         more, class_names = {"head": settings.head, "some": settings}, settings.class_names
+    first, second = (loaded(source, more.get("head")) for source in (first, second))
+    if not settings.unpaired:
+        _check_shared(first, second)  # before they are scored, which may take long
     sides = [open_measured(source, settings.by, progress=progress, **more) for source in (first, second)]
     for side in sides:
         check_labeled(side)
@@ -160,6 +172,21 @@ def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, s
     return _drift(columns, classes, (first, second), (by, why_ranks, features), settings, said)
 
 
+def _check_shared(first: Any, second: Any) -> None:
+    """Refuse two snapshots that have no sample in common."""
+    if isinstance(first, Snapshot) and isinstance(second, Snapshot):
+        ids = [side.columns(["id"]).column(0).combine_chunks().cast(pa.string()) for side in (first, second)]
+        if len(ids[0]) and len(ids[1]) and not pc.any(pc.is_in(*ids)).as_py():
+            raise _apart(first.name or "the first snapshot", second.name or "the second snapshot", *ids)
+
+
+def _apart(first: str, second: str, *ids: pa.Array) -> InputError:
+    return InputError(
+        f"{first} and {second} share no id (such as {ids[0][0].as_py()!r:.60} and {ids[1][0].as_py()!r:.60}): "
+        "two snapshots are joined by id. For different samples of one model, add --unpaired."
+    )
+
+
 def _joined(first: Measured, second: Measured) -> tuple[Measured, Measured, list[str]]:
     """Both with the samples that both have, in the order of the first, and what a person should know of the others."""
     ids = [side.ids.cast(pa.string()) for side in (first, second)]
@@ -169,10 +196,7 @@ def _joined(first: Measured, second: Measured) -> tuple[Measured, Measured, list
     at = pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
     shared = np.flatnonzero(at >= 0)
     if len(shared) == 0:
-        raise InputError(
-            f"{first.name} and {second.name} share no id (such as {ids[0][0].as_py()!r:.60} and {ids[1][0].as_py()!r:.60}): "
-            "two snapshots are joined by id. For different samples of one model, add --unpaired."
-        )
+        raise _apart(first.name, second.name, *ids)
     said = []
     if len(shared) < len(first) or len(shared) < len(second):
         said.append(f"{len(shared)} samples are in both; {len(first)} are in {first.name} and {len(second)} in {second.name}.")

@@ -109,23 +109,29 @@ def open_measured(
         said = "give a run, a file, a Snapshot or a table of scores, or arrays by keyword"
         raise InputError(f"{said}, got {type(source).__name__}.{snapshot_hint(source)}")
     _check_score(by)
+    source = loaded(source, head, labels)
     if isinstance(source, Snapshot):
         measured = _of_snapshot(source, by, some, progress)
     elif isinstance(source, pa.Table):
         measured = _of_table(source, "the table", by, some)
     else:
-        path = place(source)
-        if not path.exists():
-            raise FileError(missing(path))
-        if isinstance(path, Path) and _is_table(path):
-            if head is not None or labels is not None:
-                raise InputError(f"{path}: a head and labels go with features, and this is a table of scores.")
-            measured = _of_table(read_scores(path), str(path), by, some)
-        else:
-            measured = _of_snapshot(Snapshot.load(path, head=head, labels=labels), by, some, progress)
+        path = Path(source)
+        if head is not None or labels is not None:
+            raise InputError(f"{path}: a head and labels go with features, and this is a table of scores.")
+        measured = _of_table(read_scores(path), str(path), by, some)
     if len(measured) == 0:
         raise InputError(f"{measured.name}: there are 0 samples.")
     return measured
+
+
+def loaded(source: Any, head: Any = None, labels: Any = None) -> Any:
+    """The snapshot at a path; the path itself where it is that of a table of scores, and anything else as it is."""
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    path = place(source)
+    if not path.exists():
+        raise FileError(missing(path))
+    return source if isinstance(path, Path) and _is_table(path) else Snapshot.load(path, head=head, labels=labels)
 
 
 def with_class_names(measured: Measured, class_names: Any) -> Measured:

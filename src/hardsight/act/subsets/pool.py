@@ -187,7 +187,7 @@ def _usable(pool: Pool, settings: SelectSettings, num_classes: int) -> Pool:
     rows = np.flatnonzero(fine)
     pool = pool.take(rows[np.argsort(ids[rows], kind="stable")])
     if len(np.unique(pool.ids)) < len(pool):
-        raise InputError("ids must be unique to choose by them, and some are there more than once.")
+        raise InputError("ids must be unique to choose by them, and some appear more than once.")
     _check_budget(pool, settings)
     return pool
 

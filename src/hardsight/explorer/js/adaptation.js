@@ -9,7 +9,7 @@ import { count, el, name, number, percent } from "./words.js";
 // What a round can be drawn by: title, how it is written, and what it is.
 const DRAWN = {
   kept: ["kept", count, "Samples that the method kept."],
-  right: ["rightly kept", percent, "Share of the kept samples whose pseudo-label is right."],
+  right: ["kept correctly", percent, "Share of the kept samples whose pseudo-label is right."],
   accuracy: ["accuracy", percent, "Share of samples that the model predicts right when the round begins."],
   beyond_cbst: ["beyond CBST", count, "Samples kept that confidence alone would have left out."],
   avh: ["mean AVH", number, "Mean AVH of the kept samples."],
