@@ -374,7 +374,7 @@ def test_pred_probs_is_another_name_of_probs() -> None:
 def test_a_final_model_that_was_trained_on_the_samples_is_warned_of() -> None:
     features, labels = blobs(n=200)
     seen = Snapshot(features, 4 * np.eye(8)[:4], labels, columns={"split": ["train"] * 200})
-    with pytest.warns(UserWarning, match="trained on, and only the final model is known"):
+    with pytest.warns(UserWarning, match=r"trained on, and only the final model is known.* more are wrong than expected here"):
         table = hardsight.clean(seen, neighbours=False)
     assert notes(table)["evidence"] == "out-of-sample"
     held_out = Snapshot(features, 4 * np.eye(8)[:4], labels, columns={"split": ["test"] * 200})
@@ -410,6 +410,7 @@ def test_a_run_with_dynamics_is_judged_by_its_epochs(run: Path, cli: Cli) -> Non
     assert done.code == 0, done.err
     table = pq.read_table(run / "suspects.parquet")
     assert notes(table)["evidence"] == "epochs" and "evidence: epochs   ranked by epochs" in done.out
+    assert notes(table)["assumed"] is None and "this holds for" not in done.out
     assert average_precision(np.arange(90) < 9, column(table, "error_score")) > 0.9
     assert "expected label errors: " in done.out and "likely mislabeled" in done.out
     assert f"wrote {run}/suspects.parquet" in done.out and f"next: hardsight explore {run}" in done.out
@@ -501,6 +502,14 @@ def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -
     assert "next:" not in both.out  # the explorer would not have the labels
     alone = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--no-neighbours", "--first", "100")
     assert alone.code == 0 and alone.out.startswith("n = 100   evidence: out-of-sample   ranked by posterior")
+    assert (
+        "\nthis holds for features of a model that has not seen these labels; if it was trained on them, more are wrong\n"
+        in alone.out
+    )
+    assert (
+        "\nthis holds for out-of-sample probabilities; if the model was trained on these labels, more of them are wrong\n"
+        in both.out
+    )
     assert "nothing was written: give -o features.suspects.parquet" in alone.out and "next:" not in alone.out
 
 
