@@ -49,6 +49,7 @@ browser:
 
 nightly: $(TOOLS) browser  ## all tests, also the long ones; property tests draw new examples
 	$(PIP) --group nightly
+	$(PIP) --no-deps label-studio-sdk
 	$(BIN)/python -m pytest --hypothesis-profile=nightly
 
 coverage: $(TOOLS) browser  ## which lines the tests run: a summary, and pages in htmlcov/

@@ -283,21 +283,29 @@ def test_explanations_are_sentences_with_the_numbers() -> None:
 
 def test_duplicates_and_outliers_of_features() -> None:
     features, labels = blobs(n=120)
-    features = np.concatenate([features, features[:1] * 2 + 1e-6, -5 * np.ones((1, 8), np.float32)])
-    labels = np.append(labels, [(labels[0] + 1) % 4, 0])
-    splits = ["train"] * 120 + ["test", "test"]
-    snapshot = Snapshot(features, labels=labels, columns={"split": splits}, ids=[f"s{row}" for row in range(122)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        rows = hardsight.clean(snapshot).to_pylist()
-    near = rows[120]["verdict"] == "near duplicate"
-    assert near or rows[120]["verdict"] == "likely mislabeled"  # its label is wrong as well
-    assert rows[0]["verdict"] != "near duplicate"  # the first of them is kept
-    if near:
-        assert rows[120]["explanation"].startswith("nearly the same as s0 (distance ")
-        assert rows[120]["explanation"].endswith(", which is labeled 0 (this one 1) and in split train, not test")
-    assert rows[121]["verdict"] in ("outlier", "likely mislabeled")
+    features += 5 * np.eye(8, dtype=np.float32)[labels]  # narrow enough for one to be far out
+    features = np.concatenate([features, features[:1] * 2 + 1e-6, -5 * np.ones((1, 8), np.float32), features[1:2] * 4])
+    labels = np.append(labels, [(labels[0] + 1) % 4, 0, labels[1]])
+    splits = ["train"] * 120 + ["test", "test", "test"]
+    snapshot = Snapshot(features, labels=labels, columns={"split": splits}, ids=[f"s{row}" for row in range(123)])
+    rows = hardsight.clean(snapshot).to_pylist()
+    assert rows[0]["verdict"] is None and rows[1]["verdict"] is None  # the first of them is kept
+    assert rows[120]["verdict"] == "likely mislabeled"  # its label is wrong as well
+    assert "; it is also nearly the same as s0 (distance " in rows[120]["explanation"]
+    assert rows[120]["explanation"].endswith("), which is labeled 0 (this one 1) and in split train, not test")
+    assert rows[121]["verdict"] == "outlier" and rows[121]["explanation"].startswith("far from all others: 1.")
+    assert rows[122]["verdict"] == "near duplicate"
+    assert rows[122]["explanation"] == "nearly the same as s1 (distance 0), which is in split train, not test"
     assert far_out(np.array([1.0, 2.0, 3.0, 4.0, np.nan])) == pytest.approx(3.25 + 3 * 1.5)
+
+
+def test_what_is_far_out_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not once for each likely mistake, which takes the square of the number of samples."""
+    asked: list[int] = []
+    monkeypatch.setattr("hardsight.act.neighbourhood.far_out", lambda distance: asked.append(len(distance)) or far_out(distance))
+    features, right = blobs(n=200)
+    table = hardsight.clean(features=features, labels=flipped(right, 0.1)[0])
+    assert column(table, "is_label_issue").sum() > 5 and asked == [200]
 
 
 def test_near_duplicates_alone_are_the_same_as_those_of_the_full_search() -> None:
@@ -374,7 +382,7 @@ def test_pred_probs_is_another_name_of_probs() -> None:
 def test_a_final_model_that_was_trained_on_the_samples_is_warned_of() -> None:
     features, labels = blobs(n=200)
     seen = Snapshot(features, 4 * np.eye(8)[:4], labels, columns={"split": ["train"] * 200})
-    with pytest.warns(UserWarning, match="trained on, and only the final model is known"):
+    with pytest.warns(UserWarning, match=r"trained on, and only the final model is known.* more are wrong than expected here"):
         table = hardsight.clean(seen, neighbours=False)
     assert notes(table)["evidence"] == "out-of-sample"
     held_out = Snapshot(features, 4 * np.eye(8)[:4], labels, columns={"split": ["test"] * 200})
@@ -410,6 +418,7 @@ def test_a_run_with_dynamics_is_judged_by_its_epochs(run: Path, cli: Cli) -> Non
     assert done.code == 0, done.err
     table = pq.read_table(run / "suspects.parquet")
     assert notes(table)["evidence"] == "epochs" and "evidence: epochs   ranked by epochs" in done.out
+    assert notes(table)["assumed"] is None and "this holds for" not in done.out
     assert average_precision(np.arange(90) < 9, column(table, "error_score")) > 0.9
     assert "expected label errors: " in done.out and "likely mislabeled" in done.out
     assert f"wrote {run}/suspects.parquet" in done.out and f"next: hardsight explore {run}" in done.out
@@ -501,6 +510,14 @@ def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -
     assert "next:" not in both.out  # the explorer would not have the labels
     alone = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--no-neighbours", "--first", "100")
     assert alone.code == 0 and alone.out.startswith("n = 100   evidence: out-of-sample   ranked by posterior")
+    assert (
+        "\nthis holds for features of a model that has not seen these labels; if it was trained on them, more are wrong\n"
+        in alone.out
+    )
+    assert (
+        "\nthis holds for out-of-sample probabilities; if the model was trained on these labels, more of them are wrong\n"
+        in both.out
+    )
     assert "nothing was written: give -o features.suspects.parquet" in alone.out and "next:" not in alone.out
 
 

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
+from sklearn.datasets import load_digits
 
 from hardsight.errors import InputError
-from hardsight.scores.duplicates import Duplicates, near_duplicates
+from hardsight.scores.duplicates import Duplicates, _principal, _short, directions, near_duplicates
+from hardsight.scores.search import _largest, pairs_above
 from oracles import on_circle
 from properties import examples
 
@@ -94,6 +96,66 @@ def test_against_all_pairs(library: str, n: int, d: int, among: bool, seed: int)
         crowded = near_duplicates(given_features, reference, threshold=0.01)
         np.testing.assert_array_equal(crowded.group, expected.group)
         np.testing.assert_allclose(crowded.distance, expected.distance, atol=1e-6)
+
+
+def made_up(kind: str, rng: np.random.Generator) -> np.ndarray:
+    """(240, d) features of one kind, of which some are near copies of others."""
+    if kind == "digits":
+        features = load_digits().data[:240]
+    elif kind == "random":
+        features = rng.normal(size=(240, 96))
+    elif kind == "classes":  # far apart, and narrow in all directions but a few
+        features = 3 * rng.normal(size=(8, 300))[rng.integers(0, 8, 240)] + rng.normal(size=(240, 300)) * 0.9 ** np.arange(300)
+    else:  # in a plane, where the rest has no length, and the threshold is small
+        features = rng.normal(size=(240, 2)) @ rng.normal(size=(2, 64))
+    copies = rng.permutation(240)[:60]
+    noise = rng.choice([0.0, 1e-6, 1e-3, 1e-2, 0.1], (30, 1)) * rng.normal(size=(30, features.shape[1]))
+    features[copies[:30]] = 2 * features[copies[30:]] + noise * features.std()
+    return features.astype(np.float32)
+
+
+@pytest.mark.parametrize("among", [False, True])
+@pytest.mark.parametrize("kind", ["random", "classes", "digits", "plane"])
+def test_few_dimensions_first_find_the_same(kind: str, among: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near duplicates alone, compared in a few dimensions first, are those of all pairs in all dimensions."""
+    features = made_up(kind, np.random.default_rng(0))
+    x, y = (features[:150], features[150:]) if among else (features, None)
+    monkeypatch.setattr("hardsight.scores.search.MANY", 10**6)  # every pair is measured in float64, also of a crowd
+    in_few: list[int] = []
+    monkeypatch.setattr(
+        "hardsight.scores.duplicates.pairs_above", lambda *given: (in_few.append(given[0].shape[1]), pairs_above(*given))[1]
+    )
+    for threshold in (None, 0.3):
+        full = near_duplicates(x, y, threshold=threshold)
+        assert 0 < full.near.sum() < len(x) or threshold == 0.3
+        for tile, short in ((512, (15, 31, 63, 127)), (17, (3, 31)), (100, (1,))):
+            monkeypatch.setattr("hardsight.scores.search.TILE", tile)
+            monkeypatch.setattr("hardsight.scores.search.SIDE", 2 * tile + 1)
+            monkeypatch.setattr("hardsight.scores.duplicates.SHORT", short)
+            found = near_duplicates(x, y, threshold=threshold, only_near=True)
+            for name in ("near", "group"):
+                np.testing.assert_array_equal(getattr(found, name), getattr(full, name))
+            for name in ("nearest", "distance"):
+                np.testing.assert_array_equal(getattr(found, name)[full.near], getattr(full, name)[full.near])
+            assert (found.nearest[~full.near] == -1).all()
+    assert len(set(in_few)) > 1  # it was not all dimensions at once, and not always the same few
+
+
+def test_no_two_rows_are_further_apart_in_a_few_dimensions() -> None:
+    for kind in ("random", "classes", "digits", "plane"):
+        x = directions(made_up(kind, np.random.default_rng(1)), "features")
+        short = _short(x.unit, _principal(x.unit, 9)).astype(np.float64)
+        products = x.unit.astype(np.float64) @ x.unit.astype(np.float64).T
+        assert (short @ short.T > products - 1e-6).all()
+
+
+@settings(max_examples=examples(20))
+@given(m=st.integers(1, 300), k=st.integers(1, 12), levels=st.integers(1, 1000), seed=st.integers(0, 2**31))
+def test_the_largest_come_first_and_the_earlier_of_equals(m: int, k: int, levels: int, seed: int) -> None:
+    values = np.random.default_rng(seed).integers(0, levels, (5, m)).astype(np.float32)
+    values[0, : m // 2] = -np.inf
+    expected = np.argsort(-values, axis=1, kind="stable")[:, : min(k, m)]
+    np.testing.assert_array_equal(_largest(values, min(k, m)), expected)
 
 
 def test_a_copy_is_nearer_than_a_near_copy() -> None:

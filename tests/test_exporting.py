@@ -167,6 +167,27 @@ def test_label_studio_tasks_come_most_suspect_first(run: Path, tmp_path: Path) -
         assert (tmp_path / data["image"].removeprefix("/data/local-files/?d=")).is_file()
 
 
+@pytest.mark.slow  # three seconds of imports
+@pytest.mark.parametrize("names", [NAMES, ["</View>\"'&<x>", "a\x1bb", "crane", "crane", *NAMES[4:]]])
+def test_label_studio_itself_takes_the_interface_and_every_task(names: list[str], tmp_path: Path) -> None:
+    studio = pytest.importorskip("label_studio_sdk.label_interface", reason="make nightly installs label-studio-sdk")
+    run = digits_run(tmp_path / "run", n=N, names=names)
+    write_suspects(run)
+    export(run, "labelstudio", tmp_path / "out")
+    interface = studio.LabelInterface((tmp_path / "out" / "labeling-config.xml").read_text("utf-8"))
+    interface.validate()
+    (control,) = interface.controls
+    assert control.tag == "Choices" and len(control.labels) == 10 and control.labels[4:] == NAMES[4:]
+    tasks = read(tmp_path / "out" / "tasks.json")
+    assert len(tasks) == N
+    for task in tasks:
+        assert interface.validate_task({"data": task["data"]})
+        (prediction,) = task["predictions"]
+        assert interface.validate_prediction(prediction, return_errors=True) == []
+        prediction["result"][0]["value"]["choices"] = ["nobody"]
+        assert not interface.validate_prediction(prediction)  # it does look at the classes
+
+
 def test_hostile_class_names_reach_label_studio_as_text(tmp_path: Path) -> None:
     hostile = ["</View>\"'&<x>", "a\x1bb", "crane", "crane", *NAMES[4:]]
     run = digits_run(tmp_path / "run", n=12, names=hostile)

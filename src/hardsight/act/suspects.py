@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.act.error_count import ErrorCount, count_of_lost, scores_and_count
-from hardsight.act.evidence import Evidence, Samples, best_evidence, check_classes, order_of_ids, samples_of
+from hardsight.act.evidence import ASSUMED, Evidence, Samples, best_evidence, check_classes, order_of_ids, samples_of
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, find_nearby, find_repeats
 from hardsight.act.noise import estimated_noise
 from hardsight.act.ranking import BY_PROBS, by_epochs, posterior
@@ -272,5 +272,6 @@ def _notes(evidence: Evidence, count: ErrorCount, threshold: float) -> dict[str,
         "expected_errors_high": count.high,
         "samples": count.num_samples,
         "threshold": threshold,
+        "assumed": ASSUMED.get(evidence.kind),
         "warnings": list(evidence.warnings),
     }

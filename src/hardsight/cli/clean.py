@@ -70,6 +70,7 @@ def print_suspects(suspects: Suspects, top: int) -> None:
     """What `hardsight clean` says on the screen: the expected errors, the verdicts and the worst suspects."""
     import pyarrow.compute as pc
 
+    from hardsight.act.evidence import ASSUMED
     from hardsight.act.verdicts import VERDICTS
     from hardsight.screen import number, print_line, print_table, print_warning
 
@@ -83,6 +84,8 @@ def print_suspects(suspects: Suspects, top: int) -> None:
     print_line(
         f"expected label errors: {count.errors:.0f} ({rate}), 95 % interval {count.low:.0f} to {count.high:.0f}", **expected
     )
+    if kind in ASSUMED and not suspects.evidence.warnings:
+        print_line(ASSUMED[kind], assumed=ASSUMED[kind])
     print_left_out(table)
     counted = {entry["values"]: entry["counts"] for entry in pc.value_counts(table.column("verdict")).to_pylist()}
     print_table(("verdict", "samples"), [(verdict, number(counted.get(verdict, 0))) for verdict in VERDICTS], name="verdicts")

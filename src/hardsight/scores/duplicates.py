@@ -23,7 +23,10 @@ SLACK = 4e-6  # what the float32 product of two unit vectors may be off by
 FRACTION = 0.13  # of the usual distance to the nearest row: nearer is a near duplicate, as in cleanlab's Datalab
 SAMPLE = 1000  # rows that the usual distance is taken from
 PART = 2**20  # numbers measured at a time: 8 MB of float64
-SHORT = 32  # principal directions in which pairs are compared first
+SHORT = (15, 31, 63, 127)  # principal directions in which pairs may be compared first
+ROUNDS = 3  # steps in which the directions are found; rough ones only leave more pairs to compare in full
+SPARE = 1e-6  # what the squares of a float32 unit vector may add up to beyond 1
+LOOKED_AT, GATHERED = 20, 15  # multiplications of a product that take as long as a look at its result, or one of a single pair
 
 
 class Duplicates(NamedTuple):
@@ -61,8 +64,8 @@ def near_duplicates(
         >>> found.nearest.tolist(), found.distance.round(4).tolist(), found.group.tolist()
         ([2, 0, 0], [0.0, 1.4142, 0.0], [0, -1, 0])
     """
-    x = _directions(features, "features")
-    y = x if reference is None else _beside(_directions(reference, "reference"), x)
+    x = directions(features, "features")
+    y = x if reference is None else _beside(directions(reference, "reference"), x)
     threshold = FRACTION * _usual_distance(x, y) if threshold is None else _check_threshold(threshold)
     product = 1 - threshold**2 / 2  # of two unit vectors at that distance
     bound, sure = product - SLACK, product + SLACK
@@ -84,7 +87,7 @@ def near_duplicates(
 
 
 @dataclass(frozen=True)
-class _Directions:
+class Directions:
     """Rows with a direction: which they are, and their unit vectors."""
 
     values: Any  # (n, d) as they were given
@@ -96,35 +99,76 @@ class _Directions:
         return len(self.values)
 
 
-def _pairs(x: _Directions, y: _Directions, bounds: tuple[float, float], only_near: bool) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(x: Directions, y: Directions, bounds: tuple[float, float], only_near: bool) -> tuple[np.ndarray, np.ndarray]:
     """(p, 2) pairs: all near ones and, unless only those are asked for, the nearest of every row; and what connects crowds."""
     none = np.empty((0, 2), np.int64)
-    if only_near and namespace(x.unit) is np and x.unit.shape[1] > 2 * SHORT and len(x.rows) and len(y.rows):
-        close = pairs_above(*_shortened(x, y), bounds[0])
+    if only_near and namespace(x.unit) is np and len(x.rows) and len(y.rows):
+        short = _shortened(x, y, bounds[0])
+        close = None if short is None else pairs_above(*short, bounds[0])
         if close is not None:  # a crowd in a few dimensions need not be one in all of them
-            return close, none
+            return close[_products(x, y, close) > bounds[0]], none
     closest = closest_pairs(x.unit, None if y is x else y.unit, *bounds)
     has = np.flatnonzero(closest.nearest >= 0)
     return np.concatenate([np.stack([has, closest.nearest[has]], axis=1), *closest.pairs]), np.concatenate([none, *closest.links])
 
 
-def _shortened(x: _Directions, y: _Directions) -> tuple[np.ndarray, np.ndarray | None]:
-    """Unit vectors of 33 dimensions, no two of which are further apart than those of x and y they stand for.
+def _shortened(x: Directions, y: Directions, bound: float) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """Unit vectors of a few dimensions, no two of which are further apart than those of x and y they stand for.
 
-    They are the first principal directions, and the length of what is left: lengths differ by no more than vectors do.
+    As few dimensions as leave few of a sample of pairs above the bound: short vectors are multiplied sooner, but leave more
+    pairs to compare in full. None where all dimensions take no longer.
     """
-    sample = y.unit[even_rows(len(y.rows), SAMPLE)]
-    directions = np.linalg.eigh(sample.T @ sample)[1][:, -SHORT:]  # (d, 32): those of the largest eigenvalues
+    d = x.unit.shape[1]
+    allowed = [short for short in SHORT if 2 * short < d]
+    if not allowed:
+        return None
+    queries, among = (side.unit[even_rows(len(side.rows), 2 * SAMPLE)[-2::-2]] for side in (x, y))  # (q, d), (m, d)
+    axes = _principal(y.unit[even_rows(len(y.rows), 2 * SAMPLE)[-1::-2]], max(allowed))  # fitted to others than those
+    cost = {}  # of one pair, by the number of directions
+    for short in allowed:
+        product = _short(queries, axes[:, :short]) @ _short(among, axes[:, :short]).T  # (q, m)
+        if y is x:
+            np.fill_diagonal(product, -np.inf)
+        cost[short] = short + LOOKED_AT + GATHERED * d * float((product > bound).mean())
+    best = min(cost, key=lambda short: cost[short])
+    if cost[best] > d:
+        return None
+    return _short(x.unit, axes[:, :best]), None if y is x else _short(y.unit, axes[:, :best])
 
-    def short(unit: np.ndarray) -> np.ndarray:
-        inside = unit @ directions
-        rest = np.sqrt(np.maximum(1 - np.vecdot(inside, inside), 0.0))
-        return np.concatenate([inside, rest[:, None]], axis=1)
 
-    return short(x.unit), None if y is x else short(y.unit)
+def _principal(unit: np.ndarray, k: int) -> np.ndarray:
+    """(d, k) orthogonal directions of about the largest variance of (m, d), the largest first, by subspace iteration."""
+    around = unit.astype(np.float64) - unit.mean(axis=0, dtype=np.float64)
+    basis = np.random.default_rng(0).standard_normal((unit.shape[1], k))
+    for _ in range(ROUNDS):
+        basis = np.linalg.qr(around.T @ (around @ basis))[0]
+    turn = np.linalg.eigh(basis.T @ (around.T @ (around @ basis)))[1][:, ::-1]  # (k, k)
+    return (basis @ turn).astype(np.float32)
 
 
-def _directions(values: Any, name: str) -> _Directions:
+def _short(unit: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Coordinates along (d, k) directions, and the length of what is left: (n, d) -> (n, k + 1).
+
+    Lengths differ by no more than vectors do, so that no two rows are further apart than before.
+    """
+    inside = unit @ directions
+    rest = np.sqrt(np.maximum(1 - np.vecdot(inside, inside), 0.0) + np.float32(SPARE))
+    return np.concatenate([inside, rest[:, None]], axis=1)
+
+
+def _products(x: Directions, y: Directions, pairs: np.ndarray) -> np.ndarray:
+    """(p,) products of the unit vectors of (p, 2) pairs of rows."""
+    result = np.empty(len(pairs), np.float32)
+
+    def work(part: slice) -> None:
+        result[part] = np.vecdot(x.unit[pairs[part, 0]], y.unit[pairs[part, 1]])
+
+    share(work, blocks(len(pairs), max(1, PART // x.unit.shape[1])))
+    return result
+
+
+def directions(values: Any, name: str) -> Directions:
+    """The unit vectors of (n, d) values, computed in float64."""
     values = as_matrix(values, name)
     check_some_columns(values, name)
     xp = namespace(values)
@@ -141,10 +185,10 @@ def _directions(values: Any, name: str) -> _Directions:
 
     share(work, blocks(len(values), max(1, PART // values.shape[1])), xp)
     rows = np.flatnonzero(usable)
-    return _Directions(values, rows, unit if usable.all() else take(unit, rows))
+    return Directions(values, rows, unit if usable.all() else take(unit, rows))
 
 
-def _beside(reference: _Directions, x: _Directions) -> _Directions:
+def _beside(reference: Directions, x: Directions) -> Directions:
     """The reference in the library and on the device of x, in the same space."""
     if reference.values.shape[1] != x.values.shape[1]:
         raise InputError(
@@ -163,7 +207,7 @@ def _check_threshold(threshold: Any) -> float:
     return float(threshold)
 
 
-def _usual_distance(x: _Directions, y: _Directions) -> float:
+def _usual_distance(x: Directions, y: Directions) -> float:
     """Median distance of a subsample of rows to their nearest; 0 where there are none."""
     queries = even_rows(len(x.rows), SAMPLE)
     candidates = Candidates()
@@ -182,7 +226,7 @@ def _usual_distance(x: _Directions, y: _Directions) -> float:
     return float(np.median(_distances(x, y, np.stack([queries[has], nearest[has]], axis=1))))
 
 
-def _distances(x: _Directions, y: _Directions, pairs: np.ndarray) -> np.ndarray:
+def _distances(x: Directions, y: Directions, pairs: np.ndarray) -> np.ndarray:
     """(p,) distances between the unit vectors of (p, 2) pairs of rows, in float64 from the features themselves."""
     result = np.empty(len(pairs))
 
@@ -207,7 +251,7 @@ def _first_of_each(row: np.ndarray, distance: np.ndarray, other: np.ndarray) -> 
     return order[first]
 
 
-def _groups(x: _Directions, links: np.ndarray) -> np.ndarray:
+def _groups(x: Directions, links: np.ndarray) -> np.ndarray:
     """(n,) number of the group that (p, 2) links put a row in, -1 for none."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -21,8 +21,10 @@ from hardsight.checks import is_tensor, namespace, to_numpy
 from hardsight.threads import num_workers, share
 
 QUERIES, CANDIDATES = 512, 8192  # one block of similarities: 16 MB for each thread
-FIRST = 1024  # candidates that are sorted in full; afterwards only those nearer than the k-th so far are looked at
+FIRST = 2048  # candidates of the first block; afterwards only those nearer than the k-th so far are looked at
+GROUP, WIDE = 8, 16  # values whose maximum stands for them; columns for each of the k largest from which that pays
 SIDE = 2048  # rows and columns of a block of `closest_pairs`: 16 MB as well
+TILE = 512  # rows and columns of a product of `pairs_above`: 1 MB, which stays in the cache until it is looked at
 MANY = 8  # pairs per row of a block that are kept one by one; a block with more keeps what connects them
 
 
@@ -84,29 +86,50 @@ class Candidates:
 def _take_in(best: np.ndarray, row_of: np.ndarray, similarity: np.ndarray, rows: np.ndarray) -> None:
     """Let a block of (q, m) similarities into the (q, k) best so far; among equals the earlier one stays ahead."""
     k = best.shape[1]
-    if not np.isfinite(best[:, -1]).any():  # the first block: all of it counts
-        both = np.concatenate([best, similarity], axis=1)
-        order = _largest(both, k)
-        chosen = np.where(order < k, np.take_along_axis(row_of, np.minimum(order, k - 1), 1), rows[np.maximum(order - k, 0)])
-        best[...], row_of[...] = np.take_along_axis(both, order, 1), chosen
+    if np.isneginf(best).all():  # the first block: all of it counts
+        first = min(k, similarity.shape[1])
+        order = _largest(similarity, first)
+        best[:, :first], row_of[:, :first] = np.take_along_axis(similarity, order, 1), rows[order]
         row_of[np.isneginf(best)] = -1  # the query itself, where there are no k others
         return
-    at, column = np.divmod(np.flatnonzero(similarity > best[:, -1:]), similarity.shape[1])
-    if len(at) == 0:
+    some, nearer, column = _picked(similarity, similarity > best[:, -1:])
+    if len(some) == 0:
         return
-    some, count = np.unique(at, return_counts=True)  # queries with anything new, and how much
-    line = np.repeat(np.arange(len(some)), count)
-    rank = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)  # 0, 1, ... within each query
-    nearer = np.full((len(some), count.max()), -np.inf, dtype=similarity.dtype)
-    its_row = np.full(nearer.shape, -1)
-    nearer[line, rank], its_row[line, rank] = similarity[at, column], rows[column]
-    both, chosen = np.concatenate([best[some], nearer], axis=1), np.concatenate([row_of[some], its_row], axis=1)
+    both = np.concatenate([best[some], nearer], axis=1)
+    chosen = np.concatenate([row_of[some], np.where(column < 0, -1, rows[column])], axis=1)
     order = _largest(both, k)
     best[some], row_of[some] = np.take_along_axis(both, order, 1), np.take_along_axis(chosen, order, 1)
 
 
+def _picked(values: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of (q, m) values with any that are wanted, (s,), and those of each side by side: (s, w) values and columns.
+
+    They keep their order; where a row has fewer than w, -inf and column -1 fill it.
+    """
+    at, column = np.divmod(np.flatnonzero(wanted), values.shape[1])
+    count = np.bincount(at, minlength=len(values))
+    some = np.flatnonzero(count)
+    width = int(count.max(initial=0))
+    line = np.cumsum(count > 0)[at] - 1
+    rank = np.arange(len(at)) - (np.cumsum(count) - count)[at]  # 0, 1, ... within each row
+    picked = np.full((len(some), width), -np.inf, dtype=values.dtype)
+    columns = np.full((len(some), width), -1)
+    picked[line, rank], columns[line, rank] = values[at, column], column
+    return some, picked, columns
+
+
 def _largest(values: np.ndarray, k: int) -> np.ndarray:
     """Columns of each row's k largest values, largest first, the earlier column among equals: (q, m) -> (q, k)."""
+    if values.shape[1] < WIDE * k:
+        return _largest_of_few(values, k)
+    # The k-th largest of the maxima of disjoint groups is at most the k-th largest of all: few others reach it.
+    grouped = values[:, : values.shape[1] // GROUP * GROUP].reshape(len(values), GROUP, -1).max(axis=1)  # (q, m / GROUP)
+    least = np.partition(grouped, -k, axis=1)[:, -k, None]
+    _, picked, columns = _picked(values, ~(values < least))
+    return np.take_along_axis(columns, _largest_of_few(picked, k), 1)
+
+
+def _largest_of_few(values: np.ndarray, k: int) -> np.ndarray:
     least = np.partition(values, -k, axis=1)[:, -k, None]  # the k-th largest
     width = int((values >= least).sum(1).max())  # k, or more where it is tied
     some = np.sort(np.argpartition(-values, width - 1, axis=1)[:, :width], axis=1)
@@ -176,29 +199,44 @@ def pairs_above(x: np.ndarray, y: np.ndarray | None, bound: float) -> np.ndarray
     None if there is a crowd of them. Nothing else is looked for, which makes it twice as fast as `closest_pairs`.
     """
     symmetric, other = y is None, x if y is None else y
-    pairs: list[np.ndarray] = [np.empty((0, 2), np.int64)]
+    none = np.empty((0, 2), np.int64)
+    pairs: list[np.ndarray] = [none]
     crowds: list[int] = []
-    memory = [np.empty(SIDE * SIDE, dtype=x.dtype) for _ in range(num_workers(np))]
+    memory = [np.empty(TILE * TILE, dtype=x.dtype) for _ in range(num_workers(np))]
 
-    def work(corner: tuple[int, int]) -> None:
-        i, j = corner
-        rows, columns = x[i : i + SIDE], other[j : j + SIDE]
-        buffer = memory.pop()  # popping is safe in threads
-        product = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
-        np.matmul(rows, columns.T, out=product)
-        if symmetric and i == j:
+    def above(rows: slice, columns: slice, buffer: np.ndarray) -> np.ndarray:
+        """(p, 2) pairs of one tile."""
+        shape = rows.stop - rows.start, columns.stop - columns.start
+        product = np.matmul(x[rows], other[columns].T, out=buffer[: shape[0] * shape[1]].reshape(shape))
+        own = symmetric and rows == columns
+        if own:
             _blank_diagonal(product)
-        if not crowds and product.max() > bound:
-            at, column = np.divmod(np.flatnonzero(product > bound), len(columns))
-            close = np.stack([at + i, column + j], axis=1)
-            close = close[close[:, 0] < close[:, 1]] if symmetric else close
-            if len(close) > MANY * (len(rows) + len(columns)):
-                crowds.append(len(close))
-            pairs.append(close)
-        memory.append(buffer)
+        if product.max() <= bound:
+            return none
+        at, column = np.divmod(np.flatnonzero(product > bound), shape[1])
+        close = np.stack([rows.start + at, columns.start + column], axis=1)
+        return close[at < column] if own else close
 
-    share(work, [(i, j) for i in range(0, len(x), SIDE) for j in range(i if symmetric else 0, len(other), SIDE)])
+    def work(block: tuple[slice, slice]) -> None:
+        if crowds:
+            return
+        rows, columns = block
+        buffer = memory.pop()  # popping is safe in threads
+        close = np.concatenate([none, *(above(*tile, buffer) for tile in _tiles(rows, columns, TILE, symmetric))])
+        memory.append(buffer)
+        if len(close) > MANY * (rows.stop - rows.start + columns.stop - columns.start):
+            crowds.append(len(close))
+        pairs.append(close)
+
+    share(work, _tiles(slice(0, len(x)), slice(0, len(other)), SIDE, symmetric))
     return None if crowds else np.concatenate(pairs)
+
+
+def _tiles(rows: slice, columns: slice, side: int, symmetric: bool) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns in tiles; if symmetric, without those whose columns lie before their rows."""
+    for i in range(rows.start, rows.stop, side):
+        for j in range(max(columns.start, i) if symmetric else columns.start, columns.stop, side):
+            yield slice(i, min(i + side, rows.stop)), slice(j, min(j + side, columns.stop))
 
 
 def _blank_diagonal(product: Any) -> None:
