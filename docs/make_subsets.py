@@ -64,7 +64,8 @@ def images_of(source: Path, target: Path, per_class: int, wrong: float = 0.0) ->
 def tested(data: Path, run: Path, test: Path, **options: Any) -> float:
     """The test accuracy of a network that is trained with these options."""
     training.run(str(data), NET, run, batch_size=64, snapshot=False, **LEARNING, **options)
-    seen = extract(str(run), str(test), run.with_name(f"{run.name}-test"), batch_size=500)
+    weights = run / "model" / "model.safetensors"
+    seen = extract(NET, str(test), run.with_name(f"{run.name}-test"), weights=weights, batch_size=500)
     rows, head = seen.in_memory(), seen.head
     assert head is not None
     return float((to_numpy(head.logits(rows.values)).argmax(1) == rows.labels).mean())
@@ -133,7 +134,10 @@ def main(folder: Path, runs: Path, images: int | None = None) -> None:
     for method in sorted(found, key=lambda method: -np.mean(found[method])):
         difference = "" if method == "random" else against(found[method], found["random"])
         print(f"| `{method}` | {100 * np.mean(found[method]):.1f} | {difference} |")
-    lines = [f"| setting | random | {' | '.join(f'{order} - random' for order in ORDERS[1:])} |", "| --- " * (len(ORDERS) + 1) + "|"]
+    lines = [
+        f"| setting | random | {' | '.join(f'{order} - random' for order in ORDERS[1:])} |",
+        "| --- " * (len(ORDERS) + 1) + "|",
+    ]
     of_class = 500 if images is None else images // 20
     for name, by in curricula(train, test, runs, folder / "cifar10_resnet20.safetensors", of_class):
         differences = [against(by[order], by["random"]) for order in ORDERS[1:]]
