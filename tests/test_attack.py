@@ -130,6 +130,16 @@ def test_a_path_by_hand() -> None:
     assert found["norm_at_switch"] == pytest.approx(math.sqrt(1.25) / 4)
 
 
+def test_no_attack_is_left_out_of_a_figure() -> None:
+    """Two methods at six epsilons are twelve curves, no two of which look alike."""
+    figures = pytest.importorskip("hardsight.plots.attacks")
+    line = np.linspace(0, 1, 5)
+    axes = figures.roc_curves({f"FGSM {k}": (line, line) for k in range(12)}).axes[0]
+    assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines[1:]}) == 12  # after the diagonal
+    drawn = figures.histograms({"norm": {f"FGSM {k}": RNG.normal(size=9) for k in range(12)}})
+    assert len(drawn.axes[0].get_legend().get_texts()) == 12
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of hardsight train on some digits."""

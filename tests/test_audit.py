@@ -23,6 +23,7 @@ from hardsight.stats import fisher_exact as our_fisher
 from hardsight.table import write_table
 
 Cli = Callable[..., Any]
+ENDS = ("low", "high", "difference", "difference_low", "difference_high", "p")
 
 
 def probs(right: int, wrong: int, sure: float = 0.9) -> np.ndarray:
@@ -238,7 +239,8 @@ def test_the_command_writes_three_files(cli: Cli, tmp_path: Path) -> None:
     done = cli("audit", tmp_path / "x.npz", "--group", "site", "-o", tmp_path / "audit.parquet")
     assert done.code == 0 and "less accurate" in done.out, done.err
     table = pq.read_table(tmp_path / "audit.parquet")
-    assert set(table.column_names) >= {"group", "n", "accuracy", "accuracy_low", "accuracy_high", "mean_avh"}
+    first = ["group", "n", "accuracy", "accuracy_low", "accuracy_high", "mean_avh", "by", "labeled"]
+    assert table.column_names[:8] == first and table["mean_avh"].null_count == 2 and table["mean_loss"].null_count == 0
     assert table.equals(audit(tmp_path / "x.npz", group="site").arrow)
     assert pq.read_table(tmp_path / "audit.samples.parquet").to_pydict()["site"] == given["columns"]["site"]
     page = (tmp_path / "audit.html").read_text("utf-8")
@@ -267,6 +269,13 @@ def test_a_run_and_a_table_of_scores(tmp_path: Path, cli: Cli, monkeypatch: pyte
     write_table(scores.append_column("pen", pens), tmp_path / "scores.csv")
     plain = audit(tmp_path / "scores.csv", group="pen")
     frame = audit(scores.append_column("pen", pens).to_pandas(), group="pen")  # and the same in memory
+    assert table.column_names == [
+        "group", "n", "accuracy", "accuracy_low", "accuracy_high", "mean_avh", "by", "labeled",
+        *(f"accuracy_{end}" for end in ("difference", "difference_low", "difference_high", "p")),
+        *(f"avh_{end}" for end in ENDS), "mean_norm", *(f"norm_{end}" for end in ENDS),
+        "overconfidence", *(f"overconfidence_{end}" for end in ENDS), "ece", "ece_by_chance",
+        "accuracy_same_classes", "avh_same_classes", "hardest", "verdict",
+    ]  # fmt: skip
     for name in ("n", "accuracy", "mean_avh", "avh_p", "mean_norm"):
         assert plain[name].to_pylist() == frame[name].to_pylist() == pytest.approx(table[name].to_pylist())
     with pytest.raises(InputError, match="head goes with arrays"):

@@ -143,7 +143,9 @@ def test_what_the_command_says(tmp_path: Path, cli: Callable[..., Any]) -> None:
     assert "collapse and cosines, of 60 samples:" in done.out and "uniformity  tolerance" in done.out
     assert "dynamics-test-collapse.png" in done.out
     table = pq.read_table(tmp_path / "epochs.parquet")
-    assert {"split", "epoch", "accuracy", "nc1", "nc4", "tolerance", "positive_cosines"} <= set(table.column_names)
+    measures = {"nc1", "nc2", "nc3", "nc4", "uniformity", "tolerance", "positive_cosines", "negative_cosines"}
+    assert {"split", "epoch", "accuracy", *measures} <= set(table.column_names)
+    assert all(table[name].null_count == 0 for name in measures)
     assert cli("dynamics", tmp_path, "--table", tmp_path / "epochs.txt").code == 2
 
 

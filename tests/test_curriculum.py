@@ -92,6 +92,9 @@ def test_the_command_writes_what_python_gives(tmp_path: Path, cli: Cli) -> None:
     done = cli("curriculum", tmp_path / "scores.parquet", "--epochs", 12, "-o", tmp_path / "plan.csv")
     assert done.code == 0 and "order easy-first by avh" in done.out and "and 2 epochs more" in done.out
     assert (tmp_path / "plan.csv").read_text().splitlines()[0] == '"id","position","first_epoch","avh"'
+    assert cli("curriculum", tmp_path / "scores.parquet", "--epochs", 12, "-o", tmp_path / "plan.parquet").code == 0
+    planned = hardsight.curriculum(tmp_path / "scores.parquet", epochs=12)
+    assert pq.read_table(tmp_path / "plan.parquet").equals(planned.arrow) and planned["id"].to_pylist() == ["b", "a"]
     for words in (["--by", "nix"], ["--order", "self-paced"], ["--pace-start", "0"]):
         refused = cli("curriculum", tmp_path / "scores.parquet", *words, "-o", tmp_path / "x.csv")
         assert refused.code == 2 and len(refused.err.strip().splitlines()) == 1
@@ -164,33 +167,37 @@ def ids_of_epoch(run: Path, epoch: int) -> list[str]:
     return ids
 
 
-def test_train_on_a_subset_by_a_curriculum(tmp_path: Path) -> None:
-    """Only its samples, the easier of every class first, with the columns that the data brought."""
+def test_train_on_a_subset_by_a_curriculum(tmp_path: Path, cli: Cli, undrawn: None) -> None:
+    """Only the samples that `select` wrote, the easier of every class first, with the data's columns, by which it is audited."""
+    pytest.importorskip("torch")
+    pytest.importorskip("accelerate")
     inputs, labels = points()
     camera, age = np.array(["left", "right"] * 30), np.arange(60)
     np.savez(tmp_path / "x.npz", features=inputs, labels=labels, camera=camera, age=age, logits_of=np.ones((60, 2)))
     teacher = Snapshot(inputs, np.eye(3, dtype=np.float32), labels)
-    subset = [str(row) for row in range(30)]
-    counts = trained(
-        tmp_path / "easy",
-        str(tmp_path / "x.npz"),
-        subset=subset,
-        curriculum=(teacher, "avh"),
-        pace_start=0.5,
-        epochs=3,
-        pace_epochs=2,
-    )
+    teacher.save(tmp_path / "teacher.npz")
+    subset, run = tmp_path / "subset.parquet", tmp_path / "easy"
+    assert cli("select", tmp_path / "teacher.npz", "--budget", 30, "--method", "balanced", "-o", subset).code == 0
+    ids = sorted(pq.read_table(subset)["id"].to_pylist())
+    words = ["--subset", subset, "--curriculum", f"{tmp_path / 'teacher.npz'}:avh", "--pace-start", 0.5, "--pace-epochs", 2]
+    words += ["--epochs", 3, "--batch-size", 8, "--lr", 0.05, "--watch", "none"]
+    done = cli("train", tmp_path / "x.npz", "--model", "sphere_mlp", *words, "-o", run)
+    assert done.code == 0, done.err
+    counts = json.loads((run / "run.json").read_text())["counts"]
     assert counts["samples"] == {"train": 30}
-    assert [len(ids_of_epoch(tmp_path / "easy", epoch)) for epoch in (1, 2, 3)] == [15, 23, 30]
+    assert [len(ids_of_epoch(run, epoch)) for epoch in (1, 2, 3)] == [15, 23, 30]
     hardness = hardsight.score(teacher, scores=["avh"]).column("avh").to_numpy()
-    expected = [row for label in range(3) for row in sorted(range(label, 30, 3), key=lambda row: hardness[row])[:5]]
-    assert sorted(map(int, ids_of_epoch(tmp_path / "easy", 1))) == sorted(expected)  # the easier half of every class
-    start = json.loads((tmp_path / "easy" / "start.json").read_text())
+    expected = [row for label in range(3) for row in sorted((row for row in ids if row % 3 == label), key=hardness.item)[:5]]
+    assert sorted(map(int, ids_of_epoch(run, 1))) == sorted(expected)  # the easier half of every class
+    start = json.loads((run / "start.json").read_text())
     assert start["inputs"]["curriculum"]["order"] == "easy-first" and start["arguments"]["pace_start"] == 0.5
-    columns = Snapshot.load(tmp_path / "easy").columns().to_pydict()
-    assert sorted(columns["age"]) == list(range(30)) and columns["age"] == [int(id) for id in columns["id"]]
+    columns = Snapshot.load(run).columns().to_pydict()
+    assert sorted(columns["age"]) == ids and columns["age"] == [int(id) for id in columns["id"]]
     assert columns["camera"] == [camera[age] for age in columns["age"]] and "logits_of" not in columns
-    control = trained(tmp_path / "random", subset=subset, order="random", pace_start=0.5, epochs=3, pace_epochs=2, snapshot=False)
+    with pytest.warns(UserWarning, match="trained on"):
+        groups = hardsight.audit(run, group="camera").to_pylist()
+    assert {row["group"]: row["n"] for row in groups} == {side: columns["camera"].count(side) for side in ("left", "right")}
+    control = trained(tmp_path / "random", subset=ids, order="random", pace_start=0.5, epochs=3, pace_epochs=2, snapshot=False)
     assert control["steps"] == counts["steps"] == 2 + 3 + 4
 
 

@@ -166,6 +166,7 @@ def test_different_samples_of_one_model() -> None:
     features, labels = clouds(600)
     parts = [Snapshot(features[part], WEIGHT, labels[part], ids=np.arange(600)[part]) for part in (slice(300), slice(300, 600))]
     table = drift(*parts, unpaired=True)
+    assert table.column_names == ["id", "harder", "change", "label", "after", "predicted_after"]
     assert table["id"].to_pylist() == list(range(300, 600))
     assert abs(np.mean(table["change"].to_pylist())) < 0.05 and np.mean(table["harder"].to_pylist()) < 0.1
     assert {row["verdict"] for row in notes_of(table)["classes"]} == {"no change found"}
@@ -201,6 +202,9 @@ def test_the_command_writes_samples_and_classes(cli: Cli, tmp_path: Path) -> Non
     done = cli("drift", tmp_path / "a.npz", tmp_path / "b.npz")
     assert done.code == 0 and "features: moved." in done.out and "80 samples are in both" in done.err, done.err
     table = pq.read_table(tmp_path / "b.drift.parquet")
-    assert table.column_names[:4] == ["id", "label", "harder", "change"] and len(table) == 80
+    assert table.column_names == ["id", "harder", "change", "label", "before", "after", "predicted_before", "predicted_after",
+                                  "outcome", "feature_angle"]  # fmt: skip
+    with pytest.warns(UserWarning, match="80 samples are in both"):
+        assert table.equals(drift(tmp_path / "a.npz", tmp_path / "b.npz").arrow)
     classes = pq.read_table(tmp_path / "b.drift.classes.parquet").to_pylist()
     assert [row["class"] for row in classes] == ["all", "0", "1", "2"] and classes[1]["verdict"] == "less accurate, harder"

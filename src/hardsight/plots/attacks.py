@@ -6,6 +6,7 @@ The histograms are those of Figures 3 and 4 of Wan et al., CVPR 2018; the paths 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")  # Okabe and Ito
 CLEAN, ATTACKED = COLOURS[0], COLOURS[1]
+LINES = ("-", "--", "-.", ":")
 
 
 def error_curves(curves: Mapping[str, Sequence[tuple[float, float, float, float]]], *, title: str = "") -> Figure:
@@ -50,8 +52,9 @@ def roc_curves(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], *, title: st
     figure = Figure(figsize=(4.8, 4.6), layout="constrained", dpi=130)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=0.8)
-    for (name, (clean, attacked)), colour, line in zip(curves.items(), COLOURS, ("-", "--", "-.", ":") * 2, strict=False):
-        axes.plot(clean, attacked, color=colour, linestyle=line, label=name)
+    for at, (name, (clean, attacked)) in enumerate(curves.items()):
+        turn, colour = divmod(at, len(COLOURS))  # a colour comes again with another line
+        axes.plot(clean, attacked, color=COLOURS[colour], linestyle=LINES[(colour + turn) % len(LINES)], label=name)
     axes.set(xlabel="clean inputs rejected", ylabel="attacked inputs rejected", xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
     axes.set_title(title, fontsize=11)
     axes.legend(frameon=False, loc="lower right", fontsize=9)
@@ -74,7 +77,7 @@ def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "
         everything = np.concatenate(list(values.values()))
         low, high = np.percentile(everything, [1, 99]) if len(everything) else (0.0, 1.0)
         edges = np.linspace(low, high if high > low else low + 1, 41)
-        for (kind, x), colour in zip(values.items(), COLOURS, strict=False):
+        for (kind, x), colour in zip(values.items(), cycle(COLOURS), strict=False):
             weights = np.full(len(x), 1 / max(1, len(x))) if share else None
             inside = np.clip(x, edges[0], edges[-1])
             axes.hist(inside, edges, weights=weights, color=colour, alpha=0.25, histtype="stepfilled")

@@ -1,9 +1,10 @@
 """`audit`: for which groups of samples the model is worse. One row per group:
 
-    by, group                 the column and its value; of latent groups, the class and the cluster
-    n, labeled                samples, and those with a label and a prediction
+    group, n                  the value of the column, and its samples; of latent groups, the class and the cluster
     accuracy, accuracy_low, accuracy_high
-    mean_avh, avh_low, avh_high                 or the score of --by
+    mean_avh                  null where --by names another score, or there are no features
+    by, labeled               the column, and the samples with a label and a prediction
+    avh_low, avh_high         or mean, low and high of the score of --by
     mean_norm, norm_low, norm_high
     overconfidence, overconfidence_low, overconfidence_high     mean confidence minus accuracy
     ece, ece_by_chance        and what a calibrated model of as many samples would show in 19 of 20 cases
@@ -46,6 +47,7 @@ from hardsight.table import holds_scores
 from hardsight.version import VERSION
 
 HARDEST = 12  # ids kept of a group
+FIRST = ("group", "n", "accuracy", "accuracy_low", "accuracy_high", "mean_avh", "by", "labeled")  # columns, before all others
 LATENT = "latent"
 TRAINED_ON = (
     "some of these samples were trained on (split is train), where a model is right more often than elsewhere: try --split test."
@@ -132,7 +134,7 @@ def find_groups(measured: Measured, settings: AuditSettings, progress: ProgressC
     notes = _notes(measured, settings, hardness, tests)
     members = pa.table({"id": measured.ids, **{grouping.by: _words(grouping) for grouping in groupings}})
     sentences = (*(describe(groupings) if settings.group else ()), *_cautions(measured, settings))
-    return Audit(_table(rows, hardness, notes), members, measured, hardness, tests, sentences, settings.level)
+    return Audit(_table(rows, notes), members, measured, hardness, tests, sentences, settings.level)
 
 
 def _by_columns(
@@ -184,14 +186,11 @@ def _words(grouping: Grouping) -> pa.Array:
     ).cast(pa.string())
 
 
-def _table(rows: list[Row], hardness: str, notes: dict[str, Any]) -> pa.Table:
+def _table(rows: list[Row], notes: dict[str, Any]) -> pa.Table:
     """The rows as Arrow: NaN becomes null, and mean_avh is there even where only the loss is known."""
     texts = ("by", "group", "verdict", "hardest")
-    names = list(rows[0]) if rows else ["by", "group", "n", "labeled", "accuracy", "accuracy_low", "accuracy_high", "verdict"]
-    names = [name for name in names if name not in ("verdict", "hardest")] + ["hardest", "verdict"]
-    columns = {name: [_plain(row.get(name)) for row in rows] for name in names}
-    if "mean_avh" not in columns:
-        columns["mean_avh"] = [None] * len(rows)
+    measured = [name for name in (rows[0] if rows else ()) if name not in (*FIRST, "hardest", "verdict")]
+    columns = {name: [_plain(row.get(name)) for row in rows] for name in (*FIRST, *measured, "hardest", "verdict")}
     kinds = {
         name: pa.string() if name in texts else pa.int64() if name in ("n", "labeled", "members") else pa.float64()
         for name in columns

@@ -1,8 +1,9 @@
 """`drift`: what got harder between two models on the same samples, or between two dates. One row per sample:
 
-    id, label
+    id
     harder                      whether it got harder; null where that is not known
     change                      how much harder: positive is harder, in values of the score or in ranks
+    label
     before, after               the score
     predicted_before, predicted_after, outcome      such as "right, then wrong"
     feature_angle               degrees between its two features, where both are of one model
@@ -154,9 +155,9 @@ def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, s
     features = compare_features(first, second, settings)
     columns: Row = {
         "id": first.ids,
-        "label": pa.array(first.labels, mask=first.labels < 0),
         "harder": pa.array(harder == 1, mask=np.isnan(harder)),
         "change": _nulled(change),
+        "label": pa.array(first.labels, mask=first.labels < 0),
         "before": _nulled(before),
         "after": _nulled(after),
         "predicted_before": pa.array(first.predicted, mask=first.predicted < 0),
@@ -286,9 +287,9 @@ def _unpaired(first: Measured, second: Measured, by: str, why_ranks: str | None,
     features = compare_features(first, second, settings)
     columns: Row = {
         "id": second.ids,
-        "label": pa.array(second.labels, mask=second.labels < 0),
         "harder": pa.array(change > BEYOND, mask=~enough),
         "change": _nulled(change),
+        "label": pa.array(second.labels, mask=second.labels < 0),
         "after": _nulled(second.scores[by]),
         "predicted_after": pa.array(second.predicted, mask=second.predicted < 0),
     }
