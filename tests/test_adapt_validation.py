@@ -270,6 +270,19 @@ def test_auto_writes_the_model_of_the_round_it_chose(automatic: Any) -> None:
     assert f"auto chose seed 0: {chosen['method']}, round {chosen['round']}" in page
 
 
+def test_every_round_has_its_validators_and_how_far_it_moved_the_avc(automatic: Any) -> None:
+    rows = [row for row in automatic.rounds.to_pylist() if row["method"] in ("source", *CANDIDATES)]
+    assert len(rows) == 1 + len(CANDIDATES) * QUICK["rounds"] and all(
+        row[name] is not None for row in rows for name in VALIDATORS
+    )
+    for method in CANDIDATES:
+        own = [row for row in rows if row["method"] == method]
+        moved = np.diff([rows[0]["mean_avc"], *(row["mean_avc"] for row in own)])
+        assert [row["avc_change"] for row in own] == pytest.approx(moved)
+    page = (automatic.directory / "report.html").read_text("utf-8")
+    assert all(f"{row[name]:.4g}" in page for row in rows for name in VALIDATORS)
+
+
 def test_the_tables_of_the_results_page_are_printed_from_a_run(automatic: Any) -> None:
     results, validation_page = doc_script("make_results"), doc_script("make_validation")
     accuracy = {row["method"]: row["accuracy"] for row in automatic.accuracy.to_pylist()}
@@ -277,12 +290,14 @@ def test_the_tables_of_the_results_page_are_printed_from_a_run(automatic: Any) -
     assert trial.auto == accuracy["auto"] and [trial.last(method) for method in CANDIDATES] == [accuracy[m] for m in CANDIDATES]
     assert trial.highest(CHOSEN_BY) <= trial.oracle
     row = validation_page.choices([trial]).splitlines()[2].split(" | ")
-    gains = [f"{100 * (accuracy[method] - accuracy['source']):+.1f}" for method in (*CANDIDATES, "auto")]
-    assert row[1] == f"{100 * accuracy['source']:.1f}" and row[2:-2] == gains
+    gains = [f"{100 * (accuracy[method] - accuracy['source']):+.1f}" for method in (BASELINE, *CANDIDATES, "auto")]
+    assert (
+        row[1] == f"{100 * accuracy['source']:.1f}" and row[2:-3] == gains and row[-1] == f"{gains[-1]} |"
+    )  # one run: the lowest
     assert [line.split("`")[1] for line in validation_page.by_validator([trial]).splitlines()[2:]] == list(VALIDATORS)
     assert "harmless: " in validation_page.warned([trial])
     head, _, line = results.adapted(automatic.directory).splitlines()
-    assert "cbst+avh - source" in head and "cbst+avh - cbst" in head and gains[0] in line  # one seed: no intervals
+    assert "cbst+avh - source" in head and "cbst+avh - cbst" in head and gains[1] in line  # one seed: no intervals
 
 
 @pytest.mark.usefixtures("undrawn")
