@@ -79,7 +79,7 @@ def trials(runs: Iterable[Path]) -> list[Trial]:
 
 
 def choices(some: Sequence[Trial]) -> str:
-    """One row per pair: the source model, and gains over it of logistic regression, each method's last round, `auto` and the oracle.
+    """One row per pair: the source model, and gains of logistic regression, each last round, `auto` and the oracle.
 
     Means over seeds, then over pairs; only the lowest gain of `auto` is that of a single run.
     """
