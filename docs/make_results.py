@@ -15,31 +15,35 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from hardsight.domains.comparison import PairedDifference, paired_difference
+
 Row = dict[str, Any]
 
 
 def adapted(*runs: Path) -> str:
-    """One row per pair of domains: the source model, each method's gain over it, and CRST and CBST+AVH against CBST."""
-    accuracy = {(row["pair"], row["method"]): row for run in runs for row in _rows(run / "accuracy.parquet")}
-    differences = {
-        (row["pair"], row["method"], row["against"]): row for run in runs for row in _rows(run / "differences.parquet")
-    }
-    pairs = list(dict.fromkeys(pair for pair, *_ in differences))  # with "all pairs" last, where there are several
-    methods = [name for name in dict.fromkeys(method for _, method in accuracy) if name != "source"]
+    """One row per pair of domains: the source model, each method's gain over it, and CRST and CBST+AVH against CBST.
+
+    Intervals of a pair are over its seeds, which may be those of several runs; those of all pairs over the pairs' means.
+    """
+    reached: dict[str, dict[str, dict[int, float]]] = {}  # pair -> method -> seed -> accuracy after the last round
+    for row in (row for run in runs for row in _rows(run / "rounds.parquet")):
+        reached.setdefault(row["pair"], {}).setdefault(row["method"], {})[row["seed"]] = row["accuracy"]
+    methods = [name for name in next(iter(reached.values())) if name != "source"]
     against_cbst = [name for name in ("crst", "cbst+avh") if {name, "cbst"} <= set(methods)]
     contests = [(name, "source") for name in methods] + [(name, "cbst") for name in against_cbst]
-
-    def source(pair: str) -> float:
-        found = [
-            row["accuracy"] for (where, method), row in accuracy.items() if method == "source" and pair in (where, "all pairs")
-        ]
-        return sum(found) / len(found)
-
+    groups = {pair: {name: list(by_seed.values()) for name, by_seed in of_pair.items()} for pair, of_pair in reached.items()}
+    if len(groups) > 1:
+        means = {name: [sum(of_pair[name]) / len(of_pair[name]) for of_pair in groups.values()] for name in ("source", *methods)}
+        groups["all pairs"] = means
     return _table(
         ["domains", "source", *(f"{one} - {other}" for one, other in contests)],
         (
-            [pair, f"{100 * source(pair):.1f}", *(_interval(differences[pair, *contest]) for contest in contests)]
-            for pair in pairs
+            [
+                pair,
+                f"{100 * sum(values['source']) / len(values['source']):.1f}",
+                *(_points(paired_difference(values[one], values[other])) for one, other in contests),
+            ]
+            for pair, values in groups.items()
         ),
     )
 
@@ -58,7 +62,7 @@ def generalized(run: Path) -> str:
             [
                 row["loss"],
                 *(f"{100 * row[place]:.1f} ± {100 * row[f'{place} std']:.1f}" for place in places),
-                _interval(average[row["loss"]]) if row["loss"] in average else "",
+                _points(_difference(average[row["loss"]])) if row["loss"] in average else "",
                 f"{100 * row['oracle average']:.1f}",
             ]
             for row in rows
@@ -66,12 +70,16 @@ def generalized(run: Path) -> str:
     )
 
 
-def _interval(row: Row) -> str:
+def _difference(row: Row) -> PairedDifference:
+    return PairedDifference(row["difference"], row["low"], row["high"], row["count"])
+
+
+def _points(found: PairedDifference) -> str:
     """Points with their 95 % interval, where there is more than one run; bold where it leaves out 0."""
-    if row["low"] is None:
-        return f"{100 * row['difference']:+.1f}"
-    text = f"{100 * row['difference']:+.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
-    return f"**{text}**" if row["verdict"] in ("better", "worse") else text
+    if found.low is None or found.high is None:
+        return f"{100 * found.mean:+.1f}"
+    text = f"{100 * found.mean:+.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+    return f"**{text}**" if found.verdict in ("better", "worse") else text
 
 
 def _methods(run: Path) -> list[str] | None:

@@ -12,6 +12,7 @@ from scipy.linalg import fractional_matrix_power, sqrtm
 from sklearn.decomposition import PCA
 
 from hardsight.adapt.alignment import coral, subspace
+from hardsight.adapt.choosing import warning
 from hardsight.adapt.measures import class_accuracies, mean_accuracy
 from hardsight.adapt.methods import Method, models_for
 from hardsight.errors import InputError
@@ -130,16 +131,17 @@ def aligned(tmp_path_factory: pytest.TempPathFactory) -> Any:
     there, here = (centres[labels] + rng.normal(size=(150, 8)) for _ in range(2))
     target = (here @ stretch).astype(np.float32)
     methods = "source,coral,subspace+cbst,coral+cbst,entropy,weighted,depict"
+    said: list[str] = []
     with undrawn():
         done = run(
             (there.astype(np.float32), labels), (target, labels), tmp_path_factory.mktemp("aligned") / "run", methods=methods,
-            rounds=2, epochs=1, source_epochs=6, hidden=16, batch_size=32, lr=0.05, subspace_size=4,
+            rounds=2, epochs=1, source_epochs=6, hidden=16, batch_size=32, lr=0.05, subspace_size=4, say=said.append,
         )  # fmt: skip
-    return done, target, labels
+    return done, target, labels, said
 
 
 def test_every_new_method_is_in_the_tables(aligned: Any) -> None:
-    done, _, _ = aligned
+    done, *_ = aligned
     expected = ["source", "logistic regression", "coral", "subspace+cbst", "coral+cbst", "entropy", "weighted", "depict"]
     assert done.accuracy.column("method").to_pylist() == expected
     assert done.selection.column("method").to_pylist() == ["subspace+cbst", "coral+cbst", "weighted", "depict"]
@@ -151,11 +153,24 @@ def test_every_new_method_is_in_the_tables(aligned: Any) -> None:
     assert "logistic regression" in page and "coral+cbst − logistic regression" in page
 
 
+def test_what_seems_to_hurt_is_said_and_stands_on_the_page(aligned: Any) -> None:
+    done, _, _, said = aligned
+    last = {row["method"]: {"validators": row} for row in done.rounds.to_pylist()}
+    expected = {method: sentence for method, row in last.items() if (sentence := warning(last["source"], row))}
+    expected.pop("source")
+    assert expected and len(expected) < len(last) - 2  # some hurt, some do not
+    told = [f"warning: source-to-target  seed 0  {method}: {sentence}" for method, sentence in expected.items()]
+    assert [sentence for sentence in said if "warning" in sentence] == told
+    page = (done.directory / "report.html").read_text("utf-8")
+    assert page.count("Warning: ") == len(told)
+    assert all(f"Warning: {method}, seed 0: {sentence}." in page for method, sentence in expected.items())
+
+
 @pytest.mark.parametrize("method", ["coral", "subspace+cbst", "coral+cbst", "entropy", "depict"])
 def test_the_model_that_is_kept_takes_features_as_they_were(aligned: Any, method: str) -> None:
     from hardsight.models.opening import open_model
 
-    done, target, labels = aligned
+    done, target, labels, _ = aligned
     folder = done.directory / "source-to-target" / "seed=0" / method
     model = open_model(folder)
     model.check(target[:16])
@@ -176,7 +191,7 @@ def test_stages_before_are_trained_once(aligned: Any, monkeypatch: pytest.Monkey
         return real(self, folder, method)
 
     monkeypatch.setattr(loop.SelfTraining, "train_source", counted)
-    _, target, labels = aligned
+    _, target, labels, _ = aligned
     methods = ("coral+cbst", "coral+cbst+avh", "coral+entropy")
     done = run((target, labels), (target, labels), tmp_path / "run", methods=methods, rounds=1, source_epochs=1, hidden=4)
     assert trained == ["source", "coral"]

@@ -286,15 +286,16 @@ def test_images_with_a_trained_model_and_thumbnails(tmp_path: Path) -> None:
 # ---- what acts between rounds ----
 
 
-@pytest.mark.parametrize(("rounds", "same"), [(1, True), (2, False)])
-def test_the_optimizer_is_reset_before_each_round(rounds: int, same: bool, tmp_path: Path) -> None:
+def test_the_optimizer_is_reset_before_each_round(tmp_path: Path) -> None:
     there, here, labels = domains()
-    heads = []
+    rounds = []
     for reset in (False, True):
-        options = {**QUICK, "rounds": rounds, "methods": "cbst", "reset_optimizer": reset}
+        options = {**QUICK, "rounds": 2, "methods": "cbst", "reset_optimizer": reset}
         done = run((there, labels), (here, labels), tmp_path / str(reset), **options)
-        heads.append((done.directory / "source-to-target" / "seed=0" / "cbst" / "head.safetensors").read_bytes())
-    assert (heads[0] == heads[1]) == same  # the momentum of a first round is none anyway
+        rounds.append([row for row in done.rounds.to_pylist() if row["method"] == "cbst"])
+    (first, second), (first_reset, second_reset) = rounds
+    assert first == first_reset  # the momentum of a first round is none anyway
+    assert second["mean_avc"] != second_reset["mean_avc"]  # another model: of angles, no two are equal
 
 
 def test_labels_come_from_an_image_and_its_mirror_image() -> None:

@@ -17,8 +17,8 @@ from hardsight.adapt import loop, run  # noqa: E402
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
-def few_digits(count: int, level: float) -> tuple[Any, Any]:
-    """Some digits with labels, and 900 others at less contrast, as images."""
+def few_digits(count: int, level: float, others: int = 900) -> tuple[Any, Any]:
+    """Some digits with labels, and others at less contrast, as images."""
     from dataclasses import replace
     from functools import partial
 
@@ -28,7 +28,7 @@ def few_digits(count: int, level: float) -> tuple[Any, Any]:
 
     data = read_digits()
     order = np.random.default_rng(0).permutation(len(data))
-    source, target = (replace(data.take(np.sort(rows)), columns={}) for rows in (order[:count], order[count : count + 900]))
+    source, target = (replace(data.take(np.sort(rows)), columns={}) for rows in (order[:count], order[count : count + others]))
     how = Degradation("contrast", level)
     pixels = np.stack([np.asarray(degrade(target.image(row), how, id)) for row, id in enumerate(target.ids)])
     faint = ImageArrays([partial(np.asarray, pixels)], [len(pixels)], [])
@@ -45,7 +45,7 @@ def test_a_small_source_of_images_is_learned(tmp_path: Path) -> None:
 def test_a_small_source_is_learned(tmp_path: Path) -> None:
     source, target = (
         (np.stack([np.asarray(data.image(row)).ravel() for row in range(len(data))]), data.labels)
-        for data in few_digits(150, 0.3)
+        for data in few_digits(150, 0.3, others=300)
     )
     done = run(source, target, tmp_path / "run", methods="source", hidden=64)
     assert done.accuracy.to_pylist()[0]["accuracy"] >= 0.84  # 8 steps give 51 %

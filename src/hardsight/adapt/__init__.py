@@ -25,6 +25,7 @@ _HOME = {
     "METHODS": "hardsight.adapt.selection",
     "PseudoLabels": "hardsight.adapt.selection",
     "circular_validation": "hardsight.adapt.validation",
+    "class_evenness": "hardsight.adapt.validation",
     "class_thresholds": "hardsight.adapt.thresholds",
     "deep_embedded_validation": "hardsight.adapt.validation",
     "density_ratio": "hardsight.adapt.validation",
@@ -43,6 +44,7 @@ __all__ = [
     "Adapted",
     "PseudoLabels",
     "circular_validation",
+    "class_evenness",
     "class_thresholds",
     "deep_embedded_validation",
     "density_ratio",
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from hardsight.adapt.thresholds import class_thresholds
     from hardsight.adapt.validation import (
         circular_validation,
+        class_evenness,
         deep_embedded_validation,
         density_ratio,
         importance_weighted,

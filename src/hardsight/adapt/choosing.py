@@ -14,9 +14,11 @@ from typing import Any
 from hardsight.adapt.methods import Method
 from hardsight.adapt.settings import SOURCE_ONLY
 
-CANDIDATES = ("cbst", "crst", "cbst+avh")  # the methods `auto` runs and chooses from
+CAREFUL = "weighted"  # the candidate that does not assume classes to be about as frequent as each other
+CANDIDATES = ("cbst", "crst", "cbst+avh", CAREFUL)  # the methods `auto` runs and chooses from
 CHOSEN_BY = "neighbours"  # the validator that chooses
 LEAST_GAIN = 0.025  # of what the source model leaves between that validator and 1: with less, adapting is taken to hurt
+LEAST_LEAD = 2.0  # of the same, times how uneven classes are: by as much a class-balanced method must lead the careful one
 BEST = "best.safetensors"  # a candidate's model at its best round, until `auto` has chosen
 
 History = Sequence[Mapping[str, Any]]  # one entry per round
@@ -69,16 +71,39 @@ def to_reach(source: Mapping[str, Any]) -> float:
     return before + LEAST_GAIN * (1 - before) if before > -math.inf else before
 
 
+def to_lead(source: Mapping[str, Any], careful: Mapping[str, Any]) -> float:
+    """What a round of a class-balanced method must be judged to be taken where the careful method's best round is known.
+
+    To select the same share of each predicted class is right where classes are about as frequent as each other. Where some are
+    rare, it teaches the model that parts of others belong to them, whole neighbourhoods at a time, which neighbours cannot tell.
+    So the more uneven the careful method finds the classes, the further a class-balanced one must be ahead of it.
+
+    Example:
+        >>> source, careful = {"validators": {CHOSEN_BY: 0.6}}, {"validators": {CHOSEN_BY: 0.7}}
+        >>> [round(to_lead(source, {**careful, "evenness": evenness}), 3) for evenness in (1.0, 0.95)]
+        [0.7, 0.74]
+    """
+    evenness = careful.get("evenness")
+    uneven = 0.0 if evenness is None else 1 - float(evenness)
+    return judged(careful) + LEAST_LEAD * uneven * (1 - judged(source))
+
+
 def choose(histories: Mapping[str, History]) -> Choice:
-    """The best round of all candidates; the source model where none reaches what is asked of it.
+    """The best round of a class-balanced method where it leads the careful method's; else that one; else the source model.
 
     Args:
         histories: the rounds of `source` and of each candidate.
     """
     source = histories[SOURCE_ONLY][-1]
+    others = {name: history for name, history in histories.items() if name != SOURCE_ONLY}
+    best = {name: next(e for e in history if e["round"] == best_round(history)) for name, history in others.items()}
     choice, to_beat = Choice(Method(), source), to_reach(source)
-    for name, history in histories.items():
-        entry = next(entry for entry in history if entry["round"] == best_round(history))
+    careful = best.pop(CAREFUL, None)
+    if careful is not None and judged(careful) > -math.inf:
+        if judged(careful) > to_beat:
+            choice = Choice(Method.read(CAREFUL), careful)
+        to_beat = max(to_beat, to_lead(source, careful))
+    for name, entry in best.items():
         if judged(entry) > to_beat:
             choice, to_beat = Choice(Method.read(name), entry), judged(entry)
     return choice

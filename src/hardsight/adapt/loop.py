@@ -26,7 +26,7 @@ from hardsight.adapt.methods import Method
 from hardsight.adapt.objective import self_training_loss
 from hardsight.adapt.selection import REGULARISED, PseudoLabels, select_pseudo_labels
 from hardsight.adapt.settings import AUTO, AdaptSettings
-from hardsight.adapt.validation import SOURCE_LOOKED_AT, neighbours_before, validators
+from hardsight.adapt.validation import SOURCE_LOOKED_AT, class_evenness, neighbours_before, validators
 from hardsight.domains.source_training import TrainingLength, best_epoch, held_out_rows, is_over
 from hardsight.dynamics.gathering import num_processes
 from hardsight.files.reading import read_json
@@ -379,7 +379,9 @@ class SelfTraining:
         if self.nearest is None:
             self.nearest = neighbours_before(view.features)
         looked_at = validators(view.logits, view.features, view.head, ours, labels, self.nearest)
-        return {**self.accuracy_of(np.where(view.readable, view.logits.argmax(1), -1)), "validators": looked_at}
+        predicted = np.where(view.readable, view.logits.argmax(1), -1)
+        evenness = class_evenness(predicted, self.num_classes) if view.readable.any() else None
+        return {**self.accuracy_of(predicted), "validators": looked_at, "evenness": evenness}
 
     def _keep_best(self, learning: Learning, folder: Path, method: Method) -> None:
         """The model of the round that `auto` would stop this method at, as far as it has come."""

@@ -127,6 +127,7 @@ def rounds_table(results: Results) -> pa.Table:
             selection, looked_at = entry.get("selection") or {}, entry.get("validators") or {}
             row = {"pair": pair, "method": method, "seed": seed, "round": entry["round"], "portion": entry["portion"]}
             row |= {"accuracy": entry["accuracy"], **{name: looked_at.get(name) for name in VALIDATORS}}
+            row["evenness"] = entry.get("evenness")
             row["avc_change"] = _change(before, entry) if method not in (SOURCE_ONLY, AUTO) else None
             taken = {"chosen": entry.get("method")} if AUTO in results.methods else {}
             rows.append({**row, **taken, **{name: selection.get(name) for name in STATISTICS}})

@@ -163,6 +163,27 @@ def mean_avc(logits: Any, features: Any, head: Any, portion: float = AVC_PORTION
     return float(values.mean()) if len(values) else math.nan
 
 
+def class_evenness(predicted: Any, num_classes: int) -> float:
+    """Entropy of how often each class is predicted, over log c: 1 where all are as frequent as each other, 0 for a single class.
+
+    Not a validator: neither end is good. `auto` trusts class-balanced self-training less where it is low.
+
+    Args:
+        predicted: (n,) class, -1 for none.
+        num_classes: c, two or more.
+
+    Returns:
+        From 0 to 1; NaN where nothing is predicted.
+
+    Example:
+        >>> class_evenness([0, 1, 0, 1, -1], 2), class_evenness([1, 1, 1], 2)
+        (1.0, 0.0)
+    """
+    predicted = np.asarray(predicted)
+    counts = np.bincount(predicted[predicted >= 0], minlength=num_classes)
+    return abs(_entropy(counts / counts.sum())) / math.log(num_classes) if counts.sum() else math.nan
+
+
 # ---- from where the samples were before ----
 
 
