@@ -70,7 +70,7 @@ def test_the_command_lists_and_refuses(cli: Callable[..., Any], tmp_path: Path) 
     assert listed.code == 0 and "avh/table9" in listed.out and "slides/theory" in listed.out
     for words, said in (
         (["avh/tabel2"], "Did you mean avh/table2?"),
-        (["avh/table2", "--data", tmp_path / "nowhere"], "nowhere is not a directory: --data names"),
+        (["avh/table2", "--data", tmp_path / "nowhere"], "nowhere is not a directory: --data names one that holds mnist.npz"),
         (["avh/fig4", "--scale", "paper"], "the full protocol needs imagenet in --data DIR"),
         (["avh/fig4", "--scale", "big"], "scale must be one of small, paper"),
         (["avh"], "recipes; name one of them, or give -o DIR"),
