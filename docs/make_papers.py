@@ -1,10 +1,11 @@
-"""Write what `hardsight reproduce` found into the docs, from its finished runs:
+"""Write what `hardsight reproduce` found into the docs, from its runs:
 
-python docs/make_papers.py RUN [RUN ...]
+python docs/make_papers.py [RUN ...]
 
-docs/papers.md      every recipe of runs with data: claims, tables, figures, commands; of runs without data the verdicts
+docs/papers.json    what each recipe found last, with data and without; recipes of the given runs replace what it held of them
+docs/papers.md      claims, tables, figures, commands; of recipes that were run with data and without, the verdicts of the latter
 docs/results.md     verdicts by recipe, and every claim that did not hold
-docs/reproduce.md   seconds by recipe
+docs/reproduce.md   verdicts of the abstracts about losses, and seconds by recipe
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hardsight.paper.catalogue import recipes
 from hardsight.paper.recipe import VERDICTS, Table
 
 DOCS = Path(__file__).resolve().parent
+KEPT = DOCS / "papers.json"
 SHOWN = ("avh/fig5", "avh/fig16", "avh/fig19", "lgm/fig1", "lgm/table6", "lgm/verification")  # no photographs of others
 Outcome = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its outcomes in their order, and what it was run on."""
+    """Outcomes in their order and what they were run on: those of a run, or the last of each recipe of many runs."""
 
     directory: Path
     outcomes: list[Outcome]
@@ -59,6 +62,20 @@ class Run:
         return f"{len(verdicts)} claims: " + ", ".join(f"{name} {verdicts.count(name)}" for name in VERDICTS)
 
 
+def last_of_each(kept: Sequence[Outcome], runs: Sequence[Run]) -> list[Outcome]:
+    """What was kept with the outcomes of runs in the place of those of the same recipe; `with_data` tells the two kinds."""
+    found = {(outcome["with_data"], outcome["id"]): outcome for outcome in kept}
+    for run in runs:
+        found |= {(bool(run.data), outcome["id"]): {"with_data": bool(run.data), **outcome} for outcome in run.outcomes}
+    return [found[kind, id] for kind in (True, False) for id in recipes() if (kind, id) in found]
+
+
+def as_runs(kept: Sequence[Outcome]) -> list[Run]:
+    """What was kept, as a run with data and one without."""
+    kinds = {kind: [outcome for outcome in kept if outcome["with_data"] == kind] for kind in (True, False)}
+    return [Run(DOCS, outcomes, ["some"] if kind else []) for kind, outcomes in kinds.items() if outcomes]
+
+
 def file_name(id: str) -> str:
     """The name of a recipe's files."""
     return id.replace("/", "-")
@@ -71,16 +88,36 @@ def page(runs: Sequence[Run]) -> str:
         "Made by `python docs/make_papers.py` from runs of [`hardsight reproduce`](reproduce.md): our numbers beside the printed "
         "ones, and each claim with the rule that decides it. Nothing was adjusted to agree.",
     ]
+    told: set[str] = set()
     for run in runs:
-        parts += [f"## {run.title}", f"{len(run.outcomes)} recipes, {run.counted}."]
-        parts += [_section(run, outcome) for outcome in run.outcomes] if run.data else [verdicts(run)]
+        parts += [f"## {run.title}", f"{len(run.outcomes)} recipes, {run.counted}.{_not_run(run, recipes())}"]
+        parts += [_section(run, outcome) for outcome in run.outcomes if outcome["id"] not in told]
+        twice = [outcome for outcome in run.outcomes if outcome["id"] in told]
+        if twice:
+            parts += [f"### {run.title}: the recipes above", verdicts(Run(run.directory, twice, run.data))]
+        told |= {outcome["id"] for outcome in run.outcomes}
     return "\n\n".join(parts) + "\n"
+
+
+def _not_run(run: Run, ids: Iterable[str]) -> str:
+    """A sentence that names the recipes without an outcome."""
+    known = {outcome["id"] for outcome in run.outcomes}
+    missing = [f"`{id}`" for id in ids if id not in known]
+    return f" Not run {run.title.lower()}: {', '.join(missing)}." if missing else ""
 
 
 def verdicts(run: Run) -> str:
     """One row per claim."""
     rows = [[f"`{claim['id']}`", claim["text"], claim["verdict"], claim["found"]] for claim in run.claims]
     return table(["id", "claim", "verdict", "found"], rows)
+
+
+def about_losses(runs: Sequence[Run]) -> str:
+    """The part of docs/reproduce.md on the abstracts about losses: the verdicts of runs without data."""
+    measured = [outcome for run in runs if not run.data for outcome in run.outcomes if outcome["id"].startswith("losses/")]
+    run, ids = Run(DOCS, measured, []), [id for id in recipes() if id.startswith("losses/")]
+    counted = f"Without data, {len(measured)} of {len(ids)} recipes, {run.counted}.{_not_run(run, ids)}"
+    return "\n\n".join([counted, verdicts(run)])
 
 
 def _section(run: Run, outcome: Outcome) -> str:
@@ -154,10 +191,30 @@ def copy_figures(runs: Sequence[Run], folder: Path) -> None:
                 shutil.copyfile(run.directory / path, folder / Path(path).name)
 
 
-if __name__ == "__main__":
-    given = [Run.read(Path(name)) for name in sys.argv[1:]]
+def main(names: Sequence[str]) -> None:
+    """Write the pages."""
+    given = [Run.read(Path(name)) for name in names]
     copy_figures(given, DOCS / "images" / "papers")
-    (DOCS / "papers.md").write_text(page(given), "utf-8")
-    for name, part in (("results", summary(given)), ("reproduce", times(given))):
+    kept = last_of_each(json.loads(KEPT.read_text("utf-8")), given)
+    KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    for path, text in pages(as_runs(kept)).items():
+        path.write_text(text, "utf-8")
+
+
+def pages(runs: Sequence[Run]) -> dict[Path, str]:
+    """Every page by its path."""
+    written = {DOCS / "papers.md": page(runs)}
+    for name, parts in (
+        ("results", {"papers": summary(runs)}),
+        ("reproduce", {"losses": about_losses(runs), "papers": times(runs)}),
+    ):
         place = DOCS / f"{name}.md"
-        place.write_text(replace_part(place.read_text("utf-8"), "papers", part), "utf-8")
+        text = place.read_text("utf-8")
+        for part, content in parts.items():
+            text = replace_part(text, part, content)
+        written[place] = text
+    return written
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from hardsight.head import Head
 from hardsight.paper.cache import Cache
@@ -69,6 +69,26 @@ def test_who_is_ahead_by_hand() -> None:
     assert ahead({**attacks, "lgm": attack_of(True, True, True, True)}, 0.2).verdict == "holds"
     behind = ahead({**attacks, "lgm": attack_of(True, True, False, False)}, 0.2)
     assert behind.verdict == "does not hold" and "center -25.00" in behind.found and "FGSM at 0.2" in behind.text
+
+
+def test_the_network_of_two_features(context: Context) -> None:
+    """Its features are a hidden layer's, bent by slopes and not cut off; LeNet as it is pools before it cuts off, which is the same."""
+    from torch import nn
+
+    from hardsight.models.lenet import lenet
+
+    name, options, learning = digit_networks.network(context, 2)
+    network = lenet(**options)
+    kinds = [type(layer).__name__ for layer in network.trunk]
+    assert name == "lenet" and learning["augment"] == "crop=1" and "shifts by up to 1 pixel, one" in about(context, 2)
+    assert kinds.count("PReLU") == 3 and "ReLU" not in kinds and network.head.in_features == 2
+    images, plain = torch.randn(3, 1, 28, 28), lenet()
+    first, second = (layer for layer in plain.trunk if isinstance(layer, nn.Conv2d))
+    pooled = images
+    for convolution in (first, second):
+        pooled = nn.functional.max_pool2d(torch.relu(convolution(pooled)), 2)
+    linear = next(layer for layer in plain.trunk if isinstance(layer, nn.Linear))
+    assert torch.allclose(plain(images), plain.head(torch.relu(linear(pooled.flatten(1)))), atol=1e-6)
 
 
 @pytest.mark.parametrize(("images", "right", "verdict"), [("MNIST", 0.98, "holds"), ("MNIST", 0.9799, "does not hold"),

@@ -70,7 +70,7 @@ def test_the_command_lists_and_refuses(cli: Callable[..., Any], tmp_path: Path) 
     assert listed.code == 0 and "avh/table9" in listed.out and "slides/theory" in listed.out
     for words, said in (
         (["avh/tabel2"], "Did you mean avh/table2?"),
-        (["avh/table2", "--data", tmp_path / "nowhere"], "nowhere is not a directory: --data names"),
+        (["avh/table2", "--data", tmp_path / "nowhere"], "nowhere is not a directory: --data names one that holds mnist.npz"),
         (["avh/fig4", "--scale", "paper"], "the full protocol needs imagenet in --data DIR"),
         (["avh/fig4", "--scale", "big"], "scale must be one of small, paper"),
         (["avh"], "recipes; name one of them, or give -o DIR"),
@@ -154,13 +154,37 @@ def test_the_docs_are_written_from_runs(tmp_path: Path) -> None:
     (tmp_path / "run" / "outcomes" / "avh-fig23.json").unlink()  # as if it had been skipped
     run = papers.Run.read(tmp_path / "run")
     assert run.title == "Without data" and run.counted == "3 claims: holds 2, does not hold 1, not comparable 0"
-    assert "| `slides/theory` | The norm grows like log t. | holds | R2 of" in papers.page([run])
     with_data = papers.Run(run.directory, run.outcomes, ["mnist"])
     page, short = papers.page([with_data, run]), papers.summary([with_data])
     assert "`hardsight reproduce slides/theory --data DIR`. Logistic" in page and "*Rule: Over the second half" in page
+    assert "| `slides/theory` | The norm grows like log t. | holds | R2 of" in page  # the second time the verdicts alone
+    assert page.count("### slides/theory: ") == papers.page([run]).count("### slides/theory: ") == 1
+    assert "Not run with data: `avh/table1`, " in page
     assert "What did not hold:\n\n- `slides/theory`: The direction approaches" in short and "log t" not in short.splitlines()[-1]
     assert papers.times([run]).splitlines()[-1].startswith("| all | ")
     assert papers.table(["a"], [["b|c"]]).splitlines()[-1] == "| b\\|c |"
+
+
+def test_a_run_replaces_what_is_kept_of_its_recipes() -> None:
+    papers = doc_script("make_papers")
+
+    def outcome(id: str, seconds: float) -> dict[str, Any]:
+        return {"id": id, "seconds": seconds}
+
+    kept = [{"with_data": True, **outcome("lgm/fig1", 1)}, {"with_data": False, **outcome("avh/fig3", 2)}]
+    runs = [papers.Run(Path(), [outcome("lgm/fig1", 3), outcome("avh/table1", 4)], ["mnist"])]
+    found = papers.last_of_each(kept, runs)
+    assert [(row["with_data"], row["id"], row["seconds"]) for row in found] == [
+        (True, "avh/table1", 4), (True, "lgm/fig1", 3), (False, "avh/fig3", 2),
+    ]  # fmt: skip
+    assert [run.title for run in papers.as_runs(found)] == ["With data", "Without data"]
+
+
+def test_the_pages_say_what_is_kept() -> None:
+    papers = doc_script("make_papers")
+    runs = papers.as_runs(json.loads(papers.KEPT.read_text("utf-8")))
+    for path, text in papers.pages(runs).items():
+        assert path.read_text("utf-8") == text, f"{path.name}: run python docs/make_papers.py"
 
 
 # Pieces

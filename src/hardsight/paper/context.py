@@ -70,11 +70,14 @@ class Context:
         """
         require_installed("torch", extra="torch", purpose="training")
         from hardsight import training
+        from hardsight.training.running import read_trained
 
         settings = {"seed": self.seed, **LOCAL, **settings}
         watch = settings.get("watch") or {}
         key = {**settings, "watch": {name: fingerprint(watched) for name, watched in watch.items()}}
         place = self.cache.place("train", {"data": fingerprint(data), "model": model, **key})
+        if (place / "run.json").exists():  # without opening data and network again
+            return read_trained(place)
         words = f"training {model}"
         self.say(words)
         return training.run(data, model, place, progress=self.progress(words), **settings)

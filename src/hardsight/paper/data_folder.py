@@ -44,7 +44,8 @@ class DataFolder:
 
     def __init__(self, directory: Path | None) -> None:
         if directory is not None and not directory.is_dir():
-            raise FileError(f"{directory} is not a directory: --data names the one that holds {', '.join(FILES.values())}.")
+            some = ", ".join(list(FILES.values())[:3])
+            raise FileError(f"{directory} is not a directory: --data names one that holds {some} or others (docs/reproduce.md).")
         self.directory = directory
 
     def find(self, name: str) -> Path | None:

@@ -33,7 +33,7 @@ from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint, write_tensors
 from hardsight.training.evaluation import OF_CROPS, VIEWS, counts_of, hits, ten_crop_logits
 from hardsight.training.inputs import ImageInputs, InputBatch, Inputs, even_batches
-from hardsight.training.network import as_tensor, first_sample, forward_pass
+from hardsight.training.network import as_tensor, first_sample, forward_pass, forward_size
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed
 from hardsight.training.schedule import rate_factor
 from hardsight.training.sets import Say, Sets
@@ -125,6 +125,7 @@ class Training:
         set_seed(self.settings.seed)
         train, s = self.inputs["train"], self.settings
         sample = first_sample(train)
+        self.forward_size = forward_size(s.batch_size, sample)
         loss = LossChoice(s.loss, dict(s.loss_options), self.sets.num_classes, len(train))
         self.trainee = Trainee(self.source, sample, loss, self.preprocessing)
         if self.teacher is not None:
@@ -326,8 +327,7 @@ class Training:
 
     def _features(self, inputs: Inputs, rows: np.ndarray, share: bool = False) -> Iterator[tuple[np.ndarray, Tensor]]:
         """(b,) rows and their (b, d) features, batch by batch; of each batch this process's share alone, if asked."""
-        size = self.settings.batch_size
-        batches = even_batches(rows, size)
+        batches = even_batches(rows, self.forward_size)
         return forward_pass(self._features_of, inputs, processes.shares(batches) if share else batches, self.device, share=False)
 
     def _features_of(self, images: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from hardsight.training.settings import NetworkOptions
 
 FOUND_BY = 16  # samples the last layer is found with
 FORWARD = 512  # samples at a time where nothing is learned
+FORWARD_NUMBERS = 2**16  # and at most so many numbers of theirs, unless a training batch has more
 
 
 @dataclass
@@ -143,6 +144,16 @@ def first_sample(inputs: Inputs, rows: np.ndarray | None = None) -> Tensor:
     if not len(batch.rows):
         raise FileError(f"none of the first {FOUND_BY} samples can be read.")
     return torch.from_numpy(batch.inputs)
+
+
+def forward_size(batch_size: int, sample: Tensor) -> int:
+    """Samples at a time where nothing is learned: a training batch, or more of them where they are small.
+
+    Example:
+        >>> [forward_size(32, torch.zeros(1, 1, side, side)) for side in (8, 28, 224)]
+        [512, 83, 32]
+    """
+    return max(batch_size, min(FORWARD, FORWARD_NUMBERS // sample[0].numel()))
 
 
 def as_tensor(values: np.ndarray, device: torch.device) -> Tensor:

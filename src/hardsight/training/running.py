@@ -102,7 +102,7 @@ def run(
     for note in notes:
         start.say(note)
     start.train(sets, model, progress)
-    return _finished(Path(output), start.accelerator.is_main_process)
+    return read_trained(Path(output), start.accelerator.is_main_process)
 
 
 def _check_tracker(tracker: str | None) -> None:
@@ -120,7 +120,8 @@ def _installed(module: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def _finished(output: Path, is_main_process: bool) -> Trained:
-    description = read_manifest(output)
-    head, _ = load_head(output / "head.safetensors")
-    return Trained(output, head, description["counts"]["history"], is_main_process)
+def read_trained(directory: Path, is_main_process: bool = True) -> Trained:
+    """A finished training from its run directory."""
+    description = read_manifest(directory)
+    head, _ = load_head(directory / "head.safetensors")
+    return Trained(directory, head, description["counts"]["history"], is_main_process)

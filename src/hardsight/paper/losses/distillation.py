@@ -38,7 +38,7 @@ def distillation(context: Context) -> Outcome:
         for name, settings in STUDENTS.items():
             taught = {"teacher": str(teacher.directory)} if settings["loss"] == "dual_head" else {}
             found[name].append(pixels_trained(context, "student", seed=seed, **settings, **taught))
-    accuracy = {name: accuracies(runs) for name, runs in found.items()}
+    accuracy = {name: accuracies(runs, "test") for name, runs in found.items()}
     figure, (axes,) = panels(1, width=5.2, height=2.8)
     seed_dots(axes, accuracy, "accuracy (%)")
     digits = few_digits(context)

@@ -13,7 +13,17 @@ import numpy as np
 
 from hardsight.paper.context import Context
 from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import about, accuracies, difference, few_digits, interval, seeds, signed, trained
+from hardsight.paper.losses.few_digits import (
+    about,
+    accuracies,
+    difference,
+    few_digits,
+    interval,
+    seeds,
+    signed,
+    tested,
+    trained,
+)
 from hardsight.paper.recipe import Outcome, Table, claim, recipe
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -37,7 +47,7 @@ def ensloss(context: Context) -> Outcome:
         digits = of_two_classes(context, task)
         for name, (loss, options) in LOSSES.items():
             runs = [trained(context, digits, loss, options, seed=seed) for seed in seeds(context)]
-            found[task][name], seen[task][name] = accuracies(runs), accuracies(runs, "train")
+            found[task][name], seen[task][name] = tested(context, runs, digits.test), accuracies(runs)
     both = {name: np.concatenate([found[task][name] for task in TASKS]) for name in LOSSES}
     gaps = {name: difference(both["EnsLoss"], both[name]) for name in LOSSES if name != "EnsLoss"}
     figure, axes = panels(len(TASKS))

@@ -10,7 +10,7 @@ import numpy as np
 
 from hardsight.data import ImageData
 from hardsight.paper.context import Context, Handwriting
-from hardsight.paper.losses.few_digits import SEEDS, TRAINING, all_digits, trained
+from hardsight.paper.losses.few_digits import SEEDS, TRAINING, all_digits, features_of, trained
 
 if TYPE_CHECKING:
     from hardsight.training.running import Trained
@@ -42,12 +42,6 @@ def trained_on_known(context: Context, loss: str, options: Mapping[str, Any], se
     name, model = ("MNIST", "lenet") if context.data.has("mnist") else ("digits", "DigitsCNN")
     digits = Handwriting(name, known.take(rows[::2]), known.take(rows[1::2]), model)
     return trained(context, digits, loss, options, seed=seed)
-
-
-def features_of(context: Context, run: Trained, data: ImageData) -> tuple[np.ndarray, np.ndarray]:
-    """(n, d) features and (n,) labels of some digits."""
-    batch = context.extract(run.directory, data).in_memory()
-    return np.array(batch.values), np.array(batch.labels)  # writable, as torch wants it
 
 
 def features_of_new(context: Context, run: Trained) -> tuple[np.ndarray, np.ndarray]:

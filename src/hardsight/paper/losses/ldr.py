@@ -15,11 +15,11 @@ from hardsight.paper.losses.drawing import panels, seed_dots
 from hardsight.paper.losses.few_digits import (
     WRONG,
     about,
-    accuracies,
     few_digits,
     fitted,
     interval,
     seeds,
+    tested,
     trained,
     trained_with_wrong_labels,
 )
@@ -46,9 +46,9 @@ def ldr(context: Context) -> Outcome:
     areas: dict[str, list[float]] = {name: [] for name in SCORES.values()}
     for name, (loss, options) in LOSSES.items():
         right[name] = [trained(context, digits, loss, options, seed=seed) for seed in seeds(context)]
-        clean[name] = accuracies(right[name])
+        clean[name] = tested(context, right[name], digits.test)
         runs = [trained_with_wrong_labels(context, loss, options, seed) for seed in seeds(context)]
-        noisy[name] = accuracies([run for run, _ in runs])
+        noisy[name] = tested(context, [run for run, _ in runs], digits.test)
         if loss == "aldr":
             for run, wrong in runs:
                 for score, value in noise_areas(run, digits.train.ids, wrong).items():

@@ -13,8 +13,8 @@ import numpy as np
 from hardsight.paper.context import Context
 from hardsight.paper.losses.directions import directions
 from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import difference, fitted, interval, seeds, signed
-from hardsight.paper.losses.known_and_new import KNOWN, about_seeds, features_of, known_and_new, trained_on_known
+from hardsight.paper.losses.few_digits import difference, features_of, fitted, interval, seeds, signed
+from hardsight.paper.losses.known_and_new import KNOWN, about_seeds, known_and_new, trained_on_known
 from hardsight.paper.recipe import Outcome, Table, claim, recipe
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {

@@ -6,7 +6,7 @@ epochs are those of the other trainings here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,18 @@ def trained_on_attacks(context: Context, digits: Handwriting, search: Mapping[st
     network = _network(digits.model)
     network.load_state_dict({name: torch.tensor(values) for name, values in weights.items()})
     return network.eval()
+
+
+def logits_of_pixels(network: nn.Module) -> Callable[[Tensor], Tensor]:
+    """(b, 1, h, w) pixels of 0 to 1 -> (b, c) logits."""
+    preprocessing = getattr(network, "preprocessing", None)
+    mean, std = (0.0, 1.0) if preprocessing is None else (preprocessing.mean[0], preprocessing.std[0])
+
+    def logits_of(images: Tensor) -> Tensor:
+        logits: Tensor = network((images - mean) / std)
+        return logits
+
+    return logits_of
 
 
 def _network(name: str) -> nn.Module:
@@ -54,14 +66,7 @@ def _trained(digits: Handwriting, search: Mapping[str, Any], seed: int) -> dict[
         {"params": [p for p in network.parameters() if p.ndim >= 2], "weight_decay": settings.weight_decay},
         {"params": [p for p in network.parameters() if p.ndim < 2], "weight_decay": 0.0},
     ]
-    optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate)
-    preprocessing = getattr(network, "preprocessing", None)
-    mean, std = (0.0, 1.0) if preprocessing is None else (preprocessing.mean[0], preprocessing.std[0])
-
-    def logits_of(images: Tensor) -> Tensor:
-        logits: Tensor = network((images - mean) / std)
-        return logits
-
+    optimizer, logits_of = torch.optim.AdamW(groups, lr=settings.learning_rate), logits_of_pixels(network)
     steps, step = -(-len(pixels) // TRAINING["batch_size"]), 0
     for _ in range(TRAINING["epochs"]):
         for rows in torch.randperm(len(pixels)).split(TRAINING["batch_size"]):

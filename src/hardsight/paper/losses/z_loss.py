@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight.data import ImageData
 from hardsight.paper.context import Context
 from hardsight.paper.losses.drawing import panels, seed_curves
-from hardsight.paper.losses.few_digits import about, few_digits, fitted, interval, seeds, signed, trained
+from hardsight.paper.losses.few_digits import about, features_of, few_digits, fitted, interval, seeds, signed, trained
 from hardsight.paper.recipe import Outcome, Table, claim, recipe
 from hardsight.stats.means import mean_interval
+
+if TYPE_CHECKING:
+    from hardsight.training.running import Trained
 
 KS = (1, 2, 3, 4, 5)
 CLASSES = (1_000, 10_000, 100_000)
@@ -28,10 +32,12 @@ def z_loss(context: Context) -> Outcome:
     """Top-1 to top-5 error of both losses; seconds of a whole step of SGD with a linear layer of its own."""
     digits = few_digits(context)
     runs = {
-        name: [trained(context, digits, loss, seed=seed, snapshot=True) for seed in seeds(context)]
+        name: [trained(context, digits, loss, seed=seed) for seed in seeds(context)]
         for name, loss in (("log-softmax", "softmax"), ("Z-loss", "znorm"))
     }
-    error = {name: np.array([top_k_errors(run) for run in each]).T for name, each in runs.items()}  # (k, seeds)
+    error = {
+        name: np.array([top_k_errors(context, run, digits.test) for run in each]).T for name, each in runs.items()
+    }  # (k, seeds)
     level = 1 - 0.05 / (len(KS) - 1)  # four values of k are looked at
     gaps = [mean_interval(error["Z-loss"][i] - error["log-softmax"][i], level) for i in range(len(KS))]
     seconds = step_seconds(context)
@@ -78,15 +84,11 @@ def z_loss(context: Context) -> Outcome:
     )  # fmt: skip
 
 
-def top_k_errors(run: Any) -> list[float]:
+def top_k_errors(context: Context, run: Trained, test: ImageData) -> list[float]:
     """Error in per cent of the test images, for each k."""
-    from hardsight.snapshot import Snapshot
-
-    snapshot = Snapshot.load(run.directory)
-    test = snapshot.take(np.flatnonzero(np.array(snapshot.columns(["split"]).column("split").to_pylist()) == "test"))
-    batch = test.in_memory()
-    logits = np.asarray(run.head.logits(np.asarray(batch.values)))  # (n, c)
-    own = logits[np.arange(len(logits)), batch.labels]
+    features, labels = features_of(context, run, test)
+    logits = np.asarray(run.head.logits(features))  # (n, c)
+    own = logits[np.arange(len(logits)), labels]
     place = (logits > own[:, None]).sum(1)  # (n,) classes ahead of the own one
     return [100 * float((place >= k).mean()) for k in KS]
 
