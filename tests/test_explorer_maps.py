@@ -161,15 +161,18 @@ def test_no_features_no_map(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_tsne_in_a_process_of_its_own() -> None:
+@pytest.mark.parametrize("method", ["tsne", "umap"])
+def test_a_slow_map_in_a_process_of_its_own(method: str) -> None:
+    if method == "umap":  # compiles itself first: half a minute
+        pytest.importorskip("umap", reason="UMAP is not installed: pip install umap-learn")
     rows, labels = load_digits(return_X_y=True)
     shares: list[float] = []
-    places = placing.placed("tsne", rows[:400].astype(np.float32), shares.append, lambda process: None)
+    places = placing.placed(method, rows[:400].astype(np.float32), shares.append, lambda process: None)
     assert shares == sorted(shares) and shares[-1] == 1.0 and places.shape == (400, 2)
     nearest = np.argsort(((places[:, None] - places) ** 2).sum(-1), axis=1)[:, 1]
     assert (labels[:400][nearest] == labels[:400]).mean() > 0.9
     with pytest.raises(placing.PlacingStopped):
-        placing.placed("tsne", np.tile(rows, (3, 1)).astype(np.float32), shares.append, lambda process: process.terminate())
+        placing.placed(method, np.tile(rows, (3, 1)).astype(np.float32), shares.append, lambda process: process.terminate())
 
 
 # The report

@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,8 @@ def of_hugging_face_data(texts: list[str]) -> None:
 
 def of_cifar10h(texts: list[str], images: int) -> None:
     table = next(text for text in texts if f"{images} samples" in text and "<table" in text)
-    assert table.count("<img") == 10 and "accuracy 9" in table
+    accuracy = re.search(r"accuracy ([\d.]+) %", table)
+    assert table.count("<img") == 10 and accuracy is not None and float(accuracy[1]) > 80
     assert any(text.startswith(f"Correlations: cifar10-run, {images} samples") for text in texts)
 
 
@@ -145,6 +147,7 @@ def test_a_folder_and_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert any(text.startswith("hardsight is at http://") for text in texts)  # there is no notebook to show the page in
 
 
+@pytest.mark.filterwarnings("ignore:Specifying null_placement:FutureWarning")  # of datasets, in its own sort
 def test_hugging_face_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("datasets").disable_progress_bars()
