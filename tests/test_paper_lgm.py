@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
 from hardsight.head import Head
 from hardsight.paper.cache import Cache
@@ -72,7 +72,8 @@ def test_who_is_ahead_by_hand() -> None:
 
 
 def test_the_network_of_two_features(context: Context) -> None:
-    """Its features are a hidden layer's, bent by slopes and not cut off; LeNet as it is pools before it cuts off, which is the same."""
+    """Its features may point anywhere; and LeNet pools before its ReLU, which gives what a ReLU before the pooling gives."""
+    import torch
     from torch import nn
 
     from hardsight.models.lenet import lenet

@@ -201,8 +201,8 @@ def adversarial(clean: dict[str, np.ndarray], errors: dict[str, np.ndarray], lea
     a network that was trained on attacked images is better than the same answer for every image.
     """
     share = (
-        f" It has {learned[0]:.1f} % of its training images right: by this loss, the same answer for every image is better than any "
-        f"scaling of the networks trained on attacked images where nu is above {learned[1]:.2f}."
+        f" It has {learned[0]:.1f} % of its training images right: by this loss, the same answer for every image is better than "
+        f"any scaling of the networks trained on attacked images where nu is above {learned[1]:.2f}."
     )
     gap = {name: difference(errors[SMOOTH], errors[name]) for name in (PLAIN, ON_ATTACKS)}
     price = {name: difference(clean[SMOOTH], clean[name]) for name in (PLAIN, ON_ATTACKS)}
