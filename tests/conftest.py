@@ -29,6 +29,7 @@ gc.disable()
 def pytest_collection_finish() -> None:
     """From here on garbage is collected as usual, but for what was there before."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # large tables of small objects are made and dropped all the time
     gc.enable()
 
 

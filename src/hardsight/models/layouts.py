@@ -19,7 +19,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 NAME_IT = " Name the architecture that it was trained with."
 
 
-class Layout(NamedTuple):
+class BlockLayout(NamedTuple):
     """What the function that makes a model states, and what its tensors are called.
 
     Attributes:
@@ -43,21 +43,21 @@ def _listed(argument: str) -> str:
 
 RESNET, DENSENET = r"(layer\d+)\.(\d+)\.", r"(features\.denseblock\d+)\.denselayer(\d+)\."
 LAYOUTS = {  # package.module of the functions
-    "timm.models.resnet": Layout(_listed("layers"), RESNET),
-    "timm.models.densenet": Layout(_listed("block_config"), DENSENET),
-    "timm.models.convnext": Layout(
+    "timm.models.resnet": BlockLayout(_listed("layers"), RESNET),
+    "timm.models.densenet": BlockLayout(_listed("block_config"), DENSENET),
+    "timm.models.convnext": BlockLayout(
         _listed("depths"), r"(stages\.\d+)\.blocks\.(\d+)\.", r"\bdims=[\[(](\d+)", "stages.0.blocks.0.conv_dw.weight"
     ),
-    "timm.models.vision_transformer": Layout(
+    "timm.models.vision_transformer": BlockLayout(
         r"\bdepth=(\d+)", r"(blocks)\.(\d+)\.", r"\bembed_dim=(\d+)", "blocks.0.norm1.weight"
     ),
-    "torchvision.models.resnet": Layout(r"_resnet\(\w+, \[([\d, ]+)\]", RESNET),
-    "torchvision.models.densenet": Layout(r"_densenet\(\d+, \(([\d, ]+)\)", DENSENET),
-    "torchvision.models.vision_transformer": Layout(
+    "torchvision.models.resnet": BlockLayout(r"_resnet\(\w+, \[([\d, ]+)\]", RESNET),
+    "torchvision.models.densenet": BlockLayout(r"_densenet\(\d+, \(([\d, ]+)\)", DENSENET),
+    "torchvision.models.vision_transformer": BlockLayout(
         r"\bnum_layers=(\d+)", r"(encoder)\.layers\.encoder_layer_(\d+)\.", r"\bhidden_dim=(\d+)",
         "encoder.layers.encoder_layer_0.ln_1.weight",
     ),
-    "hardsight.models.cifar_resnet": Layout(r"CifarResNet\((\d+)", RESNET, stages=3),
+    "hardsight.models.cifar_resnet": BlockLayout(r"CifarResNet\((\d+)", RESNET, stages=3),
 }  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def check_layout(file: str, shapes: Shapes, model: str) -> None:
                 raise InputError(f"{wrong}: {difference}.{NAME_IT}")
 
 
-def _difference(shapes: Shapes, layout: Layout, function: str) -> str:
+def _difference(shapes: Shapes, layout: BlockLayout, function: str) -> str:
     """What the tensors have and the function does not, in words; nothing where they agree or too little is known."""
     stated = re.search(layout.blocks, function)
     if stated is None:

@@ -96,6 +96,7 @@ class Directions:
 
     @property
     def count(self) -> int:
+        """Rows in all, also those without a direction."""
         return len(self.values)
 
 
