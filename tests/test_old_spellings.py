@@ -109,7 +109,8 @@ def test_limit_is_spread_and_first_is_not() -> None:
     assert sample_rows(SampleOptions(limit=4), 10).tolist() == [0, 2, 5, 7] and SampleOptions().all_samples
 
 
-def test_commands_take_some_samples_alike(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_commands_take_some_samples_alike(tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.explorer.audit_page.write_audit_page", lambda *_: None)  # another test's
     ids = np.array([f"s{row}" for row in range(10)])
     Snapshot(FEATURES, WEIGHT, LABELS, ids=ids).save(tmp_path / "s.npz")
     words = {"score": [], "clean": ["--no-neighbours"], "audit": ["--group", "label", "--least", "2"]}

@@ -118,7 +118,7 @@ def test_text_is_one_screen_with_the_hardest_first(table: ScoresTable) -> None:
     assert "means: avh 0.5," in text
     assert str(table) == text and "0x" not in text and "pyarrow" not in text
 
-    large = score(np.random.default_rng(0).normal(size=(5000, 3)), np.eye(3), np.zeros(5000, int), scores="all")
+    large = score(np.random.default_rng(0).normal(size=(500, 3)), np.eye(3), np.zeros(500, int), scores="all")
     assert len(repr(large).splitlines()) <= 20 and max(map(len, repr(large).splitlines())) <= 110
     assert repr(table.hardest("loss", 2)).splitlines()[1] == "hardest 2 by loss (high is hard)"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -23,7 +24,8 @@ def read_csv(path: Place, fault: str, types: dict[str, pa.DataType] | None = Non
     """A CSV or .tsv file; `types` are those of the columns that have one whatever they hold."""
     convert = pacsv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True)
     parse = pacsv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",", newlines_in_values=True)
-    with reading(path, fault), path.open("rb") as file:
+    # Arrow's own file: threads of Arrow that read a file of Python's may outlive the interpreter, which then ends with an abort.
+    with reading(path, fault), pa.OSFile(os.fsencode(path)) if isinstance(path, Path) else path.open("rb") as file:
         table = pacsv.read_csv(file, parse_options=parse, convert_options=convert)
         names = table.column_names  # raises here if one is not text
     for name in names:
