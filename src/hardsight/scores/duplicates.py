@@ -96,6 +96,7 @@ class Directions:
 
     @property
     def count(self) -> int:
+        """Rows in all, n."""
         return len(self.values)
 
 
