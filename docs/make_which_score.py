@@ -103,8 +103,7 @@ HOW = """\
 Wrong labels are put into the training set, and the training samples are scored. All else is put among held-out samples of a
 network that was trained on clean labels and on all classes but the last two. Rankings of other libraries get the same
 out-of-sample probabilities, features or recorded margins as ours; datagnosis trains networks of its own, of the same kind and for
-as many epochs.
-The rows `clean` of the tables by job are of an earlier version of its ranking; the comparison with cleanlab is of this one.
+as many epochs, and was measured in an earlier run.
 These are small images and small networks: repeat it on yours where much depends on it.
 
 {missing}

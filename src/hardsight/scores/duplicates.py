@@ -96,7 +96,7 @@ class Directions:
 
     @property
     def count(self) -> int:
-        """Rows in all, also those without a direction."""
+        """Rows in all, n."""
         return len(self.values)
 
 
