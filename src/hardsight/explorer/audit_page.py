@@ -43,7 +43,9 @@ HALVES = (
     "said which look worse than their class; every number here is from the other half, which had no part in that."
 )
 NO_PICTURES = "There are no pictures here, because the run does not say where its images are: name them with --images."
-NARROW = ".wide td, .wide th { white-space: normal }"  # a wide table breaks its cells, before it is cut off
+NARROW = (  # cells of a wide table break, before it is cut off
+    ".wide td, .wide th { white-space: normal; padding: .22rem .35rem } .wide td:first-child { white-space: nowrap }"
+)
 
 Row = dict[str, Any]
 
