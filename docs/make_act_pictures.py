@@ -77,8 +77,8 @@ def drift(folder: Path) -> Figure:
     grid = right.subplots(2, PAIRS)
     for column, sample in zip(grid.T, turned.itertuples(), strict=True):
         at = row_of[int(sample.id)]
-        digit(column[0], before["features"][at], f"{sample.label} taken for {sample.predicted_before}")
-        digit(column[1], after["features"][at], f"{sample.label} taken for {sample.predicted_after}")
+        digit(column[0], before["features"][at], f"{sample.label} read as {sample.predicted_before}")
+        digit(column[1], after["features"][at], f"{sample.label} read as {sample.predicted_after}")
     for row, month in zip(grid, ("June", "July"), strict=True):
         row[0].set_ylabel(month)
     return figure

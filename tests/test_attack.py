@@ -137,7 +137,11 @@ def test_no_attack_is_left_out_of_a_figure() -> None:
     axes = figures.roc_curves({f"FGSM {k}": (line, line) for k in range(12)}).axes[0]
     assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines[1:]}) == 12  # after the diagonal
     drawn = figures.histograms({"norm": {f"FGSM {k}": RNG.normal(size=9) for k in range(12)}})
-    assert len(drawn.axes[0].get_legend().get_texts()) == 12
+    assert len(drawn.legends[0].get_texts()) == 12
+    (far,) = figures.histograms({"likelihood": {"clean": np.append(RNG.normal(size=97), [-2e7] * 3)}}).axes
+    assert far.get_xlim()[0] > -20  # three values far out leave room for all the others
+    (sure,) = figures.histograms({"confidence": {"clean": np.append(np.linspace(0.999, 1, 90), [0.1] * 10)}}).axes
+    assert sure.get_xlim()[0] < 0.2
 
 
 @pytest.fixture(scope="module")

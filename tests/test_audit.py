@@ -170,6 +170,23 @@ def test_latent_groups_are_found_and_tested_on_other_samples() -> None:
     assert same["avh_p"].to_pylist() == pytest.approx(table["avh_p"].to_pylist())
 
 
+def test_the_page_of_latent_groups_shows_their_hardest_pictures(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hardsight.explorer.audit_page._figure", lambda audit, rows: "")  # drawn where docs/act.md is run
+    given = hidden_group()
+    np.savez(tmp_path / "x.npz", features=given["features"], labels=given["labels"], weight=given["head"])
+    np.savez(tmp_path / "images.npz", images=np.arange(520 * 64).reshape(520, 8, 8).astype(np.uint8))
+    words = ["audit", tmp_path / "x.npz", "-o", tmp_path / "latent.parquet"]
+    assert cli(*words, "--images", tmp_path / "images.npz").code == 0
+    page = (tmp_path / "latent.html").read_text("utf-8")
+    hardest = page.split("Hardest of 0, cluster 1")[1].partition("</div>")[0]
+    assert hardest.count("data:image/webp") == 12 and "The pictures are from both halves." in page
+    assert cli(*words).code == 0
+    bare = (tmp_path / "latent.html").read_text("utf-8")
+    assert "name them with --images" in bare and "Hardest of" not in bare and "both halves" not in bare
+
+
 def test_latent_groups_of_noise_are_not_confirmed() -> None:
     """Labels right or wrong by chance: clusters look worse in one half, and hardly ever in the other."""
     found = 0
@@ -233,7 +250,8 @@ def test_bad_input_is_one_line(change: dict[str, Any], said: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_the_command_writes_three_files(cli: Cli, tmp_path: Path) -> None:
+def test_the_command_writes_three_files(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.explorer.audit_page._figure", lambda audit, rows: "")  # drawn where docs/act.md is run
     given = two_sites()
     np.savez(tmp_path / "x.npz", probs=given["probs"], labels=given["labels"], site=given["columns"]["site"])
     done = cli("audit", tmp_path / "x.npz", "--group", "site", "-o", tmp_path / "audit.parquet")
@@ -251,12 +269,16 @@ def test_the_command_writes_three_files(cli: Cli, tmp_path: Path) -> None:
     assert not (tmp_path / "other.parquet").exists() and not (tmp_path / "other.html").exists()
     lost = cli("audit", tmp_path / "x.npz", "--group", "site", "--images", tmp_path / "lost", "-o", tmp_path / "other.parquet")
     assert lost.code == 2 and lost.err.count("\n") == 1 and not (tmp_path / "other.parquet").exists()
+    for named in (["audit", tmp_path / "x.npz", "--group", "site", "--report"], ["report", tmp_path / "x.npz", "-o"]):
+        done = cli(*named, tmp_path / "page.pdf")
+        assert done.code == 2 and done.err.endswith("page.pdf: the page is HTML: give a name that ends in .html.\n")
+    assert not (tmp_path / "page.pdf").exists()
     over = cli("audit", tmp_path / "x.npz", "--group", "site", "-o", tmp_path / "x.npz")
     assert over.code == 2 and "x.npz" in over.err
 
 
 def test_a_run_and_a_table_of_scores(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.explorer.audit_page._figure", lambda audit, rows: "")  # drawn by another test
+    monkeypatch.setattr("hardsight.explorer.audit_page._figure", lambda audit, rows: "")  # drawn where docs/act.md is run
     run = digits_run(tmp_path / "run", n=200, columns={"pen": ["red" if row % 3 else "blue" for row in range(200)]})
     done = cli("audit", run, "--group", "pen", "--split", "test", "-o", tmp_path / "audit.csv")
     assert done.code == 0 and "n = 40 " in done.out and done.err == "", done.err

@@ -14,7 +14,6 @@ import pytest
 
 import hardsight
 from hardsight import Dynamics, InputError, Snapshot
-from hardsight.dynamics.describing import describe_dynamics
 from hardsight.dynamics.epoch_table import epoch_table
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, hashes, to_bytes
 from hardsight.files.dynamics import moments, read_measures
@@ -136,38 +135,36 @@ def test_the_order_of_the_batches_does_not_matter(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_what_the_command_says(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_what_the_command_says_and_writes(tmp_path: Path, cli: Callable[..., Any]) -> None:
     trained(tmp_path)
-    done = cli("dynamics", tmp_path, "--table", tmp_path / "epochs.parquet")
+    done = cli("dynamics", tmp_path, "--table", tmp_path / "epochs.parquet", "--json")
     assert done.code == 0, done.err
-    assert "collapse and cosines, of 60 samples:" in done.out and "uniformity  tolerance" in done.out
-    assert "dynamics-test-collapse.png" in done.out
+    assert "collapse and cosines, of 60 samples:" in done.err and "uniformity  tolerance" in done.err
+    assert "dynamics-test-collapse.png" in done.err
     table = pq.read_table(tmp_path / "epochs.parquet")
     measures = {"nc1", "nc2", "nc3", "nc4", "uniformity", "tolerance", "positive_cosines", "negative_cosines"}
     assert {"split", "epoch", "accuracy", *measures} <= set(table.column_names)
     assert all(table[name].null_count == 0 for name in measures)
-    assert cli("dynamics", tmp_path, "--table", tmp_path / "epochs.txt").code == 2
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_table_as_csv_has_no_lists(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    trained(tmp_path)
-    done = cli("dynamics", tmp_path, "--split", "test", "--table", tmp_path / "epochs.csv", "--json")
     document = json.loads(done.out)
-    assert [row["epoch"] for row in document["tables"]["epochs"]] == [1, 2, 3] and document["summary"]["test"]["samples"] == 60
+    rows = [row for row in document["tables"]["epochs"] if row["split"] == "test"]
+    assert [row["epoch"] for row in rows] == [1, 2, 3] and document["summary"]["test"]["samples"] == 60
     page = (tmp_path / "figures" / "report.html").read_text()
     assert str(tmp_path / "figures" / "report.html") in document["files"] and "Every epoch" in page and "<script" not in page
-    assert "positive_cosines" not in (tmp_path / "epochs.csv").read_text()
-    assert describe_dynamics(tmp_path).numbers["test"]["collapse"]["nc1"] == pytest.approx(0, abs=1e-6)
+    assert document["summary"]["test"]["collapse"]["nc1"] == pytest.approx(0, abs=1e-6)
+    assert cli("dynamics", tmp_path, "--table", tmp_path / "epochs.txt").code == 2
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_file_of_an_earlier_version_has_no_measures(tmp_path: Path, cli: Callable[..., Any]) -> None:
     trained(tmp_path)
+    assert "positive_cosines" in epoch_table(tmp_path, ["test"]).column_names
     for _, path in moments(tmp_path):
         pq.write_table(pq.read_table(path).replace_schema_metadata({"hardsight": '{"epoch": 1}'}), path)
         assert read_measures(path) == {}
-    assert "collapse" not in cli("dynamics", tmp_path).out
+    done = cli("dynamics", tmp_path, "--split", "test", "--table", tmp_path / "epochs.csv")
+    assert done.code == 0 and "collapse" not in done.out
+    header = (tmp_path / "epochs.csv").read_text().splitlines()[0]
+    assert "nc1" in header and "positive_cosines" not in header  # CSV has no lists
     assert epoch_table(tmp_path, ["test"]).column("nc1").to_pylist() == [None] * 3
 
 

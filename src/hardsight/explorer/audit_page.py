@@ -23,7 +23,7 @@ from hardsight.domains import results_page as rp
 from hardsight.explorer.columns import from_arrow, spoken
 from hardsight.explorer.opening import Sheet, read_start
 from hardsight.explorer.pictures import Pictures
-from hardsight.files.writing import check_output, replacing
+from hardsight.files.writing import check_page_output, replacing
 from hardsight.scores import SCORES
 from hardsight.screen import interval
 
@@ -40,8 +40,11 @@ READING = (
 )
 HALVES = (
     "Latent groups are clusters of the features of one class. One half of the samples, drawn by chance, made the clusters and "
-    "said which look worse than their class; every number here is from the other half, which had no part in that. "
-    "The pictures are from both halves."
+    "said which look worse than their class; every number here is from the other half, which had no part in that."
+)
+NO_PICTURES = "There are no pictures here, because the run does not say where its images are: name them with --images."
+NARROW = (  # cells of a wide table break, before it is cut off
+    ".wide td, .wide th { white-space: normal; padding: .22rem .35rem } .wide td:first-child { white-space: nowrap }"
 )
 
 Row = dict[str, Any]
@@ -52,7 +55,7 @@ def page_beside(output: str | None, report: Path | None, images: str | None = No
     RunImages({}, None, images).check_named(images)
     page = report if report is not None else None if output is None else Path(output).with_suffix(".html")
     if page is not None:
-        check_output(page, "html")
+        check_page_output(page)
     return page
 
 
@@ -70,7 +73,7 @@ def write_audit_page(audit: Audit, path: Path, source: str | os.PathLike[str] | 
     parts = [_findings(audit, rows), _figure(audit, rows), _table(audit, rows), *_hardest(audit, rows, pictures)]
     name = Path(audit.measured.name).name
     sentence = f"For which groups of {len(audit.measured):,} samples the model is worse. {groups_in_words(audit)}"
-    content = rp.page(f"Audit: {name}", sentence, *parts, *_how(audit))
+    content = rp.page(f"Audit: {name}", sentence, *parts, *_how(audit, pictures is not None), style=NARROW)
     with replacing(path, "html") as temporary:
         temporary.write_text(content, encoding="utf-8")
 
@@ -191,7 +194,7 @@ def _table(audit: Audit, rows: list[Row]) -> str:
             (row["verdict"], {1.0: "word no", -1.0: "word yes"}.get(_verdict(row), "word quiet")),
             f"{row['n']:,}",
             _with_ends(row, "accuracy", "accuracy", 1, 100),
-            _against(row),
+            _unbroken(_against(row)),
             _cell(row.get("accuracy_same_classes"), 1, 100),
             _with_ends(row, f"mean_{hardness}", hardness, 4),
             _with_ends(row, "mean_norm", "norm", 2),
@@ -208,10 +211,16 @@ def _with_ends(row: Row, value: str, ends: str, digits: int, factor: float = 1.0
         return "–"
     low, high = row.get(f"{ends}_low"), row.get(f"{ends}_high")
     shown = f"{factor * row[value]:.{digits}f}"
-    return shown if low is None or high is None else f"{shown} [{factor * low:.{digits}f}, {factor * high:.{digits}f}]"
+    ends_in_words = "" if low is None or high is None else f" [{factor * low:.{digits}f}, {factor * high:.{digits}f}]"
+    return shown + _unbroken(ends_in_words)
 
 
-def _against(row: Row) -> rp.Cell:
+def _unbroken(text: str) -> str:
+    """A line may end before an interval, and not inside of it."""
+    return text.replace(", ", ",\u00a0")
+
+
+def _against(row: Row) -> str:
     if row.get("accuracy_difference") is None:
         return "–"
     return f"{100 * row['accuracy_difference']:+.1f} " + interval(
@@ -287,7 +296,9 @@ def _picture(audit: Audit, pictures: Pictures, at: int) -> tuple[bytes, str, boo
     return image, caption, max(Image.open(io.BytesIO(image)).size) <= SIDE // 2
 
 
-def _how(audit: Audit) -> list[str]:
-    latent = [rp.paragraph(HALVES)] if LATENT in audit.members.column_names else []
-    notes = [rp.paragraph(sentence, "quiet") for sentence in audit.warnings]
+def _how(audit: Audit, pictures: bool) -> list[str]:
+    halves = HALVES + (" The pictures are from both halves." if pictures else "")
+    latent = [rp.paragraph(halves)] if LATENT in audit.members.column_names else []
+    sentences = audit.warnings if pictures else (*audit.warnings, NO_PICTURES)
+    notes = [rp.paragraph(sentence, "quiet") for sentence in sentences]
     return [rp.heading("How to read it"), *latent, rp.paragraph(READING.format(alpha=100 * (1 - audit.level))), *notes]

@@ -30,7 +30,7 @@ from hardsight.explorer.server import Page
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.suspects import add_suspects
 from hardsight.files.inputs import command, note_input
-from hardsight.files.writing import check_output, replacing
+from hardsight.files.writing import check_page_output, replacing
 from hardsight.options import takes
 from hardsight.threads import even_rows
 
@@ -63,7 +63,7 @@ def report(
     """
     note_input(run, settings.class_names, settings.human, settings.subset, settings.audit, settings.drift)
     if output is not None:
-        check_output(Path(output), "html")
+        check_page_output(Path(output))
     sheet = open_sheet(run, class_names=settings.class_names, human=settings.answers, split=settings.split, progress=progress)
     if settings.hardness:
         turn_scores(sheet)

@@ -102,6 +102,13 @@ def check_output(path: Place, kind: str | None = None) -> None:
         raise FileError(f"{path} holds a person's marks; give another name.")
 
 
+def check_page_output(path: Path) -> None:
+    """An HTML page may be written here, under a name that a browser opens."""
+    check_output(path, "html")
+    if path.suffix and formats.kind_by_name(path) != "html":
+        raise FileError(f"{path}: the page is HTML: give a name that ends in .html.")
+
+
 def sweep(directory: Path) -> None:
     """Remove the temporary files of processes that were killed; those of processes that run stay."""
     with contextlib.suppress(OSError), os.scandir(directory) as entries:

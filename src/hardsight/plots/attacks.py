@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")  # Okabe and Ito
 CLEAN, ATTACKED = COLOURS[0], COLOURS[1]
 LINES = ("-", "--", "-.", ":")
+MOST_INSIDE = 5  # curves whose names fit into the corner of a plot
+FAR = 4.0  # interquartile ranges: values farther out than this are in the outermost bins
 
 
 def error_curves(curves: Mapping[str, Sequence[tuple[float, float, float, float]]], *, title: str = "") -> Figure:
@@ -49,7 +51,8 @@ def roc_curves(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], *, title: st
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.8, 4.6), layout="constrained", dpi=130)
+    many = len(curves) > MOST_INSIDE
+    figure = Figure(figsize=(7.2 if many else 4.8, 4.6), layout="constrained", dpi=130)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=0.8)
     for at, (name, (clean, attacked)) in enumerate(curves.items()):
@@ -57,13 +60,18 @@ def roc_curves(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], *, title: st
         axes.plot(clean, attacked, color=COLOURS[colour], linestyle=LINES[(colour + turn) % len(LINES)], label=name)
     axes.set(xlabel="clean inputs rejected", ylabel="attacked inputs rejected", xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
     axes.set_title(title, fontsize=11)
-    axes.legend(frameon=False, loc="lower right", fontsize=9)
+    if many:
+        figure.legend(frameon=False, loc="outside right center", fontsize=9)
+    else:
+        axes.legend(frameon=False, loc="lower right", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
 def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", share: bool = True) -> Figure:
-    """A panel per quantity, a histogram per kind of input over the same bins, which cover 98 % of all values.
+    """A panel per quantity, a histogram per kind of input over the same bins.
+
+    They cover 98 % of all values, and nothing that is far out: that would leave one bin for all the others.
 
     Args:
         panels: name of the quantity -> name of the inputs -> (n,) values.
@@ -71,12 +79,12 @@ def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "
     """
     from matplotlib.figure import Figure
 
+    alike = len({tuple(kinds) for kinds in panels.values()}) == 1  # one legend will do
     figure = Figure(figsize=(4.0 * len(panels) + 0.4, 3.2), layout="constrained", dpi=130)
     for axes, (name, kinds) in zip(np.atleast_1d(np.asarray(figure.subplots(1, len(panels)))), panels.items(), strict=True):
         values = {kind: x[np.isfinite(x)] for kind, x in kinds.items()}
         everything = np.concatenate(list(values.values()))
-        low, high = np.percentile(everything, [1, 99]) if len(everything) else (0.0, 1.0)
-        edges = np.linspace(low, high if high > low else low + 1, 41)
+        edges = _edges(everything)
         for (kind, x), colour in zip(values.items(), cycle(COLOURS), strict=False):
             weights = np.full(len(x), 1 / max(1, len(x))) if share else None
             inside = np.clip(x, edges[0], edges[-1])
@@ -84,9 +92,23 @@ def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "
             axes.hist(inside, edges, weights=weights, color=colour, histtype="step", linewidth=1.3, label=kind)
         axes.set(xlabel=name, ylabel="share of inputs" if share else "inputs")
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=8)
+        if not alike:
+            axes.legend(frameon=False, fontsize=8)
+    if alike:
+        handles, names = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, frameon=False, fontsize=8, loc="outside lower center", ncols=min(8, len(names)))
     figure.suptitle(title, fontsize=11)
     return figure
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    """(41,) ends of the bins. Of shares, of which most may be 1, nothing is far out."""
+    if not len(values):
+        return np.linspace(0.0, 1.0, 41)
+    low, first, third, high = np.percentile(values, [1, 25, 75, 99])
+    if third > first and (values.min() < 0 or values.max() > 1):
+        low, high = max(low, first - FAR * (third - first)), min(high, third + FAR * (third - first))
+    return np.linspace(low, high if high > low else low + 1, 41)
 
 
 def trajectories(path: Mapping[str, np.ndarray], *, title: str = "") -> Figure:

@@ -36,6 +36,7 @@ def groups_with_intervals(names: Sequence[str], panels: Sequence[GroupPanel], ve
         verdicts: (k,) 1 for worse than the rest, -1 for better, 0 for neither, NaN for too few samples: a hollow point.
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     k = len(names)
     figure = Figure(figsize=(10, 1.1 + INCH_PER_GROUP * k), layout="constrained", dpi=120)
@@ -48,6 +49,7 @@ def groups_with_intervals(names: Sequence[str], panels: Sequence[GroupPanel], ve
         faces = ["white" if np.isnan(verdict) else colour for verdict, colour in zip(verdicts, colours, strict=True)]
         axes.scatter(panel.value, place, s=26, c=faces, edgecolors=colours, zorder=3)
         axes.set_title(panel.title, fontsize=9)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=4))  # more of small numbers would touch each other
         axes.tick_params(labelsize=8)
         axes.spines[["top", "right"]].set_visible(False)
     short = [name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…" for name in names]

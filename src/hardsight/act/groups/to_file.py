@@ -11,10 +11,10 @@ from hardsight.act.groups.auditing import Audit, find_groups
 from hardsight.act.groups.drifting import Drift, find_drift, opened
 from hardsight.act.groups.opening import open_measured, with_class_names
 from hardsight.act.groups.settings import AuditFileSettings, DriftFileSettings
-from hardsight.errors import InputError
+from hardsight.errors import FileError, InputError
 from hardsight.files.beside import beside, second_table
 from hardsight.files.inputs import command, note_input
-from hardsight.files.places import Place, place
+from hardsight.files.places import Place, missing, place
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.scoring.job import ProgressCallback
@@ -104,6 +104,9 @@ def drift_to_file(
     note_input(*sides, settings.head, settings.class_names)
     if sides[0].resolve() == sides[1].resolve():
         raise InputError(f"{sides[0]} is given twice: drift compares two runs or files.")
+    for side in sides:
+        if not side.exists():  # before the other one is scored
+            raise FileError(missing(side))
     whole = settings.all_samples and settings.split is None
     target = _target(sides[1], output, "drift", "classes", whole)
     found = find_drift(*opened(before, after, settings, progress), settings)

@@ -12,11 +12,10 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hardsight.act.subsets.cost import Curve, cost_curve, write_curve
 from hardsight.act.subsets.picking import Picker
 from hardsight.act.subsets.pool import Pool, open_pool
 from hardsight.act.subsets.settings import SelectFileSettings, SelectSettings
@@ -33,6 +32,9 @@ from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 from hardsight.version import VERSION
+
+if TYPE_CHECKING:
+    from hardsight.act.subsets.cost import Curve
 
 ProgressCallback = Callable[[int, int], None]  # samples done, samples in all
 
@@ -130,6 +132,8 @@ def select_to_file(
     selected = choose(opened, settings, progress)
     curve = None
     if settings.curve:
+        from hardsight.act.subsets.cost import cost_curve, write_curve  # with statistics, which take time to load
+
         curve = cost_curve(opened, settings, selected.pool)
         if isinstance(settings.curve, str):
             write_curve(curve, place(settings.curve))
