@@ -309,7 +309,7 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
     }
     for name, arrays in files.items():
         np.savez(folder / f"{name}.npz", **arrays)
-    loose = {"turned": weight.T, "other": rng.normal(size=(3, 7)), "percent": rng.random(30) * 100}
+    loose: dict[str, np.ndarray] = {"turned": weight.T, "other": rng.normal(size=(3, 7)), "percent": rng.random(30) * 100}
     loose |= {"percent20": rng.random(20), "counts": np.ones((30, 9), int), "labels20": np.arange(20) % 3}
     for name, array in loose.items():
         np.save(folder / f"{name}.npy", array)
