@@ -188,7 +188,7 @@ def _table(audit: Audit, rows: list[Row]) -> str:
         "mean norm",
     ]
     header += ["overconfidence", "ECE (by chance)"]
-    cells = [
+    cells: list[list[rp.Cell]] = [
         [
             _name(row),
             (row["verdict"], {1.0: "word no", -1.0: "word yes"}.get(_verdict(row), "word quiet")),
