@@ -84,7 +84,7 @@ def _findings(audit: Audit, rows: list[Row]) -> str:
     if not rows:
         return rp.paragraph("No cluster looked worse than its class.")
     if not worse:
-        return rp.paragraph("No group is shown to be worse than the rest.")
+        return rp.paragraph("No group is told apart from the rest as worse.")
     lines = [rp.paragraph(_sentence(audit, row)) for row in worse[:5]]
     if len(worse) > 5:
         lines.append(rp.paragraph(f"{len(worse) - 5} more groups are worse: see the table.", "quiet"))
@@ -118,7 +118,7 @@ def _name(row: Row) -> str:
 
 
 def _verdict(row: Row) -> float:
-    """1 for worse, -1 for better, 0 for neither, NaN for too few."""
+    """1 for worse, -1 for better, 0 for not told apart, NaN for too few."""
     verdict = row["verdict"]
     if verdict == TOO_FEW:
         return math.nan
@@ -143,7 +143,7 @@ def _figure(audit: Audit, rows: list[Row]) -> str:
     stream = io.BytesIO()
     figure.savefig(stream, format="png", metadata={"Software": None})
     line = "no difference from the rest of the class" if rows[0]["by"] == LATENT else "all samples"
-    said = f"Dotted: {line}. Orange: worse than the rest; blue: better; grey: no difference shown; hollow: too few to say."
+    said = f"Dotted: {line}. Orange: worse than the rest; blue: better; grey: not told apart; hollow: too few to say."
     return rp.drawn(stream.getvalue(), "groups with intervals") + rp.paragraph(said, "quiet")
 
 
@@ -188,7 +188,7 @@ def _table(audit: Audit, rows: list[Row]) -> str:
         "mean norm",
     ]
     header += ["overconfidence", "ECE (by chance)"]
-    cells: list[list[str | tuple[str, str]]] = [
+    cells: list[list[rp.Cell]] = [
         [
             _name(row),
             (row["verdict"], {1.0: "word no", -1.0: "word yes"}.get(_verdict(row), "word quiet")),
