@@ -72,7 +72,9 @@ def check_layout(file: str, shapes: Shapes, model: str) -> None:
     library, _, name = OWN_NETWORKS.get(model, model).partition(":")
     own = library in {spec.partition(":")[0] for spec in OWN_NETWORKS.values()}
     wrong = f"{file} does not hold the weights of {name if own else model}"
-    layers = set(re.findall(r"self\.(\w+) =", _source(library))) - {"head"} if own else set()  # a head may be of any network
+    layers = (
+        set(re.findall(r"self\.(\w+)(?=[^=\n(]* = )", _source(library))) - {"head"} if own else set()
+    )  # a head may be of any network
     if layers and not layers & {part for tensor in shapes for part in tensor.split(".")}:
         raise InputError(f"{wrong}: {_others(shapes)}.{NAME_IT}")
     for module, layout in LAYOUTS.items():
