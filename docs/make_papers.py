@@ -196,7 +196,8 @@ def main(names: Sequence[str]) -> None:
     given = [Run.read(Path(name)) for name in names]
     copy_figures(given, DOCS / "images" / "papers")
     kept = last_of_each(json.loads(KEPT.read_text("utf-8")), given)
-    KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    lines = ",\n".join(json.dumps(outcome, ensure_ascii=False) for outcome in kept)  # a recipe a line
+    KEPT.write_text(f"[\n{lines}\n]\n", "utf-8")
     for path, text in pages(as_runs(kept)).items():
         path.write_text(text, "utf-8")
 
