@@ -44,8 +44,8 @@ javascript:
 
 # The explorer's tests drive a real Chromium; where it cannot be installed they skip and say so.
 browser:
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	  && apt-get update -q && apt-get install -q -y --no-install-recommends chromium; } || echo "no Chromium: browser tests will be skipped"
+	@for name in chromium-headless-shell chromium google-chrome; do command -v $$name >/dev/null && exit; done; { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && apt-get update -q && apt-get install -q -y --no-install-recommends chromium-headless-shell; } || echo "no Chromium: browser tests will be skipped"
 
 nightly: $(TOOLS) browser  ## all tests, also the long ones; property tests draw new examples
 	$(PIP) --group nightly

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,10 +21,11 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from hardsight.bench.explore import find_browser
 from hardsight.explorer.server import make_server
 from hardsight.explorer.starting import Started, start
 
-CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
+CHROMIUM = find_browser()
 PATIENCE = 20_000  # milliseconds, on a busy machine
 
 
@@ -33,7 +33,7 @@ def needed() -> None:
     """Skip, with the reason, where there is no browser."""
     pytest.importorskip("playwright", reason="the browser tests need playwright: pip install playwright")
     if CHROMIUM is None:
-        pytest.skip("the browser tests need Chromium: apt-get install chromium")
+        pytest.skip("the browser tests need Chromium: apt-get install chromium-headless-shell")
 
 
 @contextmanager

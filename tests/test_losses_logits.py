@@ -141,9 +141,9 @@ def test_znorm_linear_is_a_linear_layer_under_sgd(bias: bool, limit: float, monk
 def test_znorm_linear_of_features_without_spread() -> None:
     """Zeros, and no bias: all logits are the same, and the gradient is that of the plain loss."""
     loss, linear = sgd_twins(bias=False)
-    x, y = torch.zeros(3, 6, requires_grad=True), torch.arange(3)
+    x, y = torch.zeros(3, 6, dtype=torch.float64, requires_grad=True), torch.arange(3)
     (ours,) = torch.autograd.grad(loss(x, y), x)
-    (theirs,) = torch.autograd.grad(znorm_loss(linear.float()(x), y), x)
+    (theirs,) = torch.autograd.grad(znorm_loss(linear(x), y), x)
     assert bool(ours.isfinite().all())
     torch.testing.assert_close(ours, theirs)
 
