@@ -100,7 +100,7 @@ def test_what_the_system_refuses(
         raise OSError(number, os.strerror(number))
 
     out = snapshot.with_name(f"old.{ending}")
-    out.write_text(old := {"parquet": "PAR1 old", "csv": "old,1\n", "json": "[1]"}[ending])
+    out.write_text(old := {"parquet": "PAR1 old", "csv": "id,label,predicted,status\n", "json": "[1]"}[ending])
     monkeypatch.setattr("hardsight.files.writing.os.fsync", failing)
     refused(cli("score", snapshot, "-o", out), f"{out} could not be written: {os.strerror(number)}", remedy)
     assert out.read_text() == old and sorted(snapshot.parent.iterdir()) == sorted([out, snapshot])

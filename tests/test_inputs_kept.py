@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hardsight import Head, score
+from hardsight import FileError, Head, Snapshot, score
 from hardsight.files.heads import save_head
 from hardsight.files.inputs import command, is_input, is_written, note_input
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
+from hardsight.files.table_kinds import kind_in_file
 from hardsight.files.writing import write_json
 from hardsight.table import read_scores, write_table
 
@@ -129,10 +130,56 @@ def run(folder: Path) -> Path:
 def test_scores_of_a_run_that_were_read_or_just_written_stay(cli: Cli, run: Path, words: list[str]) -> None:
     before = read_scores(run)
     done = cli(*words)
-    if words[0] == "select":  # which reads samples and head of a run, and not its scores
-        return
-    refused(done, "is the input of this command", "is an output of this command")
+    said = ["is the input of this command", "is an output of this command"]
+    if words[0] in ("select", "audit"):  # by what they are, before anything is read
+        said = ["scores.parquet holds scores, and would be replaced by"]
+    refused(done, *said)
     assert read_scores(run).equals(before)
+
+
+TABLES = {  # a command that writes a table, and what the table holds
+    "scores": ["score", "run"],
+    "suspects": ["clean", "run"],
+    "triplets": ["mine", "run"],
+    "pairs": ["mine", "run", "--pairs"],
+    "a subset": ["select", "run", "--budget", "5"],
+    "a curriculum": ["curriculum", "run", "--epochs", "3"],
+    "groups of an audit": ["audit", "run", "--group", "site"],
+    "what drifted": ["drift", "other.parquet", "run", "--head", "head.safetensors"],
+}
+
+
+def test_a_table_replaces_none_of_another_kind(cli: Cli, run: Path, folder: Path) -> None:
+    """Neither another table of ours nor somebody's own; one of its own kind it does."""
+    others = [*list(TABLES.items())[1:], next(iter(TABLES.items()))]
+    for number, ((table, words), (other, more)) in enumerate(zip(TABLES.items(), others, strict=True)):
+        output = folder / f"table-{number}{('.parquet', '.csv', '.json')[number % 3]}"
+        assert cli(*words, "-o", output).code == 0 and kind_in_file(output) == table
+        before = output.read_bytes()
+        refused(cli(*more, "-o", output), f"{output} holds {table}, and would be replaced by {other}; give another name")
+        assert output.read_bytes() == before
+    for content, ending in (("photo,votes\na,3\n", "csv"), ('[\n{"photo": "a", "votes": 3}\n]\n', "json")):
+        votes = folder / f"votes.{ending}"
+        votes.write_text(content)
+        refused(cli("mine", run, "-o", votes), f"{votes} holds a table that begins with the column 'photo'")
+        assert votes.read_text() == content
+        votes.unlink()
+        for _ in range(2):
+            assert cli("mine", run, "-o", votes).code == 0
+
+
+def test_arrays_that_are_no_snapshot_are_not_replaced_by_one(folder: Path) -> None:
+    np.savez(folder / "images.npz", images=np.zeros((3, 2, 2)))
+    with pytest.raises(FileError, match="images.npz holds a table that begins with the column 'images'"):
+        Snapshot(FEATURES, HEAD, LABELS).save(folder / "images.npz")
+    Snapshot(FEATURES, HEAD, LABELS).save(folder / "s.npz")
+    Snapshot(FEATURES[:3], HEAD, LABELS[:3]).save(folder / "s.npz")
+    assert len(Snapshot.load(folder / "s.npz")) == 3
+
+
+def test_a_table_whose_columns_cannot_be_read_is_written_again(cli: Cli, run: Path) -> None:
+    (run / "scores.parquet").write_bytes((run / "scores.parquet").read_bytes()[:-20])
+    assert cli("score", run).code == 0 and len(read_scores(run)) == 40
 
 
 def test_two_outputs_have_two_names(cli: Cli, folder: Path) -> None:

@@ -109,7 +109,7 @@ def test_no_part_of_a_run_that_is_read_is_written(cli: Cli, run: Path, name: str
     manifest = json.loads((run / "run.json").read_text())
     bare = {"parts": [{"name": part["name"]} for part in manifest["parts"]]}  # as another tool might write it
     (run / "run.json").write_text(json.dumps(bare))
-    refused(cli("score", run, "-o", run / name), "is the input of this command")
+    refused(cli("score", run, "-o", run / name), "holds samples with features, and would be replaced by scores")
     assert pq.read_schema(run / name).names[-1] == "features"
 
 

@@ -33,8 +33,9 @@ from hardsight.files.heads import ARRAYS, load_head
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import place
 from hardsight.files.rows import ArraySource, Source
-from hardsight.files.samples import LIST_COLUMNS, Batch, SampleFiles
+from hardsight.files.samples import Batch, SampleFiles
 from hardsight.files.snapshot_files import OWN_NAMES, is_column, open_files, open_table, relabeled
+from hardsight.files.table_kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.wide_tables import is_table, names_columns, take_apart
 from hardsight.files.writing import check_output, replacing
 from hardsight.fitted_estimator import FittedEstimator, fitted_columns
@@ -249,7 +250,7 @@ class Snapshot:
             raise InputError(f"{path}: a snapshot is saved as .npz; give a name with that ending.")
         with command():
             note_input(*self.read_from)
-            check_output(place(path))
+            check_output(place(path), table=SAMPLES)
         everything = self.in_memory()
         arrays: dict[str, Any] = {self.source.evidence: to_numpy(everything.values), "labels": everything.labels}
         arrays["ids"] = np.asarray(everything.ids) if everything.ids.dtype.kind == "i" else np.asarray(everything.ids, dtype=str)
@@ -261,7 +262,7 @@ class Snapshot:
             arrays["class_names"] = np.array(self.class_names, dtype=str)
         if isinstance(self.source, ArraySource):
             arrays |= {name: _plain_column(name, column) for name, column in self.source.further.items() if not _all_null(column)}
-        with replacing(path) as temporary, temporary.open("wb") as file:
+        with replacing(path, table=SAMPLES) as temporary, temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
 
     @classmethod

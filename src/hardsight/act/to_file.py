@@ -95,5 +95,5 @@ def _target(source: Place, output: Place | None, settings: CleanFileSettings) ->
     if output is None and settings.apply is not None:
         raise InputError("--apply writes the labels after the review: give -o labels.parquet.")
     if output is not None:
-        check_table_output(output)
+        check_table_output(output, "suspects" if settings.apply is None else "labels after a review")
     return output

@@ -42,7 +42,8 @@ from hardsight.files.parquet import open_parquet
 from hardsight.files.places import place_on_disk, shown_address
 from hardsight.files.reading import read_json, reading
 from hardsight.files.run import Run, check_run_directory
-from hardsight.files.samples import LIST_COLUMNS, OWN_COLUMNS, rows_per_part, write_samples
+from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
+from hardsight.files.table_kinds import LIST_COLUMNS
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.weights_header import check_weights_of

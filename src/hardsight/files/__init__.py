@@ -13,6 +13,7 @@ parquet.py       Parquet files opened, their footers checked first
 columns.py       CSV, .tsv and Parquet tables as columns
 table_files.py   CSV, .tsv and Parquet tables as Arrow tables
 table_writing.py  tables written, as Parquet, CSV or JSON
+table_kinds.py   which table a file holds, by its columns: none replaces one of another kind
 wide_tables.py   tables with one column per dimension, taken apart
 class_names.py   class names, one per line or a JSON list
 tensors.py       arrays and tensors as safetensors, written

@@ -10,7 +10,7 @@ from typing import Literal
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.parquet import parquet_columns
 from hardsight.files.reading import reading
-from hardsight.files.samples import LIST_COLUMNS
+from hardsight.files.table_kinds import LIST_COLUMNS
 
 Kind = Literal["snapshot", "scores", "images"]
 

@@ -26,9 +26,9 @@ from hardsight.files.label_column import LabelColumn, as_text
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, reading
+from hardsight.files.table_kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.writing import replacing
 
-LIST_COLUMNS = ("features", "logits", "probs", "pred_probs")  # the last two are names of the same
 OWN_COLUMNS = {  # of every part that we write; id and label stand before them
     "split": pa.string(),
     "path": pa.string(),
@@ -115,7 +115,7 @@ def write_samples(
     held |= {name: _as_arrow(column) for name, column in columns.items() if name not in held}
     lists = pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), matrix.shape[1])
     table = pa.table({**held, "features": lists}).replace_schema_metadata(metadata)
-    with replacing(path) as temporary:
+    with replacing(path, table=SAMPLES) as temporary:
         pq.write_table(table, temporary, write_page_checksum=True, compression="zstd", use_dictionary=list(held))
     return len(matrix)
 

@@ -19,8 +19,9 @@ from hardsight.files.places import Place, missing
 from hardsight.files.reading import reading
 from hardsight.files.rows import ArraySource, Source
 from hardsight.files.run import read_manifest
-from hardsight.files.samples import LIST_COLUMNS, SampleFiles, evidence_of
+from hardsight.files.samples import SampleFiles, evidence_of
 from hardsight.files.table_files import read_table
+from hardsight.files.table_kinds import LIST_COLUMNS
 from hardsight.files.wide_tables import take_apart
 from hardsight.head import Head
 from hardsight.pandas_index import align

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from hardsight.errors import InputError
 from hardsight.files.places import Place, place
+from hardsight.files.table_kinds import table_kind
 from hardsight.files.writing import check_output, replacing
 
 FORMATS = (".parquet", ".csv", ".json")
@@ -28,10 +29,10 @@ def check_format(path: Place) -> str:
     return path.suffix.lower()
 
 
-def check_table_output(path: Place) -> None:
-    """A table may be written here: before anything slow."""
+def check_table_output(path: Place, table: str) -> None:
+    """A table, one of `table_kinds.FIRST_COLUMNS`, may be written here: before anything slow."""
     check_format(path)
-    check_output(path)
+    check_output(path, table=table)
 
 
 class RowsWriter(AbstractContextManager["RowsWriter"]):
@@ -43,7 +44,7 @@ class RowsWriter(AbstractContextManager["RowsWriter"]):
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            temporary = stack.enter_context(replacing(self.path))
+            temporary = stack.enter_context(replacing(self.path, table=table_kind(self.schema.names)))
             if self.format == ".parquet":
                 writer = pq.ParquetWriter(temporary, self.schema, compression="zstd", write_page_checksum=True)
                 self.parts: Any = stack.enter_context(writer)

@@ -19,7 +19,8 @@ import pyarrow as pa
 from hardsight.checks import is_list_column
 from hardsight.errors import InputError
 from hardsight.files.label_column import as_text, class_label_names, holds_names
-from hardsight.files.samples import LIST_COLUMNS, evidence_of
+from hardsight.files.samples import evidence_of
+from hardsight.files.table_kinds import LIST_COLUMNS
 
 OWN = ("id", "label", "split", "path")  # columns that are never features unless they are asked for
 

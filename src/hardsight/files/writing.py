@@ -46,10 +46,13 @@ def discards() -> bool:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str], kind: str | None = None) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str | None = None) -> Iterator[Path]:
     """A temporary path beside `path` to write to; on success it becomes `path`, on any error it is removed.
 
-    `kind` is what is written, one of `formats.WORDS`, where the name's ending does not tell it.
+    Args:
+        path: of the file, which is replaced if it may be.
+        kind: what is written, one of `formats.WORDS`, where the name's ending does not tell it.
+        table: of a table, what it holds: see `table_kinds`.
     """
     path = place(path)
     if _discards:
@@ -57,7 +60,7 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None) -> Iterator
             yield Path(folder) / path.name
         return
     kind = kind or formats.kind_by_name(path)
-    check_output(path, kind)
+    check_output(path, kind, table)
     if isinstance(path, Remote):
         with path.sent_when_complete() as temporary:
             yield temporary
@@ -81,8 +84,8 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None) -> Iterator
             temporary.unlink()
 
 
-def check_output(path: Place, kind: str | None = None) -> None:
-    """A file may be written here: before anything slow, and again before its first byte."""
+def check_output(path: Place, kind: str | None = None, table: str | None = None) -> None:
+    """A file may be written here: before anything slow, and again before its first byte. Arguments as of `replacing`."""
     kind = kind or formats.kind_by_name(path)
     if isinstance(path, Path):
         check_place_for(path)
@@ -100,6 +103,18 @@ def check_output(path: Place, kind: str | None = None) -> None:
         raise FileError(f"{path} is a part of a run; give another name.")
     if isinstance(path, Path) and checksums.holds_marks(path):
         raise FileError(f"{path} holds a person's marks; give another name.")
+    if table is not None and path.is_file():
+        _check_same_table(path, table)
+
+
+def _check_same_table(path: Place, table: str) -> None:
+    from hardsight.files.table_kinds import kind_in_file  # which takes Arrow to import, and JSON does not need
+
+    held = kind_in_file(path)
+    if held is not None and held != table:
+        raise FileError(
+            f"{path} holds {held}, and would be replaced by {table}; give another name, or remove it if you no longer need it."
+        )
 
 
 def check_page_output(path: Path) -> None:

@@ -148,7 +148,7 @@ def parts_on_cluster(
     files = _files(job)
     target = place(address(output))
     note_input(*_fingerprints(job, files))
-    check_table_output(target)
+    check_table_output(target, "scores")
     folder, pieces = target.with_name(target.name + ".parts"), job.pieces()
     request = Request(
         path=address(files["path"]),

@@ -92,7 +92,7 @@ def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Pla
     if output is None and whole and source.is_dir() and (source / "run.json").is_file():  # not into a folder of shards
         output = source / "scores.parquet"
     if output is not None:
-        check_table_output(output)
+        check_table_output(output, "scores")
     elif settings.cluster is not None:
         raise InputError("--cluster writes its parts beside the output: give -o.")
     return output

@@ -16,6 +16,7 @@ from hardsight.files.beside import beside, second_table
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, missing, place
 from hardsight.files.table_writing import check_table_output
+from hardsight.files.writing import check_output
 from hardsight.options import takes
 from hardsight.scoring.job import ProgressCallback
 from hardsight.scoring.to_file import open_with_columns
@@ -66,19 +67,19 @@ def audit_to_file(
     path = place(source)
     note_input(path, settings.head, settings.labels, settings.class_names)
     whole = settings.all_samples and settings.split is None
-    target = _target(path, output, "audit", "samples", whole)
+    target = _target(path, output, ("audit", "groups of an audit", "samples"), whole)
     if settings.features is None and settings.label is None:
         files = {"head": settings.head, "labels": settings.labels}
         measured = open_measured(source, settings.by, **files, some=settings, progress=progress)
     else:
         measured = open_measured(open_with_columns(path, settings), settings.by, some=settings, progress=progress)
-    found = find_groups(with_class_names(measured, settings.class_names), settings, progress)
+    audit = find_groups(with_class_names(measured, settings.class_names), settings, progress)
     if check is not None:
-        check(found)
+        check(audit)
     if target is not None:
-        write_table(found.table, target)
-        write_table(found.members, second_table(target, "samples"))
-    return AuditedFile(target, found)
+        write_table(audit.table, target)
+        write_table(audit.members, second_table(target, "samples"))
+    return AuditedFile(target, audit)
 
 
 @takes(DriftFileSettings)
@@ -108,16 +109,17 @@ def drift_to_file(
         if not side.exists():  # before the other one is scored
             raise FileError(missing(side))
     whole = settings.all_samples and settings.split is None
-    target = _target(sides[1], output, "drift", "classes", whole)
-    found = find_drift(*opened(before, after, settings, progress), settings)
+    target = _target(sides[1], output, ("drift", "what drifted", "classes"), whole)
+    drift = find_drift(*opened(before, after, settings, progress), settings)
     if target is not None:
-        write_table(found.table, target)
-        write_table(found.classes, second_table(target, "classes"))
-    return DriftFile(target, found)
+        write_table(drift.table, target)
+        write_table(drift.classes, second_table(target, "classes"))
+    return DriftFile(target, drift)
 
 
-def _target(source: Place, output: str | os.PathLike[str] | None, name: str, second: str, whole: bool) -> Path | None:
-    """Where to write, which is never over what is read."""
+def _target(source: Place, output: str | os.PathLike[str] | None, names: tuple[str, str, str], whole: bool) -> Path | None:
+    """Where to write, which is never over what is read. `names`: of the file, of what it holds, and of the second file."""
+    name, table, second = names
     target = None if output is None else place(output)
     if target is None and whole and isinstance(source, Path) and source.exists():
         target = beside(source, name)
@@ -125,6 +127,6 @@ def _target(source: Place, output: str | os.PathLike[str] | None, name: str, sec
         return None
     if not isinstance(target, Path):
         raise InputError(f"{target}: two tables are written beside each other: give a file on this machine.")
-    for path in (target, second_table(target, second)):
-        check_table_output(path)
+    check_table_output(target, table)
+    check_output(second_table(target, second))
     return target

@@ -39,7 +39,7 @@ def mine_to_file(
     note_input(place(source), settings.labels)
     target = None if output is None else place(output)
     if target is not None:
-        check_table_output(target)
+        check_table_output(target, "pairs" if settings.pairs else "triplets")
     snapshot = _chosen(Snapshot.load(source, labels=settings.labels), settings)
     mined = mined_triplets(snapshot, settings, progress)
     if target is not None:

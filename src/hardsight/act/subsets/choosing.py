@@ -119,9 +119,9 @@ def select_to_file(
     """
     path, target = place(source), place(output)
     note_input(path, settings.head, settings.labels)
-    check_table_output(target)
+    check_table_output(target, "a subset")
     if isinstance(settings.curve, str):
-        check_output(place(settings.curve))
+        check_output(place(settings.curve), table="the cost curve of subsets")
         if place(settings.curve).resolve() == target.resolve():
             raise InputError(f"{target} is both the subset and its curve: give two files.")
     opened: Any = path

@@ -105,7 +105,7 @@ def curriculum_to_file(
     """
     path, target = place(source), place(output)
     note_input(path)
-    check_table_output(target)
+    check_table_output(target, "a curriculum")
     if isinstance(path, Path) and not path.exists():
         raise InputError(missing(path))
     planned = plan(path, settings)

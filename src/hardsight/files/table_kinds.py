@@ -1,0 +1,79 @@
+"""Which table a file holds, by its columns: so that no table replaces one of another kind."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable
+
+from hardsight.errors import FileError
+from hardsight.files.formats import START, kind_by_name
+from hardsight.files.npy import open_npz
+from hardsight.files.parquet import parquet_columns
+from hardsight.files.places import Place
+
+LIST_COLUMNS = ("features", "logits", "probs", "pred_probs")  # of samples; the last two are names of the same
+SAMPLES = "samples with features"
+FIRST_COLUMNS = {  # what each table of ours begins with
+    "scores": ("id", "label", "predicted", "status"),
+    "suspects": ("id", "given_label", "suggested_label"),
+    "labels after a review": ("id", "label", "given_label"),
+    "a person's marks": ("id", "mark", "suggestion"),
+    "a subset": ("id", "reason"),
+    "the cost curve of subsets": ("subset", "budget", "accuracy"),
+    "a curriculum": ("id", "position", "first_epoch"),
+    "triplets": ("anchor", "positive", "negative"),
+    "pairs": ("first", "second", "same_class"),
+    "groups of an audit": ("group", "n", "accuracy"),
+    "what drifted": ("id", "harder", "change"),
+    "classes that drifted": ("class", "label", "n"),
+}
+
+
+def table_kind(columns: Iterable[str]) -> str | None:
+    """What a table with these columns holds, in words; None without columns.
+
+    Example:
+        >>> table_kind(["id", "label", "predicted", "status", "avh"]), table_kind(["photo", "votes"])
+        ('scores', "a table that begins with the column 'photo'")
+    """
+    names = tuple(columns)
+    if set(names) & set(LIST_COLUMNS):
+        return SAMPLES
+    for kind, first in FIRST_COLUMNS.items():
+        if names[: len(first)] == first:
+            return kind
+    return f"a table that begins with the column {names[0]!r}" if names else None
+
+
+def kind_in_file(path: Place) -> str | None:
+    """What the table in a file holds; None where its columns cannot be read, so that there is nothing to protect."""
+    columns = COLUMNS.get(kind_by_name(path))
+    try:
+        return None if columns is None else table_kind(columns(path))
+    except (FileError, ValueError, csv.Error):
+        return None
+
+
+def _start(path: Place) -> str:
+    with path.open("rb") as file:
+        return file.read(START).decode("utf-8-sig", "replace")
+
+
+def _csv_columns(path: Place) -> list[str]:
+    return [name.strip() for name in next(csv.reader(_start(path).splitlines()), [])]
+
+
+def _json_columns(path: Place) -> list[str]:
+    """The keys of the first of a list of objects; those of a document are no columns, but tell it from a table."""
+    text = _start(path).lstrip()
+    value, _ = json.JSONDecoder().raw_decode(text.removeprefix("[").lstrip())
+    return list(value) if isinstance(value, dict) else []
+
+
+COLUMNS: dict[str, Callable[[Place], Iterable[str]]] = {
+    "parquet": parquet_columns,
+    "csv": _csv_columns,
+    "json": _json_columns,
+    "npz": open_npz,
+}
