@@ -68,9 +68,9 @@ def find_repeats(features: np.ndarray, reference: np.ndarray | None = None) -> R
     """Near duplicates of (n, d) features among themselves, or in an (m, d) reference."""
     from hardsight.scores.duplicates import near_duplicates
 
-    found = near_duplicates(features, reference, only_near=True)
-    repeated = found.near if reference is not None else found.near & ~_first_of_group(found.group)
-    return Repeats(found.nearest, found.distance, np.asarray(repeated))
+    duplicates = near_duplicates(features, reference, only_near=True)
+    repeated = duplicates.near if reference is not None else duplicates.near & ~_first_of_group(duplicates.group)
+    return Repeats(duplicates.nearest, duplicates.distance, np.asarray(repeated))
 
 
 def _first_of_group(group: np.ndarray) -> np.ndarray:
@@ -103,8 +103,8 @@ def find_nearby(features: np.ndarray, reference: np.ndarray | None = None) -> Ne
 
     def work(part: slice) -> None:
         rows = own.rows[part]
-        similarity, found = candidates.nearest(own.unit[part], k, rows if reference is None else None)
-        nearest[rows, :k] = found
+        similarity, neighbours = candidates.nearest(own.unit[part], k, rows if reference is None else None)
+        nearest[rows, :k] = neighbours
         distance[rows] = np.sqrt(np.maximum(2 - 2 * similarity[:, -1].astype(np.float64), 0.0))
 
     share(work, blocks(len(own.rows), QUERIES))

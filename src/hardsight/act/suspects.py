@@ -93,12 +93,12 @@ def clean(
 
     probs = given_probs(probs, pred_probs)
     arrays = {"features": features, "labels": labels, "probs": probs, "logits": logits, "head": head, "ids": ids}
-    found = find_suspects(_opened(source, arrays), settings, progress)
-    for sentence in found.evidence.warnings:
+    suspects = find_suspects(_opened(source, arrays), settings, progress)
+    for sentence in suspects.evidence.warnings:
         warnings.warn(sentence, stacklevel=3)
     shown = ("id", "given_label", "suggested_label", "error_score", "verdict")
-    table = ResultTable(found.table, "error_score", "verdict", shown)
-    table.class_names = found.samples.class_names
+    table = ResultTable(suspects.table, "error_score", "verdict", shown)
+    table.class_names = suspects.samples.class_names
     return table
 
 

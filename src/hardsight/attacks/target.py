@@ -167,8 +167,8 @@ def check_same_model(directory: Path | None, model: Network) -> None:
     start = None if directory is None else directory / "start.json"
     recorded = read_json(start) if start is not None and start.is_file() else {}
     before = (recorded.get("inputs") or {}).get("model") if recorded.get("command") == "hardsight extract" else None
-    now = model.fingerprint()
-    if isinstance(before, dict) and before.get("sha256") != now["sha256"]:
+    current = model.fingerprint()
+    if isinstance(before, dict) and before.get("sha256") != current["sha256"]:
         raise InputError(
             f"{directory} holds features of another model, {before.get('name')}: give that one, with its weights, as --model."
         )

@@ -53,7 +53,7 @@ def beside_busy_loops(images: Path, folder: Path, rounds: int) -> list[Measureme
 
     def compare(case: str, kinds: tuple[str, ...], turns: int, limit: float) -> list[Measurement]:
         work = {kind: partial(seconds, kind) for kind in kinds}
-        return compared(case, work, turns, kinds[0], {"extract": limit}, seconds=lambda told: float(told()))
+        return compared(case, work, turns, kinds[0], {"extract": limit}, seconds=lambda measure: float(measure()))
 
     with _busy_loops():
         beside = compare("beside two busy loops", ("one thread", "extract", "extract, spinning"), rounds, BUSY_LIMIT)

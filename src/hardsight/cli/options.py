@@ -57,8 +57,8 @@ def _parameter(field: OptionField) -> inspect.Parameter:
         default = None
     bounds: dict[str, Any] = {"min": about.least, "max": about.most} if kind is int else {}
     metavar = about.metavar or (f"[{'|'.join(about.choices)}]" if about.choices else VALUES.get(kind))
-    told = "Default:" not in about.help  # what the help says is not said once more
-    info = typer.Option(default, *field.flags, help=about.help, metavar=metavar, show_default=told, **bounds)
+    show_default = "Default:" not in about.help  # what the help says is not said once more
+    info = typer.Option(default, *field.flags, help=about.help, metavar=metavar, show_default=show_default, **bounds)
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
 
 

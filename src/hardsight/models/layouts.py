@@ -91,15 +91,15 @@ def _difference(shapes: Shapes, layout: BlockLayout, function: str) -> str:
     if stated is None:
         return ""
     blocks = [int(number) for number in re.findall(r"\d+", stated[1])] * layout.stages
-    found: dict[str, set[str]] = {}
+    by_stage: dict[str, set[str]] = {}  # the blocks that the tensors name
     for match in (re.search(rf"(?:^|\.){layout.names}", name) for name in shapes):
         if match is not None:
-            found.setdefault(match[1], set()).add(match[2])
-    if not found:
+            by_stage.setdefault(match[1], set()).add(match[2])
+    if not by_stage:
         return _others(shapes)
-    there = [len(found[stage]) for stage in sorted(found)]
-    if there != blocks:
-        return f"it has {_numbers(there)} blocks, not {_numbers(blocks)}"
+    held = [len(by_stage[stage]) for stage in sorted(by_stage)]
+    if held != blocks:
+        return f"it has {_numbers(held)} blocks, not {_numbers(blocks)}"
     deep, plain = ("Bottleneck" in function, "BasicBlock" in function)
     if deep != plain and deep != any(name.endswith("layer1.0.conv3.weight") for name in shapes):
         return f"its blocks have {'two' if deep else 'three'} convolutions, not {'three' if deep else 'two'}"
@@ -112,8 +112,8 @@ def _difference(shapes: Shapes, layout: BlockLayout, function: str) -> str:
 
 def _function(module: str, name: str) -> str | None:
     """The source of a function at the top of a module."""
-    found = re.search(rf"^def {re.escape(name)}\(.*?(?=^[^\s)]|\Z)", _source(module), re.MULTILINE | re.DOTALL)
-    return None if found is None else found[0]
+    definition = re.search(rf"^def {re.escape(name)}\(.*?(?=^[^\s)]|\Z)", _source(module), re.MULTILINE | re.DOTALL)
+    return None if definition is None else definition[0]
 
 
 def _source(module: str) -> str:

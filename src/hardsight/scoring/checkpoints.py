@@ -51,8 +51,8 @@ class GradientVariance:
 def _joined(run: Path, images: Any, ids: pa.Array, labels: np.ndarray) -> tuple[ImageData, np.ndarray]:
     """The images, and the row of the labeled sample that each is of; -1 for none."""
     data = open_data(images)
-    found = pc.fill_null(pc.index_in(pa.array(data.ids, type=ids.type), value_set=ids), -1).to_pylist()
-    row_of = np.array([row if row >= 0 and labels[row] >= 0 else -1 for row in found], np.int64)
+    rows = pc.fill_null(pc.index_in(pa.array(data.ids, type=ids.type), value_set=ids), -1).to_pylist()
+    row_of = np.array([row if row >= 0 and labels[row] >= 0 else -1 for row in rows], np.int64)
     if not (row_of >= 0).any():
         raise InputError(
             f"{images} has none of the labeled samples of {run}: give the data it was trained on. Its ids look like "

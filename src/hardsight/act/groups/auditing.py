@@ -112,10 +112,10 @@ def audit(
     if files and not isinstance(source, (str, os.PathLike)):
         raise InputError(f"{next(iter(files))} goes with arrays; a snapshot holds its own.")
     measured = open_measured(Snapshot(**given) if source is None else source, settings.by, **files, progress=progress)
-    found = find_groups(measured, settings, progress)
-    for sentence in found.warnings:
+    result = find_groups(measured, settings, progress)
+    for sentence in result.warnings:
         warnings.warn(sentence, stacklevel=3)
-    return ResultTable(found.table, counted="verdict", shown=("group", "n", "accuracy", "mean_avh", "verdict"))
+    return ResultTable(result.table, counted="verdict", shown=("group", "n", "accuracy", "mean_avh", "verdict"))
 
 
 def find_groups(measured: Measured, settings: AuditSettings, progress: ProgressCallback | None = None) -> Audit:
@@ -242,11 +242,11 @@ def worst_first(table: pa.Table) -> pa.Table:
     return table.take(pa.array(sorted(range(len(rows)), key=lambda at: key(rows[at])), pa.int64()))
 
 
-def groups_in_words(found: Audit) -> str:
+def groups_in_words(audit: Audit) -> str:
     """How many groups there are, in one sentence."""
-    table = found.table
+    table = audit.table
     if len(table) == 0:
         return "no latent groups: no cluster looks worse than the rest of its class, or the classes are too small to divide."
     too_few = sum(verdict == TOO_FEW for verdict in table.column("verdict").to_pylist())
     few = f"; {too_few} of them have too few samples to say" if too_few else ""
-    return f"{len(table)} groups{few}. {found.tests} tests, p values after Holm's correction for all of them."
+    return f"{len(table)} groups{few}. {audit.tests} tests, p values after Holm's correction for all of them."

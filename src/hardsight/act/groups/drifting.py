@@ -102,10 +102,10 @@ def drift(first: Any, second: Any, *, settings: DriftSettings, progress: Progres
         >>> drift(before, after).select(["id", "harder", "outcome"]).to_pylist()
         [{'id': 'a', 'harder': True, 'outcome': 'right, then wrong'}, {'id': 'b', 'harder': True, 'outcome': 'right in both'}]
     """
-    found = find_drift(*opened(first, second, settings, progress), settings)
-    for sentence in found.warnings:
+    result = find_drift(*opened(first, second, settings, progress), settings)
+    for sentence in result.warnings:
         warnings.warn(sentence, stacklevel=3)
-    return ResultTable(found.table, "change", "harder")
+    return ResultTable(result.table, "change", "harder")
 
 
 def opened(
@@ -389,17 +389,17 @@ def _drift(
     return Drift(table, of_classes, by, why_ranks, features, sides, tuple(said), settings)
 
 
-def samples_in_words(found: Drift) -> str:
+def samples_in_words(drift: Drift) -> str:
     """How many samples got harder, by what, in one sentence."""
-    harder = found.table.column("harder")
+    harder = drift.table.column("harder")
     known = len(harder) - harder.null_count
     count = pc.sum(harder).as_py() or 0
     share = f"{count} of {known} samples got harder ({100 * count / max(known, 1):.1f} %)"
-    if found.settings.unpaired:
-        return f"{share}: harder than 95 % of the first snapshot's samples of their class by {found.by}, where 5 % are expected."
-    turned = found.table.column("outcome").to_pylist()
+    if drift.settings.unpaired:
+        return f"{share}: harder than 95 % of the first snapshot's samples of their class by {drift.by}, where 5 % are expected."
+    turned = drift.table.column("outcome").to_pylist()
     wrong, right = turned.count("right, then wrong"), turned.count("wrong, then right")
-    how = f"ranks of {found.by}, because {found.why_ranks}" if found.why_ranks else f"values of {found.by}"
+    how = f"ranks of {drift.by}, because {drift.why_ranks}" if drift.why_ranks else f"values of {drift.by}"
     return f"{share}: {wrong} turned wrong, {right} turned right, the others by {how}."
 
 

@@ -62,7 +62,7 @@ def _of_class(
         return []
     centres = k_means(unit[first], clusters, rng)
     cluster = nearest(unit, centres)
-    found = []
+    groups = []
     for at in range(len(centres)):
         mine = cluster == at
         if not _looks_worse(measures, rows[mine & first], rows[~mine & first], settings.least // 2):
@@ -72,8 +72,8 @@ def _of_class(
         if rest.sum() < settings.least:  # the cluster is the class
             continue
         row = compare(measures, tested, rest, least=settings.least, level=settings.level)
-        found.append(LatentGroup(int(measures.labels[rows[0]]), rows[mine], rows[mine & ~first], row))
-    return found
+        groups.append(LatentGroup(int(measures.labels[rows[0]]), rows[mine], rows[mine & ~first], row))
+    return groups
 
 
 def _mask(n: int, rows: np.ndarray) -> np.ndarray:

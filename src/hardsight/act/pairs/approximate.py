@@ -32,8 +32,8 @@ def by_index(samples: Classed, k: int, package: str) -> tuple[Others, float]:
     n = len(samples)
     cosine, at = np.full((n, k), -np.inf, np.float32), np.full((n, k), -1)
     for digit in range(max(1, int(samples.code[-1]).bit_length())):
-        one = (samples.code >> digit) & 1 == 1
-        for asked, among in ((one, ~one), (~one, one)):
+        set_bit = (samples.code >> digit) & 1 == 1
+        for asked, among in ((set_bit, ~set_bit), (~set_bit, set_bit)):
             queries, members = np.flatnonzero(asked), np.flatnonzero(among)
             if len(queries) == 0 or len(members) == 0:
                 continue
@@ -90,10 +90,10 @@ def _by_faiss(members: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndar
 def _recall(samples: Classed, others: Others) -> float:
     """Share of the exact k nearest of some anchors that were found, those at the same cosine as the k-th included."""
     rows = even_rows(len(samples), CHECKED)
-    k, found = others.cosine.shape[1], 0
+    k, hits = others.cosine.shape[1], 0
     for row in rows:
         cosine = samples.x @ samples.x[row]  # (n,)
         cosine[samples.code == samples.code[row]] = -np.inf
         least = np.partition(cosine, len(cosine) - k)[len(cosine) - k]
-        found += int((others.cosine[row] >= least - 1e-6).sum())
-    return found / (k * len(rows))
+        hits += int((others.cosine[row] >= least - 1e-6).sum())
+    return hits / (k * len(rows))

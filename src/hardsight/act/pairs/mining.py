@@ -130,24 +130,24 @@ def mined_triplets(snapshot: Snapshot, settings: MineSettings, progress: Progres
         "without a direction": int(((labels >= 0) & ~directed).sum()),
         "alone in their class": int((samples.sizes == 1).sum()),
     }
-    found = _searched(samples, settings, progress)
+    searched = _searched(samples, settings, progress)
     if settings.kind == "semihard":
-        left_out["without a semihard negative"] = int(((found.others.at < 0).all(1) & (samples.sizes > 1)).sum())
-    anchor, positive, negative, to_positive, to_negative = _triplets(samples, found)
+        left_out["without a semihard negative"] = int(((searched.others.at < 0).all(1) & (samples.sizes > 1)).sum())
+    anchor, positive, negative, to_positive, to_negative = _triplets(samples, searched)
     ids = pa.array(batch.ids, type=snapshot.source.id_type)
     names = rows[anchor], rows[positive], rows[negative]
-    return Mined(*names, to_positive, to_negative, ids, left_out, found.search, found.recall)
+    return Mined(*names, to_positive, to_negative, ids, left_out, searched.search, searched.recall)
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Search:
     own: Own
     others: Others
     search: str
     recall: float | None
 
 
-def _searched(samples: Classed, settings: MineSettings, progress: ProgressCallback | None) -> _Found:
+def _searched(samples: Classed, settings: MineSettings, progress: ProgressCallback | None) -> _Search:
     from hardsight.act.pairs.approximate import by_index, installed
 
     search = settings.search
@@ -159,23 +159,23 @@ def _searched(samples: Classed, settings: MineSettings, progress: ProgressCallba
             raise InputError(f"--search {search} finds hard negatives; semihard ones need --search exact.")
         search_classes(samples, own, None, progress)
         others, recall = by_index(samples, settings.k, search)
-        return _Found(own, others, search, recall)
+        return _Search(own, others, search, recall)
     if settings.kind == "hard":
         others = Others(samples, settings.k)
         search_classes(samples, own, others, progress)
-        return _Found(own, others, search, None)
+        return _Search(own, others, search, None)
     search_classes(samples, own, None)
     nearest_allowed = np.where(own.at >= 0, own.sign * own.cosine, -np.inf)  # (n,) cosine to the positive
     angle = np.arccos(np.clip(nearest_allowed, -1, 1)) + settings.margin
     lower = np.where(angle < np.pi, np.cos(np.minimum(angle, np.pi)), -1.1)
     others = Others(samples, settings.k, Window(lower, nearest_allowed.astype(np.float32)))
     search_classes(samples, None, others, progress)
-    return _Found(own, others, search, None)
+    return _Search(own, others, search, None)
 
 
-def _triplets(samples: Classed, found: _Found) -> tuple[np.ndarray, ...]:
+def _triplets(samples: Classed, searched: _Search) -> tuple[np.ndarray, ...]:
     """anchor, positive, negative as numbers before sorting, and the two angles; by anchor, nearest negative first."""
-    own, others = found.own, found.others
+    own, others = searched.own, searched.others
     anchor, column = np.nonzero((others.at >= 0) & (own.at >= 0)[:, None])
     order = np.argsort(samples.order[anchor], kind="stable")
     anchor, column = anchor[order], column[order]

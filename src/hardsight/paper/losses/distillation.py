@@ -31,14 +31,14 @@ STUDENTS: dict[str, dict[str, Any]] = {
 @recipe("losses/distillation", "Dual-head distillation: one head for both losses, and two")
 def distillation(context: Context) -> Outcome:
     """The same narrow network on labels, on a wide teacher's logits, and on both: by a head of their own or by the common one."""
-    found: dict[str, list[Any]] = {name: [] for name in ("teacher", *STUDENTS)}
+    runs_of: dict[str, list[Any]] = {name: [] for name in ("teacher", *STUDENTS)}
     for seed in seeds(context):
         teacher = pixels_trained(context, "teacher", seed=seed, loss="softmax")
-        found["teacher"].append(teacher)
+        runs_of["teacher"].append(teacher)
         for name, settings in STUDENTS.items():
             taught = {"teacher": str(teacher.directory)} if settings["loss"] == "dual_head" else {}
-            found[name].append(pixels_trained(context, "student", seed=seed, **settings, **taught))
-    accuracy = {name: accuracies(runs, "test") for name, runs in found.items()}
+            runs_of[name].append(pixels_trained(context, "student", seed=seed, **settings, **taught))
+    accuracy = {name: accuracies(runs, "test") for name, runs in runs_of.items()}
     figure, (axes,) = panels(1, width=5.2, height=2.8)
     seed_dots(axes, accuracy, "accuracy (%)")
     digits = few_digits(context)

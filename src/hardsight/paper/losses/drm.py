@@ -36,8 +36,8 @@ def drm(context: Context) -> Outcome:
     path = context.data.find("pacs_features")
     data: Any = digits_in_four_domains() if path is None else path
     place = context.cache.place("generalize", {"data": "digits" if path is None else fingerprint(path), **SMALL})
-    found = generalize.run(data, place, progress=context.progress("leaving domains out"), **SMALL)
-    unseen, held = reached(found, "test"), reached(found, "validation")
+    results = generalize.run(data, place, progress=context.progress("leaving domains out"), **SMALL)
+    unseen, held = reached(results, "test"), reached(results, "validation")
     gaps = {name: difference(unseen[name], unseen["softmax"]) for name in ("drm", "drm-tta")}
     source = {name: difference(held[name], held["softmax"]) for name in ("drm", "drm-tta")}
     figure, axes = panels(2)
@@ -70,10 +70,10 @@ def drm(context: Context) -> Outcome:
     )  # fmt: skip
 
 
-def reached(found: Any, column: str) -> dict[str, np.ndarray]:
+def reached(results: Any, column: str) -> dict[str, np.ndarray]:
     """(seeds,) accuracy in per cent at the epoch that is best on held-out samples, averaged over the domain left out."""
     best: dict[tuple[str, int, str], tuple[float, float]] = {}
-    for row in found.epochs.to_pylist():
+    for row in results.epochs.to_pylist():
         key = row["loss"], row["seed"], row["domain"]
         if key not in best or row["validation"] > best[key][0]:  # the earliest of equals
             best[key] = row["validation"], 100 * row[column]

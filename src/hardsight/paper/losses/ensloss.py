@@ -41,19 +41,19 @@ TASKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 @recipe("losses/ensloss", "EnsLoss beside fixed losses, on two tasks of two classes")
 def ensloss(context: Context) -> Outcome:
     """Accuracy on test images and on those trained on, for each task and seed."""
-    found: dict[str, dict[str, np.ndarray]] = {task: {} for task in TASKS}
+    test_accuracy: dict[str, dict[str, np.ndarray]] = {task: {} for task in TASKS}
     seen: dict[str, dict[str, np.ndarray]] = {task: {} for task in TASKS}
     for task in TASKS:
         digits = of_two_classes(context, task)
         for name, (loss, options) in LOSSES.items():
             runs = [trained(context, digits, loss, options, seed=seed) for seed in seeds(context)]
-            found[task][name], seen[task][name] = tested(context, runs, digits.test), accuracies(runs)
-    both = {name: np.concatenate([found[task][name] for task in TASKS]) for name in LOSSES}
+            test_accuracy[task][name], seen[task][name] = tested(context, runs, digits.test), accuracies(runs)
+    both = {name: np.concatenate([test_accuracy[task][name] for task in TASKS]) for name in LOSSES}
     gaps = {name: difference(both["EnsLoss"], both[name]) for name in LOSSES if name != "EnsLoss"}
     figure, axes = panels(len(TASKS))
     for each, task in zip(axes, TASKS, strict=True):
-        seed_dots(each, found[task], "accuracy (%)", task)
-    rows = [(task, name, interval(found[task][name]), interval(seen[task][name])) for task in TASKS for name in LOSSES]
+        seed_dots(each, test_accuracy[task], "accuracy (%)", task)
+    rows = [(task, name, interval(test_accuracy[task][name]), interval(seen[task][name])) for task in TASKS for name in LOSSES]
     return Outcome(
         about=about(few_digits(context)) + " Exponential is comp-sum with tau 0, hinge is LDR with lambda 0.01.",
         tables=[Table("Accuracy (%) [95 %]", ("task", "loss", "test images", "training images"), rows, words=2)],

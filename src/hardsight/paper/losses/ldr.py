@@ -78,11 +78,11 @@ def noise_areas(run: Any, ids: list[str], wrong: np.ndarray) -> dict[str, float]
 
     *_, (_, table) = Dynamics.read(run.directory, columns=["id", *SCORES], split="train")  # of the last epoch
     rows = {row["id"]: row for row in table.to_pylist()}
-    found = {}
+    areas = {}
     for column, name in SCORES.items():
         values = np.array([rows[id][column] for id in ids])
-        found[name] = auroc(values[~wrong], values[wrong]).value
-    return found
+        areas[name] = auroc(values[~wrong], values[wrong]).value
+    return areas
 
 
 def one_framework(context: Context) -> Claim:

@@ -72,11 +72,13 @@ def by_samples(features: np.ndarray, labels: np.ndarray, rng: np.random.Generato
         own = order[labels[order] == k]
         ranks[own] = np.arange(len(own))
     test = ranks >= max(PER_CLASS)
-    found = []
+    accuracies = []
     for number in PER_CLASS:
         train = ranks < number
-        found.append([100 * accuracy_of(head, features[train], labels[train], features[test], labels[test]) for head in HEADS])
-    return found
+        accuracies.append(
+            [100 * accuracy_of(head, features[train], labels[train], features[test], labels[test]) for head in HEADS]
+        )
+    return accuracies
 
 
 def accuracy_of(head: str, x: np.ndarray, y: np.ndarray, test: np.ndarray, answers: np.ndarray) -> float:

@@ -32,22 +32,24 @@ SCENARIOS = ("disjoint", "joint")
 @recipe("losses/novel-classes", "Classes never seen, from a few samples: normalised softmax and metric learning")
 def novel_classes(context: Context) -> Outcome:
     """Five samples of each class make its prototype; `disjoint` chooses among the new classes, `joint` among all ten."""
-    found: dict[str, dict[str, np.ndarray]] = {name: {} for name in SCENARIOS}
+    accuracy: dict[str, dict[str, np.ndarray]] = {name: {} for name in SCENARIOS}
     runs = {name: [trained_on_known(context, *loss, seed) for seed in seeds(context)] for name, loss in LOSSES.items()}
     for name in LOSSES:
         pairs = zip(runs[name], seeds(context), strict=True)
         cells = np.array([by_scenario(context, run, seed, name in BY_DISTANCE) for run, seed in pairs])  # (seeds, 2)
         for k, scenario in enumerate(SCENARIOS):
-            found[scenario][name] = cells[:, k]
+            accuracy[scenario][name] = cells[:, k]
     gaps = {
-        (scenario, other): difference(found[scenario]["normalised softmax"], found[scenario][other])
+        (scenario, other): difference(accuracy[scenario]["normalised softmax"], accuracy[scenario][other])
         for scenario in SCENARIOS
         for other in METRIC
     }
     figure, axes = panels(2)
     for each, scenario in zip(axes, SCENARIOS, strict=True):
-        seed_dots(each, found[scenario], "accuracy (%)", f"{scenario}: among {'6 to 9' if scenario == 'disjoint' else '0 to 9'}")
-    rows = [(name, *(interval(found[scenario][name]) for scenario in SCENARIOS)) for name in LOSSES]
+        seed_dots(
+            each, accuracy[scenario], "accuracy (%)", f"{scenario}: among {'6 to 9' if scenario == 'disjoint' else '0 to 9'}"
+        )
+    rows = [(name, *(interval(accuracy[scenario][name]) for scenario in SCENARIOS)) for name in LOSSES]
     return Outcome(
         about=about_seeds(context)
         + fitted(runs)

@@ -38,7 +38,7 @@ def proto_triplet(context: Context) -> Outcome:
 
     from hardsight.losses import icnn_scores
 
-    found: dict[int, dict[str, np.ndarray]] = {shots: {} for shots in SHOTS}
+    accuracy: dict[int, dict[str, np.ndarray]] = {shots: {} for shots in SHOTS}
     quality: dict[str, np.ndarray] = {}
     runs = {name: [trained_on_known(context, *loss, seed) for seed in seeds(context)] for name, loss in LOSSES.items()}
     for name in LOSSES:
@@ -50,17 +50,17 @@ def proto_triplet(context: Context) -> Outcome:
             scores.append(float(icnn_scores(torch.from_numpy(features), torch.from_numpy(labels)).mean()))
         quality[name] = np.array(scores)
         for k, shots in enumerate(SHOTS):
-            found[shots][name] = np.array(each)[:, k]
-    rank = spearmanr(np.concatenate(list(quality.values())), np.concatenate(list(found[5].values())))
+            accuracy[shots][name] = np.array(each)[:, k]
+    rank = spearmanr(np.concatenate(list(quality.values())), np.concatenate(list(accuracy[5].values())))
     figure, axes = panels(3)
     for plot, shots in zip(axes, SHOTS, strict=False):
-        seed_dots(plot, found[shots], "accuracy (%)", f"4-way {shots}-shot")
+        seed_dots(plot, accuracy[shots], "accuracy (%)", f"4-way {shots}-shot")
     for k, name in enumerate(LOSSES):
-        axes[2].plot(quality[name], found[5][name], MARKERS[k], color=COLOURS[k], label=name, markersize=5)
+        axes[2].plot(quality[name], accuracy[5][name], MARKERS[k], color=COLOURS[k], label=name, markersize=5)
     axes[2].set_xlabel("ICNN score of the new classes", fontsize=9)
     axes[2].set_ylabel("5-shot accuracy (%)", fontsize=9)
     axes[2].legend(frameon=False, fontsize=8)
-    rows = [(name, *(interval(found[shots][name]) for shots in SHOTS), interval(quality[name], 3)) for name in LOSSES]
+    rows = [(name, *(interval(accuracy[shots][name]) for shots in SHOTS), interval(quality[name], 3)) for name in LOSSES]
     return Outcome(
         about=about_seeds(context)
         + fitted(runs)
@@ -68,7 +68,7 @@ def proto_triplet(context: Context) -> Outcome:
         tables=[Table("Accuracy (%) [95 %]", ("loss", "1-shot", "5-shot", "ICNN score"), rows)],
         figures={"Few samples of classes never seen": figure},
         claims=[
-            *(ahead(found, name) for name in ("Proto-Triplet", "ICNN")),
+            *(ahead(accuracy, name) for name in ("Proto-Triplet", "ICNN")),
             claim(
                 "The ICNN score assesses the quality of embeddings.",
                 rule="Over all losses and seeds, Spearman's rank correlation of the score with 5-shot accuracy is positive, "
@@ -81,10 +81,10 @@ def proto_triplet(context: Context) -> Outcome:
     )
 
 
-def ahead(found: dict[int, dict[str, np.ndarray]], name: str) -> Claim:
+def ahead(accuracy: dict[int, dict[str, np.ndarray]], name: str) -> Claim:
     """One of the two losses beside the triplet loss."""
-    gaps = {shots: difference(found[shots][name], found[shots]["triplet"]) for shots in SHOTS}
-    plain = {shots: difference(found[shots][name], found[shots]["softmax"]) for shots in SHOTS}
+    gaps = {shots: difference(accuracy[shots][name], accuracy[shots]["triplet"]) for shots in SHOTS}
+    plain = {shots: difference(accuracy[shots][name], accuracy[shots]["softmax"]) for shots in SHOTS}
     return claim(
         f"{name} generalizes better to unseen classes than other metric-based losses.",
         rule="With 1 and with 5 samples, the 95 % interval over seeds of its accuracy less that of triplet loss lies above 0.",

@@ -42,8 +42,8 @@ def soft_labels(context: Context) -> Outcome:
     source, target = plain_and_shifted() if path is None else (f"{path}:{PACS[0]}", f"{path}:{PACS[1]}")
     options = {"methods": ",".join(METHODS), **SMALL}
     place = context.cache.place("adapt", {"source": fingerprint(source), "target": fingerprint(target), **options})
-    found = adapt.run(source, target, place, progress=context.progress("adapting"), **options)
-    accuracy = by_method(found)
+    adapted = adapt.run(source, target, place, progress=context.progress("adapting"), **options)
+    accuracy = by_method(adapted)
     figure, (axes,) = panels(1, width=5.6, height=2.9)
     seed_dots(axes, {METHODS[name]: x for name, x in accuracy.items()}, "mean accuracy of classes (%)")
     what = (
@@ -79,10 +79,10 @@ def plain_and_shifted() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray
     return (flat[0][::2], labels[::2]), (flat[1][1::2], labels[1::2])
 
 
-def by_method(found: Any) -> dict[str, np.ndarray]:
+def by_method(adapted: Any) -> dict[str, np.ndarray]:
     """(seeds,) mean accuracy of the classes in per cent, after the last round."""
     last: dict[str, dict[int, tuple[int, float]]] = {}
-    for row in found.rounds.to_pylist():
+    for row in adapted.rounds.to_pylist():
         seeds = last.setdefault(row["method"], {})
         if row["seed"] not in seeds or row["round"] > seeds[row["seed"]][0]:
             seeds[row["seed"]] = row["round"], 100 * row["accuracy"]

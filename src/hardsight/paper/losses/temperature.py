@@ -31,18 +31,18 @@ def temperature(context: Context) -> Outcome:
     """Four views of each image, each image a class of its own; measured on test images by their digits."""
     seeds = range(context.seed, context.seed + SEEDS)
     cells = np.array([[list(measured(context, t, seed).values()) for seed in seeds] for t in TEMPERATURES])
-    found = {name: cells[:, :, k] for k, name in enumerate(MEASURES)}  # (temperatures, seeds)
+    measures = {name: cells[:, :, k] for k, name in enumerate(MEASURES)}  # (temperatures, seeds)
     figure, axes = panels(4, width=3.2, height=3.0)
     for plot, (name, label) in zip(axes, MEASURES.items(), strict=True):
-        seed_curves(plot, TEMPERATURES, {name: found[name]}, xlabel="temperature", ylabel=label, xscale="log")
+        seed_curves(plot, TEMPERATURES, {name: measures[name]}, xlabel="temperature", ylabel=label, xscale="log")
         plot.set_xticks(TEMPERATURES, [f"{t:g}" for t in TEMPERATURES])
         plot.minorticks_off()
     digits = few_digits(context)
     rows = [
-        (f"{t:g}", *(interval(found[name][k], 1 if name == "accuracy" else 3) for name in MEASURES))
+        (f"{t:g}", *(interval(measures[name][k], 1 if name == "accuracy" else 3) for name in MEASURES))
         for k, t in enumerate(TEMPERATURES)
     ]
-    mean = found["accuracy"].mean(1)
+    mean = measures["accuracy"].mean(1)
     return Outcome(
         about=f"{digits.name}, {len(digits.train)} images in {VIEWS} views (moved, fainter, noisy), no labels; {digits.model}, "
         f"{LEARNING['epochs']} epochs, {SEEDS} seeds. Measured on {len(digits.test):,} other images; the linear head is fitted "
@@ -51,10 +51,10 @@ def temperature(context: Context) -> Outcome:
         figures={"Temperature": figure},
         claims=[
             monotone(
-                "The temperature controls the penalty on hard negatives: a low one falls on the hardest.", "hard", found, -1
+                "The temperature controls the penalty on hard negatives: a low one falls on the hardest.", "hard", measures, -1
             ),
-            monotone("A low temperature makes features more uniform.", "uniformity", found, 1),
-            monotone("It makes the loss less tolerant to similar samples.", "tolerance", found, 1),
+            monotone("A low temperature makes features more uniform.", "uniformity", measures, 1),
+            monotone("It makes the loss less tolerant to similar samples.", "tolerance", measures, 1),
             claim(
                 "A good choice of temperature is a compromise between the two.",
                 rule="The mean accuracy of the linear head at a temperature between the ends is more than half a point above "
@@ -124,9 +124,9 @@ def hard_share(features: np.ndarray, t: float) -> float:
     return float((nearest.sum(1) / penalty.sum(1)).mean())
 
 
-def monotone(text: str, name: str, found: dict[str, np.ndarray], sign: int) -> Claim:
+def monotone(text: str, name: str, measures: dict[str, np.ndarray], sign: int) -> Claim:
     """Whether a measure moves one way with the temperature."""
-    mean = found[name].mean(1)
+    mean = measures[name].mean(1)
     return claim(
         text,
         rule=f"The mean over seeds of {MEASURES[name]} {'rises' if sign > 0 else 'falls'} from each temperature to the next.",
