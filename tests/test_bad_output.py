@@ -54,6 +54,13 @@ def test_a_directory_that_takes_no_files(cli: Cli, snapshot: Path, ending: str) 
     assert done.out == ""
 
 
+def test_a_directory_of_others_is_noticed_first(cli: Cli, snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setattr("hardsight.scoring.to_file.open_with_columns", lambda *_: pytest.fail("the samples were opened first"))
+    out = snapshot.with_name("t.csv")
+    refused(cli("score", snapshot, "-o", out), f"{out} could not be written: {out.parent} is not yours to write to")
+
+
 @linux
 def test_a_run_where_no_directory_can_be_made(cli: Cli) -> None:
     refused(cli("demo", "-o", "/proc/x"), "/proc/x could not be created", "write to another place")

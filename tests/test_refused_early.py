@@ -233,7 +233,7 @@ OUTPUTS = {
     "file": "letter.txt is a file",
     "letter.txt/x": "letter.txt is a file",
     "full": "full is not empty and not a hardsight run (it holds letter.txt)",
-    "other": "other holds a run with other command: was 'another command' and is 'hardsight ",
+    "other": "other holds a run with another command: was 'another command' and is 'hardsight ",
 }
 COMMANDS = {
     "extract": ["extract", "timm:resnet18", "photos"],

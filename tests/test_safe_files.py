@@ -103,6 +103,19 @@ def test_links_to_an_input_are_the_input(cli: Cli, tmp_path: Path, link: Callabl
     assert pq.read_schema(samples).names[-1] == "features"
 
 
+@unix
+def test_an_output_that_is_a_link_stays_one(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    link, file = tmp_path / "scores.csv", tmp_path / "disk" / "real.csv"
+    link.symlink_to(file)
+    for _ in range(2):  # the file is not there, and there
+        assert cli("score", snapshot, "-o", link).code == 0
+        assert link.is_symlink() and len(read_scores(file)) == 40
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["disk", "real.csv", "s.npz", "scores.csv"]
+    (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere" / "x.csv")
+    refused(cli("score", snapshot, "-o", tmp_path / "gone.csv"), "gone.csv could not be written")
+
+
 @pytest.mark.parametrize("name", ["samples/part-00001.parquet", "./samples/../samples/part-00000.parquet"])
 def test_no_part_of_a_run_that_is_read_is_written(cli: Cli, run: Path, name: str) -> None:
     refused(cli("score", run, "-o", run / name), "is a part of a run")

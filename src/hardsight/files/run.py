@@ -209,7 +209,8 @@ def _mismatch(directory: Path, what: str, before: Any, current: Any, sources: An
     if what == "inputs":
         words = ", ".join(itertools.islice(changed_inputs(before, current), MOST))
         words += changed_file(directory / "start.json", sources)
-    return f"{directory} holds a run with other {what}: {words}. Give another -o, or remove the directory to start over."
+    other = "another command" if what == "command" else f"other {what}"
+    return f"{directory} holds a run with {other}: {words}. Give another -o, or remove the directory to start over."
 
 
 def _recognized(before: dict[str, Any], current: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

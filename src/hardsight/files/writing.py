@@ -67,15 +67,16 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
             checksums.seal(temporary, kind)
         note_output(path)
         return
-    sweep(path.parent)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path  # a link stays one, and leads to the new file
+    sweep(target.parent)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         with new_locked_file(temporary):
             yield temporary
             checksums.seal(temporary, kind)
             _sync(temporary)
-            os.replace(temporary, path)
-        _sync(path.parent)
+            os.replace(temporary, target)
+        _sync(target.parent)
         note_output(path)
     except OSError as error:
         raise FileError(f"{path} could not be written: {why(error)}") from error
@@ -133,7 +134,7 @@ def sweep(directory: Path) -> None:
 
 
 def check_place_for(path: Path) -> None:
-    """There is a directory for the file, and none in its place."""
+    """There is a directory for the file that can be written to, and none in its place."""
     try:
         folder = path.parent.stat()
         if not stat.S_ISDIR(folder.st_mode):
@@ -147,6 +148,8 @@ def check_place_for(path: Path) -> None:
         raise FileError(f"{path} could not be written: {why(error)}") from error
     if taken:
         raise FileError(f"{path} is a directory; give the name of a file in it.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise FileError(f"{path} could not be written: {path.parent} is not yours to write to, or its disk can only be read.")
 
 
 REMEDIES = {
