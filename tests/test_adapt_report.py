@@ -43,7 +43,7 @@ def test_a_run_holds_all_tables_and_figures(compared: Any) -> None:
     for name in ("report.html", "figures/accuracy-source-to-target.png", "run.json", "accuracy.parquet"):
         assert (done.directory / name).is_file(), name
     page = (done.directory / "report.html").read_text("utf-8")
-    assert "data:image/png;base64" in page and "cbst+avh" in page
+    assert "data:image/png;base64" in page and "cbst+avh" in page and "do it again" not in page  # Python has no command line
 
 
 def test_the_headline_is_the_last_round_and_the_best_is_the_oracle(compared: Any) -> None:
@@ -127,12 +127,14 @@ def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> Non
         return {"round": number, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * 30}
 
     results = Results({("a$-to-b$", "source", 0): [entry(0, 0.5)]}, names)
-    start = {"arguments": {"rounds": 1}, "versions": {"hardsight": "0"}}
+    words = "hardsight adapt a.npz:a$ --rounds 1 -o '<b>'"
+    start = {"arguments": {"rounds": 1}, "versions": {"hardsight": "0"}, "words": words}
     place = SimpleNamespace(directory=tmp_path, start=start, folder=lambda name: tmp_path)
     (tmp_path / "a$-to-b$").mkdir()
     write_report(place, results, {}, lambda *_: tmp_path)  # type: ignore[arg-type]
     page = (tmp_path / "report.html").read_text("utf-8")
     assert page.count("US$29&lt;b&gt;") == 1 and "<details><summary>Accuracy by class" in page and "50.00" in page
+    assert "<pre>hardsight adapt a.npz:a$ --rounds 1 -o &#x27;&lt;b&gt;&#x27;</pre>" in page  # how to do it again
     from hardsight.plots.adaptation import accuracy_per_round, thumbnails
 
     accuracy_per_round({"cbst": np.array([[0.5, 0.6]])}, np.array([0.4]), "a$x_ to $b").savefig(tmp_path / "one.png")

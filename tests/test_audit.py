@@ -263,6 +263,7 @@ def test_the_command_writes_three_files(cli: Cli, tmp_path: Path, monkeypatch: p
     assert pq.read_table(tmp_path / "audit.samples.parquet").to_pydict()["site"] == given["columns"]["site"]
     page = (tmp_path / "audit.html").read_text("utf-8")
     assert "p values up to 5 % after" in page and "site = B: less accurate" in page and "http" not in page.split("</head>")[1]
+    assert f"hardsight audit {tmp_path / 'x.npz'} --group site -o {tmp_path / 'audit.parquet'}</pre>" in page
     assert hardsight.verify(tmp_path / "audit.html").sound == ["audit.html"]
     wrong = cli("audit", tmp_path / "x.npz", "--group", "age", "-o", tmp_path / "other.parquet")
     assert wrong.code == 2 and wrong.err.endswith("there is no column 'age'; it has label, site.\n")

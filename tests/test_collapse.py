@@ -150,6 +150,7 @@ def test_what_the_command_says_and_writes(tmp_path: Path, cli: Callable[..., Any
     assert [row["epoch"] for row in rows] == [1, 2, 3] and document["summary"]["test"]["samples"] == 60
     page = (tmp_path / "figures" / "report.html").read_text()
     assert str(tmp_path / "figures" / "report.html") in document["files"] and "Every epoch" in page and "<script" not in page
+    assert f"hardsight dynamics {tmp_path} --table {tmp_path / 'epochs.parquet'} --json</pre>" in page  # how to do it again
     assert document["summary"]["test"]["collapse"]["nc1"] == pytest.approx(0, abs=1e-6)
     assert cli("dynamics", tmp_path, "--table", tmp_path / "epochs.txt").code == 2
 

@@ -24,6 +24,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 import hardsight  # noqa: E402
 from hardsight.errors import FileError, InputError, RunError  # noqa: E402
 from hardsight.extraction import extracting as extraction  # noqa: E402
+from hardsight.extraction.settings import ExtractSettings  # noqa: E402
 from hardsight.files import samples  # noqa: E402
 from hardsight.snapshot import Snapshot  # noqa: E402
 
@@ -210,7 +211,11 @@ def test_a_loader_and_a_list_of_samples(here: Path) -> None:
         again = hardsight.extract(net, other).in_memory()
         np.testing.assert_allclose(again.values, whole.values, atol=1e-6)
         assert np.array_equal(again.labels, labels.numpy())
-    assert len(hardsight.extract(net, loader, limit=11)) == 11
+    assert len(hardsight.extract(net, loader, first=11)) == 11
+    with pytest.raises(InputError, match="limit does not apply to a loader, which gives its images in order: give first instead"):
+        hardsight.extract(net, loader, limit=11)
+    ids = {name: extraction._opened_data("digits:test", ExtractSettings(**{name: 3})).ids for name in ("first", "limit")}
+    assert ids == {"first": ["4", "9", "14"], "limit": ["4", "599", "1199"]}
 
 
 def test_a_loader_into_parts(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

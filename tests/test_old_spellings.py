@@ -85,6 +85,19 @@ def test_a_plural_is_a_list_and_a_singular_is_not() -> None:
     assert all(text.startswith(("Score to ", "Ranking of the labels")) for text in by), by
 
 
+def test_help_lines_start_with_a_noun_or_a_verb_and_values_have_names() -> None:
+    for name, known in options().items():
+        for flag, option in known.items():
+            start = (option.help or "Show").split()[0]
+            assert start[0].isupper() and start not in ("Also", "How", "Of", "The", "What", "When", "Whether", "Which"), (
+                name,
+                flag,
+            )
+            assert option.metavar not in ("TEXT", "PATH"), (name, flag)
+    for flag in ("--split", "--weights", "--device", "--seeds", "--human", "--head"):
+        assert len({known[flag].metavar for known in options().values() if flag in known}) == 1, flag
+
+
 def test_every_command_that_prints_has_json_and_with_tables_also_files_of_them() -> None:
     known = options()
     assert [name for name, flags in known.items() if "--json" not in flags or "--quiet" not in flags] == ["explore", "bench"]

@@ -49,9 +49,9 @@ def check(found: Numbers, history: list[dict[str, Any]]) -> None:
     assert all(set(steps) == {1, 2} for steps in found.values())
 
 
-def skip_without(module: str) -> None:
+def skip_without(module: str, reason: str = "is not installed") -> None:
     if not _installed(module):
-        pytest.skip(f"{module} is not installed")
+        pytest.skip(f"{module} {reason}")
 
 
 def test_tensorboard(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def _scalars(path: Path) -> Numbers:
 
 @pytest.mark.filterwarnings("ignore")
 def test_wandb_offline(tmp_path: Path) -> None:
-    skip_without("wandb")
+    skip_without("wandb", "is installed by make nightly")
     history = train("wandb")
     (path,) = (tmp_path / "wandb").glob("offline-run-*/run-*.wandb")
     found, name = _wandb_history(path)
@@ -113,7 +113,7 @@ def _wandb_history(path: Path) -> tuple[Numbers, str | None]:
 
 @pytest.mark.filterwarnings("ignore")
 def test_mlflow(tmp_path: Path) -> None:
-    skip_without("mlflow")
+    skip_without("mlflow", "is installed by make nightly")
     from mlflow import MlflowClient
 
     history = train("mlflow")

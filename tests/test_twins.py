@@ -80,7 +80,7 @@ def test_hardsight_itself_imports_neither(fresh_python: Any) -> None:
 
 @pytest.mark.slow
 def test_in_a_pipeline_of_skada() -> None:
-    skada = pytest.importorskip("skada")
+    skada = pytest.importorskip("skada", reason="make nightly installs skada")
     X, y, domain = by_sample_domain()
     ours = skada.make_da_pipeline(StandardScaler(), SelfTrainingClassifier(rounds=2, hidden=16))
     theirs = skada.make_da_pipeline(StandardScaler(), skada.CORALAdapter(), LogisticRegression())

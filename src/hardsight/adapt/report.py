@@ -149,7 +149,7 @@ def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: dict
         drawn = rp.figures(curves) + rp.figures([path for path in figures[pair] if path not in curves], wide=True)
         shown = [selected, _validated(results, tables["rounds"], pair), drawn]
         parts += [rp.folded(_arrow(pair), classes, *shown)] if several else [classes, differences, *shown]
-    return rp.page(title, sentence, *parts, rp.settings(run.start["arguments"], run.start["versions"]))
+    return rp.page(title, sentence, *parts, rp.again(run.start["words"]), rp.settings(run.start))
 
 
 def _overview(results: Results, accuracy: pa.Table) -> str:

@@ -46,7 +46,7 @@ def agreement_page(run: Run, study: Study, figures: Sequence[Path]) -> str:
     parts += [rp.heading("Figures") if figures else "", rp.figures(figures, wide=True)]
     parts += [rp.folded(SECTIONS.get(name, name), *map(_table, tables)) for name, tables in by_name.items()]
     parts += [rp.paragraph(f"Note: {note}", "quiet") for note in correlations.notes]
-    return rp.page("Do scores agree with people?", sentence, *parts, rp.settings(run.start["arguments"], run.start["versions"]))
+    return rp.page("Do scores agree with people?", sentence, *parts, rp.again(run.start["words"]), rp.settings(run.start))
 
 
 def _section(name: str, tables: Sequence[ShownTable]) -> str:

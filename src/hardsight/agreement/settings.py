@@ -37,9 +37,7 @@ class CorrelateSettings(SampleOptions, HardnessView):
     """What scores are compared with, on which samples, and how."""
 
     against: str | None = option(None, "Numeric column to compare with instead of people, such as level.", metavar="COLUMN")
-    hard: str | None = option(
-        None, "Which end of the --against column is hard: low or high. Default: high.", choices=("low", "high")
-    )
+    hard: str | None = option(None, "Hard end of the --against column: low or high. Default: high.", choices=("low", "high"))
     scores: tuple[str, ...] | None = option(
         None, "Comma-separated score names. Default: avh, angular_gap, confidence, loss, entropy and the norm.", read=_names
     )

@@ -71,6 +71,7 @@ class AttackSettings(PreprocessingOptions):
     split: str | None = option(None, "Split of the images to attack. Default: test, else val, else all.", decides=False)
     labels_from: Any = common("labels_from")
     limit: int | None = common("limit", decides=False)
+    first: int | None = common("first", decides=False)
     model: Any = option(
         None, "Model to attack, as for extract, where RUN holds features but no model.", metavar="MODEL", decides=False
     )

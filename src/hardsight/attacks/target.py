@@ -29,8 +29,9 @@ from hardsight.files.reading import read_json, reading
 from hardsight.models.opening import check_model_name, open_model
 from hardsight.models.trained import trained_directory
 from hardsight.models.weights_header import check_weights_of
+from hardsight.options import SampleOptions
 from hardsight.snapshot import Snapshot
-from hardsight.threads import even_rows
+from hardsight.threads import even_rows, sample_rows
 
 if TYPE_CHECKING:
     from hardsight.models.network import Network
@@ -148,7 +149,8 @@ def _opened_data(spec: Any, s: AttackSettings, watched: str | None, trained: boo
         data = data.take(labeled)
     if len(data) == 0:
         raise InputError("there are no images to attack.")
-    return data if s.limit is None else data.take(even_rows(len(data), s.limit)), notes
+    rows = sample_rows(SampleOptions(limit=s.limit, first=s.first), len(data))
+    return data if len(rows) == len(data) else data.take(rows), notes
 
 
 def open_attacked(model: Any, settings: AttackSettings) -> Network:

@@ -41,7 +41,8 @@ def audit(
 ) -> None:
     """Compare accuracy and hardness between groups of samples.
 
-    Also norm and calibration, with intervals. Without --group, it looks for latent groups for which the model is worse.
+    Norm and calibration are compared as well, with intervals. Without --group, it looks for latent groups for which the model
+    is worse.
 
     \b
     Example:

@@ -34,7 +34,7 @@ def correlate(
 ) -> None:
     """Test whether scores agree with people.
 
-    Tables 1, 2 and 6 to 9 of the AVH paper, for your model.
+    Computes Tables 1, 2 and 6 to 9 of the AVH paper for your model.
 
     \b
     Example:

@@ -31,7 +31,7 @@ def dynamics(
 ) -> None:
     """Report how hardness develops over a training run.
 
-    When AVH settles, whether angles settle before norms, and how far features collapse; with figures of the curves.
+    Says when AVH settles, whether angles settle before norms, and how far features collapse, and draws the curves.
 
     \b
     Example:

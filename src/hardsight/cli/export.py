@@ -25,8 +25,8 @@ def export(
 ) -> None:
     """Export samples and scores to another tool.
 
-    With suspects and marks, where there are any. Image files stay where they are; images from arrays are written as PNG, and
-    huggingface holds the images themselves.
+    Suspects and marks are exported where there are any. Image files stay where they are; images from arrays are written as PNG,
+    and huggingface holds the images themselves.
 
     \b
     Example:

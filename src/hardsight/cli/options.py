@@ -15,6 +15,14 @@ from hardsight.options import OptionField, Options
 
 PLAIN = (bool, int, float, str, Path)
 VALUES: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT", list[str]: "TEXT"}  # what stands for a value
+WORDS = {  # and for the value of an option that several commands have, or whose words say more than TEXT
+    "split": "NAME", "tracker": "NAME", "by": "SCORE", "scores": "SCORES", "loss": "LOSS", "losses": "LOSSES",
+    "methods": "METHODS", "seeds": "SEEDS", "scales": "NUMBERS", "bins": "EDGES", "device": "DEVICE", "host": "ADDRESS",
+    "weights": "FILE", "lists": "DIR", "data": "DIR", "mean": "R,G,B", "std": "R,G,B", "milestones": "EPOCHS", "shard": "I/N",
+    "augment": "NAMES", "target_augment": "NAMES", "degradations": "KIND=LEVELS", "passes": "SNAPSHOTS", "batch_size": "N",
+    "portion": "START:STEP:STOP", "source_portion": "START:STEP:STOP", "kinds": "NAMES", "sets": "NAMES", "parts": "NAMES",
+    "label_sets": "NAMES", "rates": "SHARES",
+}  # fmt: skip
 
 
 def options_of(settings_class: type[Options]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -56,7 +64,8 @@ def _parameter(field: OptionField) -> inspect.Parameter:
     if about.word is not None:
         default = None
     bounds: dict[str, Any] = {"min": about.least, "max": about.most} if kind is int else {}
-    metavar = about.metavar or (f"[{'|'.join(about.choices)}]" if about.choices else VALUES.get(kind))
+    words = WORDS.get(field.name, VALUES.get(kind)) if kind in (str, Path, list[str]) else VALUES.get(kind)
+    metavar = about.metavar or (f"[{'|'.join(about.choices)}]" if about.choices else words)
     show_default = "Default:" not in about.help  # what the help says is not said once more
     info = typer.Option(default, *field.flags, help=about.help, metavar=metavar, show_default=show_default, **bounds)
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)

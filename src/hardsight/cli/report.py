@@ -26,7 +26,7 @@ def report(
 ) -> None:
     """Write a run as one HTML file to keep or send.
 
-    Numbers, figures, the hardest samples and the interactive scatter; it opens from disk, without a server.
+    Holds numbers, figures, the hardest samples and the interactive scatter, and opens from disk, without a server.
 
     \b
     Example:

@@ -38,9 +38,7 @@ JSON: Option = (
 TABLE: Option = (
     "table",
     Path,
-    typer.Option(
-        None, "--table", metavar="FILE", help="Also write the printed tables to this file: .csv, .tex, .md, .json or .parquet."
-    ),
+    typer.Option(None, "--table", metavar="FILE", help="File for the printed tables: .csv, .tex, .md, .json or .parquet."),
 )
 FIGURES: Option = (
     "figures",

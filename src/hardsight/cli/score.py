@@ -31,7 +31,7 @@ def score(
         metavar="FILE",
         help="File to write: .parquet, .csv or .json. Default for a whole run with default scores: its scores.parquet.",
     ),
-    verbose: bool = typer.Option(False, "-v", "--verbose", help="Also print the mean of every score."),
+    verbose: bool = typer.Option(False, "-v", "--verbose", help="Print the mean of every score as well."),
 ) -> None:
     """Score every sample and print the hardest.
 

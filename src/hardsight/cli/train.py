@@ -30,8 +30,8 @@ def train(
 ) -> None:
     """Train a model, recording every sample in every epoch.
 
-    Any loss; angles, norm and confidence of each sample are kept as the run's dynamics. Several processes share the work under
-    torchrun or accelerate launch.
+    Takes any loss. Angles, norm and confidence of each sample are kept as the run's dynamics. Several processes share the work
+    under torchrun or accelerate launch.
 
     \b
     Example:

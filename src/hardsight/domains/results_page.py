@@ -30,6 +30,7 @@ figure img { max-width: 100%; background: #fff; border-radius: 4px }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(28rem, 1fr)); gap: 1rem }
 .strip { display: flex; flex-wrap: wrap; gap: .6rem; margin: .4rem 0 1rem }
 .strip figure { width: 5.3rem; margin: 0; font-size: 12px; line-height: 1.3; overflow-wrap: anywhere }
+pre { overflow-x: auto; background: #8881; padding: .5rem .8rem; border-radius: 4px }
 .strip img { width: 100%; display: block; margin-bottom: .2rem } .tiny { image-rendering: pixelated }
 details { border: 1px solid #8884; border-radius: 6px; padding: .4rem 1rem; margin: .6rem 0 }
 summary { cursor: pointer; font-weight: 600 }
@@ -113,11 +114,17 @@ def folded(summary: str, *parts: str) -> str:
     return "\n".join([f"<details><summary>{escaped(summary)}</summary>", *parts, "</details>"])
 
 
-def settings(arguments: Mapping[str, Any], versions: Mapping[str, str]) -> str:
-    """How it was made: what decides the result, and with which versions."""
-    rows = [(name.replace("_", " "), words(value)) for name, value in arguments.items()]
-    libraries = ", ".join(f"{name} {number}" for name, number in versions.items())
+def settings(start: Mapping[str, Any]) -> str:
+    """How it was made, from a run's start.json: what decides the result, and with which versions."""
+    rows = [(name.replace("_", " "), words(value)) for name, value in start["arguments"].items()]
+    libraries = ", ".join(f"{name} {number}" for name, number in start["versions"].items())
     return folded("How it was made", table(("setting", "value"), rows, words=2), paragraph(libraries, "quiet"))
+
+
+def again(*commands: Any) -> str:
+    """How to do it again: command lines with the options that were used; nothing where Python called a function instead."""
+    lines = [str(line) for line in commands if str(line).startswith("hardsight ")]
+    return f"{heading('How to do it again')}\n<pre>{escaped(chr(10).join(lines))}</pre>" if lines else ""
 
 
 def words(value: Any) -> str:

@@ -23,6 +23,7 @@ from hardsight.domains import results_page as rp
 from hardsight.explorer.columns import from_arrow, spoken
 from hardsight.explorer.opening import Sheet, read_start
 from hardsight.explorer.pictures import Pictures
+from hardsight.files.run import command_line
 from hardsight.files.writing import check_page_output, replacing
 from hardsight.scores import SCORES
 from hardsight.screen import interval
@@ -301,4 +302,5 @@ def _how(audit: Audit, pictures: bool) -> list[str]:
     latent = [rp.paragraph(halves)] if LATENT in audit.members.column_names else []
     sentences = audit.warnings if pictures else (*audit.warnings, NO_PICTURES)
     notes = [rp.paragraph(sentence, "quiet") for sentence in sentences]
-    return [rp.heading("How to read it"), *latent, rp.paragraph(READING.format(alpha=100 * (1 - audit.level))), *notes]
+    reading = rp.paragraph(READING.format(alpha=100 * (1 - audit.level)))
+    return [rp.heading("How to read it"), *latent, reading, *notes, rp.again(command_line())]

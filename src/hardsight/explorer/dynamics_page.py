@@ -9,6 +9,7 @@ import pyarrow as pa
 from hardsight.domains import results_page as rp
 from hardsight.dynamics.describing import Description
 from hardsight.explorer.opening import read_start
+from hardsight.files.run import command_line
 from hardsight.files.writing import replacing
 from hardsight.screen import number
 
@@ -18,7 +19,8 @@ def write_dynamics_page(description: Description, run: Path, path: Path) -> None
     said = [rp.paragraph(line.strip(), "" if line == line.lstrip() else "step") for line in description.lines]
     start = read_start(run) or {}
     parts = [*said, rp.figures(description.figures, wide=True), _epochs(description.table)]
-    parts += [rp.settings(start["arguments"], start["versions"])] if {"arguments", "versions"} <= start.keys() else []
+    parts += [rp.again(start.get("words"), command_line())]
+    parts += [rp.settings(start)] if {"arguments", "versions"} <= start.keys() else []
     sentence = "When AVH settles, whether angles come before norms, and how far features collapse."
     content = rp.page(f"Dynamics: {run.resolve().name}", sentence, *parts, style=".step { margin: .2rem 0 .2rem 1.5rem }")
     path.parent.mkdir(parents=True, exist_ok=True)

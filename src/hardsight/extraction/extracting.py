@@ -47,11 +47,11 @@ from hardsight.files.table_kinds import LIST_COLUMNS
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.weights_header import check_weights_of
-from hardsight.options import takes
+from hardsight.options import SampleOptions, takes
 from hardsight.screen import time_in_words
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
-from hardsight.threads import num_threads
+from hardsight.threads import num_threads, sample_rows
 
 COMMAND = "hardsight extract"
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # decoded while the model works: batches at most, bytes about
@@ -81,8 +81,8 @@ def extract(
     Args:
         model: what `hardsight extract` takes as MODEL, an `nn.Module`, or a fitted scikit-learn estimator.
         data: what `hardsight extract` takes as DATA; a Hugging Face `Dataset` with images; or any iterable of
-            `(images, labels)`, batched or not, whose images are ready for the model. Of an iterable, `limit` takes the first
-            images, and `split` is the split of all.
+            `(images, labels)`, batched or not, whose images are ready for the model. An iterable gives its images in
+            order: `first` takes some of them, `limit` is refused, and `split` is the split of all.
         output: run directory to write; the snapshot stays in memory without it (loaders only).
         settings: all options as one object, instead of keywords.
         preprocessing: fields of the model's preprocessing to override, such as {"size": (64, 48)}; the options of the
@@ -104,6 +104,7 @@ def extract(
         check_run_directory(output, LOADER_COMMAND if from_loader else COMMAND)
     degradations = parse_degradations(s.degradations)
     if from_loader:
+        refuse("a loader, which gives its images in order: give first instead", limit=s.limit)
         refuse("a loader, whose images are ready for the model", labels_from=s.labels_from, degradations=degradations or None,
                layers=s.layers or None, passes=s.passes or None)  # fmt: skip
         return extract_loader(_opened(model, s, preprocessing), data, output, s)
@@ -120,11 +121,13 @@ def extract(
 
 def _opened_data(data: Any, s: ExtractSettings) -> ImageData:
     if isinstance(data, ImageData):
-        refuse("data that is open already", limit=s.limit, split=s.split, labels_from=s.labels_from)
+        refuse("data that is open already", limit=s.limit, first=s.first, split=s.split, labels_from=s.labels_from)
         images = data
     else:
         spec = Path(data) if isinstance(data, os.PathLike) else data
-        images = open_data(spec, limit=s.limit, split=s.split, labels_from=s.labels_from)
+        images = open_data(spec, split=s.split, labels_from=s.labels_from)
+        rows = sample_rows(SampleOptions(limit=s.limit, first=s.first), len(images))
+        images = images if len(rows) == len(images) else images.take(rows)
     if len(images) == 0:
         raise InputError("there are no images to extract.")
     check_files(images)

@@ -48,17 +48,17 @@ def extract_loader(
 
 
 def _rows(model: Model, loader: Iterable[Any], settings: ExtractSettings) -> Iterator[Rows]:
-    """Features and labels, batch by batch, of the first `limit` images."""
-    limit, batch_size = settings.limit, 32 if settings.batch_size == "auto" else settings.batch_size
+    """Features and labels, batch by batch, of the `first` images."""
+    first, batch_size = settings.first, 32 if settings.batch_size == "auto" else settings.batch_size
     seen = 0
     for images, labels in _batches(loader, batch_size, list(model.class_names) if model.class_names else None):
-        if limit is not None:
-            images, labels = images[: limit - seen], labels[: limit - seen]
+        if first is not None:
+            images, labels = images[: first - seen], labels[: first - seen]
         features, _ = model(np.ascontiguousarray(images, dtype=np.float32))  # (b, d)
         num_classes = None if settings.fit_head else model.head.num_classes
         yield features, check_labels(labels, len(images), num_classes, first_row=seen)
         seen += len(images)
-        if limit is not None and seen >= limit:
+        if first is not None and seen >= first:
             return
 
 

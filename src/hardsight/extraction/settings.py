@@ -131,6 +131,7 @@ class ExtractSettings(PreprocessingOptions):
     )
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
     limit: int | None = common("limit", decides=False)
+    first: int | None = common("first", decides=False)
     split: str | None = option(
         None,
         "Split to use; or train, val or test to label data without splits; or the column that holds the split.",

@@ -55,7 +55,7 @@ def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: list
         f"{RULES[results.selection]} All losses of a seed share the split, the network's start and the order of samples."
     )
     parts = [_accuracy(results, tables["accuracy"]), _differences(results, tables["differences"]), _scales(results)]
-    parts += [rp.figures(figures, wide=True), rp.settings(run.start["arguments"], run.start["versions"])]
+    parts += [rp.figures(figures, wide=True), rp.again(run.start["words"]), rp.settings(run.start)]
     return rp.page("Generalizing to a domain never seen", sentence, *parts)
 
 

@@ -18,7 +18,6 @@ STYLE = """
 .rule { color: #777; font-size: 14px }
 h2 .id { font-family: ui-monospace, monospace; font-size: .85em; color: #777; font-weight: 400 }
 h3 { font-size: 1rem; margin: 1rem 0 .2rem } p { max-width: 62rem }
-pre { overflow-x: auto; background: #8881; padding: .5rem .8rem; border-radius: 4px }
 figcaption { color: #777; font-size: 14px } section { border-top: 1px solid #8884; margin-top: 2rem }
 """
 

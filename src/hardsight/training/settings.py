@@ -221,7 +221,7 @@ class PacingOptions(Options):
         "Order of a curriculum: easy-first, hard-first, self-paced (by the network's own loss, epoch by epoch) or random (as a "
         "control). Default: easy-first where there is a curriculum.",
     )
-    pacing: PacingKind = option("linear", "How the share of samples in use grows: linear, root, geometric or step.")
+    pacing: PacingKind = option("linear", "Growth of the share of samples in use: linear, root, geometric or step.")
     pace_start: float = option(0.2, "Share of the samples that a curriculum starts with.", above=0, most=1)
     pace_epochs: float | None = option(None, "Epochs until a curriculum uses all samples. Default: half of the epochs.", least=0)
 
@@ -250,13 +250,13 @@ class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOpti
         repeat=True,
         read=_degradations,
     )
-    every: int | None = option(None, "Also evaluate the watched sets every N training steps.", least=1)
-    top_k: int | None = option(None, "Also report top-N accuracy of the watched sets, such as 5.", least=2)
+    every: int | None = option(None, "Evaluate the watched sets every N training steps as well.", least=1)
+    top_k: int | None = option(None, "Report top-N accuracy of the watched sets as well, such as 5.", least=2)
     crops: int = option(
         1,
         "Crops of each watched image: 1, or 10 (corners and center, mirrored too) to report the accuracy of their mean logits.",
     )
-    at_start: bool = option(False, "Also evaluate the watched sets before training, as epoch 0.")
+    at_start: bool = option(False, "Evaluate the watched sets before training as well, as epoch 0.")
     seed: int = common("seed")
     split: str | None = option(None, "Split of DATA to train on. Default: train, where it has splits.", decides=False)
     subset: Any = option(

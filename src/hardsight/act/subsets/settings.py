@@ -72,7 +72,7 @@ class SelectFileSettings(SelectSettings):
     labels: Any = common("labels")
     curve: bool | str = option(
         False,
-        "Also measure accuracy against subset size, with linear heads fitted to the features of each subset; --curve "
+        "Measure accuracy against subset size as well, with linear heads fitted to the features of each subset; --curve "
         "curve.png (or .csv) saves it.",
         read=_curve,
         word=LIKE_A_FILE,
