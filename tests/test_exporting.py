@@ -221,6 +221,24 @@ def test_images_that_are_of_other_samples_are_said_to_be_missing(tmp_path: Path)
         export(tmp_path / "x.npz", "coco", images="digits")
 
 
+@pytest.mark.parametrize(
+    ("to", "images", "match"),
+    [
+        ("fiftyone", None, "does not say where its images are; give --images"),
+        ("huggingface", "digits", "no image has the id of a sample"),
+        ("coco", "x.npz", "an .npz of images must hold `images`"),
+    ],
+)
+def test_images_are_looked_for_before_samples_are_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str, images: str | None, match: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hardsight.explorer.opening.score", lambda *_, **__: pytest.fail("the samples were scored first"))
+    Snapshot(np.eye(4), labels=[0, 1, 0, 1], ids=["a", "b", "c", "d"]).save("x.npz")
+    with pytest.raises(InputError, match=match):
+        export("x.npz", to, images=images)
+
+
 def test_nobody_elses_folder_is_written_over(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "labels.json").write_text("{}")
