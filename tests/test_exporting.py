@@ -101,6 +101,7 @@ def test_fiftyone_layout_with_scores_as_attributes(run: Path, files: Path, tmp_p
         own = target["attributes"]
         assert own["sample_id"] == id and own["avh"] == pytest.approx(table.avh[id], rel=1e-5)
         assert own["suggested_label"] == NAMES[table.suggested_label[id]]
+        assert own["is_label_issue"] is bool(table.is_label_issue[id])
         assert own.get("verdict") == (table.verdict[id] if pd.notna(table.verdict[id]) else None)
         assert not {"id", "label", "confidence", "tags", "logits"} & own.keys()
         assert all(isinstance(value, str | float | int) for value in own.values())
