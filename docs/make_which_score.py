@@ -27,8 +27,13 @@ EVIDENCE = {  # in words; the order is that of the explanation
     "final model": "the trained network alone",
     "out-of-sample heads": "heads on its features that were fitted without the sample",
     "reference": "fitted to the training set",
+    "three models": "two more networks, trained on the same labels from other seeds",
+    "kept epochs": "the weights after every epoch, of a further network",
+    "ALDR loss": "a further training, with that loss",
+    "layers": "the features after every ReLU of the network",
     "own training": "the library trains a network of its own",
 }
+FURTHER = ("three models", "kept epochs", "ALDR loss", "layers")  # what a plain training does not have
 
 
 UNSEEN = "out-of-sample heads"
@@ -265,8 +270,9 @@ def evidence() -> str:
 
 
 def section(job: Job, lines: list[Line]) -> str:
-    """The best scores of a job, and AVH and the best of each other library wherever they stand."""
-    kept = [line for place, line in enumerate(lines) if place < SHOWN or line.score == "avh" or line in best_of_peers(lines)]
+    """The best scores of a job, and wherever they stand AVH, the best of each other library, and what takes further trainings."""
+    always = [line for line in lines if line.score == "avh" or line.evidence in FURTHER] + best_of_peers(lines)
+    kept = [line for place, line in enumerate(lines) if place < SHOWN or line in always]
     rows = [
         [str(lines.index(line) + 1), line.title, f"{line.average_precision:.3f}", f"{line.auroc:.3f}", f"{line.missed:.3f}"]
         for line in kept

@@ -159,6 +159,9 @@ def test_every_score_that_applies_is_measured(studied: tuple[Path, dict[str, Any
             assert ("uniform", "final model", name) in rows and ("duplicate", "final model", name) in rows
         if score.scope == "row":
             assert ("uniform", "out-of-sample heads", name) in rows
+    assert SCORES.keys() <= {name for _, _, name in rows}
+    assert {("uniform", "three models", "model_agreement"), ("uniform", "kept epochs", "vog")} <= rows.keys()
+    assert {("uniform", "ALDR loss", "aldr_lambda"), ("uniform", "layers", "prediction_depth")} <= rows.keys()
     assert ("uniform", "epochs", "aum") in rows and ("duplicate", "epochs", "aum") in rows
     assert rows["uniform", "epochs", "aum"]["hard"] == 6 and rows["uniform", "epochs", "aum"]["samples"] == 60
     assert rows["duplicate", "final model", "near_duplicates"]["average_precision"] > 0.9  # the copies are there to be found
@@ -191,7 +194,7 @@ def test_the_package_of_the_authors_of_aum_agrees_with_ours(studied: tuple[Path,
     pytest.importorskip("aum")
     from hardsight.scoring import score
 
-    (run,) = (studied[0] / "runs").glob("*uniform*")
+    (run,) = (studied[0] / "runs").glob("*uniform*-seed0")
     ours = score(run, scores=["aum"])
     order = np.argsort(np.array(ours.column("id").to_pylist(), dtype=int))
     theirs = peers.area_under_margin(run, 60)["aum package"]

@@ -540,6 +540,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "one class": ({"probs": np.eye(3), "labels": [1, 1, 1]}, [], "every label is class 1"),
     "equal": ({"probs": np.full((6, 2), 0.5), "labels": [0, 1] * 3}, [], "all rows of probabilities are equal"),
     "equal features": ({"features": np.ones((6, 2)), "labels": [0, 1] * 3}, [], "all rows of features are equal"),
+    "nothing finite": ({"features": np.full((6, 2), np.nan), "labels": [0, 1] * 3}, [], "a value that is not finite"),
+    "class of one": ({"features": np.eye(5), "labels": [0, 0, 1, 1, 2]}, [], "every class needs two samples, one to learn from"),
     "no distribution": ({"probs": np.ones((4, 2)), "labels": [0, 1] * 2}, [], "probs must be probabilities that sum to 1"),
     "labels beyond": ({"probs": np.eye(3), "labels": [0, 1, 3]}, [], "labels must be 0 to 2"),
     "no dynamics": ({"probs": np.eye(3), "labels": [0, 1, 2]}, ["--by", "aum"], "needs training dynamics, and there are none"),
@@ -580,6 +582,7 @@ def test_bad_input_is_one_clear_line(case: str, cli: Cli, tmp_path: Path, monkey
     np.savez("x.npz", **arrays)
     np.savez("other.npz", features=np.random.default_rng(1).normal(size=(4, 5)), weight=2 * np.eye(5)[:2])
     Review(Path("review.parquet"), ["a", "b", "c"]).put("tab", "elsewhere", "drop")
+    monkeypatch.setattr("hardsight.act.suspects.find_nearby", lambda *_: pytest.fail("neighbours were searched first"))
     done = cli("clean", "x.npz", *words)
     assert done.code == 2 and said in done.err and done.err.count("\n") == 1, done.err
     assert not Path("x.suspects.parquet").exists() and not Path("labels.parquet").exists()

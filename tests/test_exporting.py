@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import warnings
 import xml.etree.ElementTree as ET
@@ -94,11 +95,13 @@ def test_fiftyone_layout_with_scores_as_attributes(run: Path, files: Path, tmp_p
     document, table = read(tmp_path / "arrays" / "labels.json"), of_run(run)
     assert document["classes"] == NAMES and list(document["labels"]) == [f"{at:06d}" for at in range(N)]
     assert {path.stem for path in (tmp_path / "arrays" / "data").iterdir()} == set(document["labels"])
+    assert read(tmp_path / "arrays" / "data.json")["000003"] == "data/000003.png"
     for id, target in zip(table.index, document["labels"].values(), strict=True):
         assert target["label"] == table.label[id] and target["confidence"] == pytest.approx(table.confidence[id], rel=1e-5)
         own = target["attributes"]
         assert own["sample_id"] == id and own["avh"] == pytest.approx(table.avh[id], rel=1e-5)
         assert own["suggested_label"] == NAMES[table.suggested_label[id]]
+        assert own["is_label_issue"] is bool(table.is_label_issue[id])
         assert own.get("verdict") == (table.verdict[id] if pd.notna(table.verdict[id]) else None)
         assert not {"id", "label", "confidence", "tags", "logits"} & own.keys()
         assert all(isinstance(value, str | float | int) for value in own.values())
@@ -109,6 +112,44 @@ def test_fiftyone_layout_with_scores_as_attributes(run: Path, files: Path, tmp_p
     assert data["000007"] == str((files.parent / "photos" / "some" / "a 7.png").resolve())
     assert f"1 of {N} samples have no image that can be read and are left out." in done.notes
     assert not (tmp_path / "files" / "data").exists()  # the files stay where they are
+
+
+OPENED_BY_FIFTYONE = """
+import json, sys
+import fiftyone as fo
+
+layout = fo.types.FiftyOneImageClassificationDataset
+for folder in sys.argv[1:]:
+    dataset = fo.Dataset.from_dir(folder, layout, data_path="data.json", label_field="ground_truth", progress=False)
+    by = "error_score" if "error_score" in dataset.first().ground_truth else "avh"
+    ranked = dataset.sort_by(f"ground_truth.{by}", reverse=True)
+    seen = [[sample.filepath, sample.ground_truth.label, sample.ground_truth.to_dict()] for sample in ranked]
+    print("seen", json.dumps({"classes": dataset.default_classes, "samples": seen}, default=str))
+    dataset.delete()
+"""
+
+
+@pytest.mark.slow  # starts a database
+def test_fiftyone_itself_opens_it_and_sorts_by_a_score(
+    run: Path, files: Path, tmp_path: Path, fresh_python: Callable[..., Any]
+) -> None:
+    if importlib.util.find_spec("fiftyone") is None:
+        pytest.skip("pip install fiftyone, where it can fetch its MongoDB")
+    export(run, "fiftyone", tmp_path / "arrays")
+    export(files, "fiftyone", tmp_path / "files", images=str(files.parent / "photos"))
+    quiet = {"HOME": str(tmp_path), "FIFTYONE_DO_NOT_TRACK": "true", "FIFTYONE_DATABASE_VALIDATION": "false"}
+    done = fresh_python(OPENED_BY_FIFTYONE, tmp_path / "arrays", tmp_path / "files", **quiet)
+    assert done.code == 0, done.err
+    arrays, of_files = (json.loads(line.removeprefix("seen ")) for line in done.out.splitlines() if line.startswith("seen "))
+    table = of_run(run)
+    assert arrays["classes"] == NAMES and len(arrays["samples"]) == N and len(of_files["samples"]) == N - 1
+    scores = [target["error_score"] for _, _, target in arrays["samples"]]
+    assert scores == sorted(scores, reverse=True)
+    for file, label, target in arrays["samples"]:
+        row = table.loc[target["sample_id"]]
+        assert Path(file).is_file() and label == NAMES[row.label] and target["avh"] == pytest.approx(row.avh, rel=1e-5)
+        assert target.get("verdict") == (row.verdict if pd.notna(row.verdict) else None)
+    assert {Path(file).parent for file, _, _ in of_files["samples"]} == {(files.parent / "photos" / "some").resolve()}
 
 
 def test_coco_refers_to_what_is_there(run: Path, files: Path, tmp_path: Path) -> None:
@@ -219,6 +260,24 @@ def test_images_that_are_of_other_samples_are_said_to_be_missing(tmp_path: Path)
     Snapshot(np.eye(4), np.eye(4), labels=[0, 1, 2, 3], ids=["a", "b", "c", "d"]).save(tmp_path / "x.npz")
     with pytest.raises(InputError, match="digits: no image has the id of a sample; its ids look like '0', the samples' like 'a'"):
         export(tmp_path / "x.npz", "coco", images="digits")
+
+
+@pytest.mark.parametrize(
+    ("to", "images", "match"),
+    [
+        ("fiftyone", None, "does not say where its images are; give --images"),
+        ("huggingface", "digits", "no image has the id of a sample"),
+        ("coco", "x.npz", "an .npz of images must hold `images`"),
+    ],
+)
+def test_images_are_looked_for_before_samples_are_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str, images: str | None, match: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hardsight.explorer.opening.score", lambda *_, **__: pytest.fail("the samples were scored first"))
+    Snapshot(np.eye(4), labels=[0, 1, 0, 1], ids=["a", "b", "c", "d"]).save("x.npz")
+    with pytest.raises(InputError, match=match):
+        export("x.npz", to, images=images)
 
 
 def test_nobody_elses_folder_is_written_over(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:

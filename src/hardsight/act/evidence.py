@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.folds import ProgressCallback, head_probs, predict_by_heads
+from hardsight.act.folds import ProgressCallback, fewest_of_class, head_probs, predict_by_heads
 from hardsight.act.neighbourhood import Nearby, mixed, neighbour_probs
 from hardsight.act.settings import CleanSettings
 from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
@@ -52,6 +52,7 @@ DOUBTFUL = (
     "the model agrees with {share} of the labels only: many of these suspects are errors of the model, not of the labels. Give a "
     "better model, or features without a head (hardsight extract --fit-head), which are judged by heads fitted to them."
 )
+NONE_FINITE = "no sample can be scored: every row holds a value that is not finite."
 MANY = 100  # samples from which agreement says something
 
 
@@ -172,7 +173,6 @@ def best_evidence(
     if asked_for_epochs and samples.run is None:
         raise InputError(f"--by {settings.by} needs training dynamics, and there are none: clean a run of hardsight train.")
     by_epochs = samples.run is not None and (asked_for_epochs or settings.by is None)
-    _check_features_differ(samples)
     kind, probs = _probabilities(samples, settings, progress)
     if kind == "out-of-sample" and nearby is not None:
         probs = mixed(probs, neighbour_probs(nearby.rows, samples.labels, probs.shape[1]), samples.labels)
@@ -244,21 +244,29 @@ def _warnings(samples: Samples, kind: str, probs: np.ndarray) -> tuple[str, ...]
     return (SUSPICIOUS,) if agreeing == 1 and kind in ("probs", "head") else ()
 
 
-def check_classes(samples: Samples) -> None:
-    """Labels of two classes at least."""
-    present = np.unique(samples.labels[samples.labels >= 0])
+def check_samples(samples: Samples) -> None:
+    """Labels of two classes at least, and features that labels can be judged by. Refused before anything takes time."""
+    labeled = samples.labels >= 0
+    present = np.unique(samples.labels[labeled])
     where = f"{samples.name}: " if samples.name else ""
     if len(present) < 2:
         raise InputError(f"{where}wrong labels are found among two classes or more, but every label is class {present[0]}.")
-
-
-def _check_features_differ(samples: Samples) -> None:
-    """Features that differ from sample to sample, where labels are judged by them."""
-    if samples.probs is not None or samples.features is None or len(samples.features) < 2:
+    if samples.probs is not None or samples.features is None:
         return
-    first, second = samples.features[:2]
-    if np.array_equal(first, second) and (samples.features == first).all():
-        where = f"{samples.name}: " if samples.name else ""
+    _check_features_differ(samples.features, where)
+    usable = np.isfinite(samples.features).all(axis=1)
+    if not (labeled & usable).any():
+        raise InputError(where + NONE_FINITE)
+    if samples.head is None:  # heads will be fitted
+        try:
+            fewest_of_class(samples.labels[labeled & usable])
+        except InputError as error:
+            raise InputError(f"{where}{error}") from error
+
+
+def _check_features_differ(features: np.ndarray, where: str) -> None:
+    """Features that differ from sample to sample."""
+    if len(features) > 1 and np.array_equal(features[0], features[1]) and (features == features[0]).all():
         raise InputError(f"{where}all rows of features are equal, so they say nothing of single samples: give other features.")
 
 
@@ -267,7 +275,7 @@ def _check_informative(probs: np.ndarray, samples: Samples) -> None:
     finite = probs[np.isfinite(probs).all(axis=1)]
     where = f"{samples.name}: " if samples.name else ""
     if len(finite) == 0:
-        raise InputError(f"{where}no sample can be scored: every row holds a value that is not finite.")
+        raise InputError(where + NONE_FINITE)
     if len(finite) > 1 and np.ptp(finite, axis=0).max() < 1e-9:
         raise InputError(
             f"{where}all rows of probabilities are equal, so they say nothing of single samples: "

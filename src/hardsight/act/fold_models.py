@@ -44,7 +44,7 @@ def predict_by_folds(
     c = count_classes(samples)
     directory = place_on_disk(output)
     given = np.asarray(samples.labels)
-    parts = list(fold_rows(given, c, check_count(folds, "folds", 2), seed))
+    parts = list(fold_rows(given, check_count(folds, "folds", 2), seed))
     result = np.full((len(samples), c), np.nan)
     place_of = {id: row for row, id in enumerate(samples.ids)}
     for number, (train, test) in enumerate(parts):

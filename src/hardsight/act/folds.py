@@ -67,7 +67,7 @@ def predict_by_heads(
     known = np.flatnonzero((labels >= 0) & usable)
     c = int(labels.max(initial=-1)) + 1
     result = np.full((len(labels), c), np.nan)
-    parts = [(known[train], known[test]) for train, test in fold_rows(labels[known], c, folds, seed)]
+    parts = [(known[train], known[test]) for train, test in fold_rows(labels[known], folds, seed)]
     rest = np.flatnonzero((labels < 0) & usable)
     jobs = [*parts, (known, rest)] if len(rest) else parts
 
@@ -82,11 +82,23 @@ def predict_by_heads(
     return result
 
 
-def fold_rows(labels: np.ndarray, num_classes: int, folds: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def fold_rows(labels: np.ndarray, folds: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Rows to train on and rows to predict, once per fold: every class has its share in each."""
+    fewest = fewest_of_class(labels)
+
     from sklearn.model_selection import StratifiedKFold
 
-    counts = np.bincount(labels, minlength=num_classes)
+    return StratifiedKFold(min(folds, fewest), shuffle=True, random_state=seed).split(labels, labels)
+
+
+def fewest_of_class(labels: np.ndarray) -> int:
+    """Samples of the smallest class among (n,) labels; refuses what no fold can do without.
+
+    Example:
+        >>> fewest_of_class(np.array([0, 0, 0, 2, 2]))
+        2
+    """
+    counts = np.bincount(labels)
     present = np.flatnonzero(counts)
     if len(present) < 2:
         what = f"all {len(labels)} labels are class {present[0]}" if len(present) else "there are no labels"
@@ -97,8 +109,7 @@ def fold_rows(labels: np.ndarray, num_classes: int, folds: int, seed: int) -> It
             f"every class needs two samples, one to learn from and one to predict, but class {scarce} has one. "
             "Drop or merge such classes."
         )
-    splits = StratifiedKFold(min(folds, int(counts[present].min())), shuffle=True, random_state=seed)
-    return splits.split(labels, labels)
+    return int(counts[present].min())
 
 
 def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Head:

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.act.error_count import ErrorCount, count_of_lost, scores_and_count
-from hardsight.act.evidence import ASSUMED, Evidence, Samples, best_evidence, check_classes, order_of_ids, samples_of
+from hardsight.act.evidence import ASSUMED, Evidence, Samples, best_evidence, check_samples, order_of_ids, samples_of
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, find_nearby, find_repeats
 from hardsight.act.noise import estimated_noise
 from hardsight.act.ranking import BY_PROBS, by_epochs, posterior
@@ -132,7 +132,7 @@ def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressC
     """The whole of `clean`, of samples that are open."""
     say = progress or (lambda done, total, words: None)
     samples = _of_split(samples, settings.split)
-    check_classes(samples)
+    check_samples(samples)
     reference = _reference(samples, settings)
     # Folds and subsamples are drawn in the order of the ids: rows in another order give each sample the same result.
     order = order_of_ids(samples)

@@ -21,6 +21,7 @@ import numpy as np
 
 from hardsight.bench import peers
 from hardsight.bench.finding import Detection, detection
+from hardsight.bench.further_scores import further_scores
 from hardsight.bench.injection import mislabeled
 from hardsight.bench.odd_inputs import OddInputs
 from hardsight.bench.pictures import MOST, ImageSet, ProgressCallback, as_json, available, load, place, train
@@ -142,6 +143,7 @@ class HardnessStudy:
         directory = self.place("runs", case)
         train(pictures, noisy, directory, case.seed, progress=progress)
         scores = of_training_samples(directory, noisy)
+        scores |= further_scores(pictures, noisy, directory, case.seed, progress)
         theirs, notes = peers.datagnosis(pictures, noisy)
         for note in notes:
             self.say(note)

@@ -110,8 +110,7 @@ def _from_file(path: Path, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarr
 
 
 def train(
-    pictures: ImageSet, labels: np.ndarray, output: Path, seed: int, watch: dict[str, Any] | None = None, *,
-    progress: ProgressCallback | None = None,
+    pictures: ImageSet, labels: np.ndarray, output: Path, seed: int, watch: dict[str, Any] | None = None, **options: Any
 ) -> Path:  # fmt: skip
     """Train the set's network on its images and these labels: a run with every sample's dynamics, resumed if interrupted.
 
@@ -121,7 +120,7 @@ def train(
         output: run directory.
         seed: of the training.
         watch: further sets by name: (images, labels) to evaluate after each epoch.
-        progress: told how far it is.
+        **options: further ones of `hardsight.training.run`, such as progress.
     """
     require_installed("torch", extra="torch", purpose="this benchmark")
     from hardsight import training
@@ -139,8 +138,8 @@ def train(
         optimizer="adamw",
         lr=pictures.recipe.lr,
         weight_decay=0.0,
-        progress=progress,
         **LOCAL,
+        **options,
     )
     return output
 

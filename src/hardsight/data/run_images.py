@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -38,6 +38,15 @@ class RunImages:
         """Refuse at once what a user named and nobody can open; files are opened when the first image is asked for."""
         if images is not None and not self.roots and not Path(images).is_file() and not images.startswith("digits"):
             self.open()
+
+    def check_ids(self, ids: Sequence[str]) -> None:
+        """Refuse images of other samples, with an id of each side; `ids` are those of undegraded samples."""
+        data, row_of = self.open()
+        if len(ids) and not any(id in row_of for id in ids):
+            raise InputError(
+                f"{self.spec}: no image has the id of a sample; its ids look like {next(iter(data.ids), '')!r}, "
+                f"the samples' like {ids[0]!r}."
+            )
 
     def find(self, path: str | None, id: str) -> Image.Image:
         """The image of an undegraded sample, by its path or its id. Raises BrokenImage."""

@@ -33,6 +33,8 @@ def selection_table(sheet: Sheet, rows: np.ndarray, review: Review) -> pa.Table:
         elif name in ("label", "predicted", "suggested_label"):
             columns[name] = pa.array(values.astype(np.int64), mask=values >= len(column.names))
             columns[f"{name}_name"] = words(column).take(at)
+        elif column.names == ["false", "true"]:
+            columns[name] = pa.array(values == 1, mask=values >= len(column.names))
         else:
             columns[name] = words(column).take(at)
     _, marks = review.current()

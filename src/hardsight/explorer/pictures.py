@@ -38,11 +38,12 @@ class Pictures:
     Args:
         sheet: whose rows they are.
         images: what a user named with --images: a folder that paths are below, or anything `open_data` reads.
+        source: where the images are, if that is known already; else found from the sheet and `images`.
     """
 
-    def __init__(self, sheet: Sheet, images: str | None = None) -> None:
+    def __init__(self, sheet: Sheet, images: str | None = None, source: RunImages | None = None) -> None:
         self.sheet = sheet
-        self.source = RunImages(sheet.start.get("sources") or {}, sheet.directory, images)
+        self.source = source or RunImages(sheet.start.get("sources") or {}, sheet.directory, images)
         self.roots, self.spec = self.source.roots, self.source.spec
         self._keeping = Lock()
         self.turns = Turns(AT_ONCE)
@@ -61,12 +62,7 @@ class Pictures:
                     f"{images} holds none of the samples' first images: {self.sheet.paths[some[0]].as_py()!r} is not in it."
                 )
             return
-        data, row_of = self.source.open()
-        if len(self.sheet) and not any(self._base(row) in row_of for row in range(len(self.sheet))):
-            raise InputError(
-                f"{images}: no image has the id of a sample; its ids look like {next(iter(data.ids), '')!r}, "
-                f"the samples' like {self._base(0)!r}."
-            )
+        self.source.check_ids([self._base(row) for row in range(len(self.sheet))])
 
     def _is_there(self, row: int) -> bool:
         with contextlib.suppress(BrokenImage):

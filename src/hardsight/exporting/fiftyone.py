@@ -1,9 +1,10 @@
 """FiftyOne: the layout of `FiftyOneImageClassificationDataset`.
 
     labels.json    classes, and for each sample its class with confidence and attributes: all scores and verdicts
-    data.json      where each sample's image is; or data/, with the images themselves where they were no files
+    data.json      where each sample's image is: a file of the user's, or one in data/, where they were no files
 
-The format knows a sample by a name without dots: its place, as six digits. The id is an attribute, `sample_id`.
+FiftyOne looks into data/ unless it is told of data.json. The format knows a sample by a name without dots: its place, as six
+digits. The id is an attribute, `sample_id`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from hardsight.exporting.image_files import check_images, place_images
 from hardsight.exporting.material import Material, needs_labels
 from hardsight.files.writing import write_json
 
-OPENS = 'fiftyone.Dataset.from_dir("{folder}", fiftyone.types.FiftyOneImageClassificationDataset, label_field="ground_truth")'
+OPENS = (
+    'fiftyone.Dataset.from_dir("{folder}", fiftyone.types.FiftyOneImageClassificationDataset, data_path="data.json", '
+    'label_field="ground_truth")'
+)
 TAKEN = {"id": "sample_id", "tags": "sample_tags", "logits": "sample_logits", "attributes": "sample_attributes"}  # a label's own
 
 
@@ -25,19 +29,16 @@ def check(material: Material) -> None:
 
 
 def write(material: Material) -> None:
-    """Write labels.json, and data.json or data/."""
+    """Write labels.json, data.json, and data/ where images are no files yet."""
     places = place_images(material, "data")
     labels, data = {}, {}
     for at, (label, sample) in enumerate(zip(material.labels().tolist(), material.samples(), strict=True)):
         file = places.files[at]
         if file is not None:
             labels[f"{at:06d}"] = None if label < 0 else _target(label, sample)
-            data[f"{at:06d}"] = str(file.resolve())
+            data[f"{at:06d}"] = places.name(at) if places.written else str(file.resolve())  # below the folder, which may move
     write_json(material.folder / "labels.json", {"classes": material.class_names, "labels": labels})
-    if places.written:
-        (material.folder / "data.json").unlink(missing_ok=True)  # of an earlier export
-    else:
-        write_json(material.folder / "data.json", data)
+    write_json(material.folder / "data.json", data)
 
 
 def _target(label: int, sample: dict[str, Any]) -> dict[str, Any]:

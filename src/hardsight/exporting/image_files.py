@@ -15,9 +15,12 @@ from PIL import Image
 
 from hardsight.data import BrokenImage
 from hardsight.data.decoding import FORMATS
+from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError
 from hardsight.exporting.material import Material
+from hardsight.files.kinds import kind_of
 from hardsight.files.writing import why
+from hardsight.snapshot import Snapshot
 
 WRITTEN = re.compile(r"[0-9]{6,}\.png")  # names of images that we write
 
@@ -37,11 +40,33 @@ class ImagePlaces:
         return file.relative_to(self.root).as_posix()
 
 
+def check_source(run: Path, source: RunImages, images: str | None) -> None:
+    """What can be seen before a run is opened: it says where its images are, and what a user named holds images."""
+    if source.spec is None and not source.roots:
+        raise _nowhere(run)
+    if images is not None and not source.roots:
+        source.check_ids(_base_ids(run))
+
+
+def _base_ids(run: Path) -> list[str]:
+    """Ids of the undegraded samples of a snapshot in a file; none of anything else, which is opened as quickly itself."""
+    if run.is_dir() or kind_of(run) != "snapshot":
+        return []
+    snapshot = Snapshot.load(run)
+    names = [name for name in ("base_id", "id") if name in snapshot.column_names]
+    columns = [snapshot.columns(names).column(name).to_pylist() for name in names]
+    return [str(next((id for id in ids if id is not None), None)) for ids in zip(*columns, strict=True)]
+
+
 def check_images(material: Material) -> None:
     """There is a place to look for pictures."""
     if not material.pictures.any:
-        raise InputError(f"{material.sheet.path} does not say where its images are; give --images.")
+        raise _nowhere(material.sheet.path)
     _refuse_inside(material, [Path(root) for root in material.pictures.roots])
+
+
+def _nowhere(path: Path) -> InputError:
+    return InputError(f"{path} does not say where its images are; give --images.")
 
 
 def _refuse_inside(material: Material, paths: list[Path]) -> None:

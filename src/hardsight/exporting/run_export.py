@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from hardsight.data.run_images import RunImages
 from hardsight.errors import InputError, did_you_mean
 from hardsight.explorer.exporting import selection_table
-from hardsight.explorer.opening import open_sheet
+from hardsight.explorer.opening import open_sheet, read_start
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.suspects import add_suspects
+from hardsight.exporting.image_files import check_source
 from hardsight.exporting.material import Material, check_folder, claim_folder, default_folder
-from hardsight.exporting.settings import TOOLS, ExportSettings
+from hardsight.exporting.settings import TOOLS, WITHOUT_IMAGES, ExportSettings
 from hardsight.files.inputs import command, note_input
 from hardsight.options import takes
 from hardsight.table import as_hardness
@@ -59,6 +61,7 @@ def export(
     note_input(run, settings.class_names)
     folder = default_folder(Path(run), to) if output is None else Path(output)
     check_folder(folder, to, Path(run))
+    source = _images_of(Path(run), to, settings.images)
     sheet = open_sheet(run, class_names=settings.class_names, keep=False, progress=progress)
     add_suspects(sheet)
     rows = sample_rows(settings, len(sheet))
@@ -69,10 +72,20 @@ def export(
     if settings.hardness:
         table = as_hardness(table)
         notes.append("as hardness: high is hard in every score")
-    pictures = Pictures(sheet, settings.images)
+    pictures = Pictures(sheet, settings.images, source)
     material = Material(sheet, pictures, rows, table, folder, settings.image_url, notes)
     tool = importlib.import_module(f"hardsight.exporting.{to}")
     tool.check(material)
     claim_folder(folder, to, sheet.name, bool(settings.hardness))
     tool.write(material)
     return Exported(folder, len(rows), tool.OPENS.format(folder=folder), material.notes)
+
+
+def _images_of(run: Path, to: str, images: str | None) -> RunImages | None:
+    """Where the images are, looked at before the samples are scored, which takes longer; None if the run is not there."""
+    if not run.exists():
+        return None  # opening it says so
+    source = RunImages(read_start(run).get("sources") or {}, run if run.is_dir() else None, images)
+    if to not in WITHOUT_IMAGES:
+        check_source(run, source, images)
+    return source

@@ -8,6 +8,7 @@ from pathlib import Path
 from hardsight.options import HardnessView, SampleOptions, common, option
 
 TOOLS = ("cleanlab", "fiftyone", "huggingface", "coco", "labelstudio")
+WITHOUT_IMAGES = ("cleanlab",)  # the others show images
 
 
 @dataclass(frozen=True)

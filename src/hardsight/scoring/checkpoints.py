@@ -80,10 +80,10 @@ def _variances(run: Path, data: ImageData, row_of: np.ndarray, labels: np.ndarra
             except BrokenImage:  # it has no score
                 continue
         if rows:
-            yield np.array(rows), _variance(networks, np.stack(pictures), labels[rows])
+            yield np.array(rows), gradient_variance(networks, np.stack(pictures), labels[rows])
 
 
-def _variance(networks: list[Any], pictures: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def gradient_variance(networks: list[Any], pictures: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """(b, C, H, W) images -> (b,) variance over the networks of d z_y / d pixel, averaged over the pixels."""
     import torch
 
