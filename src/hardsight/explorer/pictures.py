@@ -43,7 +43,7 @@ class Pictures:
     def __init__(self, sheet: Sheet, images: str | None = None) -> None:
         self.sheet = sheet
         self.source = RunImages(sheet.start.get("sources") or {}, sheet.directory, images)
-        self.roots, self.spec = self.source.roots, self.source.spec
+        self.roots = self.source.roots
         self._keeping = Lock()
         self.turns = Turns(AT_ONCE)
         self._kept: OrderedDict[int, bytes] = OrderedDict()
@@ -61,10 +61,10 @@ class Pictures:
                     f"{images} holds none of the samples' first images: {self.sheet.paths[some[0]].as_py()!r} is not in it."
                 )
             return
-        data, row_of = self.source.open()
-        if len(self.sheet) and not any(self._base(row) in row_of for row in range(len(self.sheet))):
+        there = self.source.open()
+        if len(self.sheet) and not any(self._base(row) in there for row in range(len(self.sheet))):
             raise InputError(
-                f"{images}: no image has the id of a sample; its ids look like {next(iter(data.ids), '')!r}, "
+                f"{images}: no image has the id of a sample; its ids look like {next(iter(there), '')!r}, "
                 f"the samples' like {self._base(0)!r}."
             )
 
@@ -76,7 +76,7 @@ class Pictures:
     @property
     def any(self) -> bool:
         """Whether there is a place to look for pictures at all."""
-        return self.spec is not None or (bool(self.roots) and self.sheet.paths is not None)
+        return bool(self.source.specs) or (bool(self.roots) and self.sheet.paths is not None)
 
     def warm(self) -> None:
         """Get ready for the first question; whatever is wrong is said when it is asked."""
