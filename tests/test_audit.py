@@ -18,6 +18,8 @@ import hardsight
 from explorer_runs import digits_run
 from hardsight import FileError, InputError, Snapshot, audit
 from hardsight.act.groups.latent import k_means, nearest
+from hardsight.data import BrokenImage
+from hardsight.data.run_images import RunImages
 from hardsight.stats import design_effect, mean_interval, share_difference, sign_test, welch, wilson
 from hardsight.stats import fisher_exact as our_fisher
 from hardsight.table import write_table
@@ -181,10 +183,27 @@ def test_the_page_of_latent_groups_shows_their_hardest_pictures(
     assert cli(*words, "--images", tmp_path / "images.npz").code == 0
     page = (tmp_path / "latent.html").read_text("utf-8")
     hardest = page.split("Hardest of 0, cluster 1")[1].partition("</div>")[0]
+    assert "-0.0" not in page
     assert hardest.count("data:image/webp") == 12 and "The pictures are from both halves." in page
     assert cli(*words).code == 0
     bare = (tmp_path / "latent.html").read_text("utf-8")
     assert "name them with --images" in bare and "Hardest of" not in bare and "both halves" not in bare
+
+
+def test_the_pictures_of_a_training_are_in_what_it_was_trained_on_and_watched(tmp_path: Path) -> None:
+    shades = {"train": 10, "val": 20, "test": 30}
+    for at, (name, shade) in enumerate(shades.items()):
+        ids = [f"{at}{row}" if name != "test" else f"0{row}" for row in range(3)]  # test has the ids of train: it is left out
+        np.savez(tmp_path / f"{name}.npz", images=np.full((3, 8, 8), shade, np.uint8) + np.arange(3)[:, None, None], ids=ids)
+    places = {name: str(tmp_path / f"{name}.npz") for name in shades}
+    images = RunImages({"train": places["train"], "watch": {"val": places["val"], "test": places["test"]}}, tmp_path)
+    assert [images.find(None, id).getpixel((0, 0)) for id in ("01", "12")] == [11, 22]
+    with pytest.raises(BrokenImage):
+        images.find(None, "07")
+    np.savez(tmp_path / "features.npz", features=np.zeros((3, 4)), labels=[0, 1, 0])
+    assert RunImages({"train": str(tmp_path / "features.npz"), "watch": {}}, tmp_path).specs == []
+    (tmp_path / "damaged.npz").write_bytes(b"no archive")
+    assert RunImages({"train": str(tmp_path / "damaged.npz")}, tmp_path).specs  # said when a picture is asked for
 
 
 def test_latent_groups_of_noise_are_not_confirmed() -> None:

@@ -14,7 +14,8 @@ import pytest
 
 import hardsight
 from hardsight import InputError, Snapshot
-from hardsight.training.choice import open_curriculum, subset_rows
+from hardsight.data.run_images import RunImages
+from hardsight.training.choice import check_choice, open_curriculum, subset_rows
 from hardsight.training.pacing import Curriculum, Pacing, ordered
 from hardsight.training.schedule import rate_factor
 from hardsight.training.settings import LearningOptions, TrainSettings
@@ -130,7 +131,7 @@ def test_a_curriculum_is_joined_by_id(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         open_curriculum(TrainSettings(curriculum=f"{tmp_path / 'nowhere'}:avh"), ["a", "b"], labels)
     with pytest.raises(InputError, match="needs the hardness of the samples"):
-        open_curriculum(TrainSettings(order="easy-first"), ["a", "b"], labels)
+        check_choice(TrainSettings(order="easy-first"))
     with pytest.raises(InputError, match="pace_start goes with a curriculum"):
         TrainSettings(pace_start=0.5)
     with pytest.raises(InputError, match="subset and limit both choose"):
@@ -236,6 +237,8 @@ def test_columns_of_images_and_of_watched_sets_go_together(tmp_path: Path) -> No
     table = Snapshot.load(tmp_path / "run").columns(["id", "split", "scene", "level", "path"])
     assert table.column("scene").to_pylist() == ["night"] * 10 and len(table) == 6 + 2 * 2
     assert set(table.column("level").to_pylist()) == {None, 0.3}  # a reserved name: ours stays
+    images = RunImages(json.loads((tmp_path / "run" / "start.json").read_text())["sources"], tmp_path / "run")
+    assert [images.find(None, f"{row}.png").getpixel((0, 0)) for row in (5, 7)] == [150, 210]  # of both splits
 
 
 # ---- the sampler ----

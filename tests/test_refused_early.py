@@ -61,6 +61,36 @@ REFUSED: dict[str, tuple[list[str], str]] = {
         ["train", "photos", "--model", "lenet", "--watch", "test=nothing"],
         "got 'nothing', which does not exist",
     ),
+    "train, rows for a network of images": (
+        ["train", "features.npz", "--model", "lenet"],
+        "lenet takes images, and the samples are rows of 4 numbers: for these there is feature_head",
+    ),
+    "train, rows of another length": (
+        ["train", "features.npz", "--model", "sphere_mlp"],
+        "sphere_mlp takes rows of 3 numbers, and the samples have 4: give the model option num_inputs=4.",
+    ),
+    "train, watched rows of another length": (
+        ["train", "features.npz", "--model", "feature_head", "--model-options", "num_inputs=4", "--watch", "test=good.npz"],
+        "training samples have the shape (4,), those of test (5,): they must agree",
+    ),
+    "train, value of an option of a loss": (
+        ["train", "photos", "--model", "lenet", "--loss", "supcon", "--loss-options", "temperature=hot"],
+        "temperature must be a positive number, got hot",
+    ),
+    "train, units of a projection": (
+        ["train", "photos", "--model", "lenet", "--loss", "supcon", "--loss-options", "projection=2.5"],
+        "projection must be a whole number, got 2.5",
+    ),
+    "train, mining": (
+        ["train", "photos", "--model", "lenet", "--loss", "triplet", "--loss-options", "mining=hrad"],
+        "mining must be one of all, semihard, hard, or a miner, got 'hrad'. Did you mean hard?",
+    ),
+    "train, no curriculum": (
+        ["train", "photos", "--model", "lenet", "--order", "hard-first"],
+        "needs the hardness of the samples",
+    ),
+    "train, no score of a curriculum": (["train", "photos", "--model", "lenet", "--curriculum", "run"], "is written RUN:SCORE"),
+    "train, no subset": (["train", "photos", "--model", "lenet", "--subset", "nothing.csv"], "nothing.csv does not exist"),
     "adapt, weights": (["adapt", "photos", "photos", "--model", "lenet", "--weights", "no.pt"], "there is no weights file no.pt"),
     "adapt, data": (["adapt", "features.npz:a", "nothing"], "got 'nothing', which does not exist"),
     "adapt, images": (["adapt", *FEATURES, "--images", "nothing"], "got 'nothing', which does not exist"),

@@ -83,7 +83,34 @@ def print_drift(drifted: Drift, top: int) -> None:
     everything, classes = rows[:1], rows[1:]
     header = ("class", "n", "accuracy", "mean change", Cell("interval", "change"), "verdict")
     print_table(header, everything + classes[:top], name="classes")
+    _print_hardest(drifted, top)
     print_line(features_in_words(drifted.features, drifted.settings.level))
+
+
+def _print_hardest(drifted: Drift, top: int) -> None:
+    """The samples that got harder by most, with what they are taken for."""
+    from hardsight.screen import number, print_table
+
+    measured = drifted.sides[1]
+
+    def name(label: int | None) -> str:
+        return "–" if label is None else measured.class_name(label)
+
+    table = drifted.table.filter(drifted.table.column("harder")).sort_by([("change", "descending")]).slice(0, top)
+    rows = [
+        (
+            str(row["id"]),
+            name(row["label"]),
+            *([name(row["predicted_before"])] if "predicted_before" in row else []),
+            name(row["predicted_after"]),
+            number(row["change"]),
+        )
+        for row in table.to_pylist()
+    ]
+    if rows:
+        before = ("predicted before",) if "predicted_before" in table.column_names else ()
+        header = ("id", "class", *before, "predicted after", "change")
+        print_table(header, rows, title=f"{len(rows)} samples that got harder by most", words=len(header) - 1, name="samples")
 
 
 def _before_and_after(before: float | None, after: float | None) -> Cell:

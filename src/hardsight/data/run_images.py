@@ -1,7 +1,8 @@
-"""Images of a run's samples: below the roots that the run declares, or in the data that it was extracted from."""
+"""Images of a run's samples: below the roots that the run declares, or in the data that it was made from."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -13,25 +14,28 @@ from hardsight.data.dataset import ImageData
 from hardsight.data.decoding import BrokenImage
 from hardsight.data.files import ImageFiles, path_below
 from hardsight.data.opening import open_data
-from hardsight.errors import InputError
+from hardsight.errors import HardsightError, InputError
+from hardsight.files.npy import open_npz
 
 
 class RunImages:
     """Where the images are.
 
     Args:
-        sources: what start.json says of them: `data` to open, and `roots` that paths are below.
+        sources: what start.json says of them: `data` to open, and `roots` that paths are below; of a training, the data that it
+            was `train`ed on and what it did `watch`, by name.
         directory: the run, whose own images are taken where nothing else is said.
         images: what a user named instead: a folder that paths are below, or anything `open_data` reads.
     """
 
     def __init__(self, sources: Mapping[str, Any], directory: Path | None = None, images: str | None = None) -> None:
-        self.spec: str | None = images or sources.get("data")
+        named = images or sources.get("data")
+        self.specs: list[str] = [named] if named else _of_training(sources)
         roots = [images] if images and Path(images).is_dir() else sources.get("roots") or []
-        if not roots and directory is not None and self.spec is None:
+        if not roots and directory is not None and not self.specs:
             roots = [str(directory)]  # such as the demo's own images/
         self.roots = [str(Path(root).resolve()) for root in roots]
-        self._data: tuple[ImageData, dict[str, int]] | None = None
+        self._rows: dict[str, tuple[ImageData, int]] | None = None  # by id
         self._opening = Lock()
 
     def check_named(self, images: str | None) -> None:
@@ -41,10 +45,10 @@ class RunImages:
 
     def check_ids(self, ids: Sequence[str]) -> None:
         """Refuse images of other samples, with an id of each side; `ids` are those of undegraded samples."""
-        data, row_of = self.open()
-        if len(ids) and not any(id in row_of for id in ids):
+        rows = self.open()
+        if len(ids) and not any(id in rows for id in ids):
             raise InputError(
-                f"{self.spec}: no image has the id of a sample; its ids look like {next(iter(data.ids), '')!r}, "
+                f"{', '.join(self.specs)}: no image has the id of a sample; its ids look like {next(iter(rows), '')!r}, "
                 f"the samples' like {ids[0]!r}."
             )
 
@@ -52,22 +56,24 @@ class RunImages:
         """The image of an undegraded sample, by its path or its id. Raises BrokenImage."""
         if self.roots and path is not None:
             return self._file(path)
-        if self.spec is None:
+        if not self.specs:
             raise BrokenImage("missing")
-        data, row_of = self.open()
-        at = row_of.get(id)
-        if at is None:
+        if id not in (rows := self.open()):
             raise BrokenImage("missing", id)
+        data, at = rows[id]
         return data.image(at)
 
-    def open(self) -> tuple[ImageData, dict[str, int]]:
-        """The data that was extracted from and the row of each id, opened when the first image is asked for."""
+    def open(self) -> dict[str, tuple[ImageData, int]]:
+        """By id, the data that it is in and its row there; opened when the first image is asked for."""
         with self._opening:
-            if self._data is None:
-                assert self.spec is not None
-                data = open_data(self.spec)
-                self._data = data, {id: row for row, id in enumerate(data.ids)}
-            return self._data
+            if self._rows is None:
+                rows: dict[str, tuple[ImageData, int]] = {}
+                for spec in self.specs:
+                    data = open_data(spec)
+                    for row, id in enumerate(data.ids):
+                        rows.setdefault(id, (data, row))  # a run leaves out a set whose ids an earlier one has
+                self._rows = rows
+            return self._rows
 
     def _file(self, path: str) -> Image.Image:
         broken = BrokenImage("missing", path)
@@ -81,3 +87,17 @@ class RunImages:
                 if error.reason != "missing":
                     break
         raise broken
+
+
+def _of_training(sources: Mapping[str, Any]) -> list[str]:
+    """What a run was trained on, and what it watched, as far as that is images."""
+    watched = sources.get("watch")
+    specs = [sources.get("train"), *(watched.values() if isinstance(watched, Mapping) else ())]
+    return [spec for spec in specs if isinstance(spec, str) and not _holds_features(spec)]
+
+
+def _holds_features(spec: str) -> bool:
+    path = Path(spec)
+    with contextlib.suppress(HardsightError):  # a damaged one is told of when its images are asked for
+        return path.suffix == ".npz" and path.is_file() and "features" in open_npz(path)
+    return False

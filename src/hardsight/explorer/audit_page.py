@@ -44,8 +44,8 @@ HALVES = (
     "said which look worse than their class; every number here is from the other half, which had no part in that."
 )
 NO_PICTURES = "There are no pictures here, because the run does not say where its images are: name them with --images."
-NARROW = (  # cells of a wide table break, before it is cut off
-    ".wide td, .wide th { white-space: normal; padding: .22rem .35rem } .wide td:first-child { white-space: nowrap }"
+NARROW = (  # intervals stand below their values, and words break, so that no column is cut off
+    ".wide td, .wide th { white-space: pre-line; padding: .22rem .35rem } .wide td:first-child { white-space: nowrap }"
 )
 
 Row = dict[str, Any]
@@ -195,12 +195,12 @@ def _table(audit: Audit, rows: list[Row]) -> str:
             (row["verdict"], {1.0: "word no", -1.0: "word yes"}.get(_verdict(row), "word quiet")),
             f"{row['n']:,}",
             _with_ends(row, "accuracy", "accuracy", 1, 100),
-            _unbroken(_against(row)),
+            _against(row),
             _cell(row.get("accuracy_same_classes"), 1, 100),
             _with_ends(row, f"mean_{hardness}", hardness, 4),
             _with_ends(row, "mean_norm", "norm", 2),
             _with_ends(row, "overconfidence", "overconfidence", 1, 100),
-            f"{_cell(row.get('ece'), 3)} ({_cell(row.get('ece_by_chance'), 3)})",
+            f"{_cell(row.get('ece'), 3)}\n({_cell(row.get('ece_by_chance'), 3)})",
         ]
         for row in rows
     ]
@@ -211,26 +211,26 @@ def _with_ends(row: Row, value: str, ends: str, digits: int, factor: float = 1.0
     if row.get(value) is None:
         return "–"
     low, high = row.get(f"{ends}_low"), row.get(f"{ends}_high")
-    shown = f"{factor * row[value]:.{digits}f}"
-    ends_in_words = "" if low is None or high is None else f" [{factor * low:.{digits}f}, {factor * high:.{digits}f}]"
-    return shown + _unbroken(ends_in_words)
-
-
-def _unbroken(text: str) -> str:
-    """A line may end before an interval, and not inside of it."""
-    return text.replace(", ", ",\u00a0")
+    shown = _cell(row[value], digits, factor)
+    return (
+        shown if low is None or high is None else _above(shown, f"[{_cell(low, digits, factor)}, {_cell(high, digits, factor)}]")
+    )
 
 
 def _against(row: Row) -> str:
     if row.get("accuracy_difference") is None:
         return "–"
-    return f"{100 * row['accuracy_difference']:+.1f} " + interval(
-        row["accuracy_difference_low"], row["accuracy_difference_high"], 1, factor=100
-    )
+    ends = interval(row["accuracy_difference_low"], row["accuracy_difference_high"], 1, factor=100)
+    return _above(f"{100 * row['accuracy_difference']:+.1f}", ends)
+
+
+def _above(value: str, ends: str) -> str:
+    """A value over its interval, which does not break."""
+    return f"{value}\n{ends}".replace(", ", ",\u00a0")
 
 
 def _cell(value: float | None, digits: int, factor: float = 1.0) -> str:
-    return "–" if value is None else f"{factor * value:.{digits}f}"
+    return "–" if value is None else f"{factor * value:z.{digits}f}"  # z: no -0.0
 
 
 # Pictures
@@ -293,7 +293,7 @@ def _picture(audit: Audit, pictures: Pictures, at: int) -> tuple[bytes, str, boo
     label, predicted = int(measured.labels[at]), int(measured.predicted[at])
     given = measured.class_name(label) if label >= 0 else "no label"
     turned = "" if predicted in (label, -1) else f" → {measured.class_name(predicted)}"
-    caption = f"{given}{turned}, {spoken(audit.hardness)} {measured.scores[audit.hardness][at]:.3f}"
+    caption = f"{given}{turned}, {spoken(audit.hardness)}\u00a0{measured.scores[audit.hardness][at]:.3f}"
     return image, caption, max(Image.open(io.BytesIO(image)).size) <= SIDE // 2
 
 

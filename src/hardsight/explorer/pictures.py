@@ -44,7 +44,7 @@ class Pictures:
     def __init__(self, sheet: Sheet, images: str | None = None, source: RunImages | None = None) -> None:
         self.sheet = sheet
         self.source = source or RunImages(sheet.start.get("sources") or {}, sheet.directory, images)
-        self.roots, self.spec = self.source.roots, self.source.spec
+        self.roots = self.source.roots
         self._keeping = Lock()
         self.turns = Turns(AT_ONCE)
         self._kept: OrderedDict[int, bytes] = OrderedDict()
@@ -72,7 +72,7 @@ class Pictures:
     @property
     def any(self) -> bool:
         """Whether there is a place to look for pictures at all."""
-        return self.spec is not None or (bool(self.roots) and self.sheet.paths is not None)
+        return bool(self.source.specs) or (bool(self.roots) and self.sheet.paths is not None)
 
     def warm(self) -> None:
         """Get ready for the first question; whatever is wrong is said when it is asked."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ OWN = {  # module of this package: the networks it lists in NETWORKS
     "cifar_resnet": ("cifar_resnet20", "cifar_resnet32", "cifar_resnet44", "cifar_resnet56", "cifar_resnet110"),
 }
 OWN_NETWORKS = {name: f"hardsight.models.{module}:{name}" for module, names in OWN.items() for name in names}
+ROW_LENGTHS = {"sphere_mlp": 3, "feature_head": None}  # networks of rows of numbers: num_inputs where no option says it
 LIBRARIES = {"timm": "timm_models:timm_network", "torchvision": "torchvision_models:torchvision_network"}
 
 
@@ -45,6 +47,22 @@ def check_network_name(model: Any) -> None:
     _, _, function = OWN_NETWORKS.get(text, text).partition(":")
     if not function or prefix == "hf":
         raise InputError(_unknown(text))
+
+
+def check_rows(model: Any, length: int, options: Mapping[str, Any]) -> None:
+    """Refuse rows of `length` numbers for a network by name that takes images, or rows of another length."""
+    if not isinstance(model, str):
+        return
+    prefix, _, _ = model.partition(":")
+    name = next((own for own, path in OWN_NETWORKS.items() if model in (own, path)), None)
+    if name in ROW_LENGTHS:
+        wanted = options.get("num_inputs", ROW_LENGTHS[name])
+        if wanted != length:
+            takes = "needs num_inputs" if wanted is None else f"takes rows of {wanted} numbers"
+            raise InputError(f"{name} {takes}, and the samples have {length}: give the model option num_inputs={length}.")
+    elif name is not None or prefix in LIBRARIES:
+        rows = f"{model} takes images, and the samples are rows of {length} numbers"
+        raise InputError(f"{rows}: for these there is feature_head with the model option num_inputs={length}.")
 
 
 def _unknown(text: str) -> str:

@@ -17,6 +17,16 @@ from hardsight.training.pacing import Curriculum, Pacing
 from hardsight.training.settings import TrainSettings
 
 
+def check_choice(settings: TrainSettings) -> None:
+    """Refuse what is wrong whatever the data are, before they are opened."""
+    if isinstance(settings.subset, (str, os.PathLike)):
+        _wanted(settings.subset)
+    if settings.curriculum is None and settings.order in ("easy-first", "hard-first"):
+        raise InputError(f"the order {settings.order} needs the hardness of the samples: give curriculum, as in RUN:avh.")
+    if isinstance(settings.curriculum, (str, os.PathLike)):
+        run_and_score(os.fspath(settings.curriculum))
+
+
 def subset_rows(subset: Any, ids: Sequence[str]) -> np.ndarray:
     """(k,) rows of the ids of a subset, in the order of the data.
 
@@ -58,8 +68,6 @@ def open_curriculum(settings: TrainSettings, ids: Sequence[str], labels: np.ndar
     if order is None:
         return None
     hardness = None if settings.curriculum is None else _hardness(settings.curriculum, ids)
-    if order in ("easy-first", "hard-first") and hardness is None:
-        raise InputError(f"the order {order} needs the hardness of the samples: give curriculum, as in RUN:avh.")
     return Curriculum(labels, order, Pacing.of(settings, settings.epochs), hardness, settings.seed)
 
 

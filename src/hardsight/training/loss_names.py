@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
 
 from hardsight.errors import InputError, did_you_mean
 
@@ -33,6 +36,11 @@ LOSS_OPTIONS = {
     "smooth_adversarial": "tau rho nu radius step steps low high",
 }
 LOSS_NAMES = tuple(LOSS_OPTIONS)
+MINING = {"contrastive": ("all", "hard"), "triplet": ("all", "semihard", "hard")}
+ABOVE_ZERO = frozenset("scale temperature sharpness start rho radius step".split())  # in every loss that has one of them
+FROM_ZERO = frozenset("likelihood pull rate distill tau nu warmup_epochs weight projection".split())
+WHOLE = frozenset("m projection neighbours steps".split())
+NUMBERS = ABOVE_ZERO | FROM_ZERO | WHOLE | frozenset("alpha base gamma power smallest margin q k".split())
 
 
 def loss_name(text: str) -> str:
@@ -48,10 +56,27 @@ def loss_name(text: str) -> str:
     return name
 
 
-def check_loss_options(name: str, options: Iterable[str]) -> None:
-    """Refuse an option that a loss of LOSS_NAMES does not have."""
+def check_loss_options(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse an option that a loss of LOSS_NAMES does not have, or a value that no loss can have there."""
     known = LOSS_OPTIONS[name].split()
-    for option in options:
+    for option, value in options.items():
         if option not in known:
             listed = ", ".join(known) or "none"
             raise InputError(f"the loss {name} has no option {option!r}; it has: {listed}.{did_you_mean(option, known)}")
+        if option in NUMBERS:
+            _check_number(option, value, above_zero=option in ABOVE_ZERO or (option == "margin" and "weight" in known))
+        if option == "mining" and not callable(value) and value not in MINING[name]:
+            near = did_you_mean(str(value), MINING[name])
+            raise InputError(f"mining must be one of {', '.join(MINING[name])}, or a miner, got {value!r}.{near}")
+
+
+def _check_number(option: str, value: Any, above_zero: bool) -> None:
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if above_zero and not (number and value > 0):
+        raise InputError(f"{option} must be a positive number, got {value}.")
+    if option in FROM_ZERO and not (number and value >= 0):
+        raise InputError(f"{option} must be a number >= 0, got {value}.")
+    if not number:
+        raise InputError(f"{option} must be a number, got {value}.")
+    if option in WHOLE and value != int(value):
+        raise InputError(f"{option} must be a whole number, got {value}.")

@@ -19,10 +19,11 @@ from hardsight.errors import InputError, MissingExtra, did_you_mean, require_ins
 from hardsight.files.heads import load_head
 from hardsight.files.run import check_run_directory, read_manifest
 from hardsight.head import Head
-from hardsight.models.network_names import check_network_name
+from hardsight.models.network_names import check_network_name, check_rows
 from hardsight.models.weights_header import check_weights_of
 from hardsight.options import takes
 from hardsight.screen import printable, table_lines
+from hardsight.training.inputs import ArrayInputs
 from hardsight.training.loss_names import check_loss_options, loss_name
 from hardsight.training.sets import Say, open_sets
 from hardsight.training.settings import ProgressCallback, TrainSettings
@@ -95,6 +96,8 @@ def run(
     check_run_directory(output, COMMAND)
     notes: list[str] = []
     sets = open_sets(data, settings, notes.append)
+    if isinstance(sets.train, ArrayInputs) and sets.train.inputs.ndim == 2:
+        check_rows(model, sets.train.inputs.shape[1], settings.model_options)
 
     from hardsight.training.starting import Start  # torch, which takes seconds to load, is loaded from here on
 

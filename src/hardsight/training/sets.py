@@ -21,7 +21,7 @@ from hardsight.files.places import shown_address
 from hardsight.files.samples import is_free
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.threads import even_rows, num_threads
-from hardsight.training.choice import open_curriculum, subset_rows
+from hardsight.training.choice import check_choice, open_curriculum, subset_rows
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
 from hardsight.training.pacing import Curriculum
 from hardsight.training.settings import TrainSettings
@@ -63,6 +63,7 @@ class Sets:
 def open_sets(data: Any, settings: TrainSettings, say: Say) -> Sets:
     """The training data, and the sets to watch: those asked for, or the data's own other splits."""
     watch, limit, split = settings.watch, settings.limit, settings.split
+    check_choice(settings)
     train = _open(data, limit=limit, labels_from=settings.labels_from)
     watched: dict[str, Any] = {}
     if isinstance(train, ImageData):
@@ -101,6 +102,10 @@ def open_sets(data: Any, settings: TrainSettings, say: Say) -> Sets:
         if isinstance(data_set, ArrayInputs) != isinstance(train, ArrayInputs):
             what = "arrays" if isinstance(train, ArrayInputs) else "images"
             raise InputError(f"a training on {what} can watch {what} only, and {name} is something else.")
+        if isinstance(data_set, ArrayInputs) and isinstance(train, ArrayInputs):
+            shapes = train.inputs.shape[1:], data_set.inputs.shape[1:]
+            if shapes[0] != shapes[1]:
+                raise InputError(f"training samples have the shape {shapes[0]}, those of {name} {shapes[1]}: they must agree.")
     watched = {name: _same_classes(name, data_set, c, names) for name, data_set in watched.items()}
     assert train.labels is not None
     curriculum = open_curriculum(settings, train.ids, train.labels)

@@ -248,5 +248,12 @@ def groups_in_words(audit: Audit) -> str:
     if len(table) == 0:
         return "no latent groups: no cluster looks worse than the rest of its class, or the classes are too small to divide."
     too_few = sum(verdict == TOO_FEW for verdict in table.column("verdict").to_pylist())
-    few = f"; {too_few} of them have too few samples to say" if too_few else ""
-    return f"{len(table)} groups{few}. {audit.tests} tests, p values after Holm's correction for all of them."
+    if too_few == len(table):
+        return f"{_counted(too_few, 'group')}, with too few samples to say: nothing was tested."
+    few = f"; {too_few} of them {'has' if too_few == 1 else 'have'} too few samples to say" if too_few else ""
+    tests = f"{_counted(audit.tests, 'test')}, p values after Holm's correction for all of them"
+    return f"{_counted(len(table), 'group')}{few}. {tests}."
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"

@@ -352,7 +352,7 @@ def _corrected(rows: list[Row], alpha: float, ranked: bool = False) -> list[Row]
         if change_p <= alpha:
             words.append(("ranked " if ranked else "") + ("harder" if row["mean_change"] > 0 else "easier"))
         if ranked:  # the mean change of all ranks is 0 but for rounding
-            row = row | {"mean_change": round(row["mean_change"], 12)}
+            row = row | {"mean_change": round(row["mean_change"], 12) + 0.0}  # and not -0
         few = math.isnan(accuracy_p) and math.isnan(change_p)
         verdict = TOO_FEW if few else ", ".join(words) or "no change found"
         judged.append(row | {"accuracy_p": accuracy_p, "change_p": change_p, "verdict": verdict})
