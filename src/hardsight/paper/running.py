@@ -100,9 +100,11 @@ def _outcome(run: Run, recipe: Recipe, context: Context) -> Outcome:
     """What a recipe found, from an earlier start of the same run or by running it now."""
     if outcome_file(run.directory, recipe.id).exists():
         return read_outcome(run.directory, recipe.id)
-    started = time.monotonic()
+    started, busy = time.monotonic(), time.process_time()
     context.say(recipe.id)
-    return keep(run, recipe, recipe.run(context), time.monotonic() - started)
+    outcome = recipe.run(context)
+    seconds = {"seconds": time.monotonic() - started, "cpu_seconds": time.process_time() - busy}  # beside other work they differ
+    return keep(run, recipe, outcome, seconds)
 
 
 def _finish(run: Run, recipes: Sequence[Recipe], outcomes: dict[str, Outcome], skipped: dict[str, str]) -> None:
