@@ -19,7 +19,7 @@ from hardsight.paper.avh import (
     open_set,
     sample_order,
     uncertainty,
-)  # fmt: skip
+)
 from hardsight.paper.cache import Cache
 from hardsight.paper.catalogue import single_recipe
 from hardsight.paper.context import Context

@@ -26,7 +26,7 @@ from hardsight.paper.losses.few_digits import (
     tested,
     trained,
     with_wrong_labels,
-)  # fmt: skip
+)
 from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
 
 EPOCHS = 6  # a short training, in which an order can matter
@@ -60,8 +60,8 @@ def curriculum(context: Context) -> Outcome:
     ]
     return Outcome(
         about=f"{digits.name}, {len(digits.train)} images to train on and {len(digits.test):,} others to test on; "
-        f"{digits.model}, {EPOCHS} epochs, the first on a fifth of the images, from the fourth on all; {SEEDS} seeds. The teacher is the same "
-        f"network after {TRAINING['epochs']} epochs on {len(others):,} digits that are in neither set.",
+        f"{digits.model}, {EPOCHS} epochs, the first on a fifth of the images, from the fourth on all; {SEEDS} seeds. The teacher "
+        f"is the same network after {TRAINING['epochs']} epochs on {len(others):,} digits that are in neither set.",
         tables=[Table("Accuracy (%) [95 %]", ("labels", "order", "accuracy", "less that of random order"), rows, words=2)],
         figures={"Accuracy by order": figure},
         claims=[_helps(words, reached) for words, reached in accuracy.items()],
