@@ -37,7 +37,7 @@ def metric_learning(context: Context) -> Outcome:
     return Outcome(
         about=f"{name}; an embedding of 64 numbers by the triplet loss, {EPOCHS} epochs on {SIZES['trained']} images of each of "
         f"five classes, batches of {SIZES['batch']} of each; {SIZES['tested']} images of each of the five others are ranked. "
-        f"{SEEDS} seeds, each with classes of its own. Hard: the hardest of {DRAWN} samples drawn of each class, the same for both.",
+        f"{SEEDS} seeds, each with its own classes. Hard: the hardest of {DRAWN} samples drawn of each class, the same for both.",
         tables=[Table("MAP@R (%) [95 %]", ("triplets", "classes never seen"), [(k, interval(v)) for k, v in found.items()])],
         figures={"Ranking images of classes never seen": figure},
         claims=[

@@ -60,7 +60,7 @@ def curriculum(context: Context) -> Outcome:
     ]
     return Outcome(
         about=f"{digits.name}, {len(digits.train)} images to train on and {len(digits.test):,} others to test on; "
-        f"{digits.model}, {EPOCHS} epochs, the first on a fifth of the images, from the fourth on all; {SEEDS} seeds. The teacher "
+        f"{digits.model}, {EPOCHS} epochs, the first on a fifth of the images, all from the fourth; {SEEDS} seeds. The teacher "
         f"is the same network after {TRAINING['epochs']} epochs on {len(others):,} digits that are in neither set.",
         tables=[Table("Accuracy (%) [95 %]", ("labels", "order", "accuracy", "less that of random order"), rows, words=2)],
         figures={"Accuracy by order": figure},
