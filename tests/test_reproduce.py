@@ -74,6 +74,8 @@ def test_the_command_lists_and_refuses(cli: Callable[..., Any], tmp_path: Path) 
         (["avh/fig4", "--scale", "paper"], "the full protocol needs imagenet in --data DIR"),
         (["avh/fig4", "--scale", "big"], "scale must be one of small, paper"),
         (["avh"], "recipes; name one of them, or give -o DIR"),
+        (["avh/fig3", "avh/fig4"], "2 recipes at once need -o DIR"),
+        (["all", "-o", tmp_path / "run", "--cache", f"{__file__}/cache"], "--cache names another place"),
     ):
         refused = cli("reproduce", *words)
         assert refused.code == 2 and said in refused.err and len(refused.err.splitlines()) == 1, refused.err
@@ -119,14 +121,16 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert ran == ["avh/a", "avh/b", "avh/b"] and list(done) == ["avh/a", "avh/b"]
 
 
-def test_what_cannot_run_among_many_is_named_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_run_among_many_is_named(cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(context: Context) -> Outcome:
         context.data.require("imagenet", "this recipe")
         raise AssertionError
 
     recipes = [Recipe("avh/a", "A", lambda context: Outcome("fine"), {}, ""), Recipe("avh/b", "B", fails, {}, "")]
     monkeypatch.setattr(running, "chosen", lambda ids: recipes)
-    assert list(running.reproduce_all(["all"], tmp_path / "run")) == ["avh/a"]
+    done = cli("reproduce", "all", "-o", tmp_path / "run")
+    assert done.code == 0 and "avh/b  not run: this recipe needs imagenet in --data DIR." in done.out
+    assert "report.html: 1 recipe\n" in done.out
     assert "Not run: avh/b. this recipe needs imagenet in --data DIR." in (tmp_path / "run" / "report.html").read_text()
 
 

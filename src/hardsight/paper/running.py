@@ -57,7 +57,7 @@ def reproduce_all(
     *,
     settings: ReproduceSettings,
     progress: ProgressCallback | None = None,
-    say: Callable[[Recipe, Outcome], None] | None = None,
+    say: Callable[[Recipe, Outcome | str], None] | None = None,
 ) -> dict[str, Outcome]:
     """Run several recipes and write a run directory with report.html; an interrupted run is resumed.
 
@@ -66,10 +66,11 @@ def reproduce_all(
         output: run directory.
         settings: all options as one object, instead of keywords.
         progress: called with what is done, of how many, and words.
-        say: called with each recipe and what it found.
+        say: called with each recipe and what it found, or why it could not be run.
     """
     recipes = chosen(ids)
     context = _context(settings, progress)
+    context.cache.create()  # or fail now: without it, recipe after recipe would be left out
     arguments = {"ids": [recipe.id for recipe in recipes], **settings.as_dict()}
     run = Run(place_on_disk(output), COMMAND, arguments, {"data": context.data.present()})
     outcomes: dict[str, Outcome] = {}
@@ -83,8 +84,8 @@ def reproduce_all(
                 if len(recipes) == 1:
                     raise
                 skipped[recipe.id] = str(error)
-            if recipe.id in outcomes and say is not None:
-                say(recipe, outcomes[recipe.id])
+            if say is not None:
+                say(recipe, outcomes.get(recipe.id) or skipped[recipe.id])
         if not run.complete:
             _finish(run, recipes, outcomes, skipped)
     return outcomes
