@@ -111,6 +111,7 @@ def _outcome(run: Run, recipe: Recipe, context: Context) -> Outcome:
 def _finish(run: Run, recipes: Sequence[Recipe], outcomes: dict[str, Outcome], skipped: dict[str, str]) -> None:
     page = run.directory / "report.html"
     with replacing(page) as temporary:
-        temporary.write_text(write_page(recipes, outcomes, skipped, run.start["arguments"]["scale"]), encoding="utf-8")
+        written = write_page(recipes, outcomes, skipped, run.start["arguments"]["scale"], run.start["inputs"]["data"])
+        temporary.write_text(written, encoding="utf-8")
     verdicts = {id: [claim.verdict for claim in outcome.claims] for id, outcome in outcomes.items()}
     run.finish([page], {"recipes": len(outcomes), "verdicts": verdicts, "not_run": skipped})
