@@ -154,12 +154,16 @@ def summary(runs: Sequence[Run]) -> str:
 
 
 def times(runs: Sequence[Run]) -> str:
-    """The part of docs/reproduce.md: seconds by recipe, and their sum."""
-    seconds = {run.title: {outcome["id"]: outcome["seconds"] for outcome in run.outcomes} for run in runs}
-    ids = dict.fromkeys(id for run in runs for id in (outcome["id"] for outcome in run.outcomes))
-    rows = [[f"`{id}`", *(f"{column[id]:.0f}" if id in column else "" for column in seconds.values())] for id in ids]
-    rows.append(["all", *(f"{sum(column.values()):.0f}" for column in seconds.values())])
-    return table(["id", *(f"{title.lower()} (s)" for title in seconds)], rows)
+    """The part of docs/reproduce.md: seconds by recipe, and their sum; of CPU time where all recipes of a column have it."""
+    columns: dict[str, dict[str, float]] = {}
+    for run in runs:
+        kind = "cpu_seconds" if all("cpu_seconds" in outcome for outcome in run.outcomes) else "seconds"
+        words = f"{run.title.lower()} ({'s of CPU' if kind == 'cpu_seconds' else 's on the clock'})"
+        columns[words] = {outcome["id"]: outcome[kind] for outcome in run.outcomes}
+    ids = dict.fromkeys(id for column in columns.values() for id in column)
+    rows = [[f"`{id}`", *(f"{column[id]:.0f}" if id in column else "" for column in columns.values())] for id in ids]
+    rows.append(["all", *(f"{sum(column.values()):.0f}" for column in columns.values())])
+    return table(["id", *columns], rows)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import hardsight
@@ -17,6 +18,7 @@ from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, RunError
 from hardsight.files.dynamics import Moment
 from hardsight.paper import catalogue, running
+from hardsight.paper.avh import table1
 from hardsight.paper.avh.curve_claims import Watched, avh_claims, norm_claims
 from hardsight.paper.avh.embeddings import cone_width
 from hardsight.paper.avh.granularity import coarse_frequency
@@ -74,6 +76,8 @@ def test_the_command_lists_and_refuses(cli: Callable[..., Any], tmp_path: Path) 
         (["avh/fig4", "--scale", "paper"], "the full protocol needs imagenet in --data DIR"),
         (["avh/fig4", "--scale", "big"], "scale must be one of small, paper"),
         (["avh"], "recipes; name one of them, or give -o DIR"),
+        (["avh/fig3", "avh/fig4"], "2 recipes at once need -o DIR"),
+        (["all", "-o", tmp_path / "run", "--cache", f"{__file__}/cache"], "--cache names another place"),
     ):
         refused = cli("reproduce", *words)
         assert refused.code == 2 and said in refused.err and len(refused.err.splitlines()) == 1, refused.err
@@ -119,14 +123,16 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert ran == ["avh/a", "avh/b", "avh/b"] and list(done) == ["avh/a", "avh/b"]
 
 
-def test_what_cannot_run_among_many_is_named_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_run_among_many_is_named(cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(context: Context) -> Outcome:
         context.data.require("imagenet", "this recipe")
         raise AssertionError
 
     recipes = [Recipe("avh/a", "A", lambda context: Outcome("fine"), {}, ""), Recipe("avh/b", "B", fails, {}, "")]
     monkeypatch.setattr(running, "chosen", lambda ids: recipes)
-    assert list(running.reproduce_all(["all"], tmp_path / "run")) == ["avh/a"]
+    done = cli("reproduce", "all", "-o", tmp_path / "run")
+    assert done.code == 0 and "avh/b  not run: this recipe needs imagenet in --data DIR." in done.out
+    assert "report.html: 1 recipe\n" in done.out
     assert "Not run: avh/b. this recipe needs imagenet in --data DIR." in (tmp_path / "run" / "report.html").read_text()
 
 
@@ -236,6 +242,18 @@ def test_the_one_inconsistent_row_is_named() -> None:
     assert "the coefficients give 5.295" in follows.found and follows.found.startswith("11 of 12 rows")
     assert significant.found == "7 of 12 rows two-sided, 12 one-sided."
     assert verdicts(printed_claims(printed_rows(8))) == ["holds", "holds"]
+
+
+@pytest.mark.parametrize(
+    ("bins", "verdict"), [([0.1, 0.2, 0.3], "holds"), ([0.2, 0.1, 0.3], "does not hold"), ([None, 0.2], "not comparable")]
+)
+def test_harder_and_weaker_by_the_rule_for_the_printed_bins(bins: list[float | None], verdict: str) -> None:
+    table = pa.table({"label": [0, 1], "predicted": [0, 1]})
+    panel = Panel("CIFAR-10H", {"net": table}, np.zeros(2), True)
+    row = {"model": "net", "score": "avh", "kind": "spearman"}
+    rows: list[dict[str, Any]] = [{**row, "bin": "all", "agreement": 0.9}]
+    rows += [{**row, "bin": str(k), "agreement": value} for k, value in enumerate(bins)]
+    assert table1._harder_is_weaker(panel, rows).verdict == verdict
 
 
 def test_a_pair_is_turned_so_that_avh_is_first() -> None:

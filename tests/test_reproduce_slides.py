@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from hardsight.data.digits import read_digits
-from hardsight.paper.avh import adversarial_training, class_priors, consistency, feature_alignment, open_set, uncertainty
+from hardsight.paper.avh import (
+    adversarial_training,
+    class_priors,
+    consistency,
+    feature_alignment,
+    latent_groups,
+    negative_mining,
+    open_set,
+    sample_order,
+    uncertainty,
+)
 from hardsight.paper.cache import Cache
 from hardsight.paper.catalogue import single_recipe
 from hardsight.paper.context import Context
@@ -89,6 +99,32 @@ def test_slower_is_a_smaller_change_from_epoch_to_epoch() -> None:
     assert adversarial_training._slower({"adversarial": turned, "plain": runs}, "clean").verdict == "does not hold"
 
 
+def test_an_order_helps_where_it_beats_chance_in_every_seed() -> None:
+    chance, better = np.array([80.0, 81, 80, 82, 81]), np.array([83.0, 84, 84, 84, 83])
+    assert sample_order._helps("right labels", {"random": chance, "easy-first": better, "hard-first": chance}).verdict == "holds"
+    turned = sample_order._helps("right labels", {"random": better, "easy-first": chance, "hard-first": chance})
+    assert turned.verdict == "does not hold" and "(right labels)" in turned.text
+
+
+def test_a_rare_group_is_hard_where_the_area_grows() -> None:
+    near = lambda value: value + 0.001 * np.arange(SEEDS)  # noqa: E731
+    of = {(0.5, "avh"): near(0.5), (0.02, "avh"): near(0.8), (0.02, "loss"): near(0.9)}
+    assert verdicts(latent_groups._claims(of)) == ["holds", "does not hold"]
+    of = {(0.5, "avh"): near(0.8), (0.02, "avh"): np.array([0.7, 0.9, 0.8, 0.6, 0.9]), (0.02, "loss"): near(0.1)}
+    assert verdicts(latent_groups._claims(of)) == ["does not hold", "holds"]
+
+
+def test_triplets_by_avh_are_the_worst_of_the_own_class_and_the_nearest_others() -> None:
+    torch = pytest.importorskip("torch")
+    degrees = torch.tensor([0.0, 10, 40, 60, 80, 90, 100])  # three of class 0, four of class 1
+    features = torch.stack([degrees.deg2rad().cos(), degrees.deg2rad().sin()], dim=1)
+    labels = torch.tensor([0, 0, 0, 1, 1, 1, 1])
+    far = negative_mining.avh_for_anchor(features, labels)
+    assert far.shape == (7, 7) and torch.allclose(far[0], far[2]) and torch.all((far[0] + far[3] - 1).abs() < 1e-6)
+    assert far[0][:3].argmax() == 2 and far[0][3:].argmin() == 0  # at 40 and at 60 degrees
+    assert negative_mining.map_at_r(features.numpy(), labels.numpy()) < 1  # of the sample at 40 degrees, that at 60 is nearest
+
+
 # Alignment on features
 
 
@@ -130,8 +166,10 @@ def test_a_table_with_formatted_cells_is_kept() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "id", ["slides/uncertainty", "slides/imbalance", "slides/open-set", "slides/discovery5", "slides/adversarial-training"]
-)
+    "id",
+    ["slides/uncertainty", "slides/imbalance", "slides/open-set", "slides/discovery5", "slides/adversarial-training",
+     "slides/curriculum", "slides/metric-learning", "slides/fairness"],
+)  # fmt: skip
 def test_each_recipe_runs_without_data(id: str, tmp_path: Path) -> None:
     outcome = single_recipe(id).run(Context(cache=Cache(tmp_path)))
     assert outcome.claims and outcome.figures and outcome.tables

@@ -52,11 +52,14 @@ def reproduce(
         print_next("hardsight", "reproduce", "avh/table2")
         return
     if output is None:
-        from hardsight.paper.catalogue import single_recipe
+        from hardsight.errors import InputError
+        from hardsight.paper.catalogue import chosen, single_recipe
         from hardsight.paper.running import reproduce as run
 
+        if len(ids) > 1:
+            raise InputError(f"{len(chosen(ids))} recipes at once need -o DIR, for a page with all of them.")
         with progress_bar(ids[0]) as progress:
-            outcome = run(" ".join(ids), settings=settings, progress=progress)
+            outcome = run(ids[0], settings=settings, progress=progress)
         show(single_recipe(ids[0]), outcome)
         if outcome.figures:
             print_next("hardsight", "reproduce", ids[0], "-o", "run")
@@ -65,13 +68,16 @@ def reproduce(
 
     with progress_bar(ids[0]) as progress:
         outcomes = reproduce_all(ids, output, settings=settings, progress=progress, say=show)
-    print_wrote(output / "report.html", f": {len(outcomes)} recipes")
+    print_wrote(output / "report.html", f": {len(outcomes)} recipe{'s' * (len(outcomes) != 1)}")
 
 
-def show(recipe: Recipe, outcome: Outcome) -> None:
-    """What a recipe found, on the screen."""
+def show(recipe: Recipe, outcome: Outcome | str) -> None:
+    """What a recipe found, on the screen; or why it could not be run."""
     from hardsight.screen import Cell, print_line, print_table
 
+    if isinstance(outcome, str):
+        print_line(f"{recipe.id}  not run: {outcome}\n", **{recipe.id: {"title": recipe.title, "not_run": outcome}})
+        return
     print_line(f"{recipe.id}  {recipe.title}")
     claims = [asdict(claim) for claim in outcome.claims]
     print_line(f"  {outcome.about}", **{recipe.id: {"title": recipe.title, "about": outcome.about, "claims": claims}})

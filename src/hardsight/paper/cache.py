@@ -40,6 +40,13 @@ class Cache:
             raise FileError("there is no cache directory to keep trainings in: give --cache DIR.")
         return cls(directory / "reproduce")
 
+    def create(self) -> None:
+        """Make the directory, if there is none yet."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"{self.directory} could not be created: {why(error)} --cache names another place.") from error
+
     def place(self, name: str, key: Mapping[str, Any]) -> Path:
         """The directory of a name and its settings; its parent exists.
 
@@ -50,10 +57,7 @@ class Cache:
             True
         """
         settings = json.dumps([VERSION, name, plain(key)], sort_keys=True)
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"{self.directory} could not be created: {why(error)} --cache names another place.") from error
+        self.create()
         return self.directory / f"{name}-{hashlib.sha256(settings.encode()).hexdigest()[:16]}"
 
     def arrays(self, name: str, key: Mapping[str, Any], make: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:

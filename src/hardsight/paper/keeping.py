@@ -34,7 +34,7 @@ def outcome_file(directory: Path, id: str) -> Path:
     return directory / "outcomes" / f"{file_name(id)}.json"
 
 
-def keep(run: Run, recipe: Recipe, outcome: Outcome, seconds: float) -> Outcome:
+def keep(run: Run, recipe: Recipe, outcome: Outcome, seconds: Mapping[str, float]) -> Outcome:
     """Write an outcome: its figures first, then the file that says it is complete."""
     folder, paths = run.folder("figures"), {}
     run.folder("outcomes")
@@ -52,7 +52,7 @@ def keep(run: Run, recipe: Recipe, outcome: Outcome, seconds: float) -> Outcome:
             "claims": [asdict(claim) for claim in outcome.claims],
             "figures": {caption: path.relative_to(run.directory).as_posix() for caption, path in paths.items()},
             "commands": list(outcome.commands),
-            "seconds": round(seconds, 1),
+            **{name: round(value, 1) for name, value in seconds.items()},
         },
     )
     return read_outcome(run.directory, recipe.id)

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hardsight.domains import results_page as rp
+from hardsight.paper.data_folder import NAMES
 from hardsight.paper.keeping import file_name
 from hardsight.paper.recipe import VERDICTS, Claim, Outcome, Recipe, Table
 
 STYLE = """
-.contents td { padding: .1rem .6rem } .contents a { text-decoration: none }
+.contents td { padding: .1rem .6rem } .contents a { text-decoration: none } .contents td + td.word { white-space: normal }
+.contents .paper { padding-top: 1rem }
 .claims { list-style: none; padding: 0; max-width: 62rem }
 .claims li { margin: .5rem 0; padding-left: .7rem; border-left: 3px solid #8886 }
 .claims .holds { border-color: #0072b2 } .claims .does-not-hold { border-color: #d55e00 }
@@ -21,19 +23,38 @@ h3 { font-size: 1rem; margin: 1rem 0 .2rem } p { max-width: 62rem }
 figcaption { color: #777; font-size: 14px } section { border-top: 1px solid #8884; margin-top: 2rem }
 """
 
+TITLES = {
+    "avh": "Angular Visual Hardness (Chen et al., ICML 2020)",
+    "slides": "Its slides and discussion",
+    "lgm": "Rethinking Feature Distribution for Loss Functions: L-GM (Wan et al., CVPR 2018)",
+    "losses": "Abstracts about losses",
+}
 
-def write_page(recipes: Sequence[Recipe], outcomes: Mapping[str, Outcome], skipped: Mapping[str, str], scale: str) -> str:
-    """The page as text."""
+
+def write_page(
+    recipes: Sequence[Recipe], outcomes: Mapping[str, Outcome], skipped: Mapping[str, str], scale: str, data: Sequence[str] = ()
+) -> str:
+    """The page as text; `data` names the data sets that were there."""
     claims = [claim for outcome in outcomes.values() for claim in outcome.claims]
     sentence = (
-        f"Tables and figures of the papers, run at scale {scale}: our numbers beside the printed ones, and each claim with the "
-        f"rule that decides it. {_counted(claims)}. Nothing was adjusted to agree."
+        f"Tables and figures of the papers, run at scale {scale} on {_data(data)}: our numbers beside the printed ones, and each "
+        f"claim with the rule that decides it. {_counted(claims)}. Nothing was adjusted to agree."
     )
     done = [recipe for recipe in recipes if recipe.id in outcomes]
     missing = [rp.paragraph(f"Not run: {id}. {reason}", "quiet") for id, reason in skipped.items()]
     contents = _contents(done, outcomes) if len(done) > 1 else ""
     sections = [_section(recipe, outcomes[recipe.id]) for recipe in done]
     return rp.page("The papers, run again", sentence, contents, *missing, *sections, style=STYLE)
+
+
+def _data(names: Sequence[str]) -> str:
+    """What the recipes were run on.
+
+    Example:
+        >>> _data(["mnist", "usps"]), _data([])
+        ('mnist.npz, usps.npz, built-in and generated data', 'built-in and generated data')
+    """
+    return ", ".join([*(NAMES[name] for name in names), "built-in and generated data"])
 
 
 def _counted(claims: Sequence[Claim]) -> str:
@@ -49,7 +70,11 @@ def _plural(count: int, verdict: str) -> str:
 
 def _contents(recipes: Sequence[Recipe], outcomes: Mapping[str, Outcome]) -> str:
     lines = ["<tr><th class='word'>id<th class='word'>what" + "".join(f"<th>{verdict}" for verdict in VERDICTS)]
+    paper = ""
     for recipe in recipes:
+        if recipe.id.partition("/")[0] != paper:
+            paper = recipe.id.partition("/")[0]
+            lines.append(f'<tr><th class="word paper" colspan="{2 + len(VERDICTS)}">{rp.escaped(TITLES[paper])}')
         counts = [sum(claim.verdict == verdict for claim in outcomes[recipe.id].claims) for verdict in VERDICTS]
         link = f'<a href="#{file_name(recipe.id)}">{rp.escaped(recipe.id)}</a>'
         cells = "".join(f"<td>{count or ''}" for count in counts)

@@ -57,7 +57,7 @@ def reproduce_all(
     *,
     settings: ReproduceSettings,
     progress: ProgressCallback | None = None,
-    say: Callable[[Recipe, Outcome], None] | None = None,
+    say: Callable[[Recipe, Outcome | str], None] | None = None,
 ) -> dict[str, Outcome]:
     """Run several recipes and write a run directory with report.html; an interrupted run is resumed.
 
@@ -66,10 +66,11 @@ def reproduce_all(
         output: run directory.
         settings: all options as one object, instead of keywords.
         progress: called with what is done, of how many, and words.
-        say: called with each recipe and what it found.
+        say: called with each recipe and what it found, or why it could not be run.
     """
     recipes = chosen(ids)
     context = _context(settings, progress)
+    context.cache.create()  # or fail now: without it, recipe after recipe would be left out
     arguments = {"ids": [recipe.id for recipe in recipes], **settings.as_dict()}
     run = Run(place_on_disk(output), COMMAND, arguments, {"data": context.data.present()})
     outcomes: dict[str, Outcome] = {}
@@ -83,8 +84,8 @@ def reproduce_all(
                 if len(recipes) == 1:
                     raise
                 skipped[recipe.id] = str(error)
-            if recipe.id in outcomes and say is not None:
-                say(recipe, outcomes[recipe.id])
+            if say is not None:
+                say(recipe, outcomes.get(recipe.id) or skipped[recipe.id])
         if not run.complete:
             _finish(run, recipes, outcomes, skipped)
     return outcomes
@@ -100,14 +101,17 @@ def _outcome(run: Run, recipe: Recipe, context: Context) -> Outcome:
     """What a recipe found, from an earlier start of the same run or by running it now."""
     if outcome_file(run.directory, recipe.id).exists():
         return read_outcome(run.directory, recipe.id)
-    started = time.monotonic()
+    started, busy = time.monotonic(), time.process_time()
     context.say(recipe.id)
-    return keep(run, recipe, recipe.run(context), time.monotonic() - started)
+    outcome = recipe.run(context)
+    seconds = {"seconds": time.monotonic() - started, "cpu_seconds": time.process_time() - busy}  # beside other work they differ
+    return keep(run, recipe, outcome, seconds)
 
 
 def _finish(run: Run, recipes: Sequence[Recipe], outcomes: dict[str, Outcome], skipped: dict[str, str]) -> None:
     page = run.directory / "report.html"
     with replacing(page) as temporary:
-        temporary.write_text(write_page(recipes, outcomes, skipped, run.start["arguments"]["scale"]), encoding="utf-8")
+        written = write_page(recipes, outcomes, skipped, run.start["arguments"]["scale"], run.start["inputs"]["data"])
+        temporary.write_text(written, encoding="utf-8")
     verdicts = {id: [claim.verdict for claim in outcome.claims] for id, outcome in outcomes.items()}
     run.finish([page], {"recipes": len(outcomes), "verdicts": verdicts, "not_run": skipped})

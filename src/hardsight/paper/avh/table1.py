@@ -74,6 +74,25 @@ def _harder_is_weaker_on_paper() -> Claim:
     )
 
 
+def _harder_is_weaker(panel: Panel, rows: list[Row]) -> Claim:
+    """The same sentence by the same rule on our images."""
+    bins = [
+        row
+        for row in rows
+        if (row["model"], row["score"], row["kind"]) == (panel.best, "avh", "spearman") and row["bin"] != "all"
+    ]
+    values = [row["agreement"] for row in bins]
+    known = [value for value in values if value is not None and value == value]
+    return claim(
+        f"The harder the sample, the weaker the correlation. {panel.name}.",
+        rule="The coefficients of AVH rise from the bin of the hardest samples to that of the easiest, as for the printed ones.",
+        holds=known == sorted(known) if len(known) == len(values) else None,
+        found=f"{panel.best}: {', '.join(f'{value:.3f}' for value in known)}."
+        if len(known) == len(values)
+        else f"In {len(values) - len(known)} of {len(values)} bins all samples share one frequency.",
+    )
+
+
 def _claims(panel: Panel, rows: dict[str, list[Row]]) -> list[Claim]:
     people = "people" if panel.by_people else "the level of degradation"
     claims = [
@@ -90,6 +109,8 @@ def _claims(panel: Panel, rows: dict[str, list[Row]]) -> list[Claim]:
             found="; ".join(_words(row) for row in norm) + ".",
         )
     )
+    if panel.by_people:
+        claims.append(_harder_is_weaker(panel, rows["table1"]))
     better = sorted(panel.tables, key=lambda network: accuracy(panel.tables[network]))
     if len(better) > 1:
         claims += _better_models(panel, rows, better)

@@ -97,7 +97,7 @@ def draw(features: dict[str, tuple[np.ndarray, np.ndarray]], heads: dict[str, He
         scatter(axes, points, labels, heads[loss])
         axes.set_title(f"({letter}) {NAMES[loss]}", fontsize=10)
     heat_map(panels[5], features["lgm"][0], heads["lgm"], adversarial)
-    panels[5].set_title(f"(f) log-likelihood of (e); FGSM {EPSILON} in cyan", fontsize=10)
+    panels[5].set_title(f"(f) likelihood of (e), brighter is higher; FGSM {EPSILON} in cyan", fontsize=10)
     return figure
 
 
@@ -115,15 +115,15 @@ def scatter(axes: Axes, points: np.ndarray, labels: np.ndarray, head: Head) -> N
 
 
 def heat_map(axes: Axes, points: np.ndarray, head: Head, adversarial: np.ndarray) -> None:
-    """log p(x) of the mixture with equal priors, and where attacked images lie."""
+    """p(x) of the mixture with equal priors, and where attacked images lie."""
     from scipy.special import logsumexp
 
     low, high = points.min(0), points.max(0)
     pad = 0.15 * (high - low)
     x, y = (np.linspace(low[j] - pad[j], high[j] + pad[j], 240) for j in (0, 1))
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    density = logsumexp(np.asarray(head.logits(grid), np.float64), axis=1) - np.log(2 * np.pi * head.num_classes)
-    density = np.maximum(density, density.max() - 30).reshape(len(y), len(x))
+    log_density = logsumexp(np.asarray(head.logits(grid), np.float64), axis=1) - np.log(2 * np.pi * head.num_classes)
+    density = np.exp(log_density).reshape(len(y), len(x))
     axes.imshow(density, extent=(x[0], x[-1], y[0], y[-1]), origin="lower", cmap="inferno", aspect="auto")
     inside = ((adversarial > low - pad) & (adversarial < high + pad)).all(1)
     shown = adversarial[inside][:400]
