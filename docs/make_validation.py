@@ -21,6 +21,8 @@ from scipy.stats import spearmanr
 from hardsight.adapt.baseline import BASELINE
 from hardsight.adapt.choosing import CANDIDATES, choose, warning
 from hardsight.adapt.validation import VALIDATORS
+from hardsight.domains.comparison import paired_difference
+from hardsight.screen import interval
 
 CHOSEN_ON = ("art_painting-to-cartoon", "cartoon-to-art_painting", "photo-to-art_painting", "mnist-to-usps")
 Entry = dict[str, Any]
@@ -103,6 +105,30 @@ def _gains(members: Sequence[Trial]) -> np.ndarray:
     return 100 * np.array([source.mean(), *means, means[-1] - means[-2], gains[:, -2].min()])
 
 
+def against(some: Sequence[Trial]) -> str:
+    """`auto` against the source model and the last round of each method.
+
+    Its interval is over the means of pairs; points below are those of single runs.
+    """
+    pairs = list(dict.fromkeys(trial.pair for trial in some))
+
+    def by_pair(reached: Sequence[float]) -> list[float]:
+        return [
+            float(np.mean([value for value, trial in zip(reached, some, strict=True) if trial.pair == pair])) for pair in pairs
+        ]
+
+    ours, rows = [trial.auto for trial in some], []
+    for method in ("source", *CANDIDATES):
+        theirs = [trial.last(method) for trial in some]
+        found = paired_difference(by_pair(ours), by_pair(theirs))
+        between = "" if found.low is None or found.high is None else f" {interval(found.low, found.high, 1, factor=100)}"
+        below = 100 * (np.array(theirs) - np.array(ours))  # (t,)
+        worst = some[int(below.argmax())].pair if below.max() > 0 else ""
+        lower = f"{max(below.max(), 0.0):.1f} {worst}".strip()
+        rows.append([f"`{method}`", f"{100 * found.mean:+.1f}{between}", f"{(below > 1).sum()} of {len(some)}", lower])
+    return _table(["`auto` against", "mean over pairs", "runs more than 1 point below", "most below"], rows)
+
+
 def by_validator(some: Sequence[Trial]) -> str:
     """One row per validator: what choosing its highest round costs against the oracle, and the rank correlation."""
 
@@ -142,4 +168,4 @@ if __name__ == "__main__":
         ("reported", [trial for trial in everything if trial.pair not in CHOSEN_ON]),
     ):
         if members:
-            print(f"{title}\n\n{choices(members)}\n\n{by_validator(members)}\n\n{warned(members)}\n")
+            print(f"{title}\n\n{choices(members)}\n\n{against(members)}\n\n{by_validator(members)}\n\n{warned(members)}\n")

@@ -67,7 +67,7 @@ def test_small_and_one_sided_targets(target: slice, options: dict[str, Any], tmp
     ("source", "target", "message"),
     [
         ("all", slice(0, 0), "at least one sample|no samples"),
-        ("one class", slice(0, 120), "at least two classes"),
+        ("one class", slice(0, 120), "at least two classes, but every source sample is of the class '1'"),
         ("other classes", slice(0, 120), "source-to-target: no class is in both: the source has 3, 4, 5, the target 0, 1, 2"),
         ("all", slice(0, 120, 3), "source-to-target: the target has one class only, '0', and"),
         ("all", slice(0, 1), "source-to-target: the target has one class only, '0', and"),
@@ -80,7 +80,7 @@ def test_domains_that_cannot_be_adapted_are_refused(source: str, target: slice, 
     there, here, labels = domains()
     if source == "not finite":
         there[7, 0] = np.nan
-    known = np.zeros(120, int) if source == "one class" else labels
+    known = np.ones(120, int) if source == "one class" else labels
     ours = labels + 3 if source == "other classes" else known
     with pytest.raises(InputError, match=message):
         run((there, ours), (here[target], known[target]), tmp_path / "run", **QUICK)
@@ -183,6 +183,7 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["both.npz:day", "others.npz"], "no class is in both: the source has 0, 1, 2, the target 3, 4, 5."),
         (["named.npz", "unlike.npz"], "no class is in both: the source has ape, bat, cat, the target dog, eel, fox."),
         (["both.npz:day", "same.npz"], "the target has one class only, '1', and pseudo-labels would be of several"),
+        (["same.npz", "both.npz:day"], "at least two classes, but every source sample is of the class '1'."),
         (["apart.npz"], "day-to-night: no class is in both: the source has 0, 2, the target 1."),
         (["both.npz:day", "both.npz:night", "--model", "lenet"], "model is for images"),
         (["both.npz:day", "both.npz:night", "--ema", "1"], "ema must be a number of 0 or more and below 1"),
@@ -190,6 +191,7 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["both.npz:day", "narrow.npz"], "source features have 8 columns, target features 2"),
         (["narrow.npz"], "needs a domain column with at least two domains"),
         (["digits", "digits", "--methods", "cbst"], "images need a model"),
+        (["digitz", "digits", "--model", "lennet"], "lennet is not a network to train"),  # before any data is looked for
     ],
 )
 def test_bad_input_is_one_line_and_no_output(

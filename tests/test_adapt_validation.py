@@ -327,6 +327,21 @@ def test_the_tables_of_the_results_page_are_printed_from_a_run(automatic: Any) -
     assert "cbst+avh - source" in head and "cbst+avh - cbst" in head and gains[1] in line  # one seed: no intervals
 
 
+def test_auto_is_compared_with_each_method_over_pairs() -> None:
+    page = doc_script("make_validation")
+
+    def trial(pair: str, reached: float) -> Any:
+        """`auto` takes cbst, which reaches this much, by its neighbours; crst has fewer and is right more often."""
+        rounds = {"cbst": (0.9, reached), "crst": (0.5, 0.8), "cbst+avh": (0.5, 0.5), CAREFUL: (0.5, 0.5)}
+        entry, *others = ({"round": 1, "accuracy": a, "validators": {CHOSEN_BY: n}} for n, a in ((0.4, 0.5), *rounds.values()))
+        return page.Trial(pair, entry, {name: [other] for name, other in zip(rounds, others, strict=True)})
+
+    rows = [line.strip("| ").split(" | ") for line in page.against([trial("one", 0.6), trial("two", 0.7)]).splitlines()[2:]]
+    assert rows[0] == ["`source`", "+15.0 [-48.5, +78.5]", "0 of 2", "0.0"]  # t of one degree: 12.706 * 5
+    assert rows[1] == ["`cbst`", "+0.0 [+0.0, +0.0]", "0 of 2", "0.0"]
+    assert rows[2] == ["`crst`", "-15.0 [-78.5, +48.5]", "2 of 2", "20.0 one"]
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_target_labels_do_not_choose(automatic: Any, tmp_path: Path) -> None:
     from hardsight.adapt import run

@@ -22,7 +22,6 @@ from hardsight.domains.opening import (
     in_classes_of,
     labeled_only,
     labels_of,
-    num_classes,
     only,
     open_domain,
 )
@@ -30,7 +29,6 @@ from hardsight.domains.running import refuse_early, write_run
 from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
-from hardsight.models.network_names import check_network_name
 from hardsight.options import takes
 from hardsight.screen import printable, table_lines
 from hardsight.training.settings import ProgressCallback
@@ -157,9 +155,9 @@ def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
     """Two domains between which there is something to learn, classes counted alike; what labels of the target say counts."""
     if len(target) == 0:
         raise InputError("the target has no samples.")
-    if num_classes(source) < 2:
-        raise InputError(f"self-training needs at least two classes, the source has {num_classes(source)}.")
     ours, theirs = _classes(source), _classes(target)
+    if len(ours) < 2:  # names of classes without samples teach nothing
+        raise InputError(f"self-training needs at least two classes, but every source sample is of the class {ours[0]!r}.")
     if source.class_names is None or target.class_names is None:  # classes are compared by number then
         ours, theirs = (np.unique(known[known >= 0]).tolist() for known in (labels_of(source), labels_of(target)))
     if theirs and not set(ours) & set(theirs):
@@ -202,7 +200,6 @@ def _check_model(data: Data, settings: AdaptSettings) -> None:
         return
     if settings.model is None:
         raise InputError("images need a model: lenet, mnist_cnn, timm:NAME, or a run that hardsight trained.")
-    check_network_name(settings.model)
     aligning = [name for name in settings.methods if name != AUTO and Method.read(name).alignment is not None]
     if aligning:
         raise InputError(

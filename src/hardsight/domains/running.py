@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from hardsight.domains.settings import DomainOptions
 from hardsight.errors import require_installed
 from hardsight.files.run import Run, check_run_directory
+from hardsight.models.network_names import check_network_name
 from hardsight.models.weights_header import check_weights_of
 
 
@@ -30,6 +31,7 @@ class DomainComparison(Protocol):
 def refuse_early(settings: DomainOptions, output: str | os.PathLike[str], command: str) -> None:
     """Say what is missing or wrong before data is opened, and before torch, which takes seconds, is loaded."""
     require_installed("torch", extra="torch", purpose=command)
+    check_network_name(settings.model)
     check_weights_of(settings.model, settings.weights, None, new_classes=True)
     check_run_directory(output, command)
 

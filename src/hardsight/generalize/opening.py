@@ -12,7 +12,6 @@ from hardsight.domains.opening import Data, Features, domain_column, domain_name
 from hardsight.errors import InputError
 from hardsight.generalize.lists import OfficialLists, read_official_lists
 from hardsight.generalize.settings import GeneralizeSettings
-from hardsight.models.network_names import check_network_name
 from hardsight.threads import even_rows
 
 
@@ -129,4 +128,3 @@ def _check_model(data: Data, settings: GeneralizeSettings) -> None:
             raise InputError("model, size and augment are for images; features get a head of `hidden` units.")
     elif settings.model is None:
         raise InputError("images need a model: cnn10, timm:NAME, or a run that hardsight trained.")
-    check_network_name(settings.model)
