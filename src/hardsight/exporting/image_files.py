@@ -42,7 +42,7 @@ class ImagePlaces:
 
 def check_source(run: Path, source: RunImages, images: str | None) -> None:
     """What can be seen before a run is opened: it says where its images are, and what a user named holds images."""
-    if source.spec is None and not source.roots:
+    if not source.specs and not source.roots:
         raise _nowhere(run)
     if images is not None and not source.roots:
         source.check_ids(_base_ids(run))
