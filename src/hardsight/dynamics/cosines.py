@@ -8,8 +8,9 @@ Wang and Isola, ICML 2020; "Understanding the Behaviour of Contrastive Loss", CV
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def uniformity(source: Any = None, *, features: Any = None, labels: Any = None, 
     if not t > 0:
         raise InputError(f"t must be a number above 0, got {t}.")
     samples = _subsample(labeled_features(source, features=features, labels=labels, all_samples=True), limit)
-    return _uniformity(samples.features, t)
+    return _uniformity(_pairs(samples), t)
 
 
 def tolerance(source: Any = None, *, features: Any = None, labels: Any = None) -> float:
@@ -82,15 +83,16 @@ def cosine_histograms(
         (array([0, 0, 0, 1]), array([0, 0, 2, 0]))
     """
     samples = _subsample(labeled_features(source, features=features, labels=labels), limit)
-    return _histograms(samples, check_count(bins, "bins", least=1))
+    return _histograms(_pairs(samples), check_count(bins, "bins", least=1))
 
 
 def measured_cosines(samples: Labeled, pairs_of: int) -> tuple[dict[str, float], CosineHistograms]:
     """Everything above by name, of samples at hand: pairs of the first `pairs_of`, the tolerance of all."""
     unit = samples.unit()
     some = Labeled(unit.features[:pairs_of], unit.labels[:pairs_of])
-    counted = _histograms(some, BINS)
-    measures = {"uniformity": _uniformity(some.features, T), "tolerance": _tolerance(unit)}
+    pairs = list(_pairs(some))  # looked at twice
+    counted = _histograms(pairs, BINS)
+    measures = {"uniformity": _uniformity(pairs, T), "tolerance": _tolerance(unit)}
     return measures | {"positive_cosine": counted.positive_mean, "negative_cosine": counted.negative_mean}, counted
 
 
@@ -98,16 +100,31 @@ def _subsample(samples: Labeled, limit: int | None) -> Labeled:
     return samples.subsample(None if limit is None else check_count(limit, "limit", least=2)).unit()
 
 
-def _uniformity(unit: np.ndarray, t: float) -> float:
-    n, parts = len(unit), []
-    if n < 2:
-        return float("nan")
-    for rows in blocks(n, ROWS):
-        square = np.maximum(2 - 2 * (unit[rows] @ unit.T), 0.0)  # (b, n)
-        square[np.arange(len(square)), np.arange(rows.start, rows.stop)] = np.inf  # not to oneself
-        nearest = square.min()
-        parts.append(np.log(np.exp(-t * (square - nearest)).sum()) - t * nearest)
-    return float(np.logaddexp.reduce(parts) - np.log(n * (n - 1)))
+class _Pairs(NamedTuple):
+    """Pairs of samples, each pair once."""
+
+    cosine: np.ndarray  # (p,)
+    different: np.ndarray  # (p,) whether they are of different classes
+
+
+def _pairs(unit: Labeled) -> Iterator[_Pairs]:
+    """All pairs of samples of length 1, some rows at a time."""
+    x, labels = unit.features, unit.labels
+    for rows in blocks(len(x), ROWS):
+        some, after = x[rows], slice(rows.start, None)
+        later = ~np.tri(len(some), len(x[after]), dtype=bool)  # (b, n - start)
+        cosine = (some @ x[after].T)[later]
+        yield _Pairs(np.clip(cosine, -1.0, 1.0, out=cosine), (labels[rows, None] != labels[after])[later])
+
+
+def _uniformity(pairs: Iterable[_Pairs], t: float) -> float:
+    count, parts = 0, []
+    for cosine in (part.cosine for part in pairs if len(part.cosine)):
+        nearest = cosine.max()
+        terms = 2 * t * (cosine - nearest)
+        parts.append(np.log(np.exp(terms, out=terms).sum()) - 2 * t * (1 - nearest))  # |u - v|^2 = 2 - 2 cos
+        count += len(cosine)
+    return float(np.logaddexp.reduce(parts) - np.log(count)) if count else float("nan")
 
 
 def _tolerance(samples: Labeled) -> float:
@@ -117,16 +134,14 @@ def _tolerance(samples: Labeled) -> float:
     return float((np.vecdot(total, total) - count).sum() / pairs) if pairs else float("nan")
 
 
-def _histograms(samples: Labeled, bins: int) -> CosineHistograms:
-    x, labels, n = samples.features, samples.labels, len(samples.labels)
-    counts, sums = np.zeros((2, bins), np.int64), np.zeros(2)
-    for rows in blocks(n, ROWS):
-        later = np.arange(n) > np.arange(rows.start, rows.stop)[:, None]  # (b, n) each pair once
-        cosine = np.clip(x[rows] @ x.T, -1.0, 1.0)[later]
-        same = (labels[rows, None] == labels)[later]
+def _histograms(pairs: Iterable[_Pairs], bins: int) -> CosineHistograms:
+    counts, sums = np.zeros(2 * bins, np.int64), np.zeros(2)
+    for cosine, different in pairs:
         place = np.minimum(((cosine + 1) * (bins / 2)).astype(np.int64), bins - 1)
-        counts += np.bincount(place + bins * ~same, minlength=2 * bins).reshape(2, bins)
-        sums += cosine[same].sum(), cosine[~same].sum()
-    number = counts.sum(1)
-    means = [float(total / many) if many else float("nan") for total, many in zip(sums, number, strict=True)]
-    return CosineHistograms(np.linspace(-1, 1, bins + 1), counts[0], counts[1], means[0], means[1])
+        counts += np.bincount(place + bins * different, minlength=2 * bins)
+        sums += cosine.sum(where=~different), cosine.sum(where=different)
+    positive, negative = counts.reshape(2, bins)
+    means = [
+        float(total / many) if many else float("nan") for total, many in zip(sums, counts.reshape(2, -1).sum(1), strict=True)
+    ]
+    return CosineHistograms(np.linspace(-1, 1, bins + 1), positive, negative, means[0], means[1])

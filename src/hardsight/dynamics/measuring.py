@@ -8,6 +8,7 @@ with a copy of its head, and are swept together: of 32 samples and ten classes, 
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -178,9 +179,12 @@ def _product(batch: WaitingBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _parts(head: Any) -> tuple[Any, Any, Any, float | None, Head | None]:
     """kind, weight, bias and scale; and the Head itself, where one was given."""
-    if not isinstance(head, Head):
+    if not isinstance(head, Head) and not (is_tensor(getattr(head, "weight", None)) and head in _LINEAR):
         inner = getattr(type(head), "head", None) and head.head  # a property of our losses
-        head = inner if isinstance(inner, Head) else head
+        if isinstance(inner, Head):
+            if _is_linear(head, inner):
+                _LINEAR.add(head)
+            head = inner
     if isinstance(head, Head):
         return head.kind, head.weight, head.bias, head.scale, head
     weight: Any = getattr(head, "weight", head)
@@ -189,6 +193,21 @@ def _parts(head: Any) -> tuple[Any, Any, Any, float | None, Head | None]:
         raise InputError(f"head must be a Head, an nn.Linear or a (c, d) weight, got {type(head).__name__}.")
     bias = bias.detach() if is_tensor(bias) else bias
     return "linear", widened(as_matrix(weight, "weight")), bias, None, None
+
+
+# Losses whose head is their own weight and bias: a `Head` is made and checked once, not at every batch, which takes a twentieth
+# of a small network's step.
+_LINEAR: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _is_linear(loss: Any, head: Head) -> bool:
+    """Whether a loss is a linear layer: its head's arrays are its own, and not made of them."""
+
+    def shared(name: str) -> bool:
+        own, of_head = getattr(loss, name, None), getattr(head, name)
+        return own is of_head is None or (is_tensor(own) and is_tensor(of_head) and own.data_ptr() == of_head.data_ptr())
+
+    return head.kind == "linear" and shared("weight") and shared("bias")
 
 
 def head_of(head: Any) -> Head | None:

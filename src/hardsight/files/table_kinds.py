@@ -1,4 +1,4 @@
-"""Which table a file holds, by its columns: so that no table replaces one of another kind."""
+"""Which table a file holds, by its columns, or which arrays: so that none replaces one of another kind."""
 
 from __future__ import annotations
 
@@ -47,9 +47,12 @@ def table_kind(columns: Iterable[str]) -> str | None:
 
 
 def kind_in_file(path: Place) -> str | None:
-    """What the table in a file holds; None where its columns cannot be read, so that there is nothing to protect."""
+    """What the table or the arrays in a file are; None where they cannot be read, so that there is nothing to protect."""
     columns = COLUMNS.get(kind_by_name(path))
     try:
+        if kind_by_name(path) == "npz":
+            names = list(open_npz(path))
+            return SAMPLES if set(names) & set(LIST_COLUMNS) else f"other arrays ({', '.join(names[:3])})"
         return None if columns is None else table_kind(columns(path))
     except (FileError, ValueError, csv.Error):
         return None
@@ -75,5 +78,4 @@ COLUMNS: dict[str, Callable[[Place], Iterable[str]]] = {
     "parquet": parquet_columns,
     "csv": _csv_columns,
     "json": _json_columns,
-    "npz": open_npz,
 }
