@@ -236,6 +236,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "semicolons": ("score semicolons.csv --features f* --label y", "It is separated by semicolons: write it with commas."),
     "word among numbers": ("score words.csv --features f* --label label", "'f2' is not (row 1 holds 'n/a'): choose others"),
     "spreadsheet": ("score book.xlsx", "Save a table as .csv or .parquet, and arrays as .npz"),
+    "network that is not trained": ("extract lenet photos -o run", "not trained: give --weights FILE, or train it first."),
     "slash for a colon": ("extract timm/resnet18 photos -o run", "Did you mean timm:resnet18?"),
     "code that is not Python": ("extract broken.py:Net photos -o run", "broken.py is not Python: "),
     "code that misses a library": (

@@ -4,6 +4,7 @@
     torchvision:NAME      a torchvision classifier          │  with --weights FILE; without, the library fetches
     hf:DIR_OR_NAME        a transformers image classifier   ┘  the released weights of that name
     package.module:make   your own function or class that gives a torch module or a fitted estimator; also mynet.py:Net
+    cifar_resnet20        one of hardsight's own networks, with --weights FILE
     run/                  a directory that hardsight trained
     model.onnx            an ONNX file from any framework
     model.skops           a fitted scikit-learn classifier or pipeline
@@ -30,6 +31,7 @@ from hardsight.errors import FileError, HardsightError, InputError, require
 from hardsight.models.factory_names import check_factory_name, in_users_code, no_factory
 from hardsight.models.library_names import check_library_model
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions, refuse
+from hardsight.models.network_names import OWN_NETWORKS
 from hardsight.models.reaching import check_reachable
 
 LIBRARIES = ("timm", "torchvision", "hf")
@@ -69,6 +71,10 @@ def open_model(
         return _open_object(spec, type(spec).__name__, weights_file, options)
     text = os.fspath(spec)
     check_model_name(text)
+    own = _own_network(text)
+    if own is not None and weights_file is None:
+        raise InputError(f"{text} is one of hardsight's own networks, not trained: give --weights FILE, or train it first.")
+    text = own or text
     prefix, _, name = text.partition(":")
     if prefix in LIBRARIES and name:
         return _open_library(prefix, name, weights_file, options)
@@ -87,6 +93,7 @@ def check_model_name(spec: Any) -> None:
     text = os.fspath(spec)
     if not text:
         raise InputError("the model's name is empty: give timm:NAME, module:function, a trained directory or a file.")
+    text = _own_network(text) or text
     path, (prefix, _, name) = Path(text), text.partition(":")
     if prefix in ("timm", "torchvision") and name:
         check_library_model(prefix, name)
@@ -95,6 +102,11 @@ def check_model_name(spec: Any) -> None:
     if not (prefix and name) or path.exists():
         raise InputError(_unknown(path))
     check_factory_name(prefix, name)
+
+
+def _own_network(text: str) -> str | None:
+    """module:function of a network of hardsight's own by its bare name, such as cifar_resnet20; a directory comes first."""
+    return None if Path(text).is_dir() else OWN_NETWORKS.get(text)
 
 
 def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions) -> Model:
