@@ -245,7 +245,7 @@ def test_weights_saved_by_wrapped_models_and_checkpoints(tmp_path: Path) -> None
     module = cifar_resnet20(4)
     plain = module.state_dict()
     torch.save({"epoch": 3, "state_dict": {f"module._orig_mod.{k}": v for k, v in plain.items()}}, tmp_path / "checkpoint.pth")
-    model = open_model(RESNET20, weights=tmp_path / "checkpoint.pth", num_classes=4)
+    model = open_model("cifar_resnet20", weights=tmp_path / "checkpoint.pth", num_classes=4)
     check_against_module(model, images(model))
     np.testing.assert_array_equal(model.head.weight, module.linear.weight.detach())
 

@@ -238,7 +238,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "folder of images to look at": ("explore photos --no-browser", "It holds images: hardsight extract MODEL photos -o run"),
     "folder of images to report": ("report photos", "It holds images: hardsight extract MODEL photos -o run"),
     "misspelt benchmark": ("bench scroe", "Did you mean score?"),
-    "word for a number": ("demo --seed one", "it must be a valid integer"),
+    "word for a number": ("demo --seed one", "it must be a whole number, got 'one'"),
     "table without features": ("score answers.csv", "Give them with --features 'f*'"),
     "misspelt label column": ("score table.csv --features f* --label labl", "it has f1, f2, label. Did you mean label?"),
     "labels of fewer samples": ("score bare.npz --labels labels20.npy", "got 20 labels for 30 samples."),
@@ -258,6 +258,25 @@ HURRIED: dict[str, tuple[str, str]] = {
     "port that is none": ("explore good.npz --no-browser --port 99999", "it must be less than or equal to 65535"),
     "column that extract writes": ("extract timm:resnet18 logits.csv -o run", "a column of the data is named 'logits'"),
     "no labels to mine by": ("mine bare.npz", "give --labels FILE"),
+    "arrays by other names": ("score nokey.npz", "Save them under these names: np.savez(FILE, features=X, labels=y)."),
+    "labels one-hot": ("score one_hot.npz", "They look one-hot: pass labels.argmax(1)."),
+    "list without commas": ("score table.csv --features f1 f2 --label label", "separated by commas: f1,f2."),
+    "files of a pattern": ("extract timm:resnet18 table.csv typo.csv -o run", "Of several files, give the folder."),
+    "share for a number": ("select good.npz --budget 10% -o s.csv", "it must be a whole number, got '10%'."),
+    "semicolons": ("score semicolons.csv --features f* --label y", "It is separated by semicolons: write it with commas."),
+    "word among numbers": ("score words.csv --features f* --label label", "'f2' is not (row 1 holds 'n/a'): choose others"),
+    "spreadsheet": ("score book.xlsx", "Save a table as .csv or .parquet, and arrays as .npz"),
+    "network that is not trained": ("extract lenet photos -o run", "not trained: give --weights FILE, or train it first."),
+    "slash for a colon": ("extract timm/resnet18 photos -o run", "Did you mean timm:resnet18?"),
+    "code that is not Python": ("extract broken.py:Net photos -o run", "broken.py is not Python: "),
+    "code that misses a library": (
+        "extract lacking.py:Net photos -o run", "No module named 'no_such_library' (lacking.py, line 1)."
+    ),
+    "archive of images": ("extract timm:resnet18 photos.zip -o run", "Unpack it, and pass the folder."),
+    "pictures of a phone": ("extract timm:resnet18 phone -o run", "Files such as 1.HEIC are not read: convert them to JPEG"),
+    "answers transposed": ("correlate good.npz --human turned_counts.npy", "They look transposed: one row per sample."),
+    "answers in other columns": ("correlate good.npz --human votes.csv", "columns 'image', 'votes': not a known form"),
+    "column of an array file": ("mine good.npz --label site", "--label names a column of a .csv or .parquet table"),
 }  # fmt: skip
 OUTPUTS = {
     "file": "letter.txt is a file",
@@ -340,11 +359,13 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
         "nan": {"features": odd, "weight": weight, "labels": labels},
         "nokey": {"feats": features, "y": labels},
         "domains": {"features": features, "labels": labels, "domain": np.repeat(["photo", "sketch"], 15)},
+        "one_hot": {"features": features, "weight": weight, "labels": np.eye(3)[labels]},
     }
     for name, arrays in files.items():
         np.savez(folder / f"{name}.npz", **arrays)
     loose: dict[str, np.ndarray] = {"turned": weight.T, "other": rng.normal(size=(3, 7)), "percent": rng.random(30) * 100}
     loose |= {"percent20": rng.random(20), "counts": np.ones((30, 9), int), "labels20": np.arange(20) % 3}
+    loose |= {"turned_counts": np.ones((3, 30), int)}
     for name, array in loose.items():
         np.save(folder / f"{name}.npy", array)
     texts = {
@@ -358,6 +379,13 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
         "logits.csv": "path,label,logits\nphotos/cat/0.png,cat,0.5\n",
         "notes.parquet": "this is text\n" * 20,
         "empty.npz": "",
+        "semicolons.csv": "f1;f2;y\n1;2;a\n3;4;b\n",
+        "words.csv": "f1,f2,label\n1,2,a\n3,n/a,b\n",
+        "book.xlsx": "PK",
+        "photos.zip": "PK",
+        "votes.csv": "image,votes\n1,2\n2,3\n",
+        "broken.py": "class Net(:\n",
+        "lacking.py": "import no_such_library\n\nclass Net: ...\n",
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
@@ -371,6 +399,8 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
     save_file({"trunk.weight": np.zeros((4, 2)), "fc.weight": np.zeros((7, 4))}, folder / "trained" / "model.safetensors")
     (folder / "trained" / "config.json").write_text('{"factory": "hardsight.models.lenet:lenet"}')
     pq.write_table(pa.table({"id": [1, 2], "features": [[0.5, 1.0], [1.0, 0.5]], "label": [0, 1]}), folder / "table.parquet")
+    (folder / "phone" / "cat").mkdir(parents=True)
+    (folder / "phone" / "cat" / "1.HEIC").write_bytes(b"ftypheic")
     (folder / "empty").mkdir()
     (folder / "flat").mkdir()
     Image.new("RGB", (8, 8)).save(folder / "flat" / "0.png")
@@ -400,7 +430,8 @@ def save_torch(tensors: dict[str, np.ndarray], path: Path) -> None:
 
 
 def everything(folder: Path) -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
+    held = (path for path in folder.rglob("*") if "__pycache__" not in path.parts)  # which Python writes beside a user's file
+    return {str(path): path.stat().st_mtime_ns for path in held}
 
 
 def test_before_torch_is_loaded(here: Path) -> None:

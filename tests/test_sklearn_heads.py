@@ -95,6 +95,8 @@ def test_bad_classifiers() -> None:
         (X[:, :3], model, NAMES, "features and weight must have the same number of columns"),
         (X, model, np.repeat("elk", 60), "1 of 1 names among the labels are none of the classes, such as 'elk'"),
         (X, numbers, np.repeat([3, 7, 5], 20), "20 of 60 labels are none of the classes .* such as 5; these are 3, 7, 9"),
+        (model, X, NAMES, r"the samples come first, and the model after them: score\(X, model, y\)"),
+        (X, NAMES, None, r"the second argument is the head, .* labels go by name: score\(X, labels=y\)"),
         (X[:, :3], pipeline, NAMES, "StandardScaler does not take these features: X has 3 features"),
     ]
     for features, head, labels, message in cases:

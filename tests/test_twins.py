@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -90,3 +91,10 @@ def test_in_a_pipeline_of_skada() -> None:
         for pipeline in (ours, theirs)
     ]
     assert accuracies[0] > 0.9 and accuracies[0] > accuracies[1] - 0.1
+    target = domain < 0
+    assert ours.score(X[target], y[target], sample_domain=domain[target]) == accuracies[0]
+    folds = skada.model_selection.SourceTargetShuffleSplit(n_splits=2, random_state=0)
+    entropy = skada.metrics.PredictionEntropyScorer()
+    for pipeline in (ours, theirs):  # skada's own choice among methods, which sees no label of the target
+        found = cross_validate(pipeline, X, masked, cv=folds, params={"sample_domain": domain}, scoring=entropy)
+        assert len(found["test_score"]) == 2 and np.isfinite(found["test_score"]).all()

@@ -114,7 +114,9 @@ def test_what_takes_no_frame_says_what_it_takes() -> None:
         select(frame, budget=5)
     with pytest.raises(InputError, match=r"got DataFrame. Of a table: hardsight.Snapshot"):
         drift(frame, frame)
-    with pytest.raises(InputError, match="give a run directory or a file, got ScoresTable. A table is saved first: pyarrow"):
+    with pytest.raises(
+        InputError, match=r"give a run directory or a file, got ScoresTable. A table is saved first: table.save\("
+    ):
         explore(score(frame, labels="y", features="f*"))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="has one row for two classes: give the classifier itself as head"):
         score(frame[["f0", "f1"]], np.ones((1, 2)), np.arange(60) % 2)

@@ -81,6 +81,7 @@ _HOME = {
     "prediction_depth": "hardsight.scores",
     "probability_margin": "hardsight.scores",
     "prototypicality": "hardsight.scores",
+    "report": "hardsight.explorer.report",
     "reproduce": "hardsight.paper.running",
     "score": "hardsight.scoring",
     "select": "hardsight.act",
@@ -163,6 +164,7 @@ __all__ = [  # a plain list: type checkers read it
     "prediction_depth",
     "probability_margin",
     "prototypicality",
+    "report",
     "reproduce",
     "score",
     "select",
@@ -183,6 +185,7 @@ if TYPE_CHECKING:
     from hardsight.dynamics.tracker import Dynamics
     from hardsight.errors import FileError, HardsightError, InputError, MissingExtra, RunError, TrainingError
     from hardsight.explorer.notebook import explore
+    from hardsight.explorer.report import report
     from hardsight.exporting.run_export import export
     from hardsight.extraction import extract
     from hardsight.files.verifying import verify

@@ -175,7 +175,9 @@ def check_labels(labels: Any, num_samples: int, num_classes: int | None, first_r
     """
     column = to_numpy(_plain_tensor(labels, "labels")) if is_tensor(labels) else _label_array(labels)
     if column.ndim != 1:
-        raise InputError(f"labels must be one-dimensional, one class index per sample, got shape {column.shape}.")
+        one_hot = column.ndim == 2 and column.dtype.kind in "fiub" and bool(((column == 0) | (column == 1)).all())
+        hint = " They look one-hot: pass labels.argmax(1)." if one_hot and column.shape[1] > 1 else ""
+        raise InputError(f"labels must be one-dimensional, one class index per sample, got shape {column.shape}.{hint}")
     if len(column) != num_samples:
         raise InputError(f"there must be one label per sample, got {len(column)} labels for {num_samples} samples.")
     if column.dtype.kind == "f":

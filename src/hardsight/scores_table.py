@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -16,9 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError
+from hardsight.files.places import place
+from hardsight.files.table_writing import check_table_output
 from hardsight.plots.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
-from hardsight.table import Summary, hardest, plain
+from hardsight.table import Summary, hardest, plain, write_table
 
 RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there ranks the samples
 FIXED = ["id", "label", "predicted", "status"]
@@ -85,6 +88,21 @@ class ResultTable:
     def _repr_html_(self) -> str:
         return as_html(self._view())
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table: .parquet, .csv or .json, by the ending of the name.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     ResultTable(pa.table({"id": ["a"], "n": [3]})).save(f"{folder}/table.csv")
+            ...     print(open(f"{folder}/table.csv").read())
+            "id","n"
+            "a",3
+            <BLANKLINE>
+        """
+        check_table_output(place(path))
+        write_table(self.arrow, path)
+
     def _view(self) -> TableView:
         columns, counts = self.arrow.column_names, {}
         by = self.by if self.by is not None and columns.count(self.by) == 1 else None
@@ -106,6 +124,9 @@ class ResultTable:
     def __getattr__(self, name: str) -> Any:
         if name == "arrow" or (name.startswith("_") and name != "__dataframe__"):
             raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}")
+        if not hasattr(self.arrow, name):
+            there = "it has those of a pyarrow.Table; to_pandas() makes a DataFrame, save('table.csv') a file"
+            raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}: {there}")
         value = getattr(self.arrow, name)
         return self._method(value) if callable(value) else value
 

@@ -124,6 +124,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
     __metadata_request__fit = {"sample_domain": True}
     __metadata_request__predict = {"sample_domain": True}
     __metadata_request__predict_proba = {"sample_domain": True}
+    __metadata_request__decision_function = {"sample_domain": True}
+    __metadata_request__score = {"sample_domain": True}
 
     def __init__(
         self,
@@ -185,6 +187,12 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any, sample_domain: ArrayLike | None = None) -> np.ndarray:
         """(n,) labels."""
         return self.classes_[self.decision_function(X, sample_domain).argmax(1)]
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, sample_domain: ArrayLike | None = None) -> float:
+        """Accuracy of the predictions."""
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, self.predict(X, sample_domain), sample_weight=sample_weight))
 
 
 def _moved(features: np.ndarray, source: Standard, target: Standard) -> np.ndarray:

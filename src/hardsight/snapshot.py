@@ -91,6 +91,8 @@ class Snapshot:
         columns: dict[str, Any] | None = None,
     ) -> None:
         probs = given_probs(probs, pred_probs)
+        if is_estimator(features):
+            raise InputError("the samples come first, and the model after them: score(X, model, y).")
         if is_table(features) and names_columns(features, None, labels, ids):
             parts = take_apart(features, fitted_columns(head), labels, ids)
             class_names, columns = class_names or parts.class_names, {**parts.columns, **(columns or {})}
@@ -107,6 +109,8 @@ class Snapshot:
         if is_list_column(values):
             values, missing = list_matrix(values, evidence)
         matrix = as_matrix(values, evidence)
+        if labels is None and _looks_like_labels(head, len(matrix)):
+            raise InputError("the second argument is the head, a model or its weight; labels go by name: score(X, labels=y).")
         ids = index_ids(values) if ids is None else align(ids, "ids", values, evidence)
         ids = None if ids is None else check_ids(ids, len(matrix))
         labels = align(labels, "labels", values, evidence, ids)
@@ -321,6 +325,12 @@ class Snapshot:
 @dataclass(frozen=True)
 class _Shape:
     shape: tuple[int, int]
+
+
+def _looks_like_labels(head: Any, n: int) -> bool:
+    """Whether what stands at the place of the head is one label per sample: a list, an array or a pandas column."""
+    flat = np.ndim(head) == 1 if isinstance(head, list) else getattr(head, "ndim", None) == 1
+    return flat and n > 0 and len(head) == n
 
 
 def _check_columns(columns: Any, num_samples: int) -> dict[str, Any]:

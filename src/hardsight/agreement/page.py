@@ -28,6 +28,8 @@ SECTIONS = {
     "disagreement": "Where people and the model disagree",
 }
 
+WRAPPED = ".wide .word { white-space: normal; max-width: 20rem }"  # sentences in a cell break, before the table is cut off
+
 
 def agreement_page(run: Run, study: Study, figures: Sequence[Path]) -> str:
     """One HTML file with everything in it."""
@@ -46,7 +48,9 @@ def agreement_page(run: Run, study: Study, figures: Sequence[Path]) -> str:
     parts += [rp.heading("Figures") if figures else "", rp.figures(figures, wide=True)]
     parts += [rp.folded(SECTIONS.get(name, name), *map(_table, tables)) for name, tables in by_name.items()]
     parts += [rp.paragraph(f"Note: {note}", "quiet") for note in correlations.notes]
-    return rp.page("Do scores agree with people?", sentence, *parts, rp.again(run.start["words"]), rp.settings(run.start))
+    return rp.page(
+        "Do scores agree with people?", sentence, *parts, rp.again(run.start["words"]), rp.settings(run.start), style=WRAPPED
+    )
 
 
 def _section(name: str, tables: Sequence[ShownTable]) -> str:

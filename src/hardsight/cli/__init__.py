@@ -27,6 +27,8 @@ app = App(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+NUMBERS = {"integer": "a whole number", "number": "a number"}
+
 
 @app.callback(invoke_without_command=True)
 def version(show: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True)) -> None:
@@ -107,8 +109,32 @@ def _usage(error: Any) -> str:
         words, context = [context.info_name, *words], context.parent
     if not words and error.ctx is None:  # an option without its value: click does not say of which command
         words = [word for word in sys.argv[1:2] if not word.startswith("-")]
-    message, near = _near(error, message.replace("Input should be", "it must be"))
+    message, near = _near(error, _plainer(message))
     return f"{message[:1].lower()}{message[1:].rstrip('.')}.{near} See {' '.join(['hardsight', *words])} --help."
+
+
+def _plainer(message: str) -> str:
+    """The message in usual words, with what was given for a number, and what to do with words that are too many."""
+    message = message.replace("Input should be", "it must be")
+    message, number = re.subn(r"a valid (integer|number), unable to parse .*", lambda found: NUMBERS[found[1]], message)
+    flag = re.search("'(?:-., )?(--?[a-z-]+)'", message)
+    given = None if flag is None or not number else _value_of(flag[1])
+    extra = re.match(r"Got unexpected extra arguments?(?:\(s\))? \(([^\s)]+)", message, re.IGNORECASE)
+    return f"{message}, got {given!r}" if given is not None else message if extra is None else f"{message}.{_list_of(extra[1])}"
+
+
+def _value_of(flag: str) -> str | None:
+    """What stands after an option on the command line."""
+    pairs = zip(sys.argv, [*sys.argv[1:], ""], strict=True)
+    return next((word.partition("=")[2] or after for word, after in pairs if word.partition("=")[0] == flag), None)
+
+
+def _list_of(word: str) -> str:
+    """How to give several values: a word that is too many often follows the first of a list, as in --features f1 f2."""
+    before = sys.argv[1 : sys.argv.index(word)] if word in sys.argv else []
+    if len(before) > 1 and before[-2].startswith("--"):
+        return f" Several values of {before[-2]} are separated by commas: {before[-1]},{word}."
+    return " Of several files, give the folder." if before and os.path.isfile(word) and os.path.isfile(before[-1]) else ""
 
 
 def _near(error: Any, message: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def mine(
     settings: MineFileSettings,
     source: str = typer.Argument(
-        ..., metavar="RUN_OR_FILE", help="A run directory, or a file with features and labels: .npz, .parquet."
+        ..., metavar="RUN_OR_FILE", help="A run directory, or a file with features and labels: .npz, .parquet, .csv."
     ),
     output: str = typer.Option(
         None, "-o", "--output", metavar="FILE", help="File to write: .parquet, .csv or .json. Default: print only."
@@ -36,6 +36,7 @@ def mine(
         hardsight mine run -k 10 -o triplets.parquet
         hardsight mine features.npz --kind semihard --positive nearest -o triplets.parquet
         hardsight mine run --pairs -o pairs.parquet
+        hardsight mine table.csv --features 'f*' --label species
     """
     from hardsight.act.pairs.to_file import mine_to_file
     from hardsight.screen import print_line, print_wrote, progress_bar

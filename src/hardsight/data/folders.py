@@ -11,6 +11,8 @@ from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError
 from hardsight.files.places import utf8_name
 
+UNREAD = (".heic", ".heif", ".avif", ".raw", ".cr2", ".nef", ".dng", ".dcm", ".svg")  # pictures that Pillow does not open
+
 
 def read_folder(root: Path, level: int | None = None) -> ImageData:
     """Every image below root, sorted by path; `layout` reads what the folders mean."""
@@ -69,4 +71,6 @@ def _check_link(link: str, root: str) -> None:
 
 def _holds(root: Path) -> str:
     names = sorted(utf8_name(name) for name in os.listdir(root))
-    return (", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")) or "nothing"
+    held = (", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")) or "nothing"
+    unread = next((name for _, _, files in os.walk(root) for name in files if name.lower().endswith(UNREAD)), None)
+    return held if unread is None else f"{held}. Files such as {utf8_name(unread)} are not read: convert them to JPEG or PNG"

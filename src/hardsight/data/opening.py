@@ -193,6 +193,7 @@ def _read_path(path: Place, level: int | None, column: str | None) -> ImageData:
     if name.endswith(LISTS):
         return read_list(path, level)
     hint = " That is one image: pass its folder." if is_image_name(path.name) else ""
+    hint = " Unpack it, and pass the folder." if name.endswith((".zip", ".7z", ".rar")) else hint
     raise InputError(
         f"{path}: a data file must be .csv, .tsv, .parquet, .txt (a list of `path label`), .tar, .npz, .npy or MNIST idx.{hint}"
     )

@@ -118,7 +118,7 @@ def open_sheet(
     next time.
     """
     if not isinstance(path, (str, os.PathLike)):
-        save = "pyarrow.parquet.write_table(table.arrow, 'scores.parquet')"
+        save = "table.save('scores.parquet')"
         raise InputError(f"give a run directory or a file, got {type(path).__name__}. A table is saved first: {save}.")
     if "://" in str(path):
         raise InputError(f"{path}: the explorer needs files on this machine: copy the run here first.")

@@ -74,7 +74,8 @@ class People:
     def check_classes(self, num_classes: int) -> None:
         """Refuse an array of counts with more or fewer columns than there are classes: nothing else says which is which."""
         if self.ids is None and self.counts is not None and self.counts.shape[1] != num_classes:
-            raise InputError(f"{self.name}: counts have {self.counts.shape[1]} classes, the model has {num_classes}.")
+            hint = " They look transposed: one row per sample." if self.counts.shape[0] == num_classes else ""
+            raise InputError(f"{self.name}: counts have {self.counts.shape[1]} classes, the model has {num_classes}.{hint}")
 
     def for_labels(self, labels: np.ndarray) -> People:
         """The same with counts for every class among the (n,) labels.
@@ -107,6 +108,9 @@ def read_people(source: Any, class_names: Sequence[str] | None = None) -> People
     note_input(path)
     try:
         with reading(path, "not readable as human data"):
+            if path.suffix.lower() in (".csv", ".tsv", ".parquet"):
+                existing_file(path)
+                return _from_columns(read_columns(path), str(path), class_names)
             return _from_anything(_read(path), str(path), class_names)
     except InputError as error:
         said = str(error)
@@ -118,8 +122,6 @@ def _read(path: Path) -> Any:
     ending = path.suffix.lower()
     if ending == ".npy":
         return np.asarray(open_npy(path))
-    if ending in (".csv", ".tsv", ".parquet"):
-        return read_columns(path)
     if ending == ".json":
         with reading(path, "not readable as JSON"):
             return json.loads(path.read_text(encoding="utf-8"))

@@ -26,8 +26,17 @@ def difference(before: Any, current: Any) -> str:
     """
     if not (isinstance(before, dict) and isinstance(current, dict)):
         return f"was {before!r} and is {current!r}"
-    keys = [key for key in sorted({*before, *current}) if before.get(key) != current.get(key)]
-    return ", ".join(f"{key} was {_shown(before.get(key))} and is {_shown(current.get(key))}" for key in keys[:MOST])
+    return ", ".join(itertools.islice(_differences(before, current), MOST))
+
+
+def _differences(before: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[str]:
+    """One phrase for each option that differs; of options in groups, such as preprocessing, each by its own name."""
+    for key in sorted({*before, *current}):
+        old, new = before.get(key), current.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from (f"{key} {phrase}" for phrase in _differences(old, new))
+        elif old != new:
+            yield f"{key} was {_shown(old)} and is {_shown(new)}"
 
 
 def _shown(value: Any) -> str:

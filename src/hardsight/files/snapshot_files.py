@@ -46,9 +46,16 @@ def open_files(path: Place) -> Opened:
     if not path.exists():
         raise FileError(missing(path))
     raise FileError(
-        f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. Pickled files (.pt, .pkl) are not loaded; "
-        "save arrays instead: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
+        f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. {_instead(ending)}: "
+        "np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
     )
+
+
+def _instead(ending: str) -> str:
+    """What to do with a file that is not read."""
+    if ending in (".pt", ".pth", ".pkl", ".pickle", ".joblib"):
+        return "Pickled files (.pt, .pkl) are not loaded; save arrays instead"
+    return "Save a table as .csv or .parquet, and arrays as .npz"
 
 
 def relabeled(source: Source, labels: Any) -> ArraySource:
@@ -62,7 +69,7 @@ def relabeled(source: Source, labels: Any) -> ArraySource:
 
 def _matrix_on_disk(rows: RowsOnDisk) -> RowsOnDisk:
     if rows.dtype.kind not in "fiu":
-        raise FileError(f"{rows.name}: must hold numbers, got {rows.dtype}.")
+        raise FileError(f"{rows.name}: must hold numbers, got {'text' if rows.dtype.kind in 'SU' else rows.dtype}.")
     if rows.ndim != 2:
         raise FileError(f"{rows.name}: must be two-dimensional, one row per sample, got shape {rows.shape}.")
     return rows
@@ -75,7 +82,8 @@ def _from_npz(path: Place) -> Opened:
         raise FileError(f"{path}: probs and pred_probs are two names of the same: keep one of them.")
     if len(present) != 1:
         held = ", ".join(sorted(arrays)) or "nothing"
-        raise FileError(f"{path}: needs one of features, logits or probs among its arrays, found {held}.")
+        usual = "" if present else " Save them under these names: np.savez(FILE, features=X, labels=y)."
+        raise FileError(f"{path}: needs one of features, logits or probs among its arrays, found {held}.{usual}")
     small = {name: np.asarray(rows) for name, rows in arrays.items() if name != present[0] and name in OWN_NAMES}
     head, names = head_from_arrays(path, small)
     values = _matrix_on_disk(arrays[present[0]])

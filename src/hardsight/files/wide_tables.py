@@ -148,8 +148,9 @@ def _features(table: Any, names: Sequence[str], asked: Any, taken: set[str | Non
     chosen = [name for name in names if name in picked] if isinstance(asked, str) else list(picked)
     wrong = [name for name in chosen if not _holds_numbers(table, names, name)]
     if wrong and len(chosen) > 1:
+        word = _first_word(table, names, wrong[0])
         raise InputError(
-            f"features must be columns of numbers, and {wrong[0]!r} is not: choose others than {', '.join(patterns)}."
+            f"features must be columns of numbers, and {wrong[0]!r} is not{word}: choose others than {', '.join(patterns)}."
         )
     return chosen
 
@@ -186,4 +187,18 @@ def _there(names: Sequence[str], asked: str | None = None) -> str:
     """Which columns there are, and the nearest to the one that was asked for."""
     near = [] if asked is None else difflib.get_close_matches(asked, names, 1)
     more = f", ... ({len(names)} in all)" if len(names) > 20 else ""
-    return f"it has {', '.join(names[:20])}{more}.{f' Did you mean {near[0]}?' if near else ''}"
+    hint = f" Did you mean {near[0]}?" if near else ""
+    if len(names) == 1 and ";" in names[0]:
+        hint = " It is separated by semicolons: write it with commas."
+    return f"it has {', '.join(names[:20])}{more}.{hint}"
+
+
+def _first_word(table: Any, names: Sequence[str], name: str) -> str:
+    """The first entry of a column that is not a number, with its row, if it is text."""
+    for row, value in enumerate(_column(table, names, name).tolist()):
+        if isinstance(value, str):
+            try:
+                float(value)
+            except ValueError:
+                return f" (row {row} holds {value!r})"
+    return ""

@@ -13,6 +13,7 @@
     timm_models.py, torchvision_models.py, transformers_models.py, trained.py    where networks come from
     weights.py              a file of weights into a network, executing nothing
     weights_header.py       weights of another model, refused before torch is loaded; layouts.py has the blocks of architectures
+    reaching.py             whether weights that a library would fetch can be had
     factory_names.py        what a user's file defines, read from its source
     head_layer.py           a head of any kind as a network's last layer
     trainable.py            any of these with its last layer cut off, to be trained

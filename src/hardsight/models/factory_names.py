@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
-from hardsight.errors import InputError, did_you_mean
+from hardsight.errors import InputError, did_you_mean, first_line
 
 
 def check_factory_name(module: str, name: str) -> None:
@@ -14,7 +15,10 @@ def check_factory_name(module: str, name: str) -> None:
     path = Path(module if module.endswith(".py") else module.replace(".", "/") + ".py")
     if module.endswith(".py") and not path.is_file():
         raise InputError(f"there is no file {path}.")
-    known = _defined(path) if path.is_file() else None
+    try:
+        known = _defined(path) if path.is_file() else None
+    except SyntaxError as error:
+        raise InputError(in_users_code(module, error)) from error
     if known is not None and name not in known:
         raise InputError(no_factory(module, name, known))
 
@@ -24,11 +28,20 @@ def no_factory(module: str, name: str, known: Iterable[str]) -> str:
     return f"{module} has no function or class {name!r} that makes a model.{did_you_mean(name, known)}"
 
 
+def in_users_code(name: str, error: Exception) -> str:
+    """An error of the user's own module or function, in one line with the place where it was raised."""
+    if isinstance(error, SyntaxError):
+        return f"{name} is not Python: {error.msg}, line {error.lineno}."
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    said = f": {first_line(error)}" if str(error) else ""
+    return f"{name} could not be used: {type(error).__name__}{said} ({Path(frame.filename).name}, line {frame.lineno})."
+
+
 def _defined(path: Path) -> list[str] | None:
-    """The names at the top of a file; None where more may come from elsewhere, or it is not Python."""
+    """The names at the top of a file; None where more may come from elsewhere."""
     try:
         body = ast.parse(path.read_bytes()).body
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, ValueError):
         return None
     names: list[str] = []
     for statement in body:

@@ -4,6 +4,7 @@
     torchvision:NAME      a torchvision classifier          │  with --weights FILE; without, the library fetches
     hf:DIR_OR_NAME        a transformers image classifier   ┘  the released weights of that name
     package.module:make   your own function or class that gives a torch module or a fitted estimator; also mynet.py:Net
+    cifar_resnet20        one of hardsight's own networks, with --weights FILE
     run/                  a directory that hardsight trained
     model.onnx            an ONNX file from any framework
     model.skops           a fitted scikit-learn classifier or pipeline
@@ -13,21 +14,25 @@ In Python also the object itself: an nn.Module, or a fitted estimator.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
 import os
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hardsight.errors import FileError, InputError, require
-from hardsight.models.factory_names import check_factory_name, no_factory
+from hardsight.errors import FileError, HardsightError, InputError, require
+from hardsight.models.factory_names import check_factory_name, in_users_code, no_factory
 from hardsight.models.library_names import check_library_model
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions, refuse
+from hardsight.models.network_names import OWN_NETWORKS
+from hardsight.models.reaching import check_reachable
 
 LIBRARIES = ("timm", "torchvision", "hf")
 
@@ -66,6 +71,10 @@ def open_model(
         return _open_object(spec, type(spec).__name__, weights_file, options)
     text = os.fspath(spec)
     check_model_name(text)
+    own = _own_network(text)
+    if own is not None and weights_file is None:
+        raise InputError(f"{text} is one of hardsight's own networks, not trained: give --weights FILE, or train it first.")
+    text = own or text
     prefix, _, name = text.partition(":")
     if prefix in LIBRARIES and name:
         return _open_library(prefix, name, weights_file, options)
@@ -84,6 +93,7 @@ def check_model_name(spec: Any) -> None:
     text = os.fspath(spec)
     if not text:
         raise InputError("the model's name is empty: give timm:NAME, module:function, a trained directory or a file.")
+    text = _own_network(text) or text
     path, (prefix, _, name) = Path(text), text.partition(":")
     if prefix in ("timm", "torchvision") and name:
         check_library_model(prefix, name)
@@ -94,7 +104,14 @@ def check_model_name(spec: Any) -> None:
     check_factory_name(prefix, name)
 
 
+def _own_network(text: str) -> str | None:
+    """module:function of a network of hardsight's own by its bare name, such as cifar_resnet20; a directory comes first."""
+    return None if Path(text).is_dir() else OWN_NETWORKS.get(text)
+
+
 def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions) -> Model:
+    if weights is None or library == "hf":
+        check_reachable(library, name)
     _require_torch(f"{library}:{name}")
     from hardsight.models.timm_models import open_timm
     from hardsight.models.torchvision_models import open_torchvision
@@ -184,15 +201,28 @@ def _imported(name: str) -> ModuleType:
         sys.path.insert(0, folder)
     importlib.invalidate_caches()
     if name.endswith(".py"):
-        return _from_file(Path(name))
+        with _users_own(name):
+            return _from_file(Path(name))
     if not all(part.isidentifier() for part in name.split(".")):
         raise InputError(f"{name!r} is not the name of a module.")
+    with _users_own(name):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise  # the user's module exists and misses something itself
+            raise InputError(f"there is no module {name!r} on the path or in the current directory.") from error
+
+
+@contextlib.contextmanager
+def _users_own(name: str) -> Iterator[None]:
+    """What goes wrong in the user's own code is one line with its place; Python shows the rest as its cause."""
     try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise  # the user's module exists and misses something itself
-        raise InputError(f"there is no module {name!r} on the path or in the current directory.") from error
+        yield
+    except HardsightError:
+        raise
+    except Exception as error:
+        raise InputError(in_users_code(name, error)) from error
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -235,7 +265,8 @@ def call_factory(module_name: str, function: str, num_classes: int | None, **opt
         signature.bind(**options)
     except TypeError as error:
         raise InputError(f"{module_name}:{function} must make a model without further arguments: {error}.") from error
-    return factory(**options)
+    with _users_own(f"{module_name}:{function}"):
+        return factory(**options)
 
 
 def _require_torch(what: str) -> None:
@@ -250,6 +281,9 @@ def _refuse_torch_options(name: str, options: ModelOptions, **more: Any) -> None
 def _unknown(path: Path) -> str:
     message = f"{path} is not a model: give timm:NAME, torchvision:NAME, hf:NAME, module:function, a trained directory, "
     message += "an .onnx or a .skops file."
+    library, slash, rest = str(path).partition("/")
+    if library in LIBRARIES and slash:
+        message += f" Did you mean {library}:{rest}?"
     if re.fullmatch("[a-z][a-z0-9_]*", str(path)):
         message += f" Of a library, write it as timm:{path}."
     if path.suffix in (".pt", ".pth", ".safetensors", ".bin", ".ckpt"):

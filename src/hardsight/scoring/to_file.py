@@ -83,7 +83,8 @@ def open_with_columns(source: Place, settings: Any, class_names: list[str] | Non
     if settings.features is not None and not table:
         raise InputError(f"--features names columns of a .csv or .parquet table, and {source} is not one.")
     labels = settings.label if settings.labels is None else settings.labels
-    return Snapshot.load(source, head=settings.head, labels=labels, features=settings.features, class_names=class_names)
+    head = getattr(settings, "head", None)  # mining needs none
+    return Snapshot.load(source, head=head, labels=labels, features=settings.features, class_names=class_names)
 
 
 def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Place | None:

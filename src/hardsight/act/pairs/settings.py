@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hardsight.options import Options, SampleOptions, common, option
+from hardsight.options import Options, SampleOptions, TableColumns, common, option
 
 KINDS = ("hard", "semihard")
 POSITIVES = ("farthest", "nearest")
@@ -36,7 +36,7 @@ class MineSettings(Options):
 
 
 @dataclass(frozen=True)
-class MineFileSettings(MineSettings, SampleOptions):
+class MineFileSettings(MineSettings, TableColumns, SampleOptions):
     """The same with what stands in further files, and what is written."""
 
     labels: Any = common("labels")

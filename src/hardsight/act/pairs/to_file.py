@@ -14,6 +14,7 @@ from hardsight.files.places import place
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.scores.class_search import ProgressCallback
+from hardsight.scoring.to_file import open_with_columns
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 from hardsight.threads import sample_rows
@@ -31,7 +32,7 @@ def mine_to_file(
     """Mine the triplets of a run or a file and write them.
 
     Args:
-        source: a run directory, .npz, .npy or .parquet.
+        source: a run directory, .npz, .npy, .parquet or .csv.
         output: .parquet, .csv or .json; nothing is written without it.
         settings: all options as one object; each is also a keyword of its own, see below.
         progress: called with the tiles of products done, and those there are in all.
@@ -40,7 +41,7 @@ def mine_to_file(
     target = None if output is None else place(output)
     if target is not None:
         check_table_output(target, "pairs" if settings.pairs else "triplets")
-    snapshot = _chosen(Snapshot.load(source, labels=settings.labels), settings)
+    snapshot = _chosen(open_with_columns(place(source), settings), settings)
     mined = mined_triplets(snapshot, settings, progress)
     if target is not None:
         write_table(mined.pairs_table() if settings.pairs else mined.table(), target)

@@ -89,7 +89,7 @@ export class Detail {
     this.marks = el("div", { class: "marks", role: "group", "aria-label": "Mark this sample" });
     parts.push(this.marks);
     this.drawMarks();
-    if (sample.path) parts.push(el("p", { class: "quiet path" }, name(sample.path, 200)));
+    if (sample.path && sample.path !== sample.id) parts.push(el("p", { class: "quiet path" }, name(sample.path, 200)));
     return el("div", {}, ...parts);
   }
 

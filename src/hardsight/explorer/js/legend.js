@@ -2,7 +2,7 @@
 
 import { css, groupColour, rampColour } from "./colours.js";
 import { isChange, rampEnds } from "./scatter.js";
-import { el, measured, name, withSign } from "./words.js";
+import { el, measured, name, spoken, withSign } from "./words.js";
 
 const SHOWN = 12;
 
@@ -23,8 +23,9 @@ export function drawLegend(parent, columns, colour, choose) {
         name(word, 24),
       );
     });
-    if (meta.names.length > SHOWN) entries.push(el("span", { class: "quiet" }, `and ${meta.names.length - SHOWN} more`));
-    parent.replaceChildren(...entries);
+    if (meta.names.length > SHOWN) entries.push(quiet(`and ${meta.names.length - SHOWN} more`));
+    const without = columns.get(colour)?.some((code) => code >= meta.names.length) ? noValue(`no ${spoken(colour)}`) : [];
+    parent.replaceChildren(...entries, ...without);
     return;
   }
   const [low, high] = rampEnds(columns, colour);
@@ -34,15 +35,20 @@ export function drawLegend(parent, columns, colour, choose) {
     context.fillStyle = rampColour(x / 159, isChange(colour));
     context.fillRect(x, 0, 1, 1);
   }
-  const quiet = (words) => el("span", { class: "quiet" }, words);
   parent.replaceChildren(
     el("span", {}, withSign(colour, meta)),
     quiet(measured(low, meta.unit)),
     bar,
     quiet(measured(high, meta.unit)),
   );
-  if (!columns.get(colour).some(Number.isNaN)) return;
+  if (columns.get(colour).some(Number.isNaN)) parent.append(...noValue("no value"));
+}
+
+const quiet = (words) => el("span", { class: "quiet" }, words);
+
+// The grey of samples that have no value or belong to no group.
+function noValue(words) {
   const dot = el("span", { class: "dot" });
   dot.style.background = css("--no-value");
-  parent.append(dot, quiet("no value"));
+  return [dot, quiet(words)];
 }
