@@ -131,7 +131,7 @@ def pages(folder: Path) -> None:
         address = next(word for line in explorer.stdout for word in line.split() if word.startswith("http"))
         with sync_playwright() as play:
             browser = play.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
-            page = browser.new_page(viewport={"width": 1000, "height": 1600})
+            page = browser.new_page(viewport={"width": 1000, "height": 1680})
             page.goto((folder / "audit.html").resolve().as_uri())
             page.screenshot(path=IMAGES / "audit.png")
             page.set_viewport_size({"width": 1280, "height": 860})
