@@ -1,11 +1,14 @@
-"""Draw the pictures of docs/act.md that no command draws: python docs/make_act_pictures.py DIR
+"""Draw the pictures of docs/act.md: python docs/make_act_pictures.py DIR
 
-DIR is where the page's commands were run: it has curriculum.parquet, june.npz, july.npz, drift.parquet and
-drift.classes.parquet. The pictures go to docs/images/curriculum.png and docs/images/drift.png.
+DIR is where the page's commands were run: it has digits.npz, triplets.parquet, curve.png, curriculum.parquet, june.npz, july.npz,
+subset.parquet, audit.parquet, audit.html, drift.parquet and drift.classes.parquet. The pictures go to docs/images. Those of pages
+are taken by Chromium, driven by Playwright.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,11 +18,13 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
+from hardsight.bench.explore import find_browser
 from hardsight.plots.dynamics import COLOURS, MARKERS
 from hardsight.training.pacing import Pacing
 
 IMAGES = Path(__file__).parent / "images"
 EPOCHS, SHOWN, PAIRS = 8, 9, 5
+ANCHORS, NEGATIVES = 5, 3
 
 
 def digit(axes: Any, pixels: np.ndarray, title: str = "") -> None:
@@ -28,6 +33,26 @@ def digit(axes: Any, pixels: np.ndarray, title: str = "") -> None:
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_title(title, fontsize=8, pad=3)
+
+
+def mine(folder: Path) -> Figure:
+    """The hardest anchors of different classes, each with its positive and its nearest negatives."""
+    arrays, table = np.load(folder / "digits.npz"), pq.read_table(folder / "triplets.parquet").to_pandas()
+    table["label"] = arrays["labels"][table.anchor]
+    table["hardness"] = table.angle_positive - table.angle_negative
+    figure = Figure(figsize=(8, 6.9), layout="constrained")
+    grid = figure.subplots(ANCHORS, 2 + NEGATIVES)
+    hardest = table.sort_values("hardness", ascending=False).drop_duplicates("label").head(ANCHORS)
+    for row, first in zip(grid, hardest.itertuples(), strict=True):
+        mined = table[table.anchor == first.anchor].sort_values("angle_negative").head(NEGATIVES)
+        cells = [(first.anchor, "anchor", None, "black"), (first.positive, "positive", first.angle_positive, COLOURS[0])]
+        cells += [(each.negative, "negative", each.angle_negative, COLOURS[1]) for each in mined.itertuples()]
+        for axes, (at, role, angle, colour) in zip(row, cells, strict=True):
+            degrees = "" if angle is None else f", {np.degrees(angle):.0f}°"
+            digit(axes, arrays["features"][at])
+            axes.set_title(f"{role}: {arrays['labels'][at]}{degrees}", fontsize=10, color=colour, pad=4)
+            axes.spines[:].set(color=colour, linewidth=2)
+    return figure
 
 
 def curriculum(folder: Path) -> Figure:
@@ -84,11 +109,48 @@ def drift(folder: Path) -> Figure:
     return figure
 
 
+def pages(folder: Path) -> None:
+    """The page of the audit, and the explorer with the samples that got harder."""
+    from playwright.sync_api import sync_playwright
+
+    words = [
+        "july.npz",
+        "--subset",
+        "subset.parquet",
+        "--audit",
+        "audit.parquet",
+        "--drift",
+        "drift.parquet",
+        "--images",
+        "digits",
+    ]
+    command = [sys.executable, "-m", "hardsight", "explore", *words, "--no-browser", "--port", "0"]
+    explorer = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    assert explorer.stdout is not None
+    try:
+        address = next(word for line in explorer.stdout for word in line.split() if word.startswith("http"))
+        with sync_playwright() as play:
+            browser = play.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
+            page = browser.new_page(viewport={"width": 1000, "height": 1680})
+            page.goto((folder / "audit.html").resolve().as_uri())
+            page.screenshot(path=IMAGES / "audit.png")
+            page.set_viewport_size({"width": 1280, "height": 860})
+            page.goto(f"{address}#tab=quick")
+            page.get_by_role("button", name="Select drift: harder").click()
+            page.wait_for_timeout(2000)  # until everything is drawn
+            page.screenshot(path=IMAGES / "explore-groups.png")
+            browser.close()
+    finally:
+        explorer.terminate()
+        explorer.wait()
+
+
 def main(folder: Path) -> None:
-    """Both pictures."""
-    for name, figure in (("curriculum", curriculum(folder)), ("drift", drift(folder))):
+    """All of them."""
+    for name, figure in (("mine", mine(folder)), ("curriculum", curriculum(folder)), ("drift", drift(folder))):
         figure.savefig(IMAGES / f"{name}.png", dpi=90, metadata={"Software": None})
-        print(IMAGES / f"{name}.png")
+    shutil.copyfile(folder / "curve.png", IMAGES / "select-curve.png")
+    pages(folder)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,13 @@ import numpy as np
 from torch import nn
 
 from hardsight import Snapshot, extract, select, training
+from hardsight.act.subsets.strata import usual_cut
 from hardsight.checks import to_numpy
 from hardsight.stats import mean_interval
 
 NET = "make_subsets:small_net"
 SEEDS = (0, 1, 2)
+MORE_SEEDS = tuple(range(8))  # for random and coverage alone, and for the parts of coverage
 SUBSETS = ("random", "coverage", "balanced", "easiest", "d2", "kcenter", "hardest")
 DRAWN = ("random", "coverage", "balanced")  # another subset for every seed
 ORDERS = ("random", "easy-first", "teacher", "self-paced", "hard-first")
@@ -89,6 +91,26 @@ def subsets(train: Path, test: Path, runs: Path) -> dict[str, list[float]]:
     return found
 
 
+def parts_of_coverage(train: Path, test: Path, runs: Path) -> dict[str, list[float]]:
+    """Accuracy of random subsets, of coverage, of its strata alone and of its cut alone, by more seeds."""
+    everything = runs / "all"
+    n = len(Snapshot.load(everything))
+    budget = n // 10
+    left = np.array(select(everything, budget=n - int(usual_cut(0.1) * n), method="easiest")["id"].to_pylist())
+    found: dict[str, list[float]] = {name: [] for name in ("random", "coverage", "strata", "cut")}
+    for seed in MORE_SEEDS:
+        chosen = {
+            "random": select(everything, budget=budget, method="random", seed=seed).arrow,
+            "coverage": select(everything, budget=budget, method="coverage", seed=seed).arrow,
+            "strata": select(everything, budget=budget, method="coverage", cut=0.0, seed=seed).arrow,
+            "cut": np.random.default_rng([seed, 0]).permutation(left)[:budget].tolist(),
+        }
+        for name, subset in chosen.items():
+            found[name].append(tested(train, runs / f"{name}-{seed}", test, subset=subset, epochs=8, seed=seed))
+        print(f"seed {seed}: { ({name: accuracies[-1] for name, accuracies in found.items()}) }", flush=True)
+    return found
+
+
 def curricula(train: Path, test: Path, runs: Path, teacher: Path, per_class: int) -> Iterator[tuple[str, dict[str, list[float]]]]:
     """Accuracy by setting, order and seed; every order of a setting makes as many steps on as many samples."""
     clean = images_of(train, runs / "images.npz", per_class)
@@ -123,17 +145,21 @@ def against(found: list[float], control: list[float]) -> str:
     return f"**{text}**" if difference.low > 0 or difference.high < 0 else text
 
 
+def print_subsets(found: dict[str, list[float]]) -> None:
+    """A table of subsets, the best first."""
+    print("\n| subset | accuracy % | - random |\n| --- | --- | --- |")
+    for name in sorted(found, key=lambda name: -np.mean(found[name])):
+        difference = "" if name == "random" else against(found[name], found["random"])
+        print(f"| `{name}` | {100 * np.mean(found[name]):.1f} | {difference} |")
+
+
 def main(folder: Path, runs: Path, images: int | None = None) -> None:
-    """Both tables, after the accuracies that they are made of."""
+    """All tables, after the accuracies that they are made of."""
     runs.mkdir(parents=True, exist_ok=True)
     train, test = folder / "cifar10_train.npz", folder / "cifar10_test.npz"
     if images is not None:
         train, test = (images_of(source, runs / source.name, images // 10) for source in (train, test))
-    found = subsets(train, test, runs)
-    print("\n| subset | accuracy % | - random |\n| --- | --- | --- |")
-    for method in sorted(found, key=lambda method: -np.mean(found[method])):
-        difference = "" if method == "random" else against(found[method], found["random"])
-        print(f"| `{method}` | {100 * np.mean(found[method]):.1f} | {difference} |")
+    print_subsets(subsets(train, test, runs))
     lines = [
         f"| setting | random | {' | '.join(f'{order} - random' for order in ORDERS[1:])} |",
         "| --- " * (len(ORDERS) + 1) + "|",
@@ -143,6 +169,7 @@ def main(folder: Path, runs: Path, images: int | None = None) -> None:
         differences = [against(by[order], by["random"]) for order in ORDERS[1:]]
         lines.append(f"| {name} | {100 * np.mean(by['random']):.1f} | {' | '.join(differences)} |")
     print("", *lines, sep="\n")
+    print_subsets(parts_of_coverage(train, test, runs))
 
 
 if __name__ == "__main__":

@@ -194,10 +194,14 @@ def test_the_pictures_of_a_training_are_in_what_it_was_trained_on_and_watched(tm
     shades = {"train": 10, "val": 20, "test": 30}
     for at, (name, shade) in enumerate(shades.items()):
         ids = [f"{at}{row}" if name != "test" else f"0{row}" for row in range(3)]  # test has the ids of train: it is left out
-        np.savez(tmp_path / f"{name}.npz", images=np.full((3, 8, 8), shade, np.uint8) + np.arange(3)[:, None, None], ids=ids)
+        np.savez(
+            tmp_path / f"{name}.npz",
+            images=np.full((3, 8, 8), shade, np.uint8) + np.arange(3, dtype=np.uint8)[:, None, None],
+            ids=ids,
+        )
     places = {name: str(tmp_path / f"{name}.npz") for name in shades}
     images = RunImages({"train": places["train"], "watch": {"val": places["val"], "test": places["test"]}}, tmp_path)
-    assert [images.find(None, id).getpixel((0, 0)) for id in ("01", "12")] == [11, 22]
+    assert [images.find(None, id).convert("L").getpixel((0, 0)) for id in ("01", "12")] == [11, 22]
     with pytest.raises(BrokenImage):
         images.find(None, "07")
     np.savez(tmp_path / "features.npz", features=np.zeros((3, 4)), labels=[0, 1, 0])

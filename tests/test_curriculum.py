@@ -238,7 +238,7 @@ def test_columns_of_images_and_of_watched_sets_go_together(tmp_path: Path) -> No
     assert table.column("scene").to_pylist() == ["night"] * 10 and len(table) == 6 + 2 * 2
     assert set(table.column("level").to_pylist()) == {None, 0.3}  # a reserved name: ours stays
     images = RunImages(json.loads((tmp_path / "run" / "start.json").read_text())["sources"], tmp_path / "run")
-    assert [images.find(None, f"{row}.png").getpixel((0, 0)) for row in (5, 7)] == [150, 210]  # of both splits
+    assert [images.find(None, f"{row}.png").convert("L").getpixel((0, 0)) for row in (5, 7)] == [150, 210]  # of both splits
 
 
 # ---- the sampler ----

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hardsight.data import open_data
+from hardsight.data import digits, open_data
 from hardsight.errors import FileError, InputError
 
 RNG = np.random.default_rng(0)
@@ -302,3 +302,11 @@ def test_digits() -> None:
         open_data("digits:train", split="test")
     with pytest.raises(InputError, match="split must be one that the data has"):
         open_data("digits:gold")
+
+
+def test_digits_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("sklearn.datasets")
+    bunch = datasets.load_digits()
+    assert (digits._table() == np.column_stack([bunch.data, bunch.target])).all()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # where its file is elsewhere, it is asked itself
+    assert (digits._table()[:, -1] == bunch.target).all()

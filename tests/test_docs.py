@@ -90,13 +90,18 @@ def test_the_tables_of_subsets_and_curricula_can_be_made(
     save_file(cifar_resnet20().state_dict(), tmp_path / "cifar10_resnet20.safetensors")
     script = doc_script("make_subsets")
     monkeypatch.setattr(script, "SEEDS", (0, 1))
+    monkeypatch.setattr(script, "MORE_SEEDS", (0, 1))
     monkeypatch.setattr(script, "SUBSETS", ("random", "kcenter"))
     monkeypatch.setattr(script, "SETTINGS", {"wrong labels": script.SETTINGS["wrong labels"]})
     monkeypatch.setattr(script, "ORDERS", ("random", "teacher", "self-paced"))
     with undrawn():
         script.main(tmp_path, tmp_path / "runs", 200)
     said = capsys.readouterr().out
-    assert "| `kcenter` | " in said and "| setting | random | teacher - random | self-paced - random |" in said
+    assert (
+        "| `kcenter` | " in said
+        and "| `strata` | " in said
+        and "| setting | random | teacher - random | self-paced - random |" in said
+    )
     assert (tmp_path / "runs" / "wrong-labels-teacher-1" / "run.json").is_file()
 
 

@@ -50,11 +50,15 @@ def opened(run: Path, **options: Any) -> Sheet:
     return sheet
 
 
-def test_each_is_a_column_joined_by_id(run: Path) -> None:
+def test_each_is_a_column_joined_by_id(run: Path, tmp_path: Path) -> None:
     sheet = opened(run, subset=run.parent / "subset.parquet", drift=run.parent / "drift.parquet")
     assert [quick.column for quick in sheet.quick_filters] == ["subset", "subset_reason", "pen", "drift", "drift_outcome"]
     assert words(sheet.columns["subset"]).to_pylist() == ["in the subset"] * 30 + ["not in it"] * 90
     assert words(sheet.columns["subset_reason"]).to_pylist()[:3] == ["spread", "hardest of its class", "spread"]
+    ranked = pa.table({"id": [str(row) for row in range(30)], "reason": [f"hardest, rank {row}" for row in range(30)]})
+    write_table(ranked, tmp_path / "ranked.parquet")
+    columns = [quick.column for quick in opened(run, subset=tmp_path / "ranked.parquet").quick_filters]
+    assert columns == ["subset", "pen"]  # thirty reasons of a sample each are no groups
     assert words(sheet.columns["pen"]).to_pylist()[:4] == ["2", "1", "1", "2"]
     assert set(sheet.quick_filters[2].notes) == {"1", "2"}  # with the verdict of each
     drift = set(words(sheet.columns["drift"]).to_pylist())

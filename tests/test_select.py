@@ -300,6 +300,11 @@ def test_the_command_writes_what_python_gives(tmp_path: Path, cli: Cli) -> None:
     again = cli("select", tmp_path / "scores.csv", "--budget", 12, "--method", "hardest", "-o", tmp_path / "again.json")
     assert again.code == 0
     assert [row["id"] for row in json.loads((tmp_path / "again.json").read_text())] == chosen(table)
+    np.savez(tmp_path / "new.npz", features=features, weight=head)
+    to_label = cli("select", tmp_path / "new.npz", "--budget", 9, "--method", "margin", "-o", tmp_path / "to-label.csv")
+    ids = chosen(hardsight.select(tmp_path / "new.npz", budget=9, method="margin"))
+    shown = [line.split()[0] for line in to_label.out.splitlines() if "least sure, rank" in line]
+    assert shown == [str(id) for id in ids[:5]] and "next:" not in to_label.out
 
 
 def test_a_refused_command_writes_nothing(tmp_path: Path, cli: Cli) -> None:

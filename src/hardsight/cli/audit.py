@@ -89,7 +89,7 @@ def print_audit(audited: Audit, top: int) -> None:
     header = ("by", "group", "n", "accuracy", "difference", f"mean {audited.hardness}", "overconfidence", "verdict")
     shown = [
         (row["by"], row["group"], number(row["n"]), _percent(row, "accuracy", "accuracy", ".1f"),
-         _difference(row), number(row.get(f"mean_{audited.hardness}"), ".4f"), _percent(row, "overconfidence", None, "+.1f"),
+         _difference(row), number(row.get(f"mean_{audited.hardness}"), ".4f"), _percent(row, "overconfidence", None, "+z.1f"),
          row["verdict"])
         for row in rows
     ]  # fmt: skip

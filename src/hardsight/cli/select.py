@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hardsight.act.subsets.choosing import Selected
     from hardsight.act.subsets.cost import Curve
 
+SHOWN = 5  # samples to label next
 MOST_CLASSES = 20  # that are counted one by one
 
 
@@ -66,7 +67,9 @@ def _print_selected(selected: Selected, settings: SelectFileSettings) -> None:
     share = f"{100 * k / len(pool):.1f} %"
     print_line(f"{k} of {len(pool)} samples ({share})   method {settings.method}{by}   seed {settings.seed}", **facts)
     counts = Counter(label for label in selected.labels if label >= 0)
-    if not counts:
+    if not counts:  # what to label next: the first of it
+        first = [(str(row["id"]), row["reason"]) for row in selected.table.slice(0, SHOWN).to_pylist()]
+        print_table(("id", "reason"), first, words=2, name="first")
         return
     if pool.num_classes > MOST_CLASSES:
         every = [counts.get(label, 0) for label in range(pool.num_classes)]
@@ -82,7 +85,7 @@ def _print_selected(selected: Selected, settings: SelectFileSettings) -> None:
 
 def _print_curve(curve: Curve) -> None:
     from hardsight.act.subsets.cost import WORDS
-    from hardsight.screen import Cell, number, percent, print_table
+    from hardsight.screen import Cell, number, percent, print_line, print_table
 
     rows = [
         (row["subset"], number(row["budget"]), percent(row["accuracy"], digits=1),
@@ -91,4 +94,5 @@ def _print_curve(curve: Curve) -> None:
         for row in curve.table.to_pylist()
     ]  # fmt: skip
     header = ("subset", "samples", Cell("accuracy %", "accuracy"), Cell("95 %", "accuracy"))
-    print_table(header, rows, title=f"{WORDS}, tested on {curve.tested_on}", name="curve")
+    print_line(f"{WORDS}, tested on {curve.tested_on}")
+    print_table(header, rows, name="curve")

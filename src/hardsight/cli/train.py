@@ -52,7 +52,8 @@ def train(
     processes.part()
     if trained.is_main_process:
         print_line(str(describe_dynamics(output)))
-        print_line(f"{len(trained.history)} epochs in {output}, curves in {output / 'figures'}")
+        epochs = f"{len(trained.history)} epoch{'s' * (len(trained.history) != 1)}"
+        print_line(f"{epochs} in {output}, curves in {output / 'figures'}")
         if settings.snapshot:
             print_next("hardsight", "score", output)
         else:

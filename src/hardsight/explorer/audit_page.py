@@ -44,9 +44,8 @@ HALVES = (
     "said which look worse than their class; every number here is from the other half, which had no part in that."
 )
 NO_PICTURES = "There are no pictures here, because the run does not say where its images are: name them with --images."
-NARROW = (  # intervals stand below their values, and words break, so that no column is cut off
-    ".wide td, .wide th { white-space: pre-line; padding: .22rem .35rem } .wide td:first-child { white-space: nowrap }"
-)
+# Intervals stand below their values, and words break, so that no column is cut off.
+NARROW = ".wide table { font-size: 13px } .wide td, .wide th { white-space: pre-line; padding: .22rem .3rem }"
 
 Row = dict[str, Any]
 
@@ -188,10 +187,10 @@ def _table(audit: Audit, rows: list[Row]) -> str:
         f"mean {spoken(hardness)}",
         "mean norm",
     ]
-    header += ["overconfidence", "ECE (by chance)"]
+    header += ["over\u00adconfidence", "ECE (by chance)"]
     cells: list[list[rp.Cell]] = [
         [
-            _name(row),
+            _name(row).replace(" = ", "\u00a0=\u00a0"),
             (row["verdict"], {1.0: "word no", -1.0: "word yes"}.get(_verdict(row), "word quiet")),
             f"{row['n']:,}",
             _with_ends(row, "accuracy", "accuracy", 1, 100),

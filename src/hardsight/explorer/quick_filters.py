@@ -29,6 +29,7 @@ from hardsight.table import read_scores
 
 CHOSEN = ["in the subset", "not in it"]
 HARDER = ["harder", "easier", "no change"]
+MOST_REASONS = 20  # that are listed; more are those of single samples, with a rank or a score in each
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def _add_subset(sheet: Sheet, file: Path) -> None:
     reason = from_arrow("subset_reason", table.column("reason")) if "reason" in table.column_names else None
     if reason is not None and reason.names is not None:
         sheet.add(replaced(reason, hard="high", about="Why the sample is in the subset."))
-        if len(reason.names) > 1:
+        if 1 < len(reason.names) <= MOST_REASONS:
             sheet.quick_filters.append(QuickFilter("subset_reason", "Why the sample is in the subset.", {}))
 
 
