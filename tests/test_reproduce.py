@@ -94,6 +94,8 @@ def test_a_run_is_kept_shown_and_read_again(cli: Callable[..., Any], tmp_path: P
     page = (tmp_path / "run" / "report.html").read_text()
     assert page.count("<section>") == 2 and "data:image/png;base64," in page
     assert "Of 4 claims 2 hold, 1 does not hold, 1 is not comparable." in page
+    assert "run at scale small on built-in and generated data: " in page
+    assert page.index("Angular Visual Hardness (Chen") < page.index("Its slides and discussion") < page.index("<section>")
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     assert manifest["counts"]["verdicts"]["slides/theory"] == ["does not hold", "holds", "holds"]
     monkeypatch.setattr(running, "keep", None)  # a second run computes nothing

@@ -41,6 +41,8 @@ def fairness(context: Context) -> Outcome:
     figure, (axes,) = panels(1, width=5)
     curves = {words: np.stack([of[share, name] for share in SHARES]) for name, words in WORDS.items()}
     seed_curves(axes, [100 * share for share in SHARES], curves, xlabel="inverted images in training (%)", xscale="log")
+    axes.set_xticks([100 * share for share in SHARES], [f"{100 * share:g}" for share in SHARES])
+    axes.minorticks_off()
     axes.axhline(0.5, color="#bbbbbb", linewidth=0.8)
     axes.set_ylabel("AUROC of inverted images", fontsize=9)
     header = ("inverted in training", "accuracy, plain (%)", "inverted (%)", *(f"AUROC, {words}" for words in WORDS.values()))

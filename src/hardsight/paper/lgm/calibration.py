@@ -67,14 +67,23 @@ def calibration(context: Context) -> Outcome:
 
 
 def draw(bars: dict[str, Reliability]) -> Figure:
-    """Accuracy against confidence, a line per loss."""
+    """Accuracy against confidence: a mark per loss and bin, whose area grows with the images in the bin."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.8, 4.4), layout="constrained", dpi=120)
+    from hardsight.plots.dynamics import COLOURS, MARKERS
+
+    figure = Figure(figsize=(4.8, 4.6), layout="constrained", dpi=120)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=0.8)
-    for (loss, bar), marker in zip(bars.items(), "osD^", strict=True):
-        axes.plot(bar.confidence, bar.accuracy, marker=marker, markersize=4, label=f"{NAMES[loss]}, ECE {100 * bar.ece:.2f} %")
-    axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1), ylim=(0, 1.02), aspect="equal")
-    axes.legend(frameon=False, fontsize=8)
+    for k, (loss, bar) in enumerate(bars.items()):
+        area = 300 * np.sqrt(bar.count / bar.count.sum())  # a bin of three images must not look like one of three hundred
+        name = f"{NAMES[loss]}, ECE {100 * bar.ece:.2f} %"
+        axes.scatter(
+            bar.confidence, bar.accuracy, s=area, marker=MARKERS[k], facecolors="none", edgecolors=COLOURS[k], label=name
+        )
+    axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.03), ylim=(-0.03, 1.05), aspect="equal")
+    axes.set_title("15 bins; larger marks hold more images", fontsize=9)
+    for handle in axes.legend(frameon=False, fontsize=8, loc="upper left").legend_handles:
+        handle.set_sizes([30])  # type: ignore[union-attr]  # its stubs say an artist of any kind
+    axes.spines[["top", "right"]].set_visible(False)
     return figure
