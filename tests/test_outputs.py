@@ -224,7 +224,7 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {  # words after the input, a
     "curriculum": (["--epochs", "4", "-o", "OUT/order.csv"], ["epochs"]),
     "mine": ([], ["hardest"]),
     "audit": (["--group", "site", "-o", "OUT/audit.csv"], ["groups"]),
-    "drift": (["OTHER"], ["classes"]),
+    "drift": (["OTHER"], ["classes", "samples"]),
     "correlate": (["--against", "day", "--replicates", "20", "--permutations", "20"], ["agreement", "hypotheses"]),
     "verify": ([], ["files"]),
 }

@@ -132,9 +132,9 @@ def test_clean_and_audit_of_a_csv(tmp_path: Path, cli: Callable[..., Any], monke
     for command, more in (("clean", []), ("audit", ["--group", "site", "--head", "head.npy"])):
         results = []
         for words in (["scans.csv", *wide], ["scans.npz"]):
-            done = cli(command, *words, *more, "-o", "out.csv")
+            done = cli(command, *words, *more, "-o", f"{command}.csv")
             assert done.code == 0, done.err
-            results.append(Path("out.csv").read_text())
+            results.append(Path(f"{command}.csv").read_text())
         assert results[0] == results[1]
     assert (
         "name the columns for hardsight audit: --features 'f*' --label NAME" in cli("audit", "scans.csv", "--group", "site").err
