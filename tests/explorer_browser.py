@@ -146,8 +146,9 @@ def ready(page: Any) -> None:
 
 
 def settled(page: Any, text: str, selector: str = "#count") -> None:
-    """Wait until an element says something."""
+    """Wait until an element says something and the page is at rest: a tile that is replaced under the mouse takes no click."""
     page.locator(selector, has_text=re.compile(text)).first.wait_for(timeout=PATIENCE)
+    ready(page)
 
 
 def view(page: Any) -> dict[str, list[str]]:
