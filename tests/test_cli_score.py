@@ -229,7 +229,7 @@ def test_links_are_followed_to_the_input(cli: Cli, snapshot: Path, tmp_path: Pat
 
 def test_an_old_output_survives_a_failure(cli: Cli, tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", features=FEATURES, weight=WEIGHT, labels=LABELS, ids=np.zeros(50, int))
-    (tmp_path / "o.csv").write_text(old := "id,label,predicted,status,avh\n")
+    (tmp_path / "o.csv").write_text(old := "id,label,predicted,status\nprecious,1,1,ok\n")
     assert "ids must be unique" in cli("score", tmp_path / "s.npz", "-o", tmp_path / "o.csv").err
     assert (tmp_path / "o.csv").read_text() == old
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.csv", "s.npz"]

@@ -7,7 +7,8 @@ spare it:
 - The loss of a sample depends on its own row of cosines only. So the row's gradient is computed in the forward pass,
   while the row is in the cache, and it replaces the row: one (n, c) array is all that is kept.
 - A cosine changes only across its vectors, never along them. So the gradient is the one of a plain product, less its
-  part along the vector: no normalised copy and no cosines are needed.
+  part along the vector: no normalised copy and no cosines are needed. That part is a product of gradient and vector; of a
+  few classes it is quicker to add up gradient times cosine, which is in the cache, over samples or classes.
 
 A vector of zeros has no direction: all its cosines are 0 and its gradient is 0.
 """
@@ -29,6 +30,7 @@ Logit = Literal["cosine", "angular"]
 
 NO_DIRECTION = 1e-12  # a vector this short counts as zero: its gradient, one over its length, would overflow
 BLOCK = 2**18  # entries worked on at a time: a few arrays of them stay in the cache
+FEW = 2 * BLOCK  # entries of (n, c) up to which a second array of them is kept for the backward pass
 
 
 def cosine_cross_entropy(
@@ -128,6 +130,8 @@ class _CosineCrossEntropy(torch.autograd.Function):
         if margin is not None:
             own_cosine = rows.gather(1, labels[:, None])[:, 0] * w_inverse[labels]  # (n,)
             changed, slope = _with_slope(margin, own_cosine.clamp(-1, 1))
+        # (n, c) total * d loss / d cos, times cos: its sums are what the gradients have along the vectors
+        along = torch.empty_like(rows) if want_gradient and logit == "angular" and rows.numel() <= FEW else None
         spare = rows.new_empty(2, min(step, len(x)), len(w))
         for start in range(0, len(x), step):
             part = slice(start, start + step)
@@ -155,30 +159,41 @@ class _CosineCrossEntropy(torch.autograd.Function):
             if logit == "angular":  # d(-angle) / d cos = 1 / sqrt(1 - cos^2), bounded by the edge
                 torch.addcmul(p.new_ones(()), cosine, cosine, value=-1, out=z).rsqrt_()
                 p.mul_(z)
+                if along is not None:
+                    torch.mul(p, cosine, out=along[part])
             torch.mul(p, scaled_inverse, out=cosine)
         if want_gradient:
-            ctx.save_for_backward(unit, w, rows, x_inverse, w_inverse, by_row, by_scale)
+            ctx.save_for_backward(unit, w, rows, x_inverse, w_inverse, by_row, by_scale, along)
+            ctx.scale = s
         return losses
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        unit, w, rows, x_inverse, w_inverse, by_row, by_scale = ctx.saved_tensors  # rows * by_row: d loss / d cos, over |w|
+        # rows * by_row: d loss / d cos, over |w|
+        unit, w, rows, x_inverse, w_inverse, by_row, by_scale, along = ctx.saved_tensors
         each = upstream * by_row  # (n,)
         grad_x = grad_w = grad_scale = None
         if ctx.needs_input_grad[0]:
             along_w = rows @ w  # (n, d)
-            along_w -= (along_w * unit).sum(1, keepdim=True) * unit
-            grad_x = along_w.mul_((each * x_inverse)[:, None])
+            along_x = (along_w * unit).sum(1, keepdim=True) if along is None else ctx.scale * along.sum(1, keepdim=True)
+            grad_x = along_w.addcmul_(along_x, unit, value=-1).mul_((each * x_inverse)[:, None])
         if ctx.needs_input_grad[1]:
             grad_w = rows.T @ (unit * each[:, None])  # (c, d)
-            step = max(1, 4 * BLOCK // w.shape[1])
-            for some, its, inverse in zip(grad_w.split(step), w.split(step), w_inverse.split(step), strict=True):
-                along = (some * its).sum(1) * inverse**2  # (b,)
-                some.addcmul_(its, along[:, None], value=-1)
+            if along is not None:
+                grad_w.addcmul_(w, (each @ along * w_inverse**2)[:, None], value=-ctx.scale)
+            else:
+                _remove_along(w, grad_w, w_inverse)
         if ctx.needs_input_grad[3]:
             grad_scale = upstream @ by_scale
         return grad_x, grad_w, None, grad_scale, None
+
+
+def _remove_along(w: Tensor, grad_w: Tensor, w_inverse: Tensor) -> None:
+    """Take from each row of a (c, d) gradient its part along the row of w, in place."""
+    step = max(1, 4 * BLOCK // w.shape[1])
+    for some, its, inverse in zip(grad_w.split(step), w.split(step), w_inverse.split(step), strict=True):
+        some.addcmul_(its, ((some * its).sum(1) * inverse**2)[:, None], value=-1)
 
 
 def _with_slope(margin: Margin, cosine: Tensor) -> tuple[Tensor, Tensor]:
