@@ -15,7 +15,7 @@ MYPY := $(BIN)/mypy src/hardsight tests $(wildcard docs/make_*.py)
 unexport PYTHONDONTWRITEBYTECODE
 BENCHMARKS := score extract explore losses dynamics correlate adapt mine cluster clean hardness
 
-.PHONY: help demo test check lint javascript browser nightly coverage docs bench dist clean
+.PHONY: help demo test check lint javascript browser tex nightly coverage docs bench dist clean
 
 help:  ## list the tasks
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -47,9 +47,14 @@ browser:
 	@for name in chromium-headless-shell chromium google-chrome; do command -v $$name >/dev/null && exit; done; { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && apt-get update -q && apt-get install -q -y --no-install-recommends chromium-headless-shell; } || echo "no Chromium: browser tests will be skipped"
 
-nightly: $(TOOLS) browser  ## all tests, also the long ones; property tests draw new examples
+# One test compiles the LaTeX that commands write; where TeX cannot be installed it skips and says so.
+tex:
+	@command -v pdflatex >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && apt-get update -q && apt-get install -q -y --no-install-recommends texlive-latex-base; } || echo "no TeX: the test of LaTeX will be skipped"
+
+nightly: $(TOOLS) browser tex  ## all tests, also the long ones; property tests draw new examples
 	$(PIP) --group nightly
-	$(PIP) --no-deps label-studio-sdk
+	$(PIP) --no-deps label-studio-sdk mlflow-skinny
 	$(BIN)/python -m pytest --hypothesis-profile=nightly
 
 coverage: $(TOOLS) browser  ## which lines the tests run: a summary, and pages in htmlcov/

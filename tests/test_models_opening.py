@@ -478,9 +478,17 @@ def test_a_misspelt_factory_is_refused_from_its_source(tmp_path: Path, monkeypat
             check_model_name(spec)
     for name in ("Net", "small", "nothing_installed"):
         check_model_name(f"mynet:{name}")
-    for more in ("from elsewhere import *", "def __getattr__(name): ...", "for name in 'ab': globals()[name] = 1", "def ("):
+    for more in ("from elsewhere import *", "def __getattr__(name): ...", "for name in 'ab': globals()[name] = 1"):
         Path("mynet.py").write_text(f"{source}{more}\n")
         check_model_name("mynet:Nett")  # cannot be known from the source
+    Path("mynet.py").write_text(f"{source}def (\n")
+    with pytest.raises(InputError, match="mynet is not Python: invalid syntax, line 9"):
+        check_model_name("mynet:Net")
+    Path("mynet.py").write_text("def Net():\n    raise RuntimeError('no file of vocabulary')\n")
+    with pytest.raises(
+        InputError, match=r"mynet.py:Net could not be used: RuntimeError: no file of vocabulary \(mynet.py, line 2\)"
+    ):
+        open_model("mynet.py:Net")
     with pytest.raises(InputError, match="there is no file other.py"):
         check_model_name("other.py:Net")
 

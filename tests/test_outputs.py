@@ -348,12 +348,21 @@ def test_a_missing_value_and_words_among_numbers_in_a_file(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_latex_compiles(tmp_path: Path) -> None:
+def test_latex_compiles(photos: Path, cli: Cli, tmp_path: Path) -> None:
+    """Hostile cells, and what `score --table` and `correlate -o` write."""
     compiler = shutil.which("tectonic") or shutil.which("pdflatex")
     if compiler is None:
-        pytest.skip("there is no TeX here: install tectonic or pdflatex")
+        pytest.skip("there is no TeX here: install tectonic or pdflatex, as make nightly does where it may")
     cells = [("a_b & 50 %", "1 ± 2"), ("[~^\\{}] <|>", "→ … × –")]
     body = as_latex(ShownTable("t", ("na#me", "$"), cells, "100 % of_all", 1, {"model": "x_1"}))
+    np.save(tmp_path / "human.npy", np.linspace(0, 1, 40))
+    agreement = ("--human", tmp_path / "human.npy", "--replicates", 20, "--permutations", 20, "-o", tmp_path / "agreement")
+    for words in (("score", photos, "--table", tmp_path / "hardest.tex"), ("correlate", photos, *agreement)):
+        done = cli(*words)
+        assert done.code == 0, done.err
+    written = (tmp_path / "hardest.tex", *sorted((tmp_path / "agreement").glob("*.tex")))
+    assert len(written) == 3
+    body += "\n".join(path.read_text(encoding="utf-8") for path in written)
     (tmp_path / "t.tex").write_text(f"\\documentclass{{article}}\\begin{{document}}\n{body}\\end{{document}}\n", encoding="utf-8")
     done = subprocess.run(
         [compiler, "t.tex"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120

@@ -93,12 +93,11 @@ class ResultTable:
 
         Example:
             >>> import tempfile
+            >>> from pathlib import Path
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     ResultTable(pa.table({"id": ["a"], "n": [3]})).save(f"{folder}/table.csv")
-            ...     print(open(f"{folder}/table.csv").read())
-            "id","n"
-            "a",3
-            <BLANKLINE>
+            ...     Path(folder, "table.csv").read_text()
+            '"id","n"\\n"a",3\\n'
         """
         check_table_output(place(path))
         write_table(self.arrow, path)

@@ -53,7 +53,7 @@ def open_files(path: Place) -> Opened:
 
 def _instead(ending: str) -> str:
     """What to do with a file that is not read."""
-    if ending in (".pt", ".pth", ".pkl", ".pickle", ".joblib"):
+    if ending in (".pt", ".pth", ".bin", ".pkl", ".pickle", ".joblib"):
         return "Pickled files (.pt, .pkl) are not loaded; save arrays instead"
     return "Save a table as .csv or .parquet, and arrays as .npz"
 
