@@ -114,7 +114,6 @@ def test_a_subset_is_joined_by_id(tmp_path: Path) -> None:
         subset_rows(tmp_path / "s.parquet", ids)
     (tmp_path / "s.csv").write_text("label,id\ncat,3\ndog,b\n")  # a list of one's own, with classes in words
     assert subset_rows(tmp_path / "s.csv", ids).tolist() == [1, 2]
-    assert subset_rows(tmp_path / "s.csv", ["07", "3", "b"]).tolist() == [1, 2]
     with pytest.raises(InputError, match="holds no ids"):
         subset_rows([], ids)
     with pytest.raises(InputError, match="needs one column id, it has name"):
