@@ -112,6 +112,8 @@ def test_a_subset_is_joined_by_id(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ["b", "c"], "reason": ["x", "y"]}), tmp_path / "s.parquet")
     with pytest.raises(InputError, match=r"1 of the 2 ids of .*s.parquet are not in the training data, the first is 'c'"):
         subset_rows(tmp_path / "s.parquet", ids)
+    (tmp_path / "s.csv").write_text("label,id\ncat,3\ndog,b\n")  # a list of one's own, with classes in words
+    assert subset_rows(tmp_path / "s.csv", ids).tolist() == [1, 2]
     with pytest.raises(InputError, match="holds no ids"):
         subset_rows([], ids)
     with pytest.raises(InputError, match="needs one column id, it has name"):

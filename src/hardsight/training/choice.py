@@ -11,6 +11,9 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.files.inputs import note_input
+from hardsight.files.places import place
+from hardsight.files.reading import existing_file
+from hardsight.files.table_files import read_csv
 from hardsight.scoring.hardness import hardness_of, run_and_score
 from hardsight.table import plain, read_scores
 from hardsight.training.pacing import Curriculum, Pacing
@@ -53,7 +56,11 @@ def _wanted(subset: Any) -> tuple[str, list[str]]:
     if isinstance(subset, (str, os.PathLike)):
         name = os.fspath(subset)
         note_input(subset)
-        subset = read_scores(subset)
+        file = place(subset)
+        if file.suffix.lower() in (".csv", ".tsv"):  # of a list of one's own, nothing but the ids is looked at
+            subset = read_csv(existing_file(file), "not a readable table of ids", {"id": pa.string()})
+        else:
+            subset = read_scores(subset)
     subset = plain(subset)
     if isinstance(subset, pa.Table):
         if subset.column_names.count("id") != 1:
