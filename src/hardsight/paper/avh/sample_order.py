@@ -7,6 +7,7 @@ transfer of knowledge: the teacher has seen other digits, and hands on nothing b
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,9 @@ def curriculum(context: Context) -> Outcome:
             runs = []
             for seed in seeds(context):
                 given = with_wrong_labels(digits.train, share, seed)[0]
-                hardness = {"curriculum": f"{context.extract(teacher.directory, given).name}:avh"} if order != "random" else {}
+                hardness: dict[str, Any] = {}
+                if order != "random":
+                    hardness["curriculum"] = f"{context.extract(teacher.directory, given).name}:avh"
                 student = replace(digits, train=given)
                 runs.append(trained(context, student, "softmax", seed=seed, epochs=EPOCHS, order=order, **hardness))
             accuracy[words][order] = tested(context, runs, digits.test)
