@@ -49,9 +49,9 @@ def curriculum(context: Context) -> Outcome:
             runs = []
             for seed in seeds(context):
                 given = with_wrong_labels(digits.train, share, seed)[0]
-                hardness: dict[str, Any] = (
-                    {"curriculum": f"{context.extract(teacher.directory, given).name}:avh"} if order != "random" else {}
-                )
+                hardness: dict[str, Any] = {}
+                if order != "random":
+                    hardness["curriculum"] = f"{context.extract(teacher.directory, given).name}:avh"
                 student = replace(digits, train=given)
                 runs.append(trained(context, student, "softmax", seed=seed, epochs=EPOCHS, order=order, **hardness))
             accuracy[words][order] = tested(context, runs, digits.test)
