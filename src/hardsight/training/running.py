@@ -19,16 +19,18 @@ from hardsight.errors import InputError, MissingExtra, did_you_mean, require_ins
 from hardsight.files.heads import load_head
 from hardsight.files.run import check_run_directory, read_manifest
 from hardsight.head import Head
-from hardsight.models.network_names import check_network_name
+from hardsight.models.network_names import OWN_NETWORKS, check_network_name
 from hardsight.models.weights_header import check_weights_of
 from hardsight.options import takes
 from hardsight.screen import printable, table_lines
+from hardsight.training.inputs import ArrayInputs
 from hardsight.training.loss_names import check_loss_options, loss_name
 from hardsight.training.sets import Say, open_sets
 from hardsight.training.settings import ProgressCallback, TrainSettings
 from hardsight.training.teacher import check_teacher_name
 
 COMMAND = "hardsight train"
+OF_FEATURES = ("sphere_mlp", "feature_head")  # networks of our own that take rows of numbers
 TRACKERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",), "mlflow": ("mlflow",)}
 
 
@@ -95,6 +97,7 @@ def run(
     check_run_directory(output, COMMAND)
     notes: list[str] = []
     sets = open_sets(data, settings, notes.append)
+    _check_inputs(model, sets.train)
 
     from hardsight.training.starting import Start  # torch, which takes seconds to load, is loaded from here on
 
@@ -103,6 +106,15 @@ def run(
         start.say(note)
     start.train(sets, model, progress)
     return read_trained(Path(output), start.accelerator.is_main_process)
+
+
+def _check_inputs(model: Any, data: Any) -> None:
+    """Refuse rows of features for a network that is known by its name to take images."""
+    rows = isinstance(data, ArrayInputs) and data.inputs.ndim == 2
+    of_images = isinstance(model, str) and (model.startswith(("timm:", "torchvision:")) or model in OWN_NETWORKS)
+    if rows and of_images and model not in OF_FEATURES:
+        width = data.inputs.shape[1]
+        raise InputError(f"{model} takes images, and the data holds rows of {width} features: give --model sphere_mlp for those.")
 
 
 def _check_tracker(tracker: str | None) -> None:
