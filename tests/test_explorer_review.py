@@ -285,6 +285,7 @@ def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, tmp_pat
         page = watched.open(address)
         first_tile(page, worst.index[0])
         expect(page.get_by_role("tab", name="Suspects")).to_have_attribute("aria-selected", "true")
+        expect(page.locator("#legend")).to_contain_text("no verdict")  # what the grey points are
         page.locator("#view-suspects .fact", has_text="ambiguous").click()
         settled(page, "^3 of 120")
         page.locator("#view-suspects .fact", has_text="likely mislabeled").click()

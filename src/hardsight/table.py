@@ -30,6 +30,7 @@ from hardsight.scores import SCORES
 TABLES = (*FORMATS, ".pq", ".tsv")  # endings of scores tables that are read
 HARDNESS = "hardness"  # in the metadata of a table whose scores were turned
 HARD_END = "hard_end"  # a column that says the same in formats without metadata
+SCORE_IT = "hardsight score FILE --features 'f*' --label NAME -o scores.parquet"  # what makes a table of scores of another
 
 
 def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
@@ -174,7 +175,14 @@ def with_mark(table: pa.Table) -> pa.Table:
 
 def _read_csv(path: Place) -> pa.Table:
     kinds = {"id": pa.string(), "label": pa.int64(), "path": pa.string(), "split": pa.string(), "status": pa.string()}
-    table = read_csv(path, "not a readable scores table", kinds)
+    try:
+        table = read_csv(path, "not a readable scores table", kinds)
+    except FileError as error:
+        if "conversion error to int64" in str(error):
+            raise FileError(
+                f"{path}: a table of scores has class numbers in label. Score a table of features first: {SCORE_IT}."
+            ) from error
+        raise
     ids = table.column("id") if "id" in table.column_names else None
     if ids is not None and len(ids) and pc.all(pc.match_substring_regex(ids, "^(0|[1-9][0-9]{0,17})$"), skip_nulls=False).as_py():
         table = table.set_column(table.column_names.index("id"), "id", ids.cast(pa.int64()))  # a CSV has no integers

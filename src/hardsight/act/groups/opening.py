@@ -24,7 +24,7 @@ from hardsight.options import SampleOptions
 from hardsight.scores import SCORES
 from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.snapshot import Snapshot
-from hardsight.table import TABLES, read_scores, scores_given
+from hardsight.table import SCORE_IT, TABLES, read_scores, scores_given
 from hardsight.threads import sample_rows
 
 NORM, CONFIDENCE = "norm", "predicted_confidence"
@@ -232,7 +232,7 @@ def _of_table(table: pa.Table, where: str, by: str, some: SampleOptions | None) 
     with reading(where, "not a readable scores table"):
         n, names = len(table), set(table.column_names)
         if not names & {"label", "predicted"}:
-            columns = "score it first, or name the columns for hardsight audit: --features 'f*' --label NAME"
+            columns = f"score it first ({SCORE_IT}), or name the columns for hardsight audit: --features 'f*' --label NAME"
             raise InputError(f"{where}: a table of scores has columns label and predicted, this has none of them: {columns}.")
         ids = table.column("id").combine_chunks() if "id" in names else pa.array(np.arange(n))
         if ids.null_count or len(pc.unique(ids)) != n:

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hardsight.act.subsets.picking import Picker
-from hardsight.act.subsets.pool import Pool, open_pool
+from hardsight.act.subsets.pool import Pool, is_scores, open_pool
 from hardsight.act.subsets.settings import SelectFileSettings, SelectSettings
 from hardsight.checks import given_probs
 from hardsight.errors import InputError
 from hardsight.files.inputs import command, note_input
-from hardsight.files.kinds import kind_of
 from hardsight.files.places import Place, place
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import check_output
@@ -127,7 +126,7 @@ def select_to_file(
     opened: Any = path
     if settings.head is not None or settings.labels is not None:
         opened = Snapshot.load(path, head=settings.head, labels=settings.labels)
-    elif not path.exists() or path.is_dir() or kind_of(path) != "scores":  # type: ignore[arg-type]
+    elif not is_scores(path):
         opened = Snapshot.load(path)
     selected = choose(opened, settings, progress)
     curve = None

@@ -18,11 +18,11 @@ from hardsight.act.subsets.uncertainty import uncertainty, with_head
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.kinds import kind_of
-from hardsight.files.places import place
+from hardsight.files.places import Place, place
 from hardsight.scores import SCORES
 from hardsight.scoring.hardness import Hardness, check_columns, given_table, hardness_of, ids_and_labels, of_table
 from hardsight.snapshot import Snapshot
-from hardsight.table import read_scores
+from hardsight.table import SCORE_IT, read_scores
 
 BY_SCORE = ("hardest", "easiest", "coverage", "d2", *UNCERTAIN)
 BY_FEATURES = ("kcenter", "d2")
@@ -68,13 +68,18 @@ def open_pool(source: Any, settings: SelectSettings) -> Pool:
     if isinstance(source, (str, os.PathLike)):
         path = place(source)
         where = str(path)
-        if isinstance(path, Path) and path.exists() and kind_of(path) == "scores":
+        if is_scores(path):
             source = read_scores(path)
         else:
             source = Snapshot.load(path)
     if isinstance(source, Snapshot):
         return _of_snapshot(source, settings)
     return _of_table(given_table(source), where, settings)
+
+
+def is_scores(path: Place) -> bool:
+    """Whether a file is to be read as a table of scores: a CSV always, since no samples to choose from are in one."""
+    return isinstance(path, Path) and path.is_file() and (path.suffix.lower() in (".csv", ".tsv") or kind_of(path) == "scores")
 
 
 def _of_table(table: pa.Table, where: str, settings: SelectSettings) -> Pool:
@@ -84,6 +89,10 @@ def _of_table(table: pa.Table, where: str, settings: SelectSettings) -> Pool:
         what = "features" if method in BY_FEATURES else "a head, logits or probs"
         raise InputError(f"{method} needs {what}, and a table of scores has none: give the run or the snapshot.")
     columns = table.column_names
+    if not {"id", "label", "predicted"} & set(table.column_names):
+        raise InputError(
+            f"{where} is not a table of scores: it has {', '.join(table.column_names[:20])}. Score it first: {SCORE_IT}."
+        )
     check_columns(table, ("id",), where)
     ids, labels = ids_and_labels(table)
     rows, notes = _rows(labels, table.column("split").to_pylist() if "split" in columns else None, settings)
