@@ -341,10 +341,12 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
         assert checksums.own_checksum(path) is True
         content = path.read_bytes()
         step = 1 if len(content) < 2000 else 7
-        for at in {*range(0, len(content), step), *range(len(content) - 120, len(content))}:
-            flip(path, at)
-            assert checksums.own_checksum(path) is False, (path.name, at)
-            path.write_bytes(content)
+        with path.open("r+b", buffering=0) as file:
+            for at in {*range(0, len(content), step), *range(len(content) - 120, len(content))}:
+                for byte, sound in ((content[at] ^ 1, False), (content[at], True)):  # in place: to truncate a file is slow
+                    file.seek(at)
+                    file.write(bytes([byte]))
+                    assert sound or checksums.own_checksum(path) is False, (path.name, at)
 
 
 def test_sealed_files_open_elsewhere(tmp_path: Path) -> None:
