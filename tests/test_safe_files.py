@@ -552,6 +552,7 @@ def test_every_cut_of_a_head_is_an_error_of_ours(tmp_path: Path) -> None:
     save_head(tmp_path / "h.safetensors", HEAD)
     content = (tmp_path / "h.safetensors").read_bytes()
     for length in range(0, len(content), 5):
+        (tmp_path / "h.safetensors").unlink()  # to truncate it would wait for the disk
         (tmp_path / "h.safetensors").write_bytes(content[:length])
         with pytest.raises(FileError, match="h.safetensors"):
             load_head(tmp_path / "h.safetensors")
