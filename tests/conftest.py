@@ -22,6 +22,10 @@ from skips import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401  (
 
 settings.load_profile("test")  # pytest --hypothesis-profile=nightly overrides it
 
+# No file of a test must outlive a power cut, and waiting for the disk takes some milliseconds each time, twice for every file.
+# That files are flushed before they get their name, test_bad_output.py sees: what a flush refuses, the command refuses.
+os.fsync = lambda fd: None
+
 # What the imports of all tests make stays to the end: looking for garbage among it took a sixteenth of the run's time.
 gc.disable()
 

@@ -129,6 +129,7 @@ def test_flipped_bytes_end_in_one_error_or_none(tmp_path: Path, name: str) -> No
         damaged = bytearray(whole)
         for place in rng.integers(0, len(whole), rng.integers(1, 5)):
             damaged[place] ^= int(rng.integers(1, 256))
+        path.unlink()  # a new file each time: to truncate one waits for the disk
         path.write_bytes(damaged if rng.random() < 0.9 else damaged[: rng.integers(0, len(whole))])
         for read in readers:
             started = time.process_time()
@@ -193,6 +194,7 @@ def test_every_byte_of_a_footer(tmp_path: Path) -> None:
     for at in range(len(whole) - 8 - footer, len(whole)):
         damaged = bytearray(whole)
         damaged[at] ^= 4
+        path.unlink()  # as above
         path.write_bytes(damaged)
         started = time.process_time()
         try:

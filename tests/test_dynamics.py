@@ -235,17 +235,23 @@ def test_batches_that_wait_are_measured_as_they_were(tmp_path: Path, odd: bool) 
     assert rows(folders[0]) == rows(folders[1])
 
 
-@pytest.mark.parametrize(("name", "made"), [("SoftmaxLoss", 1), ("ASoftmaxLoss", 3), ("AVHLoss", 3)])
+@pytest.mark.parametrize(("name", "times"), [("SoftmaxLoss", 1), ("ASoftmaxLoss", 3), ("AVHLoss", 3)])
 def test_the_head_of_a_linear_loss_is_made_once_and_read_at_every_batch(
-    name: str, made: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A `Head` takes longer to check than a small batch to note; others than linear layers have no arrays of their own."""
     torch = pytest.importorskip("torch")
     from hardsight import losses
 
-    kind, asked = getattr(losses, name), []
+    kind, asked = getattr(losses, name), list[str]()
     own = kind.head
-    monkeypatch.setattr(kind, "head", property(lambda loss: asked.append(1) or own.fget(loss)))
+
+    def head(loss: Any) -> Head:
+        asked.append(name)
+        made: Head = own.fget(loss)
+        return made
+
+    monkeypatch.setattr(kind, "head", property(head))
     torch.manual_seed(0)
     loss, features, labels = kind(4, 3), torch.randn(3, 6, 4), np.arange(6) % 3
     with Dynamics(tmp_path / "a") as noted, Dynamics(tmp_path / "b") as plain:
@@ -255,7 +261,7 @@ def test_the_head_of_a_linear_loss_is_made_once_and_read_at_every_batch(
             plain.update(1, batch, own.fget(loss), labels, ids)
             with torch.no_grad():
                 loss.weight.add_(torch.randn_like(loss.weight))
-        assert len(asked) == made
+        assert len(asked) == times
     assert rows(tmp_path / "a") == rows(tmp_path / "b")
 
 

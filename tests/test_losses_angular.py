@@ -110,6 +110,22 @@ def test_rows_in_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.testing.assert_close(torch.autograd.grad(arcface_loss(x, w, y), x), torch.autograd.grad(whole, x))
 
 
+def test_gradients_of_few_and_of_many_classes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of few, what they have along the vectors is added up from the cosines; of many, from the vectors."""
+    from hardsight.losses import cosine_softmax
+
+    x, w, y = random_case(n=9)
+    with torch.no_grad():
+        x[0], x[1], w[3] = 2 * w[y[0]], 0.0, 0.0  # along its class, and without a direction
+    upstream, made = torch.rand(9).double(), []
+    for few in (cosine_softmax.FEW, 0):
+        monkeypatch.setattr(cosine_softmax, "FEW", few)
+        losses = avh_loss(x.requires_grad_(), w.requires_grad_(), y, scale=7.0, reduction="none")
+        made.append(torch.autograd.grad(losses @ upstream, (x, w)))
+    for few_classes, many_classes in zip(*made, strict=True):
+        torch.testing.assert_close(few_classes, many_classes, rtol=0, atol=1e-11)
+
+
 def test_avh_is_cross_entropy_on_minus_the_angles() -> None:
     weight = on_circle(0, 90, 180)
     z = -10 * torch.tensor([[30.0, 60.0, 150.0]], dtype=torch.float64).deg2rad()

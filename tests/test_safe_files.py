@@ -341,10 +341,12 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
         assert checksums.own_checksum(path) is True
         content = path.read_bytes()
         step = 1 if len(content) < 2000 else 7
-        for at in {*range(0, len(content), step), *range(len(content) - 120, len(content))}:
-            flip(path, at)
-            assert checksums.own_checksum(path) is False, (path.name, at)
-            path.write_bytes(content)
+        with path.open("r+b", buffering=0) as file:
+            for at in {*range(0, len(content), step), *range(len(content) - 120, len(content))}:
+                for byte, sound in ((content[at] ^ 1, False), (content[at], True)):  # in place: to truncate a file is slow
+                    file.seek(at)
+                    file.write(bytes([byte]))
+                    assert sound or checksums.own_checksum(path) is False, (path.name, at)
 
 
 def test_sealed_files_open_elsewhere(tmp_path: Path) -> None:
@@ -550,6 +552,7 @@ def test_every_cut_of_a_head_is_an_error_of_ours(tmp_path: Path) -> None:
     save_head(tmp_path / "h.safetensors", HEAD)
     content = (tmp_path / "h.safetensors").read_bytes()
     for length in range(0, len(content), 5):
+        (tmp_path / "h.safetensors").unlink()  # to truncate it would wait for the disk
         (tmp_path / "h.safetensors").write_bytes(content[:length])
         with pytest.raises(FileError, match="h.safetensors"):
             load_head(tmp_path / "h.safetensors")

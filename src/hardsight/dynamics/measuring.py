@@ -204,8 +204,11 @@ def _is_linear(loss: Any, head: Head) -> bool:
     """Whether a loss is a linear layer: its head's arrays are its own, and not made of them."""
 
     def shared(name: str) -> bool:
-        own, of_head = getattr(loss, name, None), getattr(head, name)
-        return own is of_head is None or (is_tensor(own) and is_tensor(of_head) and own.data_ptr() == of_head.data_ptr())
+        own: Any = getattr(loss, name, None)
+        of_head: Any = getattr(head, name)
+        if own is None or of_head is None:
+            return own is of_head
+        return is_tensor(own) and is_tensor(of_head) and bool(own.data_ptr() == of_head.data_ptr())
 
     return head.kind == "linear" and shared("weight") and shared("bias")
 
