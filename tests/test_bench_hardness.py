@@ -14,13 +14,15 @@ import numpy as np
 import pytest
 
 from doc_blocks import doc_script
-from hardsight.bench import clean, hardness, peers
+from hardsight.bench import clean, further_scores, hardness, peers
 from hardsight.bench.finding import Detection, detection
 from hardsight.bench.injection import MISLABELS, VIEWS, copied, mislabeled, scrambled
 from hardsight.bench.odd_inputs import mixed
 from hardsight.bench.pictures import load
 from hardsight.bench.settings import MISLABELED, SETS, HardnessSettings
 from hardsight.scores import SCORES
+from hardsight.scoring import score
+from hardsight.snapshot import Snapshot
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.random((60, 1, 4, 4), dtype=np.float32)
@@ -154,10 +156,10 @@ SMALL = HardnessSettings(limit=60, quick=True, kinds="uniform,duplicate")  # typ
 def test_every_score_that_applies_is_measured(studied: tuple[Path, dict[str, Any], list[str]]) -> None:
     _, summary, said = studied
     rows = {(row["kind"], row["evidence"], row["score"]): row for row in summary["results"]}
-    for name, score in SCORES.items():
-        if score.scope in ("row", "dataset") and score.labels:
+    for name, entry in SCORES.items():
+        if entry.scope in ("row", "dataset") and entry.labels:
             assert ("uniform", "final model", name) in rows and ("duplicate", "final model", name) in rows
-        if score.scope == "row":
+        if entry.scope == "row":
             assert ("uniform", "out-of-sample heads", name) in rows
     assert SCORES.keys() <= {name for _, _, name in rows}
     assert {("uniform", "three models", "model_agreement"), ("uniform", "kept epochs", "vog")} <= rows.keys()
@@ -192,13 +194,23 @@ def test_a_longer_list_of_scores_is_measured_again(
 
 def test_the_package_of_the_authors_of_aum_agrees_with_ours(studied: tuple[Path, dict[str, Any], list[str]]) -> None:
     pytest.importorskip("aum")
-    from hardsight.scoring import score
-
     (run,) = (studied[0] / "runs").glob("*uniform*-seed0")
     ours = score(run, scores=["aum"])
     order = np.argsort(np.array(ours.column("id").to_pylist(), dtype=int))
     theirs = peers.area_under_margin(run, 60)["aum package"]
     np.testing.assert_allclose(theirs, -ours.column("aum").to_numpy()[order], rtol=1e-6)
+
+
+def test_stages_and_probabilities_are_in_the_order_of_the_images(studied: tuple[Path, dict[str, Any], list[str]]) -> None:
+    (run,) = (studied[0] / "runs").glob("*uniform*-seed0")
+    digits = load("digits", None, 60, quick=True)
+    snapshot = Snapshot.load(run)
+    order = np.argsort([int(id) for id in snapshot.columns(["id"]).column("id").to_pylist()])
+    stages = further_scores.stages(run, digits.inputs(digits.images))
+    assert [stage.shape for stage in stages] == [(60, 16), (60, 32), (60, 64)]  # two convolutions, averaged, and the features
+    np.testing.assert_allclose(stages[-1], np.asarray(snapshot.in_memory().values)[order], rtol=1e-4, atol=1e-5)
+    predicted = score(run).column("predicted").to_numpy()[order]
+    np.testing.assert_array_equal(further_scores.probabilities(run).argmax(axis=1), predicted)
 
 
 def test_clean_is_measured_on_the_same_networks(

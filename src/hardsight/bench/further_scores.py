@@ -36,13 +36,13 @@ def further_scores(pictures: ImageSet, labels: np.ndarray, run: Path, seed: int,
     aldr = run.with_name(f"{run.name}-aldr")
     train(pictures, labels, aldr, seed, loss="aldr", progress=progress)
     inputs = pictures.inputs(pictures.images)
-    probs = [_probabilities(directory) for directory in (run, *others)]  # (n, c) each
+    probs = [probabilities(directory) for directory in (run, *others)]  # (n, c) each
     column = score(aldr, scores=["aldr_lambda"])
     found = {
         (MODELS, "model_agreement"): model_agreement(probs),
         (KEPT, "vog"): _variance_of_gradients(others[0], inputs, labels),
         (OTHER_LOSS, "aldr_lambda"): column.column("aldr_lambda").to_numpy()[_in_order(column.column("id").to_pylist())],
-        (LAYERS, "prediction_depth"): prediction_depth(_stages(run, inputs), labels, probs[0].argmax(axis=1)),
+        (LAYERS, "prediction_depth"): prediction_depth(stages(run, inputs), labels, probs[0].argmax(axis=1)),
     }
     return {(what, name): values if SCORES[name].hard == "high" else -values for (what, name), values in found.items()}
 
@@ -52,7 +52,7 @@ def _in_order(ids: list[Any]) -> np.ndarray:
     return np.argsort(np.asarray(ids, dtype=np.int64))
 
 
-def _probabilities(run: Path) -> np.ndarray:
+def probabilities(run: Path) -> np.ndarray:
     """(n, c) of the images, in their order."""
     snapshot = Snapshot.load(run)
     assert snapshot.head is not None
@@ -69,7 +69,7 @@ def _variance_of_gradients(run: Path, inputs: np.ndarray, labels: np.ndarray) ->
     return within_class(np.concatenate([gradient_variance(networks, inputs[part], labels[part]) for part in parts]), labels)
 
 
-def _stages(run: Path, inputs: np.ndarray) -> list[np.ndarray]:
+def stages(run: Path, inputs: np.ndarray) -> list[np.ndarray]:
     """(n, d) outputs of every ReLU of a network, first to last, averaged over the places of an image."""
     import torch
 
