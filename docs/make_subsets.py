@@ -8,7 +8,7 @@ that everything works.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from hardsight.stats import mean_interval
 
 NET = "make_subsets:small_net"
 SEEDS = (0, 1, 2)
-MORE_SEEDS = tuple(range(8))  # for random and coverage alone, and for the parts of coverage
+MORE_SEEDS = tuple(range(8))  # for random and coverage alone
 SUBSETS = ("random", "coverage", "balanced", "easiest", "d2", "kcenter", "hardest")
 DRAWN = ("random", "coverage", "balanced")  # another subset for every seed
 ORDERS = ("random", "easy-first", "teacher", "self-paced", "hard-first")
@@ -92,22 +92,22 @@ def subsets(train: Path, test: Path, runs: Path) -> dict[str, list[float]]:
 
 
 def parts_of_coverage(train: Path, test: Path, runs: Path) -> dict[str, list[float]]:
-    """Accuracy of random subsets, of coverage, of its strata alone and of its cut alone, by more seeds."""
+    """Accuracy of random subsets and of coverage by more seeds; of its strata alone and of its cut alone by the usual ones."""
     everything = runs / "all"
     n = len(Snapshot.load(everything))
     budget = n // 10
     left = np.array(select(everything, budget=n - int(usual_cut(0.1) * n), method="easiest")["id"].to_pylist())
-    found: dict[str, list[float]] = {name: [] for name in ("random", "coverage", "strata", "cut")}
-    for seed in MORE_SEEDS:
-        chosen = {
-            "random": select(everything, budget=budget, method="random", seed=seed).arrow,
-            "coverage": select(everything, budget=budget, method="coverage", seed=seed).arrow,
-            "strata": select(everything, budget=budget, method="coverage", cut=0.0, seed=seed).arrow,
-            "cut": np.random.default_rng([seed, 0]).permutation(left)[:budget].tolist(),
-        }
-        for name, subset in chosen.items():
-            found[name].append(tested(train, runs / f"{name}-{seed}", test, subset=subset, epochs=8, seed=seed))
-        print(f"seed {seed}: { ({name: accuracies[-1] for name, accuracies in found.items()}) }", flush=True)
+    chosen: dict[str, Callable[[int], Any]] = {
+        "random": lambda seed: select(everything, budget=budget, method="random", seed=seed).arrow,
+        "coverage": lambda seed: select(everything, budget=budget, method="coverage", seed=seed).arrow,
+        "strata": lambda seed: select(everything, budget=budget, method="coverage", cut=0.0, seed=seed).arrow,
+        "cut": lambda seed: np.random.default_rng([seed, 0]).permutation(left)[:budget].tolist(),
+    }
+    found: dict[str, list[float]] = {}
+    for name, subset in chosen.items():
+        seeds = MORE_SEEDS if name in ("random", "coverage") else SEEDS
+        found[name] = [tested(train, runs / f"{name}-{s}", test, subset=subset(s), epochs=8, seed=s) for s in seeds]
+        print(f"{name}: {found[name]}", flush=True)
     return found
 
 
@@ -139,18 +139,18 @@ def curricula(train: Path, test: Path, runs: Path, teacher: Path, per_class: int
 
 
 def against(found: list[float], control: list[float]) -> str:
-    """The paired difference in points with its 95 % interval, bold where it leaves out 0."""
-    difference = mean_interval(100 * (np.array(found) - np.array(control)))
+    """The paired difference in points, by the seeds that both have, with its 95 % interval, bold where it leaves out 0."""
+    difference = mean_interval(100 * (np.array(found) - np.array(control[: len(found)])))
     text = f"{difference.value:+.1f} [{difference.low:.1f}, {difference.high:.1f}]"
     return f"**{text}**" if difference.low > 0 or difference.high < 0 else text
 
 
 def print_subsets(found: dict[str, list[float]]) -> None:
     """A table of subsets, the best first."""
-    print("\n| subset | accuracy % | - random |\n| --- | --- | --- |")
+    print("\n| subset | seeds | accuracy % | - random |\n| --- | --- | --- | --- |")
     for name in sorted(found, key=lambda name: -np.mean(found[name])):
         difference = "" if name == "random" else against(found[name], found["random"])
-        print(f"| `{name}` | {100 * np.mean(found[name]):.1f} | {difference} |")
+        print(f"| `{name}` | {len(found[name])} | {100 * np.mean(found[name]):.1f} | {difference} |")
 
 
 def main(folder: Path, runs: Path, images: int | None = None) -> None:
