@@ -109,11 +109,9 @@ Wrong labels are put into the training set, and the training samples are scored.
 network that was trained on clean labels and on all classes but the last two. Rankings of other libraries get the same
 out-of-sample probabilities, features or recorded margins as ours; datagnosis trains networks of its own, of the same kind and for
 as many epochs, and was measured in an earlier run.
-These are small images and small networks: repeat it on yours where much depends on it.
+{further}These are small images and small networks: repeat it on yours where much depends on it.
 
-{missing}
-
-<!-- skip: takes many minutes -->
+{missing}<!-- skip: takes many minutes -->
 ```bash
 hardsight bench hardness --data DIR --seeds 5 --json > bench.json
 ```
@@ -283,7 +281,7 @@ def section(job: Job, lines: list[Line]) -> str:
 
 
 def partly(results: dict[str, Any], job: Job) -> str:
-    """What was measured in some of a job's cases only: other libraries that train networks of their own, where there was time."""
+    """What was measured in some of a job's cases only: what trains networks of its own, where there was time."""
     cells = {
         (name, kind, rate): cell
         for name, kinds in results.items()
@@ -365,7 +363,24 @@ def how(measured: dict[str, Any]) -> str:
     if measured["not_run"]:
         names = ", ".join(f"`{name}`" for name in measured["not_run"])
         missing.append(f"Not measured, because a plain training does not have what they need: {names}.")
-    return HOW.format(sets="\n".join(sets), missing="\n".join(missing))
+    return HOW.format(
+        sets="\n".join(sets), missing="".join(f"{sentence}\n\n" for sentence in missing), further=_further(measured)
+    )
+
+
+def _further(measured: dict[str, Any]) -> str:
+    """A sentence on scores that need further networks, if these were measured with fewer seeds than all others."""
+    if "further_seeds" not in measured:
+        return ""
+    names = sorted({name for name in _names(measured["results"]) if name.partition(": ")[0] in FURTHER})
+    words = ", ".join(f"`{name.partition(': ')[2]}`" for name in names)
+    seeds = measured["further_seeds"]
+    return f"Scores that need further networks ({words}) were measured with {seeds} of the seeds, on some of the cases.\n"
+
+
+def _names(results: dict[str, Any]) -> set[str]:
+    """Evidence and name of everything that was measured in some case."""
+    return {name for kinds in results.values() for rates in kinds.values() for cell in rates.values() for name in cell}
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -392,9 +407,7 @@ def taken_over(files: Iterable[Path]) -> dict[str, Any]:
             cell = results.setdefault(row["data"], {}).setdefault(row["kind"], {}).setdefault(f"{row['rate']:g}", {})
             cell.setdefault(f"{row['evidence']}: {row['score']}", [round(row[name], 4) for name in NUMBERS])
     installed = {name for run in runs for name in run["peers"]}
-    measured = {
-        name.partition(": ")[2] for kinds in results.values() for rates in kinds.values() for c in rates.values() for name in c
-    }
+    measured = {name.partition(": ")[2] for name in _names(results)}
     return {
         "sets": sets,
         "not_installed": [name for name in LIBRARIES if name not in installed],
