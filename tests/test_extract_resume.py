@@ -236,7 +236,7 @@ def test_parts_are_small_and_follow_from_the_input() -> None:
     [
         ({"batch_size": 8}, "batch_size was 4 and is 8"),
         ({"degradations": ["contrast=0.5"]}, "degradations was not given and is contrast=0.5"),
-        ({"preprocessing": {"mean": (0.5, 0.5, 0.5)}}, "preprocessing was"),
+        ({"preprocessing": {"mean": (0.5, 0.5, 0.5)}}, "preprocessing mean was 0.0,0.0,0.0 and is 0.5,0.5,0.5"),
         ({"limit": 20}, "data had [0-9]+ samples and has 20"),
     ],
 )

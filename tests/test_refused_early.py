@@ -266,7 +266,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "semicolons": ("score semicolons.csv --features f* --label y", "It is separated by semicolons: write it with commas."),
     "word among numbers": ("score words.csv --features f* --label label", "'f2' is not (row 1 holds 'n/a'): choose others"),
     "spreadsheet": ("score book.xlsx", "Save a table as .csv or .parquet, and arrays as .npz"),
-    "features for a network of images": ("train features.npz --model lenet -o run", "lenet takes images, and the data holds"),
+    "rows for a network of images": ("train features.npz --model lenet -o run", "lenet takes images, and the samples are rows"),
     "table that is not scored": ("select votes.csv --budget 1 -o s.csv", "Score it first: hardsight score FILE --features 'f*'"),
     "names in a table to explore": ("explore table.csv --no-browser", "a table of scores has class numbers in label. Score a"),
     "network that is not trained": ("extract lenet photos -o run", "not trained: give --weights FILE, or train it first."),

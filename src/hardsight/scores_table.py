@@ -17,8 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError
-from hardsight.files.places import place
-from hardsight.files.table_writing import check_table_output
 from hardsight.plots.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
 from hardsight.table import Summary, hardest, plain, write_table
@@ -99,7 +97,6 @@ class ResultTable:
             ...     Path(folder, "table.csv").read_text()
             '"id","n"\\n"a",3\\n'
         """
-        check_table_output(place(path))
         write_table(self.arrow, path)
 
     def _view(self) -> TableView:
