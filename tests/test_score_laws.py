@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 import hardsight
 from hardsight import SCORES, Head, score
 from hardsight.scores.registry import Scope
+from hardsight.scores.sweep import ARRAY_ROWS
 from oracles import angle_table, generalized_entropy, plain_logits, row_scores
 from properties import examples
 
@@ -448,6 +449,19 @@ def test_torch_twin_equals_numpy(kind: str, dtype: Any, size: tuple[int, int, in
             continue  # a tie among float32 logits may predict another class
         tolerance = 1e-4 if dtype == np.float32 else CLOSE[name]
         np.testing.assert_allclose(actual[name], expected[name], rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def test_a_tensor_of_many_rows_gives_the_bits_of_its_array() -> None:
+    """Few rows go through torch, many through the array that shares their memory: for both, rows in between agree."""
+    torch = pytest.importorskip("torch")
+    n = ARRAY_ROWS
+    features, weight, labels = random_input(n, 5, 4, 2, np.float32)
+    x, layer = torch.from_numpy(features).requires_grad_(), torch.from_numpy(weight)
+    expected = hardsight.avh(features, weight, labels)
+    np.testing.assert_array_equal(hardsight.avh(x, layer, labels), expected)
+    np.testing.assert_allclose(hardsight.avh(x[: n - 1], layer, labels[: n - 1]), expected[: n - 1], rtol=2e-6)
+    halves = x.bfloat16()  # NumPy has no such type
+    np.testing.assert_allclose(hardsight.avh(halves, layer, labels), hardsight.avh(halves.float(), layer, labels), rtol=2e-6)
 
 
 def test_a_tensor_that_needs_a_gradient_is_scored_like_any_other() -> None:
