@@ -62,8 +62,8 @@ class _GaussianLogits(torch.autograd.Function):
         x = features - centre  # (n, d)
         squares = x * x
         logits = x.new_empty(len(x), len(mean))
-        kept = None
-        for block in _blocks(mean, centre, log_variance, bounds):
+        kept, stray = None, _is_outside(log_variance, bounds)
+        for block in _blocks(mean, centre, log_variance, bounds if stray else None):
             part, m, v, p, pm = block
             kept = block if len(m) == len(mean) else None  # few classes: the backward pass finds it ready
             constant = 0.5 * torch.linalg.vecdot(pm, m)  # (b,)
@@ -75,7 +75,7 @@ class _GaussianLogits(torch.autograd.Function):
         energy = distance + 0.5 * own_v.sum(1)
         logits.scatter_(1, labels[:, None], -(energy + alpha * distance)[:, None])
         ctx.save_for_backward(x, squares, centre, mean, log_variance, labels)
-        ctx.alpha, ctx.bounds, ctx.kept = alpha, bounds, kept
+        ctx.alpha, ctx.bounds, ctx.kept = alpha, bounds if stray else None, kept
         return logits, energy
 
     @staticmethod
@@ -84,8 +84,9 @@ class _GaussianLogits(torch.autograd.Function):
         x, squares, centre, mean, log_variance, labels = ctx.saved_tensors
         own = labels[:, None]
         at_own = by_logits.gather(1, own)[:, 0]  # (n,)
-        by_distance = by_logits.neg().scatter_add_(1, own, (by_own - ctx.alpha * at_own)[:, None])  # (n, c)
-        total = by_distance.sum(0)  # (c,)
+        # Minus the gradient by the distances: it has the sign of the logits, and the products below add up in place.
+        h = by_logits.scatter_add(1, own, (ctx.alpha * at_own - by_own)[:, None])  # (n, c)
+        total = -h.sum(0)  # (c,)
         by_energy = total.index_add(0, labels, ctx.alpha * at_own)  # (c,) the margin does not reach log|S|
         grad_x, grad_mean = torch.zeros_like(x), torch.empty_like(mean)
         grad_v = None
@@ -93,32 +94,37 @@ class _GaussianLogits(torch.autograd.Function):
             grad_v = torch.empty_like(log_variance) if log_variance.ndim == 2 else torch.zeros_like(log_variance)
         blocks = _blocks(mean, centre, log_variance, ctx.bounds) if ctx.kept is None else [ctx.kept]
         for part, m, _, p, pm in blocks:
-            g, t = by_distance[:, part], total[part, None]
+            g, t = h[:, part], total[part, None]
             gx = g.T @ x  # (b, d)
-            grad_x.addcmul_(x, g @ p if len(p) == len(m) else g.sum(1, keepdim=True) * p)
-            grad_x.addmm_(g, pm, alpha=-1)
-            pull = (t * m).sub_(gx)  # (b, d)
+            grad_x.addcmul_(x, g @ p if len(p) == len(m) else g.sum(1, keepdim=True) * p, value=-1)
+            grad_x.addmm_(g, pm)
+            pull = torch.addcmul(gx, t, m)  # (b, d)
             torch.mul(p, pull, out=grad_mean[part])
             if grad_v is None:
                 continue
-            spread = pull.sub_(gx).mul_(m)  # t m^2 - 2 m gx
+            spread = pull.add_(gx).mul_(m)  # t m^2 + 2 m gx
             if log_variance.ndim == 2:
-                spread.addmm_(g.T, squares)
+                spread.addmm_(g.T, squares, alpha=-1)
                 torch.addcmul(0.5 * by_energy[part, None], p, spread, value=-0.5, out=grad_v[part])
             else:
-                grad_v += 0.5 * (by_energy[part].sum() - p[0] * (spread.sum(0) + g.sum(1) @ squares))
-        low, high = ctx.bounds
-        if grad_v is None:
-            return grad_x, grad_mean, None, None, None
-        least, most = log_variance.aminmax()
-        if least < low or most > high:
+                grad_v += 0.5 * (by_energy[part].sum() - p[0] * (spread.sum(0) - g.sum(1) @ squares))
+        if grad_v is not None and ctx.bounds is not None:
+            low, high = ctx.bounds
             stray = ((log_variance > high) & (grad_v < 0)) | ((log_variance < low) & (grad_v > 0))
             grad_v.masked_fill_(stray, 0)  # a step along it would lead further out
         return grad_x, grad_mean, grad_v, None, None
 
 
+def _is_outside(log_variance: Tensor | None, bounds: Bounds) -> bool:
+    """Whether any log-variance lies outside its bounds; looking is cheaper than a copy that is held between them."""
+    if log_variance is None:
+        return False
+    least, most = log_variance.aminmax()
+    return not bool(bounds[0] <= least and most <= bounds[1])
+
+
 def _blocks(
-    mean: Tensor, centre: Tensor, log_variance: Tensor | None, bounds: Bounds
+    mean: Tensor, centre: Tensor, log_variance: Tensor | None, bounds: Bounds | None
 ) -> Iterator[tuple[slice, Tensor, Tensor, Tensor, Tensor]]:
     """Some classes at a time: which, their centred means m, log-variances v, precisions p and p * m; v and p (b, d) or (1, d)."""
     step = max(1, BLOCK // mean.shape[1])
@@ -127,7 +133,8 @@ def _blocks(
         if log_variance is None:
             v = torch.zeros_like(centre)[None]
         else:
-            v = (log_variance[part] if log_variance.ndim == 2 else log_variance[None]).clamp(*bounds)
+            v = log_variance[part] if log_variance.ndim == 2 else log_variance[None]
+            v = v if bounds is None else v.clamp(*bounds)
         m, p = mean[part] - centre, v.neg().exp_()
         yield part, m, v, p, p * m
 
