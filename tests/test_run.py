@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,6 +93,47 @@ def test_writing_is_all_or_nothing(tmp_path: Path) -> None:
         assert temporary.parent == path.parent
         raise KeyError
     assert json.loads(path.read_text()) == {"a": 1} and list(tmp_path.iterdir()) == [path]
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from hardsight.files.run import Run
+with Run(Path(sys.argv[1]), "hardsight demo", {}, {}).only_writer():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a locked file cannot be read there")
+def test_a_second_writer_is_refused_until_the_first_ends(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    command = [sys.executable, "-c", HOLD, str(directory)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        try:
+            assert first.stdout is not None and first.stdout.readline() == "held\n"
+            second = Run(directory, "hardsight demo", {}, {})
+            with (
+                pytest.raises(RunError, match=rf"is being written by process {first.pid} on .+; wait for it"),
+                second.only_writer(),
+            ):
+                pytest.fail("two writers")
+        finally:
+            first.kill()  # the lock ends with the process, its file stays
+    with second.only_writer():
+        assert str(os.getpid()) in (directory / ".lock").read_text()
+    assert [path.name for path in directory.iterdir()] == ["start.json"]
+
+
+def test_of_two_writers_of_a_file_the_last_to_finish_wins(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    with replacing(path) as first:
+        first.write_text("id,avh\n1,")
+        with replacing(path) as second:
+            second.write_text("id,avh\n2,0.2\n")
+        assert path.read_text() == "id,avh\n2,0.2\n"
+        first.write_text("id,avh\n1,0.1\n")
+    assert path.read_text() == "id,avh\n1,0.1\n" and [file.name for file in tmp_path.iterdir()] == ["table.csv"]
 
 
 def test_what_a_process_beside_the_writer_writes_is_thrown_away(tmp_path: Path) -> None:

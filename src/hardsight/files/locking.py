@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 PAUSE = 0.05  # seconds between two tries where the system does not wait itself
 LONG_AGO = 3600  # seconds without a change
@@ -56,12 +58,29 @@ def lock_file(path: Path, *, wait: bool) -> Iterator[bool]:
             if not _still_named(file.fileno(), path):
                 continue  # its holder removed it while we waited: the lock of a file without a name keeps nobody out
             try:
+                _sign(file)
                 yield True
             finally:
                 with contextlib.suppress(OSError):
                     if not WINDOWS:
                         path.unlink()  # before the lock is free, so that nobody else's is removed
             return
+
+
+def _sign(file: IO[str]) -> None:
+    """Write into a lock file who holds it, for `holder`."""
+    with contextlib.suppress(OSError):
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        file.flush()
+
+
+def holder(path: Path) -> str:
+    """Who holds a lock file, in words."""
+    try:
+        return path.read_text(encoding="utf-8") or "another process"
+    except (OSError, ValueError):  # its holder may be just done, or Windows keeps the locked byte to itself
+        return "another process"
 
 
 def _still_named(descriptor: int, path: Path) -> bool:

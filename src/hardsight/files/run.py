@@ -24,7 +24,7 @@ from typing import Any
 from hardsight.errors import FileError, RunError
 from hardsight.files import inputs as command_inputs
 from hardsight.files.checksums import UNSEALED, sha256
-from hardsight.files.locking import lock_file
+from hardsight.files.locking import holder, lock_file
 from hardsight.files.places import Place, missing, place_on_disk
 from hardsight.files.reading import read_json
 from hardsight.files.resuming import MOST, changed_file, changed_inputs, difference
@@ -95,12 +95,13 @@ class Run:
             yield
             return
         with contextlib.ExitStack() as stack:
+            lock = self.directory / ".lock"
             try:
-                ours = stack.enter_context(lock_file(self.directory / ".lock", wait=False))
+                ours = stack.enter_context(lock_file(lock, wait=False))
             except OSError as error:
                 raise RunError(f"{self.directory} could not be written: {why(error)}") from error
             if not ours:
-                raise RunError(f"{self.directory} is being written by another process; wait for it, or give another -o.")
+                raise RunError(f"{self.directory} is being written by {holder(lock)}; wait for it, or give another -o.")
             for directory in (self.directory, *(path for path in self.directory.rglob("*") if path.is_dir())):
                 sweep(directory)
             try:
