@@ -156,8 +156,7 @@ def sweep_logits(logits: Any, labels: np.ndarray, terms: frozenset[str] = EVERYT
 def _shared_array(features: Any) -> Any:
     """Many rows of a float tensor on the CPU as the array that shares their memory; anything else as it is.
 
-    Threads of ours take whole blocks. torch's meet after every operation, and on a busy machine they wait for each other:
-    there a pass took four to six times as long.
+    Our threads take whole blocks; torch's synchronize after every operation, which costs most on a busy machine.
     """
     if namespace(features) is np or features.device.type != "cpu" or len(features) < ARRAY_ROWS:
         return features
