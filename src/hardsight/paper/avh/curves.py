@@ -125,14 +125,18 @@ def figure_14(context: Context) -> Outcome:
     return _averages(_full(context, "cifar100", STAGES))
 
 
+CIFAR_NETWORKS = (("cifar_alexnet", 0.01, False), ("cifar_vgg19", 0.01, False), ("cifar_resnet56", 0.1, True))
+CIFAR: dict[str, object] = {**STAGES, "epochs": 90, "milestones": (30, 60), "batch_size": 128, "augment": "crop=4,flip"}
+
+
 def _full(context: Context, name: str, settings: dict[str, object] | None = None) -> list[WatchedTraining]:
     """Networks for 32 x 32 images on a data set with its own test split."""
     from hardsight.dynamics.groups import everyone
 
     data = context.data.require(name, "this recipe")
-    settings = settings or {**STAGES, "epochs": 90, "milestones": (30, 60), "batch_size": 128, "augment": "crop=4,flip"}
+    settings = settings or CIFAR
     trainings = []
-    for network, rate, shortcuts in (("cifar_alexnet", 0.01, False), ("cifar_vgg19", 0.01, False), ("cifar_resnet56", 0.1, True)):
+    for network, rate, shortcuts in CIFAR_NETWORKS:
         trained = context.train(data, network, lr=rate, **settings)
         drops = tuple(int(epoch) for epoch in settings["milestones"])  # type: ignore[attr-defined]
         trainings.append(

@@ -73,9 +73,7 @@ def _target(context: Context) -> tuple[str, Any, Any]:
             context.extract(trained.directory, target),
         )
     digits = (
-        context
-        if written.name == "digits"
-        else Context(context.scale, cache=context.cache, seed=context.seed, report=context.report)
+        context if written.name == "digits" else Context("small", cache=context.cache, seed=context.seed, report=context.report)
     )
     written = digits.handwriting()
     trained = digits.train(
