@@ -153,15 +153,10 @@ def section(reproduced: Reproduced) -> str:
 def bullet(finding: Finding) -> str:
     """A claim with its verdicts and its rule."""
     claim = finding.best
-    lines = [f"- {SIGNS[claim['verdict']]} **{finding.text}** {sentence(claim)}"]
+    lines = [f"- {SIGNS[claim['verdict']]} **{finding.text}** {claim['verdict'].capitalize()}: {claim['found']}"]
     if finding.real and finding.built_in and finding.built_in["found"] != finding.real["found"]:
-        lines.append(f"On built-in data: {sentence(finding.built_in)}")
+        lines.append(f"On built-in data: {finding.built_in['verdict']}. {finding.built_in['found']}")
     return "<br>\n  ".join([*lines, f"*Rule: {claim['rule']}*"])
-
-
-def sentence(claim: dict[str, str]) -> str:
-    """The verdict and what was found."""
-    return f"{claim['verdict'].capitalize()}: {claim['found']}"
 
 
 def figures(outcome: Outcome) -> dict[str, str]:

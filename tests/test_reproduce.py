@@ -168,7 +168,7 @@ def test_the_docs_are_written_from_runs(tmp_path: Path) -> None:
     page, short = papers.page(kept), papers.summary(kept)
     assert "`hardsight reproduce slides/theory --data DIR`" in page and page.count("### slides/theory") == 1
     assert "- ✓ **The direction approaches that of the hard-margin SVM.** Holds: 2 degrees.<br>" in page
-    assert "On built-in data: Does not hold: 4.17, " in page and page.count("On built-in data") == 1  # where the two differ
+    assert "On built-in data: does not hold. 4.17, " in page and page.count("On built-in data") == 1  # where the two differ
     assert "*Rule: Over the second half" in page
     row = "| [slides/theory](papers.md#slidestheory) | The direction approaches that of the hard-margin SVM. |"
     assert f"{row} holds | **does not hold** | 2 degrees. |" in short and "| 3 / 0 / 0 | 2 / 1 / 0 |" in short

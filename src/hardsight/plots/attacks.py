@@ -71,7 +71,7 @@ def roc_curves(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], *, title: st
 def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", share: bool = True) -> Figure:
     """A panel per quantity, a histogram per kind of input over the same bins.
 
-    They cover 98 % of all values, and nothing that is far out: that would leave one bin for all the others.
+    The bins cover nearly all values; what lies far out is counted in the outer bins, or it would leave one bin for all others.
 
     Args:
         panels: name of the quantity -> name of the inputs -> (n,) values.
@@ -106,7 +106,7 @@ def _edges(values: np.ndarray, samples: int) -> np.ndarray:
     count = int(np.clip(2 * np.sqrt(samples), 8, 40)) + 1
     if not len(values):
         return np.linspace(0.0, 1.0, count)
-    low, first, third, high = np.percentile(values, [1, 25, 75, 99])
+    low, first, third, high = np.percentile(values, [0.2, 25, 75, 99.8])
     if third > first and (values.min() < 0 or values.max() > 1):
         low, high = max(low, first - FAR * (third - first)), min(high, third + FAR * (third - first))
     return np.linspace(low, high if high > low else low + 1, count)
