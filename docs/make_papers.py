@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -212,16 +212,24 @@ def verdict_cell(verdict: str) -> str:
 
 
 def times(kept: Sequence[Outcome]) -> str:
-    """Seconds of CPU of the recipes that take long, of all others together, and in all."""
-    seconds = {
-        title: {outcome["id"]: outcome.get("cpu_seconds", outcome["seconds"]) for outcome in kept if outcome["with_data"] == kind}
-        for title, kind in (("with data (s)", True), ("without data (s)", False))
-    }
-    long = [id for id in recipes() if any(column.get(id, 0) >= LONG for column in seconds.values())]
-    rows = [[f"`{id}`", *(f"{column[id]:.0f}" if id in column else "" for column in seconds.values())] for id in long]
-    rows.append(["all others", *(f"{sum(s for id, s in column.items() if id not in long):.0f}" for column in seconds.values())])
-    rows.append(["all", *(f"{sum(column.values()):.0f}" for column in seconds.values())])
-    return table(["recipe", *seconds], rows)
+    """Seconds of CPU of the recipes that take long, of all others together, and in all; a star: measured on the clock."""
+    columns = [{outcome["id"]: outcome for outcome in kept if outcome["with_data"] == kind} for kind in (True, False)]
+    long = [id for id in recipes() if any(id in column and spent(column[id]) >= LONG for column in columns)]
+    rows = [[f"`{id}`", *(seconds([column[id]]) if id in column else "" for column in columns)] for id in long]
+    rows.append(["all others", *(seconds([each for id, each in column.items() if id not in long]) for column in columns)])
+    rows.append(["all", *(seconds(column.values()) for column in columns)])
+    return table(["recipe", "with data (s)", "without data (s)"], rows)
+
+
+def spent(outcome: Outcome) -> float:
+    """Seconds of CPU, or on the clock where nothing else is known."""
+    return float(outcome.get("cpu_seconds", outcome["seconds"]))
+
+
+def seconds(outcomes: Collection[Outcome]) -> str:
+    """The sum over recipes, with a star where some were measured on the clock."""
+    star = "*" if any("cpu_seconds" not in outcome for outcome in outcomes) else ""
+    return f"{sum(map(spent, outcomes)):.0f}{star}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
