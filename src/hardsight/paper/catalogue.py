@@ -18,6 +18,7 @@ MODULES = (
     "avh.consistency",
     "avh.curves",
     "avh.embeddings",
+    "avh.first_steps",
     "avh.generalization",
     "avh.granularity",
     "avh.histograms",

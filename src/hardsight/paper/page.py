@@ -37,7 +37,7 @@ def write_page(
     """The page as text; `data` names the data sets that were there."""
     claims = [claim for outcome in outcomes.values() for claim in outcome.claims]
     sentence = (
-        f"Tables and figures of the papers, run at scale {scale} on {_data(data)}: our numbers next to the printed ones, and each "
+        f"Tables and figures of the papers, run at scale {scale} on {_data(data)}: our numbers next to the printed ones, each "
         f"claim with the rule that decides it. {_counted(claims)}. Nothing was tuned to agree."
     )
     done = [recipe for recipe in recipes if recipe.id in outcomes]
