@@ -20,7 +20,6 @@ from hardsight.paper.context import Context
 from hardsight.paper.data_folder import DataFolder
 from hardsight.paper.losses import (
     collapse,
-    comp_sum,
     consistency_bounds,
     distillation,
     drm,

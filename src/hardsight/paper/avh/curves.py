@@ -1,4 +1,4 @@
-"""Figures 4 and 9 to 15: norm, AVH, confidence and accuracy over the epochs, by people's frequency, by noise, by contrast."""
+"""Figures 4 and 9 to 14: norm, AVH, confidence and accuracy over the epochs, by people's frequency, by noise, by contrast."""
 
 from __future__ import annotations
 
