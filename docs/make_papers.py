@@ -1,11 +1,11 @@
-"""Write what `hardsight reproduce` found into the docs, from its runs:
+"""Write what `hardsight reproduce` found into the docs:
 
 python docs/make_papers.py [RUN ...]
 
-docs/papers.json    what each recipe found last, with data and without; recipes of the given runs replace what it held of them
-docs/papers.md      claims, tables, figures, commands; of recipes that were run with data and without, the verdicts of the latter
-docs/results.md     verdicts by recipe, and every claim that did not hold
-docs/reproduce.md   verdicts of the abstracts about losses, and seconds by recipe
+docs/papers.json    the latest outcome of every recipe, with --data and without; those of the given runs replace older ones
+docs/papers.md      every recipe: command, claims with verdict and rule, tables, figures
+docs/results.md     a row per claim: its verdict on real and on built-in data, and what was measured
+docs/reproduce.md   how long the recipes take
 """
 
 from __future__ import annotations
@@ -13,226 +13,278 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hardsight.paper.catalogue import recipes
+from hardsight.paper.page import TITLES
 from hardsight.paper.recipe import VERDICTS, Table
 
 DOCS = Path(__file__).resolve().parent
 KEPT = DOCS / "papers.json"
-SHOWN = (  # of these the figures are in the docs: no photographs of others
-    "avh/fig2", "avh/fig3", "avh/fig4", "avh/fig5", "avh/fig16", "avh/fig19", "avh/fig20", "avh/fig22", "slides/curriculum",
-    "slides/discovery5", "slides/fairness", "slides/imbalance", "slides/open-set", "slides/theory", "lgm/calibration", "lgm/fig1",
-    "lgm/fig2", "lgm/fig3", "lgm/fig4", "lgm/table6", "lgm/verification", "losses/collapse", "losses/comp-sum", "losses/ldr",
-    "losses/temperature",
-)  # fmt: skip
 FIGURES = DOCS / "images" / "papers"
+PHOTOGRAPHS = ("avh/fig1", "avh/fig21", "slides/disagreement")  # other people's images: their figures stay out of the docs
+SIGNS = dict(zip(VERDICTS, ("✓", "✗", "–"), strict=True))
+LONG = 10  # seconds: recipes below that share a row
 Outcome = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Run:
-    """Outcomes in their order and what they were run on: those of a run, or the last of each recipe of many runs."""
+    """A run directory of `hardsight reproduce`."""
 
     directory: Path
     outcomes: list[Outcome]
-    data: list[str]
+    with_data: bool
 
     @classmethod
     def read(cls, directory: Path) -> Run:
-        """A run from disk."""
+        """The outcomes that are there: of an interrupted run those of its finished recipes."""
         start = json.loads((directory / "start.json").read_text("utf-8"))
         files = {path.stem: path for path in (directory / "outcomes").glob("*.json")}
-        outcomes = [
-            json.loads(files[name].read_text("utf-8")) for id in start["arguments"]["ids"] if (name := file_name(id)) in files
-        ]
-        return cls(directory, outcomes, start["inputs"]["data"])
+        names = [id.replace("/", "-") for id in start["arguments"]["ids"]]
+        outcomes = [json.loads(files[name].read_text("utf-8")) for name in names if name in files]
+        return cls(directory, outcomes, bool(start["inputs"]["data"]))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One claim of a recipe, as judged on real data and on built-in data; either may be missing."""
+
+    text: str
+    real: dict[str, str] | None
+    built_in: dict[str, str] | None
 
     @property
-    def title(self) -> str:
-        """With or without data."""
-        return "With data" if self.data else "Without data"
+    def best(self) -> dict[str, str]:
+        """The claim on real data, or else on built-in data."""
+        found = self.real or self.built_in
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """The latest outcomes of a recipe; either may be missing."""
+
+    id: str
+    real: Outcome | None
+    built_in: Outcome | None
 
     @property
-    def claims(self) -> list[dict[str, str]]:
-        """All claims, each with the id of its recipe."""
-        return [{"id": outcome["id"], **claim} for outcome in self.outcomes for claim in outcome["claims"]]
+    def best(self) -> Outcome:
+        """The outcome on real data, or else on built-in data."""
+        outcome = self.real or self.built_in
+        assert outcome is not None
+        return outcome
 
     @property
-    def counted(self) -> str:
-        """How many claims hold."""
-        verdicts = [claim["verdict"] for claim in self.claims]
-        return f"{len(verdicts)} claims: " + ", ".join(f"{name} {verdicts.count(name)}" for name in VERDICTS)
+    def findings(self) -> list[Finding]:
+        """Every claim once, paired by its text."""
+        real, built_in = (claims_by_text(outcome) for outcome in (self.real, self.built_in))
+        return [Finding(text, real.get(text), built_in.get(text)) for text in real | built_in]
+
+    def verdicts(self, kind: str) -> list[str]:
+        """Verdicts on `real` or `built_in` data."""
+        outcome = getattr(self, kind)
+        return [] if outcome is None else [claim["verdict"] for claim in outcome["claims"]]
 
 
-def last_of_each(kept: Sequence[Outcome], runs: Sequence[Run]) -> list[Outcome]:
-    """What was kept with the outcomes of runs in the place of those of the same recipe; `with_data` tells the two kinds."""
-    found = {(outcome["with_data"], outcome["id"]): outcome for outcome in kept}
+def claims_by_text(outcome: Outcome | None) -> dict[str, dict[str, str]]:
+    """The claims of an outcome; no two of a recipe may have the same text."""
+    claims = [] if outcome is None else outcome["claims"]
+    by_text = {claim["text"]: claim for claim in claims}
+    assert len(by_text) == len(claims), f"{outcome['id'] if outcome else ''} makes a claim twice"
+    return by_text
+
+
+def update(kept: Sequence[Outcome], runs: Sequence[Run]) -> list[Outcome]:
+    """What is kept, with the outcomes of `runs` in place of older ones of the same recipe."""
+    latest = {(outcome["with_data"], outcome["id"]): outcome for outcome in kept}
     for run in runs:
-        found |= {(bool(run.data), outcome["id"]): {"with_data": bool(run.data), **outcome} for outcome in run.outcomes}
-    return [found[kind, id] for kind in (True, False) for id in recipes() if (kind, id) in found]
+        latest |= {(run.with_data, outcome["id"]): {"with_data": run.with_data, **outcome} for outcome in run.outcomes}
+    return [latest[kind, id] for kind in (True, False) for id in recipes() if (kind, id) in latest]
 
 
-def as_runs(kept: Sequence[Outcome]) -> list[Run]:
-    """What was kept, as a run with data and one without."""
-    kinds = {kind: [outcome for outcome in kept if outcome["with_data"] == kind] for kind in (True, False)}
-    return [Run(DOCS, outcomes, ["some"] if kind else []) for kind, outcomes in kinds.items() if outcomes]
+def by_paper(kept: Sequence[Outcome]) -> dict[str, list[Reproduced]]:
+    """Recipes in their order, under the title of their paper."""
+    latest = {(outcome["with_data"], outcome["id"]): outcome for outcome in kept}
+    papers: dict[str, list[Reproduced]] = {}
+    for id in recipes():
+        reproduced = Reproduced(id, latest.get((True, id)), latest.get((False, id)))
+        if reproduced.real or reproduced.built_in:
+            papers.setdefault(TITLES[id.partition("/")[0]], []).append(reproduced)
+    return papers
 
 
-def file_name(id: str) -> str:
-    """The name of a recipe's files."""
-    return id.replace("/", "-")
+# docs/papers.md
 
 
-def page(runs: Sequence[Run]) -> str:
-    """docs/papers.md."""
+def page(kept: Sequence[Outcome]) -> str:
+    """Every recipe in full."""
     parts = [
-        "# What the papers' recipes found",
-        "Made by `python docs/make_papers.py` from runs of [`hardsight reproduce`](reproduce.md): our numbers beside the printed "
-        "ones, and each claim with the rule that decides it. Nothing was adjusted to agree.",
+        "# The papers, recipe by recipe",
+        "Our numbers next to the printed ones, and every claim with the rule that decides it. Nothing was tuned to agree with a "
+        "paper. All verdicts in one place: [results](results.md#the-papers-reproduced). How to run a recipe: "
+        "[reproduce](reproduce.md). This page is generated from the runs by `python docs/make_papers.py RUN ...`.",
     ]
-    told: set[str] = set()
-    for run in runs:
-        parts += [f"## {run.title}", f"{len(run.outcomes)} recipes, {run.counted}.{_not_run(run, recipes())}"]
-        parts += [_section(run, outcome) for outcome in run.outcomes if outcome["id"] not in told]
-        twice = [outcome for outcome in run.outcomes if outcome["id"] in told]
-        if twice:
-            parts += [f"### {run.title}: the recipes above", verdicts(Run(run.directory, twice, run.data))]
-        told |= {outcome["id"] for outcome in run.outcomes}
+    for title, reproduced in by_paper(kept).items():
+        parts += [f"## {title}", *(section(each) for each in reproduced)]
     return "\n\n".join(parts) + "\n"
 
 
-def _not_run(run: Run, ids: Iterable[str]) -> str:
-    """A sentence that names the recipes without an outcome."""
-    known = {outcome["id"] for outcome in run.outcomes}
-    missing = [f"`{id}`" for id in ids if id not in known]
-    return f" Not run {run.title.lower()}: {', '.join(missing)}." if missing else ""
-
-
-def verdicts(run: Run) -> str:
-    """One row per claim."""
-    rows = [[f"`{claim['id']}`", claim["text"], claim["verdict"], claim["found"]] for claim in run.claims]
-    return table(["id", "claim", "verdict", "found"], rows)
-
-
-def about_losses(runs: Sequence[Run]) -> str:
-    """The part of docs/reproduce.md on the abstracts about losses: the verdicts of runs without data."""
-    measured = [outcome for run in runs if not run.data for outcome in run.outcomes if outcome["id"].startswith("losses/")]
-    run, ids = Run(DOCS, measured, []), [id for id in recipes() if id.startswith("losses/")]
-    counted = f"Without data, {len(measured)} of {len(ids)} recipes, {run.counted}.{_not_run(run, ids)}"
-    return "\n\n".join([counted, verdicts(run)])
-
-
-def _section(run: Run, outcome: Outcome) -> str:
-    data = " --data DIR" if run.data else ""
-    parts = [f"### {outcome['id']}: {outcome['title']}", f"`hardsight reproduce {outcome['id']}{data}`. {outcome['about']}"]
-    claims = [
-        f"- **{claim['verdict']}**: {claim['text']} {claim['found']} *Rule: {claim['rule']}*" for claim in outcome["claims"]
-    ]
-    parts += ["\n".join(claims)] if claims else []
+def section(reproduced: Reproduced) -> str:
+    """One recipe: what was run, claims, tables, figures."""
+    outcome = reproduced.best
+    data = " --data DIR" if reproduced.real else ""
+    parts = [f"### {reproduced.id}", f"**{outcome['title']}**", f"`hardsight reproduce {reproduced.id}{data}`", outcome["about"]]
+    parts += ["\n".join(bullet(finding) for finding in reproduced.findings)] if reproduced.findings else []
     for content in outcome["tables"]:
         shown = Table(**content)
         parts += [f"{shown.title}:", table(shown.header, shown.cells())] + ([shown.note] if shown.note else [])
-    names = {caption: Path(path).name for caption, path in outcome["figures"].items()} if outcome["id"] in SHOWN else {}
-    parts += [f"![{caption}](images/papers/{name})" for caption, name in names.items() if (FIGURES / name).exists()]
+    parts += [f"![{caption}](images/papers/{name})" for caption, name in figures(outcome).items() if (FIGURES / name).exists()]
     if outcome["commands"]:
-        parts.append("Commands: " + "; ".join(f"`{command}`" for command in outcome["commands"]) + ".")
+        parts.append("On your own data: " + "; ".join(f"`{command}`" for command in outcome["commands"]) + ".")
     return "\n\n".join(parts)
 
 
-def summary(runs: Sequence[Run]) -> str:
-    """The part of docs/results.md: a row per recipe, and every claim that did not hold; of recipes that were run with data,
-    with data alone."""
-    parts: list[str] = []
-    told: set[str] = set()
-    for run in runs:
-        rows = []
-        for outcome in run.outcomes:
-            found = [claim["verdict"] for claim in outcome["claims"]]
-            rows.append([f"`{outcome['id']}`", outcome["title"], *(str(found.count(name) or "") for name in VERDICTS)])
-        failed = [
-            f"- `{claim['id']}`: {claim['text']} {claim['found']}"
-            for claim in run.claims
-            if claim["verdict"] == VERDICTS[1] and claim["id"] not in told
-        ]
-        more = ", of recipes that were not run with data" if told else ""
-        parts += [f"### {run.title}: {run.counted}", table(["id", "what", *VERDICTS], rows)]
-        parts += [f"What did not hold{more}:", "\n".join(failed)] if failed else []
-        told |= {outcome["id"] for outcome in run.outcomes}
+def bullet(finding: Finding) -> str:
+    """A claim with its verdicts and its rule."""
+    claim = finding.best
+    lines = [f"- {SIGNS[claim['verdict']]} **{finding.text}** {claim['verdict'].capitalize()}: {claim['found']}"]
+    if finding.real and finding.built_in and finding.built_in["found"] != finding.real["found"]:
+        lines.append(f"On built-in data: {finding.built_in['verdict']}. {finding.built_in['found']}")
+    return "<br>\n  ".join([*lines, f"*Rule: {claim['rule']}*"])
+
+
+def figures(outcome: Outcome) -> dict[str, str]:
+    """File names by caption, of the figures that the docs may show."""
+    paths = {} if outcome["id"] in PHOTOGRAPHS else outcome["figures"]
+    return {caption: Path(path).name for caption, path in paths.items()}
+
+
+# docs/results.md
+
+
+def summary(kept: Sequence[Outcome]) -> str:
+    """How many claims hold in each paper, and a row per claim."""
+    papers = by_paper(kept)
+    kinds = {"real data": "real", "built-in data": "built_in"}
+    counts = []
+    for title, reproduced in papers.items():
+        cells = []
+        for kind in kinds.values():
+            verdicts = [verdict for each in reproduced for verdict in each.verdicts(kind)]
+            cells += [" / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS) if verdicts else ""]
+        counts.append([title, str(len(reproduced)), *cells])
+    parts = [
+        f"Claims that {' / '.join(('hold', 'do not hold', 'are not comparable'))}:",
+        table(["paper", "recipes", *kinds], counts),
+    ]
+    missing = [
+        f"`{id}`" for id in recipes() if not any(each.id == id and each.real for group in papers.values() for each in group)
+    ]
+    parts += [f"Not run on real data: {', '.join(missing)}."] if missing else []
+    for title, reproduced in papers.items():
+        rows = [row for each in reproduced for row in claim_rows(each)]
+        parts += [f"### {title}", table(["recipe", "claim", *kinds, "measured"], rows)]
     return "\n\n".join(parts)
 
 
-def times(runs: Sequence[Run]) -> str:
-    """The part of docs/reproduce.md: seconds by recipe, and their sum; of CPU time where all recipes of a column have it."""
-    columns: dict[str, dict[str, float]] = {}
-    for run in runs:
-        kind = "cpu_seconds" if all("cpu_seconds" in outcome for outcome in run.outcomes) else "seconds"
-        words = f"{run.title.lower()} ({'s of CPU' if kind == 'cpu_seconds' else 's on the clock'})"
-        columns[words] = {outcome["id"]: outcome[kind] for outcome in run.outcomes}
-    ids = dict.fromkeys(id for column in columns.values() for id in column)
-    rows = [[f"`{id}`", *(f"{column[id]:.0f}" if id in column else "" for column in columns.values())] for id in ids]
-    rows.append(["all", *(f"{sum(column.values()):.0f}" for column in columns.values())])
-    return table(["id", *columns], rows)
+def claim_rows(reproduced: Reproduced) -> list[list[str]]:
+    """A row per claim; the recipe is named in the first."""
+    name, rows = f"[{reproduced.id}](papers.md#{reproduced.id.replace('/', '')})", []
+    for finding in reproduced.findings:
+        verdicts = ["" if claim is None else verdict_cell(claim["verdict"]) for claim in (finding.real, finding.built_in)]
+        rows.append([name, finding.text, *verdicts, finding.best["found"]])
+        name = ""
+    return rows
+
+
+def verdict_cell(verdict: str) -> str:
+    """A verdict in a table: what does not hold stands out."""
+    return f"**{verdict}**" if verdict == "does not hold" else verdict
+
+
+# docs/reproduce.md
+
+
+def times(kept: Sequence[Outcome]) -> str:
+    """Seconds of CPU of the recipes that take long, of all others together, and in all; a star: measured on the clock."""
+    columns = [{outcome["id"]: outcome for outcome in kept if outcome["with_data"] == kind} for kind in (True, False)]
+    long = [id for id in recipes() if any(id in column and spent(column[id]) >= LONG for column in columns)]
+    rows = [[f"`{id}`", *(seconds([column[id]]) if id in column else "" for column in columns)] for id in long]
+    rows.append(["all others", *(seconds([each for id, each in column.items() if id not in long]) for column in columns)])
+    rows.append(["all", *(seconds(column.values()) for column in columns)])
+    return table(["recipe", "with data (s)", "without data (s)"], rows)
+
+
+def spent(outcome: Outcome) -> float:
+    """Seconds of CPU, or on the clock where nothing else is known."""
+    return float(outcome.get("cpu_seconds", outcome["seconds"]))
+
+
+def seconds(outcomes: Collection[Outcome]) -> str:
+    """The sum over recipes, with a star where some were measured on the clock."""
+    star = "*" if any("cpu_seconds" not in outcome for outcome in outcomes) else ""
+    return f"{sum(map(spent, outcomes)):.0f}{star}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown."""
+    """A Markdown table."""
     cells = ([cell.replace("|", "\\|") for cell in row] for row in (head, ["---"] * len(head), *rows))
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
 def replace_part(text: str, name: str, part: str) -> str:
-    """A page with what stands between `<!-- name: begin -->` and `<!-- name: end -->` replaced, where it has such a place.
+    """A page with what stands between `<!-- name: begin -->` and `<!-- name: end -->` replaced.
 
     Example:
         >>> replace_part("a <!-- x: begin --> old <!-- x: end --> b", "x", "new")
         'a <!-- x: begin -->\\n\\nnew\\n\\n<!-- x: end --> b'
     """
     first, last = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, found, rest = text.partition(first)
-    if not found:
-        return text
+    before, _, rest = text.partition(first)
     return f"{before}{first}\n\n{part}\n\n{last}{rest.partition(last)[2]}"
 
 
 def copy_figures(runs: Sequence[Run], kept: Sequence[Outcome]) -> None:
-    """The figures that docs/papers.md shows: of a recipe that was ever run with data, those with data."""
+    """The figures of the given runs that docs/papers.md shows; of a recipe that was run on real data, only those."""
     FIGURES.mkdir(parents=True, exist_ok=True)
     with_data = {outcome["id"] for outcome in kept if outcome["with_data"]}
     for run in runs:
         for outcome in run.outcomes:
-            if outcome["id"] in SHOWN and bool(run.data) == (outcome["id"] in with_data):
-                for path in outcome["figures"].values():
-                    shutil.copyfile(run.directory / path, FIGURES / Path(path).name)
+            if run.with_data == (outcome["id"] in with_data):
+                for name in figures(outcome).values():
+                    shutil.copyfile(run.directory / "figures" / name, FIGURES / name)
+    shown = {
+        name for outcome in kept if outcome["with_data"] == (outcome["id"] in with_data) for name in figures(outcome).values()
+    }
+    for path in FIGURES.glob("*.png"):
+        if path.name not in shown:
+            path.unlink()
+
+
+def pages(kept: Sequence[Outcome]) -> dict[Path, str]:
+    """Every page by its path."""
+    written = {DOCS / "papers.md": page(kept)}
+    for name, part in (("results", summary(kept)), ("reproduce", times(kept))):
+        path = DOCS / f"{name}.md"
+        written[path] = replace_part(path.read_text("utf-8"), "papers", part)
+    return written
 
 
 def main(names: Sequence[str]) -> None:
     """Write the pages."""
-    given = [Run.read(Path(name)) for name in names]
-    kept = last_of_each(json.loads(KEPT.read_text("utf-8")), given)
-    copy_figures(given, kept)
-    lines = ",\n".join(json.dumps(outcome, ensure_ascii=False) for outcome in kept)  # a recipe a line
+    runs = [Run.read(Path(name)) for name in names]
+    kept = update(json.loads(KEPT.read_text("utf-8")), runs)
+    copy_figures(runs, kept)
+    lines = ",\n".join(json.dumps(outcome, ensure_ascii=False) for outcome in kept)  # one recipe per line
     KEPT.write_text(f"[\n{lines}\n]\n", "utf-8")
-    for path, text in pages(as_runs(kept)).items():
+    for path, text in pages(kept).items():
         path.write_text(text, "utf-8")
-
-
-def pages(runs: Sequence[Run]) -> dict[Path, str]:
-    """Every page by its path."""
-    written = {DOCS / "papers.md": page(runs)}
-    for name, parts in (
-        ("results", {"papers": summary(runs)}),
-        ("reproduce", {"losses": about_losses(runs), "papers": times(runs)}),
-    ):
-        place = DOCS / f"{name}.md"
-        text = place.read_text("utf-8")
-        for part, content in parts.items():
-            text = replace_part(text, part, content)
-        written[place] = text
-    return written
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from hardsight.paper.context import Context
 from hardsight.paper.data_folder import DataFolder
 from hardsight.paper.losses import (
     collapse,
-    comp_sum,
+    consistency_bounds,
     distillation,
     drm,
     few_digits,
@@ -29,7 +29,8 @@ from hardsight.paper.losses import (
     soft_labels,
     temperature,
 )
-from hardsight.paper.losses.comp_sum import BALL, bounds, regrets, smallest_regret, tight
+from hardsight.paper.losses.comp_sum import BALL
+from hardsight.paper.losses.consistency_bounds import bounds, regrets, smallest_regret, tight
 from hardsight.paper.losses.few_digits import difference, signed, with_wrong_labels
 from hardsight.paper.losses.ldr import one_framework
 from hardsight.paper.losses.training_on_attacks import trained_on_attacks
@@ -72,7 +73,7 @@ def test_regrets_by_hand_and_the_bound_is_tight() -> None:
 
 
 def test_claims_that_need_no_training_hold(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comp_sum, "DRAWS", 2000)
+    monkeypatch.setattr(consistency_bounds, "DRAWS", 2000)
     assert [claim.verdict for claim in (bounds(context), tight(), one_framework(context))] == ["holds"] * 3
 
 

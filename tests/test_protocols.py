@@ -55,11 +55,11 @@ def commands(title: str) -> Iterator[list[str]]:
         yield smaller
 
 
-def images(folder: Path, count: int, suffix: str) -> None:
+def images(folder: Path, count: int, suffix: str, size: tuple[int, int] = (20, 24)) -> None:
     rng = np.random.default_rng(len(str(folder)))
     folder.mkdir(parents=True)
     for number in range(count):
-        Image.fromarray(rng.integers(0, 255, (20, 24, 3), dtype=np.uint8)).save(folder / f"{folder.name}_{number}{suffix}")
+        Image.fromarray(rng.integers(0, 255, (*size, 3), dtype=np.uint8)).save(folder / f"{folder.name}_{number}{suffix}")
 
 
 def imagenet() -> None:

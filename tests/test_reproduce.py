@@ -159,17 +159,26 @@ def test_names_are_escaped_on_the_page() -> None:
 def test_the_docs_are_written_from_runs(tmp_path: Path) -> None:
     papers = doc_script("make_papers")
     running.reproduce_all(QUICK, tmp_path / "run")
-    (tmp_path / "run" / "outcomes" / "avh-fig23.json").unlink()  # as if it had been skipped
+    (tmp_path / "run" / "outcomes" / "avh-fig23.json").unlink()  # as if the run had been interrupted before it
     run = papers.Run.read(tmp_path / "run")
-    assert run.title == "Without data" and run.counted == "3 claims: holds 2, does not hold 1, not comparable 0"
-    with_data = papers.Run(run.directory, run.outcomes, ["mnist"])
-    page, short = papers.page([with_data, run]), papers.summary([with_data])
-    assert "`hardsight reproduce slides/theory --data DIR`. Logistic" in page and "*Rule: Over the second half" in page
-    assert "| `slides/theory` | The norm grows like log t. | holds | R2 of" in page  # the second time the verdicts alone
-    assert page.count("### slides/theory: ") == papers.page([run]).count("### slides/theory: ") == 1
-    assert "Not run with data: `avh/table1`, " in page
-    assert "What did not hold:\n\n- `slides/theory`: The direction approaches" in short and "log t" not in short.splitlines()[-1]
-    assert papers.times([run]).splitlines()[-1].startswith("| all | ")
+    assert not run.with_data and [outcome["id"] for outcome in run.outcomes] == ["slides/theory"]
+    real = papers.Run(run.directory, json.loads(json.dumps(run.outcomes)), True)
+    real.outcomes[0]["claims"][0] |= {"verdict": "holds", "found": "2 degrees."}
+    kept = papers.update([], [real, run])
+    page, short = papers.page(kept), papers.summary(kept)
+    assert "`hardsight reproduce slides/theory --data DIR`" in page and page.count("### slides/theory") == 1
+    assert "- ✓ **The direction approaches that of the hard-margin SVM.** Holds: 2 degrees.<br>" in page
+    assert "On built-in data: does not hold. 4.17, " in page and page.count("On built-in data") == 1  # where the two differ
+    assert "*Rule: Over the second half" in page
+    row = "| [slides/theory](papers.md#slidestheory) | The direction approaches that of the hard-margin SVM. |"
+    assert f"{row} holds | **does not hold** | 2 degrees. |" in short and "| 3 / 0 / 0 | 2 / 1 / 0 |" in short
+    assert "Not run on real data: `avh/table1`, " in short
+    assert "hardsight reproduce slides/theory`" in papers.page(papers.update([], [run]))  # without --data
+    times = [
+        {"id": "lgm/fig1", "with_data": False, "seconds": 99.0, "cpu_seconds": 40.0},
+        {"id": "avh/fig3", "with_data": True, "seconds": 3},
+    ]
+    assert papers.times(times).splitlines()[2:] == ["| `lgm/fig1` |  | 40 |", "| all others | 3* | 0 |", "| all | 3* | 40 |"]
     assert papers.table(["a"], [["b|c"]]).splitlines()[-1] == "| b\\|c |"
 
 
@@ -180,18 +189,15 @@ def test_a_run_replaces_what_is_kept_of_its_recipes() -> None:
         return {"id": id, "seconds": seconds}
 
     kept = [{"with_data": True, **outcome("lgm/fig1", 1)}, {"with_data": False, **outcome("avh/fig3", 2)}]
-    runs = [papers.Run(Path(), [outcome("lgm/fig1", 3), outcome("avh/table1", 4)], ["mnist"])]
-    found = papers.last_of_each(kept, runs)
-    assert [(row["with_data"], row["id"], row["seconds"]) for row in found] == [
+    runs = [papers.Run(Path(), [outcome("lgm/fig1", 3), outcome("avh/table1", 4)], True)]
+    assert [(row["with_data"], row["id"], row["seconds"]) for row in papers.update(kept, runs)] == [
         (True, "avh/table1", 4), (True, "lgm/fig1", 3), (False, "avh/fig3", 2),
     ]  # fmt: skip
-    assert [run.title for run in papers.as_runs(found)] == ["With data", "Without data"]
 
 
 def test_the_pages_say_what_is_kept() -> None:
     papers = doc_script("make_papers")
-    runs = papers.as_runs(json.loads(papers.KEPT.read_text("utf-8")))
-    for path, text in papers.pages(runs).items():
+    for path, text in papers.pages(json.loads(papers.KEPT.read_text("utf-8"))).items():
         assert path.read_text("utf-8") == text, f"{path.name}: run python docs/make_papers.py"
 
 

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from test_protocols import imagenet, pacs, visda
+from hardsight.errors import FileError
+from test_protocols import imagenet, images, pacs, visda
 
 pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
 from hardsight.models import cifar_resnet, cnn10  # noqa: E402
-from hardsight.paper.avh import adaptation, generalization, trainings  # noqa: E402
+from hardsight.paper.avh import adaptation, curves, generalization, trainings  # noqa: E402
+from hardsight.paper.lgm import benchmarks, digit_networks  # noqa: E402
 from hardsight.paper.running import reproduce  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -55,6 +57,61 @@ def test_curves_by_peoples_frequency(tmp_path: Path) -> None:
         outcome.tables[0].rows
     ) == 6
     assert len(reproduce("avh/fig11", scale="paper", data=tmp_path).tables[0].rows) == 10
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Path:
+    """ImageNet with six validation images per class, and a human frequency for all but one of them."""
+    imagenet()
+    for folder in (tmp_path / "imagenet" / "val").iterdir():
+        images(folder / "more", 5, ".JPEG")
+        for path in (folder / "more").iterdir():
+            path.rename(folder / path.name)
+        (folder / "more").rmdir()
+    paths = sorted((tmp_path / "imagenet" / "val").rglob("*.JPEG"))[1:]
+    rows = [f"{path.relative_to(tmp_path / 'imagenet').as_posix()},{k / 16},16" for k, path in enumerate(paths)]
+    (tmp_path / "imagenet_frequency.csv").write_text("\n".join(["id,frequency,answers", *rows]))
+    return tmp_path
+
+
+def test_people_on_the_validation_images(judged: Path) -> None:
+    outcome = reproduce("avh/table1", scale="paper", data=judged)
+    assert outcome.about.startswith("ImageNet validation, 17 images (plain, shortcuts).") and "votes" not in outcome.about
+    assert outcome.tables[1].rows[0][:2] == ["number of samples", 17]
+    assert {row[0] for row in reproduce("avh/table9", scale="paper", data=judged).tables[1].rows} == {"shortcuts"}
+    assert list(reproduce("avh/fig16", scale="paper", data=judged).figures) == ["ImageNet validation, 17 images"]
+    assert reproduce("avh/fig18", scale="paper", data=judged).about == "ImageNet validation, five levels of contrast."
+    assert reproduce("slides/disagreement", scale="paper", data=judged).claims[0].verdict != "not comparable"
+
+
+@pytest.mark.parametrize("id", ["avh/table2", "avh/fig5", "avh/fig17", "lgm/table6", "lgm/table3"])
+def test_the_full_protocol_is_not_run_on_digits(id: str, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"at scale paper needs|the full protocol needs"):
+        reproduce(id, scale="paper")
+
+
+def test_folders_of_cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in ("train", "test"):
+        for label in "0123":
+            images(tmp_path / "cifar100" / part / label, 2, ".png", size=(32, 32))
+    for settings in (benchmarks.CIFAR100, curves.CIFAR):
+        for name, value in {"epochs": 3, "milestones": (1, 2), "batch_size": 8}.items():
+            monkeypatch.setitem(settings, name, value)
+    monkeypatch.setattr(benchmarks, "SEEDS", 2)
+    monkeypatch.setattr(benchmarks, "NETWORKS", dict.fromkeys(benchmarks.NETWORKS, "cifar_resnet20"))
+    monkeypatch.setattr(curves, "CIFAR_NETWORKS", (("cifar_resnet20", 0.1, True),))
+    assert reproduce("lgm/table3", scale="paper", data=tmp_path).claims[0].verdict in ("holds", "does not hold")
+    assert "cifar100, 3 epochs" in reproduce("avh/fig14", scale="paper", data=tmp_path).about
+
+
+def test_losses_on_a_folder_of_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in ("train", "test"):
+        for label in "0123456789":
+            images(tmp_path / "mnist" / part / label, 2, ".png", size=(28, 28))
+    monkeypatch.setitem(digit_networks.PAPER, "epochs", 1)
+    outcome = reproduce("lgm/table6", scale="paper", data=tmp_path)
+    assert outcome.about.startswith("MNIST, 20 training and 20 test images; mnist_cnn with 100 features, 1 epochs")
+    assert reproduce("lgm/calibration", scale="paper", data=tmp_path).tables
 
 
 def test_adaptation(tmp_path: Path) -> None:

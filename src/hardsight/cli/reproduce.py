@@ -1,4 +1,4 @@
-"""`hardsight reproduce`: the tables and figures of the papers, run again."""
+"""`hardsight reproduce`: rerun the tables and figures of the papers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reproduce(
 ) -> None:
     """Reproduce tables and figures of the papers.
 
-    Prints our numbers beside the published ones, with a verdict on each claim. Without an ID, lists them all.
+    Prints our numbers next to the published ones, with a verdict on each claim. Without an ID, lists them all.
 
     \b
     Example:
@@ -45,10 +45,11 @@ def reproduce(
 
     if not ids:
         known = [{"id": recipe.id, "title": recipe.title, "needs": recipe.needs} for recipe in recipes().values()]
-        lines = [f"{row['id']:<22}{row['title']}" + (f"  [{row['needs']}]" if row["needs"] else "") for row in known]
+        width = max(len(row["id"]) for row in known) + 2
+        lines = [f"{row['id']:<{width}}{row['title']}" + (f"  [{row['needs']}]" if row["needs"] else "") for row in known]
         print_line("\n".join(lines))
         keep_table("recipes", known)
-        print_line("In brackets: data for --data that make it comparable to the paper. All run without.")
+        print_line("In brackets: data in --data DIR that make a recipe comparable to the paper. All run without them.")
         print_next("hardsight", "reproduce", "avh/table2")
         return
     if output is None:

@@ -10,7 +10,6 @@ from hardsight.paper.recipe import RECIPES, Recipe
 
 PAPERS = ("avh", "slides", "lgm", "losses")
 MODULES = (
-    "avh.adaptation",
     "avh.adversarial",
     "avh.adversarial_training",
     "avh.annotators",
@@ -19,6 +18,7 @@ MODULES = (
     "avh.consistency",
     "avh.curves",
     "avh.embeddings",
+    "avh.first_steps",
     "avh.generalization",
     "avh.granularity",
     "avh.histograms",
@@ -26,10 +26,14 @@ MODULES = (
     "avh.negative_mining",
     "avh.norm_sweep",
     "avh.open_set",
+    "avh.pseudo_labels",
     "avh.sample_order",
+    "avh.selected_images",
     "avh.sphere",
     "avh.table1",
     "avh.table2",
+    "avh.table3",
+    "avh.table4",
     "avh.theory",
     "avh.uncertainty",
     "lgm.adversarial",

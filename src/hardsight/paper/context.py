@@ -104,11 +104,11 @@ class Context:
         return extract(make(), data, place, progress=self.progress(words), **settings)
 
     def handwriting(self, train: int | None = None, test: int | None = None) -> Handwriting:
-        """MNIST from --data, or the built-in digits; `train` and `test` are the sizes of even subsamples."""
+        """MNIST from --data, or at small scale the built-in digits; `train` and `test` are the sizes of even subsamples."""
         from hardsight.data import open_data
         from hardsight.threads import even_rows
 
-        path = self.data.find("mnist")
+        path = self.data.require("mnist", "the full protocol") if self.scale == "paper" else self.data.find("mnist")
         data = open_data(path if path is not None else "digits")
         parts = []
         for split, most in (("train", train), ("test", test)):

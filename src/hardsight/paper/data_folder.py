@@ -32,6 +32,7 @@ FOLDERS = {  # of the full protocols: docs/protocols.md shows what is in them
     "cifar100_folder": "cifar100",
 }
 NAMES: Mapping[str, str] = {**FILES, **FOLDERS}
+INSTEAD = {"mnist": "mnist_folder"}  # where the file is missing, the folder will do
 
 
 class DataFolder:
@@ -50,8 +51,12 @@ class DataFolder:
 
     def find(self, name: str) -> Path | None:
         """The path of a data set of `NAMES`, or None."""
-        path = None if self.directory is None else self.directory / NAMES[name]
-        return path if path is not None and path.exists() else None
+        if self.directory is None:
+            return None
+        path = self.directory / NAMES[name]
+        if path.exists():
+            return path
+        return self.find(INSTEAD[name]) if name in INSTEAD else None
 
     def has(self, *names: str) -> bool:
         """Whether all of these are there."""
@@ -67,4 +72,4 @@ class DataFolder:
 
     def present(self) -> list[str]:
         """The names of what is there."""
-        return [name for name in NAMES if self.has(name)]
+        return [name for name in NAMES if self.directory is not None and (self.directory / NAMES[name]).exists()]

@@ -37,14 +37,14 @@ def write_page(
     """The page as text; `data` names the data sets that were there."""
     claims = [claim for outcome in outcomes.values() for claim in outcome.claims]
     sentence = (
-        f"Tables and figures of the papers, run at scale {scale} on {_data(data)}: our numbers beside the printed ones, and each "
-        f"claim with the rule that decides it. {_counted(claims)}. Nothing was adjusted to agree."
+        f"Tables and figures of the papers, run at scale {scale} on {_data(data)}: our numbers next to the printed ones, each "
+        f"claim with the rule that decides it. {_counted(claims)}. Nothing was tuned to agree."
     )
     done = [recipe for recipe in recipes if recipe.id in outcomes]
     missing = [rp.paragraph(f"Not run: {id}. {reason}", "quiet") for id, reason in skipped.items()]
     contents = _contents(done, outcomes) if len(done) > 1 else ""
     sections = [_section(recipe, outcomes[recipe.id]) for recipe in done]
-    return rp.page("The papers, run again", sentence, contents, *missing, *sections, style=STYLE)
+    return rp.page("The papers, reproduced", sentence, contents, *missing, *sections, style=STYLE)
 
 
 def _data(names: Sequence[str]) -> str:

@@ -71,7 +71,7 @@ def roc_curves(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], *, title: st
 def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", share: bool = True) -> Figure:
     """A panel per quantity, a histogram per kind of input over the same bins.
 
-    They cover 98 % of all values, and nothing that is far out: that would leave one bin for all the others.
+    The bins cover nearly all values; what lies far out is counted in the outer bins, or it would leave one bin for all others.
 
     Args:
         panels: name of the quantity -> name of the inputs -> (n,) values.
@@ -84,7 +84,7 @@ def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "
     for axes, (name, kinds) in zip(np.atleast_1d(np.asarray(figure.subplots(1, len(panels)))), panels.items(), strict=True):
         values = {kind: x[np.isfinite(x)] for kind, x in kinds.items()}
         everything = np.concatenate(list(values.values()))
-        edges = _edges(everything)
+        edges = _edges(everything, min((len(x) for x in values.values()), default=0))
         for (kind, x), colour in zip(values.items(), cycle(COLOURS), strict=False):
             weights = np.full(len(x), 1 / max(1, len(x))) if share else None
             inside = np.clip(x, edges[0], edges[-1])
@@ -101,14 +101,15 @@ def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "
     return figure
 
 
-def _edges(values: np.ndarray) -> np.ndarray:
-    """(41,) ends of the bins. Of shares, of which most may be 1, nothing is far out."""
+def _edges(values: np.ndarray, samples: int) -> np.ndarray:
+    """Ends of up to 40 bins, fewer for few samples of a kind. Of shares, of which most may be 1, nothing is far out."""
+    count = int(np.clip(2 * np.sqrt(samples), 8, 40)) + 1
     if not len(values):
-        return np.linspace(0.0, 1.0, 41)
-    low, first, third, high = np.percentile(values, [1, 25, 75, 99])
+        return np.linspace(0.0, 1.0, count)
+    low, first, third, high = np.percentile(values, [0.2, 25, 75, 99.8])
     if third > first and (values.min() < 0 or values.max() > 1):
         low, high = max(low, first - FAR * (third - first)), min(high, third + FAR * (third - first))
-    return np.linspace(low, high if high > low else low + 1, 41)
+    return np.linspace(low, high if high > low else low + 1, count)
 
 
 def trajectories(path: Mapping[str, np.ndarray], *, title: str = "") -> Figure:

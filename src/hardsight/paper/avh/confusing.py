@@ -23,6 +23,10 @@ Picture = tuple[Image.Image, str]
 
 def judged(context: Context) -> tuple[Panel, ImageData, list[str] | None]:
     """The images to show with what people said of them: ImageNet, CIFAR-10, or digits by contrast."""
+    if context.scale == "paper":
+        from hardsight.paper.avh.full_imagenet import with_people
+
+        return with_people(context), open_data(context.data.require("imagenet", "the full protocol")), class_names()
     if imagenet.has_imagenet(context):
         panel = imagenet_panels(context)[1]
         return panel, open_data(context.data.require("imagenet5k", "this recipe")), class_names()

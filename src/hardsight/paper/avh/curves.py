@@ -1,13 +1,12 @@
-"""Figures 4 and 9 to 15: norm, AVH, confidence and accuracy over the epochs, by people's frequency, by noise, by contrast."""
+"""Figures 4 and 9 to 14: norm, AVH, confidence and accuracy over the epochs, by people's frequency, by noise, by contrast."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from hardsight.dynamics.curves import read_curves
 from hardsight.paper.avh.curve_claims import Watched, avh_claims, norm_claims, watched
-from hardsight.paper.avh.trainings import STAGES, WatchedTraining, by_frequency, on_cifar, on_digits, on_imagenet, subset
+from hardsight.paper.avh.trainings import STAGES, WatchedTraining, by_frequency, on_cifar, on_digits, on_imagenet
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Outcome, Table, Value, claim, recipe
 from hardsight.plots.dynamics import curves_figure
@@ -125,14 +124,18 @@ def figure_14(context: Context) -> Outcome:
     return _averages(_full(context, "cifar100", STAGES))
 
 
+CIFAR_NETWORKS = (("cifar_alexnet", 0.01, False), ("cifar_vgg19", 0.01, False), ("cifar_resnet56", 0.1, True))
+CIFAR: dict[str, object] = {**STAGES, "epochs": 90, "milestones": (30, 60), "batch_size": 128, "augment": "crop=4,flip"}
+
+
 def _full(context: Context, name: str, settings: dict[str, object] | None = None) -> list[WatchedTraining]:
     """Networks for 32 x 32 images on a data set with its own test split."""
     from hardsight.dynamics.groups import everyone
 
     data = context.data.require(name, "this recipe")
-    settings = settings or {**STAGES, "epochs": 90, "milestones": (30, 60), "batch_size": 128, "augment": "crop=4,flip"}
+    settings = settings or CIFAR
     trainings = []
-    for network, rate, shortcuts in (("cifar_alexnet", 0.01, False), ("cifar_vgg19", 0.01, False), ("cifar_resnet56", 0.1, True)):
+    for network, rate, shortcuts in CIFAR_NETWORKS:
         trained = context.train(data, network, lr=rate, **settings)
         drops = tuple(int(epoch) for epoch in settings["milestones"])  # type: ignore[attr-defined]
         trainings.append(
@@ -148,54 +151,6 @@ def _averages(trainings: Sequence[WatchedTraining]) -> Outcome:
     figures = {run.training.network: curves_figure(run.whole, ("norm", "avh"), title=run.training.network) for run in runs}
     return Outcome(
         about=_about(runs), tables=[last_epoch(runs)], figures=figures, claims=[*norm_claims(runs)[:3], *avh_claims(runs)[:3]]
-    )
-
-
-@recipe(
-    "avh/fig15",
-    "Norm and angle over the first 60 iterations on MNIST",
-    printed={"iterations": 60, "flat after": 10},
-    needs="MNIST",
-)
-def figure_15(context: Context) -> Outcome:
-    """Norm and angle after each of the first 60 steps."""
-    written = context.handwriting(test=300)
-    size = 64 if written.name == "MNIST" else 24
-    train = subset(written.train, 60 * size)
-    options = {"model_options": {"num_features": 64}} if written.name == "MNIST" else {}
-    trained = context.train(
-        train, written.model, watch={"test": written.test}, epochs=1, batch_size=size, lr=0.01, every=1, snapshot=False, **options
-    )
-    curves = read_curves(trained.directory, split="test", steps=True, columns=("norm", "avh", "own_angle", "correct"))
-    norm, avh = curves.mean["norm"][0], curves.mean["avh"][0]
-    ten, last = 9, len(avh) - 1
-    share = float((avh[0] - avh[ten]) / (avh[0] - avh[last]))
-    slopes = float((norm[ten] - norm[0]) / ten), float((norm[last] - norm[ten]) / (last - ten))
-    return Outcome(
-        about=f"{written.name}, {len(avh)} steps of {size} samples, {len(written.test)} test samples looked at after each.",
-        tables=[
-            Table(
-                "Mean over the test samples",
-                ("after step", "norm", "AVH", "accuracy"),
-                [[step + 1, norm[step], avh[step], curves.mean["correct"][0][step]] for step in (0, ten, last // 2, last)],
-                digits=4,
-            )
-        ],
-        figures={f"Norm, AVH and accuracy over steps on {written.name}": curves_figure(curves, ("norm", "avh", "correct"))},
-        claims=[
-            claim(
-                "AVH falls sharply at first and is almost flat after 10 iterations.",
-                rule="After 10 steps at least 80 % of the fall over 60 steps is done.",
-                holds=share >= 0.8,
-                found=f"{100 * share:.0f} % is done.",
-            ),
-            claim(
-                "The norm rises with a large slope at first, less after 10 iterations.",
-                rule="The norm's mean slope over the first 10 steps is above that over the rest, and both are positive.",
-                holds=slopes[0] > slopes[1] > 0,
-                found=f"{slopes[0]:+.3f} a step, then {slopes[1]:+.3f}.",
-            ),
-        ],
     )
 
 

@@ -68,6 +68,10 @@ def figure_19(context: Context) -> Outcome:
 def _shown(context: Context) -> tuple[str, list[Coarse], str, str]:
     """What is shown, three groups, what the frequency is, and why they are not the paper's coarser classes, if so."""
     wordnet = find_wordnet(context)
+    if context.scale == "paper" and wordnet is not None:
+        from hardsight.paper.avh.full_imagenet import with_people as with_frequencies
+
+        return *_of_imagenet(context, with_frequencies(context), wordnet), ""
     if imagenet.has_imagenet(context) and wordnet is not None:
         return *_of_imagenet(context, imagenet_panels(context)[1], wordnet), ""
     with_people = cifar_panels(context)
@@ -95,14 +99,17 @@ def _of_imagenet(context: Context, panel: Panel, wordnet: Path) -> tuple[str, li
     of_class, names = coarser([str(info.index_to_label_name(k)) for k in range(1000)], wordnet, COARSE)
     of_class_array, table = np.array(of_class), panel.tables[panel.best]
     norm, labels = table["norm"].to_numpy(), table["label"].to_numpy()
-    frequency = coarse_frequency(context, [str(id) for id in table["id"].to_pylist()], of_class_array, panel.target)
+    frequency, counted = panel.target, "frequency of the given label"  # of other labels nothing is known at scale paper
+    if context.scale == "small":
+        frequency = coarse_frequency(context, [str(id) for id in table["id"].to_pylist()], of_class_array, panel.target)
+        counted = "frequency counted in them"
     sizes = np.bincount(of_class_array, minlength=len(names))
     shown = []
     for wanted in SIZES:
         k = int(np.argmin(np.abs(sizes - wanted)))
         rows = of_class_array[labels] == k
         shown.append(Coarse(names[k], int(sizes[k]), norm[rows], frequency[rows]))
-    return f"{panel.best} on {panel.name}; {len(names)} coarser classes of WordNet, frequency counted in them.", shown, panel.axis
+    return f"{panel.best} on {panel.name}; {len(names)} coarser classes of WordNet, {counted}.", shown, panel.axis
 
 
 def coarse_frequency(context: Context, ids: list[str], of_class: np.ndarray, frequency: np.ndarray) -> np.ndarray:

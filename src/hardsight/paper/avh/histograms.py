@@ -109,6 +109,10 @@ def figure_18(context: Context) -> Outcome:
 
 def degraded_panels(context: Context, degradation: str) -> list[Panel]:
     """Images at five levels: of ImageNet by the smallest network, of CIFAR-10 by two ResNets; else digits."""
+    if context.scale == "paper":
+        from hardsight.paper.avh.full_imagenet import degraded
+
+        return [degraded(context, degradation)]
     shown: dict[str, dict[str, Snapshot]] = {}
     options: dict[str, Any] = {"degradations": (degradation,)}
     if imagenet.has_imagenet(context):

@@ -1,7 +1,7 @@
 """Networks beside people on the same images: what Tables 1, 2, 6 to 9 and Figures 5, 16 to 19 are computed from.
 
 With --data: ImageNet images with votes, and CIFAR-10 with CIFAR-10H. Without: digits, where the level of degradation stands in
-for people, as in the paper's appendix B.
+for people, as in the paper's appendix B. At scale paper: the paper's four networks on ImageNet's validation images.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Panel:
     tables: dict[str, pa.Table]  # by network, the weakest first; all have the same rows
     target: np.ndarray  # (n,) selection frequency, or level
     by_people: bool
-    answers: int = 0  # people per image, where it is the same for all
+    answers: np.ndarray | None = None  # (n,) people per image, where it is known
 
     @property
     def axis(self) -> str:
@@ -59,8 +59,11 @@ def accuracy(table: pa.Table) -> float:
 
 def panels(context: Context) -> list[Panel]:
     """Every panel that the data allow."""
-    with_people = [*imagenet_panels(context), *cifar_panels(context)]
-    return with_people or digits_panels(context)
+    if context.scale == "paper":
+        from hardsight.paper.avh.full_imagenet import with_people
+
+        return [with_people(context)]
+    return [*imagenet_panels(context), *cifar_panels(context)] or digits_panels(context)
 
 
 def selection(shown: Sequence[Panel]) -> str:
@@ -68,7 +71,7 @@ def selection(shown: Sequence[Panel]) -> str:
     if not shown[0].by_people:
         return "No people here: the level of degradation stands in for them. Give --data for people's answers."
     words = "Coefficients are absolute values, as printed; a minus marks agreement in the wrong direction."
-    return f"{words} {imagenet.SELECTION}" if any(panel.name.startswith("ImageNet") for panel in shown) else words
+    return f"{words} {imagenet.SELECTION}" if any(panel.name.startswith("ImageNet, ") for panel in shown) else words
 
 
 def imagenet_panels(context: Context) -> list[Panel]:
@@ -81,9 +84,10 @@ def imagenet_panels(context: Context) -> list[Panel]:
     rows = np.array([row_of[str(id).removeprefix("imagenet/")] for id in next(iter(tables.values()))["id"].to_pylist()])
     frequency, contested = votes.frequency[rows], votes.contested[rows]
     some = {name: table.filter(pa.array(contested)) for name, table in tables.items()}
+    answers = np.full(len(frequency), imagenet.PEOPLE)
     return [
-        Panel(f"ImageNet, the {contested.sum():,} contested images", some, frequency[contested], True, imagenet.PEOPLE),
-        Panel(f"ImageNet, all {len(frequency):,} images", tables, frequency, True, imagenet.PEOPLE),
+        Panel(f"ImageNet, the {contested.sum():,} contested images", some, frequency[contested], True, answers[contested]),
+        Panel(f"ImageNet, all {len(frequency):,} images", tables, frequency, True, answers),
     ]
 
 
@@ -161,8 +165,8 @@ def compared(context: Context, panel: Panel) -> dict[str, list[Row]]:
         if panel.by_people:
             ids = next(iter(panel.tables.values()))["id"].to_pylist()
             human: Any = {"id": ids, "frequency": panel.target.tolist()}
-            if panel.answers:
-                human["answers"] = [panel.answers] * len(ids)
+            if panel.answers is not None:
+                human["answers"] = panel.answers.tolist()
             correlations = correlate(panel.tables, human, progress=progress, **options)
         else:
             correlations = correlate(panel.tables, against="level", progress=progress, **options)

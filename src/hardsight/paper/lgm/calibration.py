@@ -83,7 +83,7 @@ def draw(bars: dict[str, Reliability]) -> Figure:
         )
     axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.03), ylim=(-0.03, 1.05), aspect="equal")
     axes.set_title("15 bins; larger marks hold more images", fontsize=9)
-    for handle in axes.legend(frameon=False, fontsize=8, loc="center left").legend_handles:
+    for handle in axes.legend(frameon=False, fontsize=8, loc="lower right").legend_handles:
         handle.set_sizes([30])  # type: ignore[union-attr]  # its stubs say an artist of any kind
     axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -27,6 +27,7 @@ HOW_CHOSEN = (
     " The network, its rate and length were chosen by softmax alone, trained without the last 5,000 training images of MNIST and "
     "tested on them, after another network of two features had been seen to reach 97.6 % of the test images."
 )
+PAPER: dict[str, Any] = {"epochs": 50, "batch_size": 64, "lr": 1e-3, "augment": "none"}
 EPOCHS = {"MNIST": 6, "MNIST in the plane": 8, "digits": 20}
 
 
@@ -37,7 +38,7 @@ def network(context: Context, num_features: int) -> tuple[str, dict[str, Any], d
     """
     name = "MNIST" if context.data.has("mnist") else "digits"
     if context.scale == "paper":
-        return "mnist_cnn", {"num_features": num_features}, {"epochs": 50, "batch_size": 64, "lr": 1e-3, "augment": "none"}
+        return "mnist_cnn", {"num_features": num_features}, PAPER
     batch_size = 64 if name == "digits" else 128
     if num_features == 2:
         epochs = EPOCHS["digits" if name == "digits" else "MNIST in the plane"]

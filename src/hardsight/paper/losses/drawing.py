@@ -27,10 +27,16 @@ def panels(count: int, *, width: float = 4.3, height: float = 3.3) -> tuple[Figu
     return figure, axes
 
 
-def seed_dots(axes: Axes, values: Mapping[str, np.ndarray], label: str, title: str = "") -> None:
-    """A row per name: a faint dot per seed, and the mean with its 95 % interval."""
-    for row, each in enumerate(values.values()):
-        mean, colour = mean_interval(np.asarray(each, np.float64)), COLOURS[row % len(COLOURS)]
+def seed_dots(
+    axes: Axes, values: Mapping[str, np.ndarray], label: str, title: str = "", *, colours_of: Sequence[str] | None = None
+) -> None:
+    """A row per name: a faint dot per seed, and the mean with its 95 % interval.
+
+    Panels with different names share `colours_of`, all of their names, so that each name has one colour.
+    """
+    names = list(values if colours_of is None else colours_of)
+    for row, (name, each) in enumerate(values.items()):
+        mean, colour = mean_interval(np.asarray(each, np.float64)), COLOURS[names.index(name) % len(COLOURS)]
         axes.plot(each, np.full(len(each), row), "o", color=colour, alpha=0.3, markersize=4, markeredgewidth=0)
         ends = [[mean.value - mean.low], [mean.high - mean.value]] if np.isfinite(mean.low) else None
         axes.errorbar(mean.value, row, xerr=ends, fmt="D", color=colour, markersize=5, capsize=3)

@@ -55,9 +55,9 @@ def ldr(context: Context) -> Outcome:
                     areas[score].append(value)
     area = {name: np.array(values) for name, values in areas.items()}
     figure, axes = panels(3)
-    seed_dots(axes[0], clean, "accuracy (%)", "right labels")
-    seed_dots(axes[1], noisy, "accuracy (%)", f"{WRONG:.0%} wrong labels")
-    seed_dots(axes[2], area, "AUROC", "telling wrong labels from right ones")
+    seed_dots(axes[0], clean, "accuracy (%)", "clean labels")
+    seed_dots(axes[1], noisy, "accuracy (%)", f"{WRONG:.0%} noisy labels")
+    seed_dots(axes[2], area, "AUROC", "detecting wrong labels")
     axes[2].axvline(0.5, color="#999999", linewidth=0.8, linestyle=":")
     rows = [(name, interval(clean[name]), interval(noisy[name])) for name in LOSSES]
     return Outcome(

@@ -32,7 +32,7 @@ def temperature(context: Context) -> Outcome:
     seeds = range(context.seed, context.seed + SEEDS)
     cells = np.array([[list(measured(context, t, seed).values()) for seed in seeds] for t in TEMPERATURES])
     measures = {name: cells[:, :, k] for k, name in enumerate(MEASURES)}  # (temperatures, seeds)
-    figure, axes = panels(4, width=3.2, height=3.0)
+    figure, axes = panels(4, width=3.6, height=3.0)
     for plot, (name, label) in zip(axes, MEASURES.items(), strict=True):
         seed_curves(plot, TEMPERATURES, {name: measures[name]}, xlabel="temperature", ylabel=label, xscale="log")
         plot.set_xticks(TEMPERATURES, [f"{t:g}" for t in TEMPERATURES])
