@@ -36,6 +36,11 @@ def needed() -> None:
         pytest.skip("the browser tests need Chromium: apt-get install chromium-headless-shell")
 
 
+def cut_off(page: Any, panel: str) -> int:
+    """How many pixels of a panel are beyond its edge: on a phone, a table must fit."""
+    return int(page.evaluate("(at) => { const p = document.querySelector(at); return p.scrollWidth - p.clientWidth; }", panel))
+
+
 @contextmanager
 def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright

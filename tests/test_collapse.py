@@ -151,6 +151,8 @@ def test_what_the_command_says_and_writes(tmp_path: Path, cli: Callable[..., Any
     page = (tmp_path / "figures" / "report.html").read_text()
     assert str(tmp_path / "figures" / "report.html") in document["files"] and "Every epoch" in page and "<script" not in page
     assert f"hardsight dynamics {tmp_path} --table {tmp_path / 'epochs.parquet'} --json</pre>" in page  # how to do it again
+    printed = [line for line in done.err.splitlines() if line.split()[:2] in (["epoch", "NC1"], ["3", "0"])]
+    assert printed and all(line in page for line in printed)  # columns line up on the page, too
     assert document["summary"]["test"]["collapse"]["nc1"] == pytest.approx(0, abs=1e-6)
     assert cli("dynamics", tmp_path, "--table", tmp_path / "epochs.txt").code == 2
 

@@ -208,7 +208,7 @@ def test_the_command_writes_samples_and_classes(cli: Cli, tmp_path: Path) -> Non
     with pytest.warns(UserWarning, match="80 samples are in both"):
         assert table.equals(drift(tmp_path / "a.npz", tmp_path / "b.npz").arrow)
     hardest = table.filter(table["harder"]).sort_by([("change", "descending")])["id"].to_pylist()
-    said = done.out.partition("10 samples that got harder by most")[2].splitlines()[4:14]
+    said = done.out.partition("10 largest increases in hardness")[2].splitlines()[4:14]
     assert [int(line.split()[0]) for line in said] == hardest[:10]
     classes = pq.read_table(tmp_path / "b.drift.classes.parquet").to_pylist()
     assert [row["class"] for row in classes] == ["all", "0", "1", "2"] and classes[1]["verdict"] == "less accurate, harder"

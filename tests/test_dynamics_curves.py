@@ -261,7 +261,7 @@ def test_phases_by_hand() -> None:
         ([60, 70, 80, 90, 95], [1, 2, 3, 4, 5], "the angle does not fall, it rises"),
         ([90, 60, 40, 30, 30], [2, 2, 2, 2, 2], "the norm does not rise"),
         ([90, 60, 40, 30, 30], [5, 4, 3, 2, 1], "the norm does not rise, it falls"),
-        ([90, 60, 40], [1, 1, 5], "only 3 moments"),
+        ([90, 60, 40], [1, 1, 5], "only 3 points"),
         ([90, 60, np.nan, 30, 30], [1, 1, 1, 1, 5], "gaps"),
     ],
 )
@@ -303,7 +303,7 @@ def test_held_out_sets_are_described_and_training_if_there_is_none(run: Path, tm
     said = describe_dynamics(tmp_path)
     assert list(said.numbers) == ["train"]
     assert "AVH reaches no plateau: there are only 3 points" in str(said)
-    assert "no two phases: there are only 3 moments" in str(said)
+    assert "no two phases: there are only 3 points" in str(said)
     assert said.numbers["train"]["avh_plateau"] is None
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from explorer_browser import Watched, counted, drag, drawn_filter, eventually, expect, ready, served, settled, view
+from explorer_browser import Watched, counted, cut_off, drag, drawn_filter, eventually, expect, ready, served, settled, view
 from explorer_runs import digits_run, half_done
 from hardsight.act.groups import audit_to_file, drift_to_file
 from hardsight.errors import FileError, InputError
@@ -93,6 +94,11 @@ def test_a_click_filters(watched: Watched, run: Path) -> None:
         settled(page, "^40 of 120 samples$")
         page.locator("#clear").click()
         settled(page, "^120 samples$")
+        page.set_viewport_size({"width": 400, "height": 860})
+        for tab in ("quick", "classes", "confusions"):
+            page.locator(f"#tab-{tab}").click()
+            eventually(page, partial(cut_off, page, f"#view-{tab}"), 0)
+        page.set_viewport_size({"width": 1280, "height": 860})
         page.locator("#tab-filter").click()
         page.locator("#filter-column").select_option("drift")
         page.get_by_role("checkbox", name="easier").check()

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from explorer_browser import Watched, downloads, eventually, expect, first_tile, ready, served, settled
+from explorer_browser import Watched, cut_off, downloads, eventually, expect, first_tile, ready, served, settled
 from explorer_runs import digits_run, write_suspects
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.report import report
@@ -310,6 +310,9 @@ def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, tmp_pat
         ready(page)
         marks = {row["id"]: (row["mark"], row["suggestion"]) for row in pq.read_table(run / "review.parquet").to_pylist()}
         assert marks == {id: ("wrong label", worst.suggested_label[id]) for id in worst.index[:2]}
+        page.set_viewport_size({"width": 400, "height": 860})
+        eventually(page, lambda: cut_off(page, "#view-suspects"), 0)
+        page.set_viewport_size({"width": 1280, "height": 860})
         page.locator("#view-suspects .fact", has_text="likely mislabeled").click()  # once more: all again
         settled(page, "^120 samples$")
         watched.leave()

@@ -87,7 +87,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     ),
     "train, no curriculum": (
         ["train", "photos", "--model", "lenet", "--order", "hard-first"],
-        "needs the hardness of the samples",
+        "needs a score to order by: give --curriculum RUN:avh",
     ),
     "train, no score of a curriculum": (["train", "photos", "--model", "lenet", "--curriculum", "run"], "is written RUN:SCORE"),
     "train, no subset": (["train", "photos", "--model", "lenet", "--subset", "nothing.csv"], "nothing.csv does not exist"),
@@ -210,8 +210,8 @@ HURRIED: dict[str, tuple[str, str]] = {
     "run of another command": ("dynamics other", "(no directory other/dynamics): give a run of hardsight train."),
     "output over input": ("score table.parquet -o table.parquet", "table.parquet"),
     "output that is no table": ("score good.npz -o scores.xlsx", "written as .parquet, .csv, .json"),
-    "budget above n": ("select good.npz --budget 500 -o s.csv", "the budget of 500 is above the 30 samples"),
-    "no budget": ("select good.npz -o s.csv", "give a budget (--budget N)"),
+    "budget above n": ("select good.npz --budget 500 -o s.csv", "more than the 30 samples to choose from: give at most 30."),
+    "no budget": ("select good.npz -o s.csv", "the budget is missing: give --budget N"),
     "negative epochs": ("train photos --model lenet --epochs -3 -o run", "it must be greater than or equal to 1"),
     "no class in both": ("adapt apart.npz:a apart.npz:c -o run", "the source has 0, 1, the target 2, 3."),
     "one domain": ("adapt one.npz -o run", "at least two domains; it has one, 'a'."),
@@ -267,7 +267,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "word among numbers": ("score words.csv --features f* --label label", "'f2' is not (row 1 holds 'n/a'): choose others"),
     "spreadsheet": ("score book.xlsx", "Save a table as .csv or .parquet, and arrays as .npz"),
     "rows for a network of images": ("train features.npz --model lenet -o run", "lenet takes images, and the samples are rows"),
-    "table that is not scored": ("select votes.csv --budget 1 -o s.csv", "Score it first: hardsight score FILE --features 'f*'"),
+    "table that is not scored": ("select votes.csv --budget 1 -o s.csv", "Score it first (hardsight score FILE --features 'f*'"),
     "names in a table to explore": ("explore table.csv --no-browser", "a table of scores has class numbers in label. Score a"),
     "network that is not trained": ("extract lenet photos -o run", "not trained: give --weights FILE, or train it first."),
     "slash for a colon": ("extract timm/resnet18 photos -o run", "Did you mean timm:resnet18?"),
@@ -279,6 +279,10 @@ HURRIED: dict[str, tuple[str, str]] = {
     "pictures of a phone": ("extract timm:resnet18 phone -o run", "Files such as 1.HEIC are not read: convert them to JPEG"),
     "answers transposed": ("correlate good.npz --human turned_counts.npy", "They look transposed: one row per sample."),
     "answers in other columns": ("correlate good.npz --human votes.csv", "columns 'image', 'votes': not a known form"),
+    "class without samples": ("select hole.npz --budget 4 --per-class -o s.csv", "class 1 has no samples to choose from"),
+    "groups of one": ("audit hole.npz --group case", "it names samples and not groups"),
+    "ids of another subset": ("explore good.npz --subset human.csv --no-browser", "none of its ids is among the samples"),
+    "misspelt file with an ending that others share": ("score zz.npz", "zz.npz does not exist.\n"),
     "column of an array file": ("mine good.npz --label site", "--label names a column of a .csv or .parquet table"),
 }  # fmt: skip
 OUTPUTS = {
@@ -362,6 +366,7 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
         "nan": {"features": odd, "weight": weight, "labels": labels},
         "nokey": {"feats": features, "y": labels},
         "domains": {"features": features, "labels": labels, "domain": np.repeat(["photo", "sketch"], 15)},
+        "hole": {"features": features, "weight": weight, "labels": np.where(labels == 1, -1, labels), "case": ids},
         "one_hot": {"features": features, "weight": weight, "labels": np.eye(3)[labels]},
     }
     for name, arrays in files.items():

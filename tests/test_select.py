@@ -181,9 +181,9 @@ def test_what_cannot_be_scored_is_left_out() -> None:
         assert min(ids) == 5
     huge = hardsight.select(features=features.astype(np.float64) * 1e200, budget=3, method="kcenter")  # directions all the same
     assert chosen(huge) == chosen(hardsight.select(features=features, budget=3, method="kcenter"))
-    with pytest.raises(InputError, match="not one of the 120 samples can be used: they have no direction"):
+    with pytest.raises(InputError, match="none of the 120 samples can be used: they have no direction"):
         hardsight.select(features=0 * features, budget=3, method="kcenter")
-    with pytest.raises(InputError, match="budget of 116 is above the 115 samples"):
+    with pytest.raises(InputError, match="budget of 116 is more than the 115 samples"):
         hardsight.select(features=features, head=head, labels=labels, budget=116, method="kcenter")
 
 
@@ -240,12 +240,12 @@ def test_tables_of_scores_in_memory_and_columns_of_a_run(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({"budget": 121}, "the budget of 121 is above the 120 samples"),
-        ({}, "give a budget"),
+        ({"budget": 121}, "a budget of 121 is more than the 120 samples"),
+        ({}, "the budget is missing: give --budget N"),
         ({"budget": 0}, "budget must be a whole number of 1 or more"),
         ({"budget": 5, "by": "nix"}, "there is no score named 'nix'"),
         ({"budget": 5, "method": "hardst"}, "Did you mean hardest"),
-        ({"budget": 5, "cut": 0.1, "method": "hardest"}, "cut goes with the method coverage"),
+        ({"budget": 5, "cut": 0.1, "method": "hardest"}, "--cut goes with --method coverage"),
         ({"budget": 3, "method": "balanced"}, "too small for balanced: there are 4 classes"),
         ({"budget": 9, "split": "val"}, "there is no split 'val'"),
         ({"budget": 9, "by": "aum"}, "aum needs training dynamics"),
@@ -265,7 +265,7 @@ def test_bad_inputs_end_in_one_line() -> None:
         hardsight.select(features=features, head=head, labels=np.minimum(labels, 2), budget=9, per_class=True)
     with pytest.raises(InputError, match="avh needs labels, and there are none; try --by entropy"):
         hardsight.select(features=features, head=head, budget=9, by="avh")
-    with pytest.raises(InputError, match="per_class needs the label of every sample, and 120 of 120"):
+    with pytest.raises(InputError, match="per-class needs a label for every sample, and 120 of 120"):
         hardsight.select(features=features, head=head, budget=9, method="margin", per_class=True)
     with pytest.raises(InputError, match="no head, and no labels"):
         hardsight.select(features=features, budget=9, method="margin")

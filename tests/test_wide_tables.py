@@ -95,7 +95,7 @@ def scans() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_clean_and_audit_take_a_wide_table(kind: str) -> None:
+def test_functions_name_columns_of_a_wide_table(kind: str) -> None:
     frame = scans()
     table = MAKERS[kind](frame if kind == "pandas" else {name: frame[name].to_numpy() for name in frame})
     arrays: dict[str, Any] = {"features": frame[["f0", "f1"]].to_numpy(), "labels": frame["y"].to_numpy()}
@@ -104,6 +104,8 @@ def test_clean_and_audit_take_a_wide_table(kind: str) -> None:
     assert groups.equals(audit(**arrays, head=4 * np.eye(2), columns={"site": frame["site"].to_numpy()}, group="site").arrow)
     pairs = mine(features=arrays["features"], labels=arrays["labels"]).table()
     assert mine(table, features="f*", labels="y").table().equals(pairs)
+    few: dict[str, Any] = {"head": 4 * np.eye(2), "budget": 5, "method": "hardest"}
+    assert select(table, features="f*", labels="y", **few).equals(select(**arrays, **few).arrow)
     with pytest.raises(InputError, match="this is a table of scores: give the features"):
         clean(score(table, labels="y", features="f*"))
 
@@ -122,20 +124,30 @@ def test_what_takes_no_frame_says_what_it_takes() -> None:
         score(frame[["f0", "f1"]], np.ones((1, 2)), np.arange(60) % 2)
 
 
-def test_clean_and_audit_of_a_csv(tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_name_columns_of_a_csv(tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("hardsight.explorer.audit_page.write_audit_page", lambda *_: None)  # another test's
     scans().to_csv("scans.csv", index=False)
     np.savez("scans.npz", features=scans()[["f0", "f1"]], labels=scans()["y"].to_numpy(str), site=scans()["site"].to_numpy(str))
     np.save("head.npy", 4 * np.eye(2))
     wide = ["--features", "f*", "--label", "y"]
-    for command, more in (("clean", []), ("audit", ["--group", "site", "--head", "head.npy"])):
+    every = {
+        "clean": [],
+        "audit": ["--group", "site", "--head", "head.npy"],
+        "select": ["--budget", 7, "--head", "head.npy"],
+        "curriculum": ["--head", "head.npy"],
+        "mine": [],
+    }
+    for command, more in every.items():
         results = []
         for words in (["scans.csv", *wide], ["scans.npz"]):
             done = cli(command, *words, *more, "-o", f"{command}.csv")
             assert done.code == 0, done.err
             results.append(Path(f"{command}.csv").read_text())
-        assert results[0] == results[1]
+        assert results[0] == results[1], command
+    scans().iloc[::-1].to_csv("later.csv", index=False)
+    done = cli("drift", "scans.csv", "later.csv", *wide, "--head", "head.npy")
+    assert done.code == 0 and "of 60 samples got harder" in done.out and Path("later.drift.parquet").is_file(), done.err
     assert (
         "name the columns for hardsight audit: --features 'f*' --label NAME" in cli("audit", "scans.csv", "--group", "site").err
     )

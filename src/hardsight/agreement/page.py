@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from hardsight.agreement.printing import print_study
+from hardsight.agreement.printing import for_whom, print_study
 from hardsight.agreement.studying import Study
 from hardsight.domains import results_page as rp
 from hardsight.files.run import Run
@@ -15,7 +15,7 @@ from hardsight.screen import ShownTable, showing
 
 FIRST = ("hypotheses", "models", "agreement")  # tables above the figures, in this order; the others are folded below
 SECTIONS = {
-    "hypotheses": "What the paper says of scores and people",
+    "hypotheses": "The paper's hypotheses about scores and people",
     "models": "Models side by side",
     "agreement": "Scores",
     "bins": "In bins",
@@ -42,7 +42,8 @@ def agreement_page(run: Run, study: Study, figures: Sequence[Path]) -> str:
     target, models = correlations.of().target, dict.fromkeys(agreement.model for agreement in correlations.main)
     sentence = (
         f"Agreement of scores with {target.words}, of {correlations.of().n:,} samples and {len(models)} "
-        f"model{'s' if len(models) > 1 else ''}: {', '.join(models)}. Positive where hard by the score is hard there, too."
+        f"model{'s' if len(models) > 1 else ''}: {', '.join(models)}. It is positive if samples that are hard by the score are "
+        f"hard {for_whom(correlations.of())}, too."
     )
     parts = [_section(name, by_name.pop(name)) for name in FIRST if name in by_name]
     parts += [rp.heading("Figures") if figures else "", rp.figures(figures, wide=True)]
@@ -58,6 +59,7 @@ def _section(name: str, tables: Sequence[ShownTable]) -> str:
 
 
 def _table(table: ShownTable) -> str:
-    of = ", ".join(f"{name} {value}" for name, value in table.of.items())
-    caption = "; ".join(filter(None, [table.title, of]))
+    of = ", ".join(f"n = {value:,}" if name == "n" else str(value) for name, value in table.of.items())
+    title = None if table.name == "agreement" else table.title  # what agreement means is the first sentence of the page
+    caption = ": ".join(filter(None, [of, title]))
     return rp.paragraph(caption, "quiet") + rp.table(list(table.header), table.rows, words=table.words)

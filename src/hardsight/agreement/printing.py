@@ -95,8 +95,12 @@ def _of(agreement: Agreement) -> Row:
 
 
 def _sign_in_words(agreement: Agreement) -> str:
-    by = "for people" if agreement.target.measure is not None else f"by {agreement.target.words}"
-    return f"agreement: positive where hard by the score is hard {by}"
+    return f"agreement: positive where hard by the score is hard {for_whom(agreement)}"
+
+
+def for_whom(agreement: Agreement) -> str:
+    """What the scores are compared with, after "hard"."""
+    return "for people" if agreement.target.measure is not None else f"by {agreement.target.words}"
 
 
 def _print_ceiling(agreement: Agreement) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from hardsight.act.subsets.settings import CurriculumSettings
+from hardsight.act.subsets.settings import CurriculumFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
 from hardsight.cli.results import prints_tables
@@ -12,9 +12,9 @@ from hardsight.cli.results import prints_tables
 
 @app.command()
 @prints_tables
-@options_of(CurriculumSettings)
+@options_of(CurriculumFileSettings)
 def curriculum(
-    settings: CurriculumSettings,
+    settings: CurriculumFileSettings,
     source: str = typer.Argument(
         ..., metavar="RUN_OR_FILE", help="A run directory, a snapshot (.npz, .npy, .parquet) or a table of scores."
     ),

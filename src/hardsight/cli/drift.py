@@ -88,7 +88,8 @@ def print_drift(drifted: Drift, top: int) -> None:
 
 
 def _print_hardest(drifted: Drift, top: int) -> None:
-    """The samples that got harder by most, with what they are taken for."""
+    """The samples that got harder the most, with their predictions."""
+    from hardsight.scores import SCORES
     from hardsight.screen import number, print_table
 
     measured = drifted.sides[1]
@@ -96,7 +97,11 @@ def _print_hardest(drifted: Drift, top: int) -> None:
     def name(label: int | None) -> str:
         return "–" if label is None else measured.class_name(label)
 
-    table = drifted.table.filter(drifted.table.column("harder")).sort_by([("change", "descending")]).slice(0, top)
+    score_end = (
+        "ascending" if SCORES[drifted.by].hard == "low" else "descending"
+    )  # many unpaired samples share the largest change
+    order = [("change", "descending"), ("after", score_end)]
+    table = drifted.table.filter(drifted.table.column("harder")).sort_by(order).slice(0, top)
     rows = [
         (
             str(row["id"]),
@@ -110,7 +115,7 @@ def _print_hardest(drifted: Drift, top: int) -> None:
     if rows:
         before = ("predicted before",) if "predicted_before" in table.column_names else ()
         header = ("id", "class", *before, "predicted after", "change")
-        print_table(header, rows, title=f"{len(rows)} samples that got harder by most", words=len(header) - 1, name="samples")
+        print_table(header, rows, title=f"{len(rows)} largest increases in hardness", words=len(header) - 1, name="samples")
 
 
 def _before_and_after(before: float | None, after: float | None) -> Cell:

@@ -34,6 +34,10 @@ pre { overflow-x: auto; background: #8881; padding: .5rem .8rem; border-radius: 
 .strip img { width: 100%; display: block; margin-bottom: .2rem } .tiny { image-rendering: pixelated }
 details { border: 1px solid #8884; border-radius: 6px; padding: .4rem 1rem; margin: .6rem 0 }
 summary { cursor: pointer; font-weight: 600 }
+@media (max-width: 600px) { /* words in figures stay readable: they scroll sideways */
+  figure { overflow-x: auto } figure > img { max-width: none; width: 640px } .strip img { width: 100% }
+  td, th { padding: .22rem .4rem } table { font-size: 13px }
+}
 """
 
 
@@ -57,6 +61,11 @@ def heading(text: str) -> str:
 def paragraph(text: str, kind: str = "") -> str:
     """A paragraph, with a CSS class if `kind` is set."""
     return f'<p class="{kind}">{escaped(text)}</p>' if kind else f"<p>{escaped(text)}</p>"
+
+
+def as_printed(lines: Sequence[str]) -> str:
+    """Lines whose columns line up, as on the screen."""
+    return f"<pre>{escaped(chr(10).join(lines))}</pre>"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, words: int = 1, last: int = 0) -> str:
@@ -124,7 +133,7 @@ def settings(start: Mapping[str, Any]) -> str:
 def again(*commands: Any) -> str:
     """How to do it again: command lines with the options that were used; nothing where Python called a function instead."""
     lines = [str(line) for line in commands if str(line).startswith("hardsight ")]
-    return f"{heading('How to do it again')}\n<pre>{escaped(chr(10).join(lines))}</pre>" if lines else ""
+    return f"{heading('How to do it again')}\n{as_printed(lines)}" if lines else ""
 
 
 def words(value: Any) -> str:

@@ -149,7 +149,7 @@ def plateau(curve: np.ndarray) -> Plateau:
     """
     curve = np.asarray(curve, dtype=np.float64)
     if len(curve) < FEWEST:
-        return Plateau(None, None, None, f"there are only {len(curve)} points, and fewer than {FEWEST} say nothing")
+        return Plateau(None, None, None, f"there are only {len(curve)} points, and it takes at least {FEWEST} to tell")
     if not np.isfinite(curve).all():
         return Plateau(None, None, None, "it has gaps")
     level = float(curve[-max(1, len(curve) // 10) :].mean())

@@ -35,13 +35,13 @@ MOST_DRAWN, MOST_SHOWN, SIDE = 30, 12, 96  # groups in the figure, groups with p
 READING = (
     "Intervals: Wilson's for accuracy, Student's for means, Newcombe's and Welch's for differences. Tests against the rest: "
     "Fisher's exact test and Welch's t. Colours mark p values up to {alpha:.3g} % after Holm's correction for all tests on this "
-    "page. Overconfidence is the mean confidence minus the accuracy. An ECE below the value by chance says nothing. "
-    "Same classes: what the rest reaches with the group's mix of classes; near the group's own value, its classes explain the "
-    "difference."
+    "page. Overconfidence is the mean confidence minus the accuracy. An ECE below the value expected by chance is no sign of "
+    "miscalibration. Same classes: the accuracy of the rest with the group's mix of classes; where it is close to the group's "
+    "own, the classes explain the difference."
 )
 HALVES = (
-    "Latent groups are clusters of the features of one class. One half of the samples, drawn by chance, made the clusters and "
-    "said which look worse than their class; every number here is from the other half, which had no part in that."
+    "Latent groups are clusters of features within one class. They were found, and the suspicious ones picked, on a random half "
+    "of the samples; all numbers here come from the other half."
 )
 NO_PICTURES = "There are no pictures here, because the run does not say where its images are: name them with --images."
 # Intervals stand below their values, and words break, so that no column is cut off.
@@ -118,7 +118,7 @@ def _name(row: Row) -> str:
 
 
 def _verdict(row: Row) -> float:
-    """1 for worse, -1 for better, 0 for not told apart, NaN for too few."""
+    """1 for worse, -1 for better, 0 for no difference found, NaN for too few."""
     verdict = row["verdict"]
     if verdict == TOO_FEW:
         return math.nan
@@ -143,7 +143,7 @@ def _figure(audit: Audit, rows: list[Row]) -> str:
     stream = io.BytesIO()
     figure.savefig(stream, format="png", metadata={"Software": None})
     line = "no difference from the rest of the class" if rows[0]["by"] == LATENT else "all samples"
-    said = f"Dotted: {line}. Orange: worse than the rest; blue: better; grey: not told apart; hollow: too few to say."
+    said = f"Dotted: {line}. Orange: worse than the rest; blue: better; grey: no difference found; hollow: too few to say."
     return rp.drawn(stream.getvalue(), "groups with intervals") + rp.paragraph(said, "quiet")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,16 +17,27 @@ from hardsight.screen import number
 
 def write_dynamics_page(description: Description, run: Path, path: Path) -> None:
     """Write the page of a run's dynamics."""
-    said = [rp.paragraph(line.strip(), "" if line == line.lstrip() else "step") for line in description.lines]
+    said = [part for tabular, lines in groupby(description.lines, _is_tabular) for part in _said(list(lines), tabular)]
     start = read_start(run) or {}
     parts = [*said, rp.figures(description.figures, wide=True), _epochs(description.table)]
     parts += [rp.again(start.get("words"), command_line())]
     parts += [rp.settings(start)] if {"arguments", "versions"} <= start.keys() else []
-    sentence = "When AVH settles, whether angles come before norms, and how far features collapse."
+    sentence = "When AVH settles, whether angles settle before norms, and how far features collapse."
     content = rp.page(f"Dynamics: {run.resolve().name}", sentence, *parts, style=".step { margin: .2rem 0 .2rem 1.5rem }")
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, "html") as temporary:
         temporary.write_text(content, encoding="utf-8")
+
+
+def _is_tabular(line: str) -> bool:
+    return "  " in line.strip()
+
+
+def _said(lines: list[str], tabular: bool) -> list[str]:
+    """Sentences as paragraphs, columns of numbers as they are printed."""
+    if tabular:
+        return [rp.as_printed(lines)]
+    return [rp.paragraph(line.strip(), "" if line == line.lstrip() else "step") for line in lines]
 
 
 def _epochs(table: pa.Table | None) -> str:

@@ -44,11 +44,16 @@ def missing(path: Any) -> str:
 
 def near_name(path: Any) -> str:
     """The end of that message; nothing where no name is near."""
+    from difflib import SequenceMatcher
+
+    def alike(name: str) -> bool:  # also without the ending, which two files may well share
+        return SequenceMatcher(None, path.stem.lower(), Path(name).stem.lower()).ratio() >= 0.6
+
     try:
         beside = [utf8_name(each.name) for each in path.parent.iterdir()] if isinstance(path, Path) else []
     except (OSError, ValueError):
         return ""
-    return did_you_mean(path.name, beside, 0.75)
+    return did_you_mean(path.name, filter(alike, beside), 0.75)
 
 
 @dataclass(frozen=True)

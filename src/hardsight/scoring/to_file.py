@@ -82,7 +82,7 @@ def open_with_columns(source: Place, settings: Any, class_names: list[str] | Non
         raise InputError(f"--label names a column of a .csv or .parquet table, and {source} is none; --labels takes a file.")
     if settings.features is not None and not table:
         raise InputError(f"--features names columns of a .csv or .parquet table, and {source} is not one.")
-    labels = settings.label if settings.labels is None else settings.labels
+    labels = getattr(settings, "labels", None) if settings.label is None else settings.label
     head = getattr(settings, "head", None)  # mining needs none
     return Snapshot.load(source, head=head, labels=labels, features=settings.features, class_names=class_names)
 

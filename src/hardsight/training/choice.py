@@ -25,7 +25,7 @@ def check_choice(settings: TrainSettings) -> None:
     if isinstance(settings.subset, (str, os.PathLike)):
         _wanted(settings.subset)
     if settings.curriculum is None and settings.order in ("easy-first", "hard-first"):
-        raise InputError(f"the order {settings.order} needs the hardness of the samples: give curriculum, as in RUN:avh.")
+        raise InputError(f"--order {settings.order} needs a score to order by: give --curriculum RUN:avh, for example.")
     if isinstance(settings.curriculum, (str, os.PathLike)):
         run_and_score(os.fspath(settings.curriculum))
 
@@ -44,8 +44,8 @@ def subset_rows(subset: Any, ids: Sequence[str]) -> np.ndarray:
     unknown = [id for id in wanted if id not in row_of]
     if unknown:
         raise InputError(
-            f"{len(unknown)} of the {len(wanted)} ids of {name} are not in the training data, the first is {unknown[0]!r}; "
-            f"the data has ids such as {ids[0]!r}."
+            f"{len(unknown)} of the {len(wanted)} ids of {name} are not in the training data (the first: {unknown[0]!r}), "
+            f"whose ids look like {ids[0]!r}."
         )
     return np.array(sorted({row_of[id] for id in wanted}), np.int64)
 
@@ -64,7 +64,7 @@ def _wanted(subset: Any) -> tuple[str, list[str]]:
     subset = plain(subset)
     if isinstance(subset, pa.Table):
         if subset.column_names.count("id") != 1:
-            raise InputError(f"{name} needs one column id, it has {', '.join(subset.column_names) or 'none'}.")
+            raise InputError(f"{name} needs a column id, and it has {', '.join(subset.column_names) or 'none'}.")
         subset = subset.column("id").to_pylist()
     return name, [str(id) for id in subset]
 
@@ -89,10 +89,10 @@ def _hardness(curriculum: Any, ids: Sequence[str]) -> np.ndarray:
     missing = [id for id in ids if id not in of]
     if missing:
         raise InputError(
-            f"{len(missing)} of the {len(ids)} training samples have no {score} in {where}, the first is {missing[0]!r}; "
-            f"its ids are such as {str(next(iter(of), '(none)'))!r}."
+            f"{len(missing)} of the {len(ids)} training samples have no {score} in {where} (the first: {missing[0]!r}); "
+            f"its ids look like {str(next(iter(of), '(none)'))!r}."
         )
     hardness = np.array([of[id] for id in ids])
     if np.isnan(hardness).all():
-        raise InputError(f"not one of the {len(ids)} training samples could be scored by {score} in {where}.")
+        raise InputError(f"none of the {len(ids)} training samples could be scored by {score} in {where}.")
     return hardness

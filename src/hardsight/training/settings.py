@@ -293,7 +293,9 @@ class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOpti
             raise InputError("subset and limit both choose the samples to train on: leave one of them out.")
         paced = [name for name in ("pacing", "pace_start", "pace_epochs") if getattr(self, name) != getattr(PacingOptions, name)]
         if paced and self.curriculum is None and self.order is None:
-            raise InputError(f"{paced[0]} goes with a curriculum: give curriculum=RUN:SCORE, or an order.")
+            raise InputError(
+                f"--{paced[0].replace('_', '-')} goes with a curriculum: give --curriculum RUN:SCORE, or an --order."
+            )
 
     def with_loss(self, name: str, loss_options: Mapping[str, Any]) -> Self:
         """The same with the loss as it is known inside, and the learning rate that is used."""

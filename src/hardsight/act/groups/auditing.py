@@ -249,9 +249,9 @@ def groups_in_words(audit: Audit) -> str:
         return "no latent groups: no cluster looks worse than the rest of its class, or the classes are too small to divide."
     too_few = sum(verdict == TOO_FEW for verdict in table.column("verdict").to_pylist())
     if too_few == len(table):
-        return f"{_counted(too_few, 'group')}, with too few samples to say: nothing was tested."
-    few = f"; {too_few} of them {'has' if too_few == 1 else 'have'} too few samples to say" if too_few else ""
-    tests = f"{_counted(audit.tests, 'test')}, p values after Holm's correction for all of them"
+        return f"{_counted(too_few, 'group')}, too small to test."
+    few = f", {too_few} of them too small to test" if too_few else ""
+    tests = f"{_counted(audit.tests, 'test')}, with p values corrected by Holm's method"
     return f"{_counted(len(table), 'group')}{few}. {tests}."
 
 

@@ -399,8 +399,8 @@ def samples_in_words(drift: Drift) -> str:
         return f"{share}: harder than 95 % of the first snapshot's samples of their class by {drift.by}, where 5 % are expected."
     turned = drift.table.column("outcome").to_pylist()
     wrong, right = turned.count("right, then wrong"), turned.count("wrong, then right")
-    how = f"ranks of {drift.by}, because {drift.why_ranks}" if drift.why_ranks else f"values of {drift.by}"
-    return f"{share}: {wrong} turned wrong, {right} turned right, the others by {how}."
+    how = f"rank of {drift.by}, because {drift.why_ranks}" if drift.why_ranks else drift.by
+    return f"{share}: {wrong} turned wrong, {right} turned right; the others are compared by {how}."
 
 
 def _classes(measured: Measured) -> int:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.checks import check_labels, to_numpy
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.class_names import read_class_names
 from hardsight.files.kinds import kind_of
 from hardsight.files.places import missing, place
@@ -120,7 +120,7 @@ def open_measured(
             raise InputError(f"{path}: a head and labels go with features, and this is a table of scores.")
         measured = _of_table(read_scores(path), str(path), by, some)
     if len(measured) == 0:
-        raise InputError(f"{measured.name}: there are 0 samples.")
+        raise InputError(f"{measured.name} holds no samples.")
     return measured
 
 
@@ -156,12 +156,14 @@ def of_split(measured: Measured, split: str | None) -> Measured:
     if split is None:
         return measured
     if "split" not in measured.columns.column_names:
-        raise InputError(f"{measured.name}: there is no column split.")
+        raise InputError(f"{measured.name}: --split {split} needs a column split, and there is none.")
     held = measured.columns.column("split").to_pylist()
     rows = np.flatnonzero([value == split for value in held])
     if len(rows) == 0:
         there = ", ".join(sorted({value for value in held if value is not None})) or "none"
-        raise InputError(f"{measured.name}: there is no split {split!r}; splits: {there}.")
+        raise InputError(
+            f"{measured.name}: there is no split {split!r}; splits: {there}.{did_you_mean(split, there.split(', '))}"
+        )
     return measured.take(rows)
 
 
@@ -169,7 +171,7 @@ def check_labeled(measured: Measured) -> None:
     """Some labels, and predictions beside them."""
     if (measured.labels < 0).all():
         raise InputError(
-            f"{measured.name}: there are no labels, so there is no accuracy and no hardness to compare: give labels."
+            f"{measured.name}: there are no labels, so there is no accuracy or hardness to compare: give --labels FILE."
         )
     if np.isnan(measured.correct).all():
         raise InputError(f"{measured.name}: no labeled sample has a prediction: give features and a head, logits or probs.")
@@ -190,7 +192,7 @@ def _of_snapshot(snapshot: Snapshot, by: str, some: SampleOptions | None, progre
     snapshot = snapshot if some is None else snapshot.of_rows(sample_rows(some, len(snapshot)))
     name = snapshot.name or "the snapshot"
     if not snapshot.source.labeled and snapshot.head is None and snapshot.source.evidence == "features":
-        raise InputError(f"{name}: there are no labels, so there is no accuracy and no hardness to compare: give labels.")
+        raise InputError(f"{name}: there are no labels, so there is no accuracy or hardness to compare: give --labels FILE.")
     possible = {score.name for score in Job(snapshot).chosen}
     wanted = [score for score in dict.fromkeys((by, NORM, CONFIDENCE)) if score in possible or score == by]
     if by == "avh" and by not in possible:

@@ -71,8 +71,8 @@ class DriftSettings(Options):
 
 
 @dataclass(frozen=True)
-class DriftFileSettings(DriftSettings, SampleOptions):
-    """The same with what stands in further files, and what is printed."""
+class DriftFileSettings(DriftSettings, TableColumns, SampleOptions):
+    """The same with head, class names and columns of files, and how much is printed."""
 
     head: Any = common("head", help="Head of both, if the snapshots have none: .safetensors, .npz or .npy.")
     class_names: Any = common("class_names")

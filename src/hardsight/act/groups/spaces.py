@@ -71,18 +71,18 @@ def features_in_words(features: ComparedFeatures, level: float) -> str:
     if features.kept is not None:
         share, control = features.kept.share, features.kept.control
         return (
-            f"features: of two models, because {features.why_not}. Of a sample's {features.kept.nearest} nearest samples, "
-            f"{100 * share.value:.1f} % [{100 * share.low:.1f}, {100 * share.high:.1f}] are the same in both; "
-            f"the shuffled control has {100 * control.value:.1f} % [{100 * control.low:.1f}, {100 * control.high:.1f}]."
+            f"features: from two models, because {features.why_not}. {100 * share.value:.1f} % [{100 * share.low:.1f}, "
+            f"{100 * share.high:.1f}] of a sample's {features.kept.nearest} nearest samples are the same in both; "
+            f"shuffled control: {100 * control.value:.1f} % [{100 * control.low:.1f}, {100 * control.high:.1f}]."
         )
     if moved is None:
         return f"features: not compared, because {features.why_not}."
     told, control_of_rule = moved.told, moved.control
-    asked = "which of a sample's two features is the later one" if moved.paired else "from which of the two a feature is"
-    shown = f"{100 * told.share:.1f} % [{100 * told.low:.1f}, {100 * told.high:.1f}], p = {told.p:.2g}"
-    verdict = "moved" if told.p <= 1 - level and told.share > 0.5 else "no move found"
-    angle = "" if moved.angle is None else f"; the mean angle between the two is {moved.angle.value:.2f} degrees"
+    asked = "the later of a sample's two features" if moved.paired else "which of the two sets a feature is from"
+    shown = f"{100 * told.share:.1f} % [{100 * told.low:.1f}, {100 * told.high:.1f}] of cases, p = {told.p:.2g}"
+    verdict = "moved" if told.p <= 1 - level and told.share > 0.5 else "no shift found"
+    angle = "" if moved.angle is None else f"; mean angle between the two: {moved.angle.value:.2f} degrees"
     return (
-        f"features: {verdict}. A linear rule tells {asked} in {shown}; chance is 50 %, and the shuffled control has "
+        f"features: {verdict}. A linear classifier tells {asked} in {shown}; chance is 50 %, shuffled control "
         f"{100 * control_of_rule.share:.1f} % [{100 * control_of_rule.low:.1f}, {100 * control_of_rule.high:.1f}]{angle}."
     )

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hardsight.act.groups.auditing import Audit, find_groups
 from hardsight.act.groups.drifting import Drift, find_drift, opened
@@ -110,7 +111,10 @@ def drift_to_file(
             raise FileError(missing(side))
     whole = settings.all_samples and settings.split is None
     target = _target(sides[1], output, ("drift", "what drifted", "classes"), whole)
-    drift = find_drift(*opened(before, after, settings, progress), settings)
+    files: tuple[Any, Any] = (before, after)
+    if settings.features is not None or settings.label is not None:
+        files = open_with_columns(sides[0], settings), open_with_columns(sides[1], settings)
+    drift = find_drift(*opened(*files, settings, progress), settings)
     if target is not None:
         write_table(drift.table, target)
         write_table(drift.classes, second_table(target, "classes"))

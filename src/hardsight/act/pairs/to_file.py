@@ -8,7 +8,7 @@ import numpy as np
 
 from hardsight.act.pairs.mining import Mined, mined_triplets
 from hardsight.act.pairs.settings import MineFileSettings
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import place
 from hardsight.files.table_writing import check_table_output
@@ -59,6 +59,7 @@ def _chosen(snapshot: Snapshot, settings: MineFileSettings) -> Snapshot:
         splits = snapshot.columns(["split"]).column("split").to_pylist()
         rows = np.array([row for row, split in enumerate(splits) if split == settings.split], np.int64)
         if len(rows) == 0:
-            there = ", ".join(sorted({str(split) for split in splits}))
-            raise InputError(f"{snapshot.name}: no sample is of the split {settings.split!r}; there is {there}.")
+            present = sorted({str(split) for split in splits if split is not None})
+            there, near = ", ".join(present) or "none", did_you_mean(settings.split, present)
+            raise InputError(f"{snapshot.name}: there is no split {settings.split!r}; splits: {there}.{near}")
     return snapshot.take(rows[sample_rows(settings, len(rows))])

@@ -24,9 +24,12 @@ from hardsight.errors import InputError
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, place
 from hardsight.files.table_writing import check_table_output
+from hardsight.files.wide_tables import is_table, names_columns
 from hardsight.files.writing import check_output
 from hardsight.options import takes
 from hardsight.scores_table import ResultTable
+from hardsight.scoring.job import of_table
+from hardsight.scoring.to_file import open_with_columns
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
@@ -61,8 +64,8 @@ def select(
     Args:
         source: a run directory, a file (.npz, .npy, .parquet), a `Snapshot` or a table of scores; or nothing, and arrays by
             keyword.
-        features: (n, d) inputs of the last linear layer.
-        labels: (n,) given class; -1 or null for unlabeled.
+        features: (n, d) inputs of the last linear layer; of a table, names or patterns of columns.
+        labels: (n,) given class; -1 or null for unlabeled; of a table, the name of a column.
         probs: (n, c) instead of features; `pred_probs` is another name of them.
         logits: (n, c) instead of features.
         head: a `Head`, or the (c, d) weight of a linear one.
@@ -80,6 +83,8 @@ def select(
     given = {name: value for name, value in {**arrays, "ids": ids}.items() if value is not None}
     if source is None:
         source = Snapshot(**given)
+    elif is_table(source) and names_columns(source, features, labels):
+        source = of_table(source, given.pop("features", None), given)
     elif given:
         raise InputError(f"{next(iter(given))} goes with arrays; a run, a file or a snapshot holds its own.")
     return ResultTable(choose(source, settings, progress).table, counted="reason")
@@ -123,11 +128,7 @@ def select_to_file(
         check_output(place(settings.curve), table="the cost curve of subsets")
         if place(settings.curve).resolve() == target.resolve():
             raise InputError(f"{target} is both the subset and its curve: give two files.")
-    opened: Any = path
-    if settings.head is not None or settings.labels is not None:
-        opened = Snapshot.load(path, head=settings.head, labels=settings.labels)
-    elif not is_scores(path):
-        opened = Snapshot.load(path)
+    opened = path if is_scores(path, settings) else open_with_columns(path, settings)
     selected = choose(opened, settings, progress)
     curve = None
     if settings.curve:

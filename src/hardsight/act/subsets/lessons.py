@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.subsets.pool import Pool, open_pool
-from hardsight.act.subsets.settings import CurriculumSettings, SelectSettings
+from hardsight.act.subsets.pool import Pool, is_scores, open_pool
+from hardsight.act.subsets.settings import CurriculumFileSettings, CurriculumSettings, SelectSettings
 from hardsight.errors import InputError
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, missing, place
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.scores_table import ResultTable
+from hardsight.scoring.to_file import open_with_columns
 from hardsight.screen import brief
 from hardsight.table import write_table
 from hardsight.training.pacing import Curriculum, Pacing
@@ -69,7 +70,8 @@ def plan(source: Any, settings: CurriculumSettings) -> Planned:
     order = settings.order or "easy-first"
     if order == "self-paced":
         raise InputError(
-            "self-paced follows the network while it trains, so there is no list of it: hardsight train --order self-paced."
+            "self-paced follows the network while it trains, so there is no list to write: use hardsight train --order "
+            "self-paced."
         )
     pool = _samples(source, settings)
     assert pool.harder is not None and pool.values is not None
@@ -91,10 +93,10 @@ def _samples(source: Any, settings: CurriculumSettings) -> Pool:
     return open_pool(source, chosen)
 
 
-@takes(CurriculumSettings)
+@takes(CurriculumFileSettings)
 @command()
 def curriculum_to_file(
-    source: str | os.PathLike[str], output: str | os.PathLike[str], *, settings: CurriculumSettings
+    source: str | os.PathLike[str], output: str | os.PathLike[str], *, settings: CurriculumFileSettings
 ) -> Planned:
     """Order the samples of a run or a file, and write the table.
 
@@ -104,10 +106,10 @@ def curriculum_to_file(
         settings: all options as one object; each is also a keyword of its own, see below.
     """
     path, target = place(source), place(output)
-    note_input(path)
+    note_input(path, settings.head, settings.labels)
     check_table_output(target, "a curriculum")
     if isinstance(path, Path) and not path.exists():
         raise InputError(missing(path))
-    planned = plan(path, settings)
+    planned = plan(path if is_scores(path, settings) else open_with_columns(path, settings), settings)
     write_table(planned.table, target)
     return replace(planned, path=target)

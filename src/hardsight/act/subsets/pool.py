@@ -68,17 +68,16 @@ def open_pool(source: Any, settings: SelectSettings) -> Pool:
     if isinstance(source, (str, os.PathLike)):
         path = place(source)
         where = str(path)
-        if is_scores(path):
-            source = read_scores(path)
-        else:
-            source = Snapshot.load(path)
+        source = read_scores(path) if is_scores(path) else Snapshot.load(path)
     if isinstance(source, Snapshot):
         return _of_snapshot(source, settings)
     return _of_table(given_table(source), where, settings)
 
 
-def is_scores(path: Place) -> bool:
-    """Whether a file is to be read as a table of scores: a CSV always, since no samples to choose from are in one."""
+def is_scores(path: Place, settings: Any = None) -> bool:
+    """Whether a file is read as a table of scores. A CSV is, unless the options name its columns or bring a head or labels."""
+    if any(getattr(settings, name, None) is not None for name in ("features", "label", "head", "labels")):
+        return False
     return isinstance(path, Path) and path.is_file() and (path.suffix.lower() in (".csv", ".tsv") or kind_of(path) == "scores")
 
 
@@ -90,9 +89,9 @@ def _of_table(table: pa.Table, where: str, settings: SelectSettings) -> Pool:
         raise InputError(f"{method} needs {what}, and a table of scores has none: give the run or the snapshot.")
     columns = table.column_names
     if not {"id", "label", "predicted"} & set(table.column_names):
-        raise InputError(
-            f"{where} is not a table of scores: it has {', '.join(table.column_names[:20])}. Score it first: {SCORE_IT}."
-        )
+        has = ", ".join(table.column_names[:20])
+        way = f"Score it first ({SCORE_IT}), or name its columns: --features 'f*' --label NAME"
+        raise InputError(f"{where} is not a table of scores: it has {has}. {way}.")
     check_columns(table, ("id",), where)
     ids, labels = ids_and_labels(table)
     rows, notes = _rows(labels, table.column("split").to_pylist() if "split" in columns else None, settings)
@@ -157,7 +156,7 @@ def _rows(labels: np.ndarray, splits: list[Any] | None, settings: SelectSettings
     split = settings.split
     if split is None and "train" in present and len(present) > 1:
         split = "train"
-        notes.append(f"of the split train alone; not of {', '.join(name for name in present if name != 'train')}")
+        notes.append(f"using only the split train, not {', '.join(name for name in present if name != 'train')}")
     if split is not None:
         if split not in present:
             near = did_you_mean(split, present)
@@ -175,6 +174,7 @@ def _rows(labels: np.ndarray, splits: list[Any] | None, settings: SelectSettings
         mine &= (labels < 0) if wanted else (labels >= 0)
     if not mine.any():
         raise InputError("there are no samples to choose from.")
+    _check_size(settings, int(mine.sum()))  # before anything is scored
     return np.flatnonzero(mine), tuple(notes)
 
 
@@ -189,7 +189,7 @@ def _usable(pool: Pool, settings: SelectSettings, num_classes: int) -> Pool:
     if not fine.any():
         unlabeled = pool.by in SCORES and SCORES[pool.by].labels and (pool.labels < 0).all()
         hint = f": {pool.by} needs labels, and there are none; try --by entropy, or --method kcenter" if unlabeled else ""
-        raise InputError(f"not one of the {n} samples can be used{hint or f': they {missing}'}.")
+        raise InputError(f"none of the {n} samples can be used{hint or f': they {missing}'}.")
     if not fine.all():
         pool = replace(pool, notes=(*pool.notes, f"{n - fine.sum()} of {n} samples {missing} and are left out"))
     ids, pool = pool.ids, replace(pool, num_classes=num_classes)
@@ -201,19 +201,26 @@ def _usable(pool: Pool, settings: SelectSettings, num_classes: int) -> Pool:
     return pool
 
 
+def _check_size(settings: SelectSettings, n: int) -> int:
+    """The budget, if there are as many samples."""
+    assert settings.budget is not None  # checked with the options
+    if settings.budget > n:
+        raise InputError(f"a budget of {settings.budget} is more than the {n} samples to choose from: give at most {n}.")
+    return settings.budget
+
+
 def _check_budget(pool: Pool, settings: SelectSettings) -> None:
-    budget, n = settings.budget, len(pool)
-    if budget is None:
-        raise InputError(f"give a budget (--budget N): how many of the {n} samples to choose.")
-    if budget > n:
-        raise InputError(f"the budget of {budget} is above the {n} samples that there are to choose from.")
+    n = len(pool)
+    budget = _check_size(settings, n)
     if not (settings.per_class or settings.method == "balanced"):
         return
-    by = "balanced" if settings.method == "balanced" else "per_class"
+    by = "balanced" if settings.method == "balanced" else "--per-class"
     if (pool.labels < 0).any():
-        raise InputError(f"{by} needs the label of every sample, and {(pool.labels < 0).sum()} of {n} have none.")
+        missing, way = (pool.labels < 0).sum(), "add --labeled, or use another method such as kcenter"
+        raise InputError(f"{by} needs a label for every sample, and {missing} of {n} have none: {way}.")
     counts = np.bincount(pool.labels, minlength=pool.num_classes)
     if counts.min() == 0:
-        raise InputError(f"class {pool.name_of(int(counts.argmin()))} has no samples to choose from, and {by} needs every class.")
+        name, way = pool.name_of(int(counts.argmin())), "use another method" if by == "balanced" else "leave it out"
+        raise InputError(f"class {name} has no samples to choose from, and {by} needs some of every class: {way}.")
     if budget < len(counts):
-        raise InputError(f"a budget of {budget} is too small for {by}: there are {len(counts)} classes.")
+        raise InputError(f"a budget of {budget} is too small for {by}: there are {len(counts)} classes, give at least as many.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hardsight.errors import InputError
-from hardsight.options import Options, common, option
+from hardsight.options import Options, TableColumns, common, option
 from hardsight.training.settings import PacingOptions
 
 Method = Literal["coverage", "hardest", "easiest", "balanced", "random", "kcenter", "d2", "margin", "entropy", "avc"]
@@ -60,20 +60,23 @@ class SelectSettings(Options):
 
     def check(self) -> None:
         """What must hold between options."""
+        super().check()
+        if self.budget is None:
+            raise InputError("the budget is missing: give --budget N (budget=N in Python), the number of samples to choose.")
         if self.cut is not None and self.method != "coverage":
-            raise InputError(f"cut goes with the method coverage, not with {self.method}.")
+            raise InputError(f"--cut goes with --method coverage, not with {self.method}.")
 
 
 @dataclass(frozen=True)
-class SelectFileSettings(SelectSettings):
-    """The same with what stands in further files, and what is measured."""
+class SelectFileSettings(SelectSettings, TableColumns):
+    """The same with head, labels and columns of files, and the curve."""
 
     head: Any = common("head")
     labels: Any = common("labels")
     curve: bool | str = option(
         False,
-        "Measure accuracy against subset size as well, with linear heads fitted to the features of each subset; --curve "
-        "curve.png (or .csv) saves it.",
+        "Measure accuracy against subset size, with linear heads fitted to the features of each subset; --curve curve.png (or "
+        ".csv) saves it.",
         read=_curve,
         word=LIKE_A_FILE,
         metavar="[FILE]",
@@ -82,7 +85,7 @@ class SelectFileSettings(SelectSettings):
 
 @dataclass(frozen=True)
 class CurriculumSettings(PacingOptions):
-    """By what samples are ordered, and how fast they are let in."""
+    """The score that orders the samples, and how fast they come into use."""
 
     by: str | None = option(
         None,
@@ -93,3 +96,11 @@ class CurriculumSettings(PacingOptions):
     epochs: int = option(10, "Number of epochs that you will train for.", least=1)
     split: str | None = option(None, "Order the samples of this split. Default: train, where there is one.")
     seed: int = common("seed", help="Random seed, for --order random.")
+
+
+@dataclass(frozen=True)
+class CurriculumFileSettings(CurriculumSettings, TableColumns):
+    """The same with head, labels and columns of files."""
+
+    head: Any = common("head")
+    labels: Any = common("labels")

@@ -1,6 +1,6 @@
 // Classes and confusions of the selection: one loop over the rows, a click filters.
 
-import { count, el, name, number, percent } from "./words.js";
+import { aligned, count, el, name, percent } from "./words.js";
 import { Table } from "./tables.js";
 
 const MANY = 2000; // classes from which pairs are counted in a map instead of a square
@@ -22,7 +22,7 @@ export class Classes {
       { title: "class", value: (row) => row.name, show: (row) => name(row.name, 32), words: true },
       shown("samples", "count", count),
       ...(this.judged ? [shown("accuracy", "accuracy", percent)] : []),
-      ...this.means.map((score) => shown("mean " + (score === "avh" ? "AVH" : score), score, number)),
+      ...this.means.map((score) => shown("mean " + (score === "avh" ? "AVH" : score), score, aligned)),
     ];
     const hardest = columnsShown.findIndex((column) => column.title === "mean AVH");
     this.table = new Table(document.getElementById("view-classes"), "Classes of the selection", columnsShown, {

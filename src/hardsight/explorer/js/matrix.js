@@ -1,7 +1,7 @@
 // Cosines between the class vectors: which classes the head itself holds to be alike.
 
 import { rampColour, rgb } from "./colours.js";
-import { el, name, number } from "./words.js";
+import { aligned, el, name, number } from "./words.js";
 import { Table } from "./tables.js";
 
 const PAIRS = 50;
@@ -65,7 +65,7 @@ export class Matrix {
           show: (row) => el("span", {}, name(names[row.a], 22), " and ", name(names[row.b], 22)),
           words: true,
         },
-        { title: "cosine", value: (row) => row.cosine, show: (row) => number(row.cosine) },
+        { title: "cosine", value: (row) => row.cosine, show: (row) => aligned(row.cosine) },
       ],
       { pick: (row) => this.page.addFilter(["in", "label", [names[row.a], names[row.b]]]), sortBy: 1, down: true },
     );

@@ -1,7 +1,7 @@
 // A subset, the groups of an audit, a drift: every value with its samples of the selection; a click shows only those.
 
 import { Table } from "./tables.js";
-import { count, harmless, measured, name, percent, spoken } from "./words.js";
+import { aligned, count, harmless, measured, name, percent, spoken } from "./words.js";
 
 export class QuickFilters {
   constructor(page) {
@@ -17,13 +17,21 @@ export class QuickFilters {
       "Values to filter by, in the selection",
       [
         { title: "value", value: (row) => row.place, show: (row) => name(row.value, 40), words: true },
-        { title: "of", value: (row) => row.column, show: (row) => harmless(spoken(row.column)), words: true },
+        { title: "of", value: (row) => row.column, show: (row) => harmless(spoken(row.column)), words: true, under: true },
         { title: "samples", value: (row) => row.count, show: (row) => count(row.count) },
         ...(this.judged ? [{ title: "accuracy", value: (row) => row.accuracy, show: (row) => percent(row.accuracy) }] : []),
         ...(this.score
-          ? [{ title: "mean " + spoken(this.score), value: (row) => row.mean, show: (row) => measured(row.mean, this.unit) }]
+          ? [
+              {
+                title: "mean " + spoken(this.score),
+                value: (row) => row.mean,
+                show: (row) => measured(row.mean, this.unit, 4, aligned),
+              },
+            ]
           : []),
-        ...(noted ? [{ title: "audit", value: (row) => row.note, show: (row) => harmless(row.note), words: true }] : []),
+        ...(noted
+          ? [{ title: "audit", value: (row) => row.note, show: (row) => harmless(row.note), words: true, under: true }]
+          : []),
       ],
       {
         pick: (row) => page.addFilter(["in", row.column, [row.value]]),

@@ -26,7 +26,10 @@ export class Review {
     const keys = [...accept, ...Object.entries(KEYS), ["x", "no mark"], ["u", "undo"]];
     const line = document.getElementById("review-keys");
     if (this.readOnly && page.source.live) line.replaceChildren(this.note());
-    else if (!this.readOnly) line.replaceChildren(...keys.flatMap(([key, what]) => [el("kbd", {}, key), ` ${what}  `]));
+    else if (!this.readOnly)
+      line.replaceChildren(
+        ...keys.flatMap(([key, what]) => [el("span", { class: "pair-of-key" }, el("kbd", {}, key), ` ${what}`), " "]),
+      );
     this.facts = el("div", { class: "facts" });
     document.getElementById("view-review").append(this.facts);
     this.table = new Table(

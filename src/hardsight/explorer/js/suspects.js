@@ -1,7 +1,7 @@
 // Suspects: what `hardsight clean` found, by verdict and by given and suggested class; a click filters.
 
 import { Table } from "./tables.js";
-import { count, el, name, number } from "./words.js";
+import { aligned, count, el, name } from "./words.js";
 
 export class Suspects {
   constructor(page) {
@@ -21,7 +21,7 @@ export class Suspects {
           words: true,
         },
         { title: "samples", value: (row) => row.count, show: (row) => count(row.count) },
-        { title: "mean error score", value: (row) => row.score, show: (row) => number(row.score, 3) },
+        { title: "mean error score", value: (row) => row.score, show: (row) => aligned(row.score, 3) },
         ...(page.review.readOnly ? [] : [{ title: "reviewed", value: (row) => row.marked, show: (row) => count(row.marked) }]),
       ],
       {

@@ -4,8 +4,11 @@ import { el, short } from "./words.js";
 
 const SHOWN = 30;
 
-// columns: [{title, value(row), show(row), words}]; value sorts, show gives text or an element. `pick` takes a click on a
-// row, `picked` says what it selects where the first column alone does not, `empty` what it means that there are no rows.
+const classes = ({ words, under }) => [words && "words", under && "wide"].filter(Boolean).join(" ");
+
+// columns: [{title, value(row), show(row), words, under}]; value sorts, show gives text or an element. On a phone, a column
+// with `under` is a line of small text under the first one. `pick` takes a click on a row, `picked` says what it selects
+// where the first column alone does not, `empty` what it means that there are no rows.
 export class Table {
   constructor(parent, caption, columns, { pick, picked, empty, sortBy = 0, down = false } = {}) {
     Object.assign(this, { columns, pick, picked, empty, sortBy, down, rows: [], shown: SHOWN });
@@ -24,7 +27,7 @@ export class Table {
     parent.append(el("div", { class: "scroll" }, table, this.more));
     columns.forEach((column, at) => {
       const button = el("button", { type: "button", onclick: () => this.sort(at) }, column.title);
-      this.head.append(el("th", { scope: "col", class: column.words ? "words" : "" }, button));
+      this.head.append(el("th", { scope: "col", class: classes(column) }, button));
     });
   }
 
@@ -67,7 +70,10 @@ export class Table {
       const inside =
         at === 0 && this.pick ? el("button", { type: "button", class: "pick", onclick: () => this.pick(row) }, content) : content;
       if (inside !== content && this.picked) inside.setAttribute("aria-label", "Select " + short(this.picked(row)));
-      return el(at === 0 ? "th" : "td", { class: column.words ? "words" : "", ...(at === 0 ? { scope: "row" } : {}) }, inside);
+      if (at) return el("td", { class: classes(column) }, inside);
+      const under = this.columns.flatMap((other) => (other.under && other.show(row)) || []);
+      const small = under.length ? [el("small", { class: "quiet" }, under.join(" · "))] : [];
+      return el("th", { class: classes(column), scope: "row" }, inside, ...small);
     });
     return el("tr", {}, ...cells);
   }

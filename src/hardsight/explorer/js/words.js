@@ -41,9 +41,15 @@ export function number(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
+// The same for a column of numbers: zeros at the end stay, so that they line up.
+export const aligned = (value, digits = 4) => {
+  const size = Math.abs(value);
+  return size >= 1e-4 && size < 10 ** (digits - 1) ? value.toPrecision(digits) : number(value, digits);
+};
+
 // A number with its unit, and the title of an axis or a column with it in words.
-export const measured = (value, unit, digits = 4) =>
-  number(value, digits) + (unit?.startsWith("degrees") && Number.isFinite(value) ? "°" : "");
+export const measured = (value, unit, digits = 4, show = number) =>
+  show(value, digits) + (unit?.startsWith("degrees") && Number.isFinite(value) ? "°" : "");
 
 export const titled = (column, unit) => spoken(column) + (unit ? ` (${unit})` : "");
 
