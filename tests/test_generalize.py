@@ -286,9 +286,9 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["two.npz"], "takes three or more"),
+        (["two.npz"], "needs at least three domains"),
         (["none.npz"], "domain column has none"),
-        (["one.npz"], "takes three or more, so that two are left; the data's domain column has a."),
+        (["one.npz"], "needs at least three domains; the data's domain column has a."),
         (["one_class.npz"], "the domain rain has samples of one class only, 0: two classes or more are needed"),
         (["apart.npz"], "no class of the domain snow (3, 4, 5) is in any other domain"),
         (["three.npz", "--losses", "sofmax"], "Did you mean softmax"),

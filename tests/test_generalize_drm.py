@@ -88,6 +88,12 @@ def history(loss: str, folder: Path, **options: Any) -> Any:
     return work._history(_Task(folder / loss, loss, None, 0), fold, prepared, lambda epoch: None)
 
 
+def test_the_option_reaches_the_vote(tmp_path: Path) -> None:
+    work = Work.of(GeneralizeSettings(drm_gamma=-2.0, hidden=4), OpenedDomains(turned(), ["a", "b", "c"]), print)
+    fold = work.division.fold(work._prepared([0, 1]).inputs, 2, [0, 1], seed=0)
+    assert work._student(_Task(tmp_path, "drm", None, 0), fold).gamma == -2.0
+
+
 def test_adapting_to_arriving_samples_helps_where_a_domain_is_turned(tmp_path: Path) -> None:
     drm = history("drm", tmp_path)
     adapted = history("drm-tta", tmp_path, tta_confidence=0.7, tta_rate=10.0)

@@ -114,6 +114,7 @@ def test_a_run_follows_its_lists(tmp_path: Path) -> None:
     done = run(data, tmp_path / "run", lists=tmp_path / "lists", keep_models=False, **{**QUICK, "epochs": 1})
     in_23rds = np.array([row["test"] for row in done.epochs.to_pylist()]) * 23
     assert in_23rds == pytest.approx(np.round(in_23rds))  # 23 of the 24 samples of a domain are in its test list
+    assert not list((tmp_path / "run").rglob("*.safetensors"))  # no model is kept
     (tmp_path / "lists" / "sun_train_kfold.txt").write_text("sun/cat/0.jpg 1\nsun/dog/1.jpg 2\n")
     with pytest.raises(RunError, match="other inputs"):
         run(data, tmp_path / "run", lists=tmp_path / "lists", keep_models=False, **{**QUICK, "epochs": 1})

@@ -104,12 +104,12 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "generalize, data": (["generalize", "nothing"], "got 'nothing', which does not exist"),
     "generalize, loss": (["generalize", "features.npz", "--losses", "softmax,drm+ahv"], "Did you mean avh?"),
     "generalize, model": (["generalize", "domains", "--model", "cnn11"], "cnn11 is not a network to train"),
-    "generalize, domains": (["generalize", "photos", "--model", "lenet"], "takes three or more"),
+    "generalize, domains": (["generalize", "photos", "--model", "lenet"], "needs at least three domains"),
     "generalize, ids of lists": (
         ["generalize", "domains", "--model", "lenet", "--lists", "lists"],
         "none of its files is in the data, whose ids look like 'a/cat/0.png'; its own look like 'a/cat/99.png'",
     ),
-    "generalize, lists": (["generalize", "features.npz", "--lists", "nothing"], "there is no folder nothing of lists"),
+    "generalize, lists": (["generalize", "features.npz", "--lists", "nothing"], "lists: there is no folder nothing"),
     "correlate, data": (["correlate", "nothing", "--human", "answers.csv"], "nothing does not exist"),
     "correlate, answers": (["correlate", "good.npz", "--human", "nothing.csv"], "nothing.csv"),
     "correlate, ids": (
@@ -215,7 +215,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "negative epochs": ("train photos --model lenet --epochs -3 -o run", "it must be greater than or equal to 1"),
     "no class in both": ("adapt apart.npz:a apart.npz:c -o run", "the source has 0, 1, the target 2, 3."),
     "one domain": ("adapt one.npz -o run", "at least two domains; it has one, 'a'."),
-    "target of one class": ("adapt one_class.npz:a one_class.npz:c -o run", "a-to-c: the target has one class only, '1',"),
+    "target of one class": ("adapt one_class.npz:a one_class.npz:c -o run", "a-to-c: every target sample is labeled '1'"),
     "portion that selects nothing": ("adapt features.npz:a features.npz:b --portion 0 -o run", "portion 0 selects nothing"),
     "one domain to leave out": ("generalize one.npz -o run", "the data's domain column has a."),
     "domain of one class": ("generalize one_class.npz -o run", "the domain c has samples of one class only, 1:"),

@@ -161,11 +161,11 @@ def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
     if source.class_names is None or target.class_names is None:  # classes are compared by number then
         ours, theirs = (np.unique(known[known >= 0]).tolist() for known in (labels_of(source), labels_of(target)))
     if theirs and not set(ours) & set(theirs):
-        raise InputError(f"{pair}: no class is in both: the source has {_listed(ours)}, the target {_listed(theirs)}.")
+        raise InputError(f"{pair}: the domains share no class: the source has {_listed(ours)}, the target {_listed(theirs)}.")
     if len(theirs) == 1 and (labels_of(target) >= 0).all():
         raise InputError(
-            f"{pair}: the target has one class only, {str(theirs[0])!r}, and pseudo-labels would be of several; "
-            f"without its labels it is adapted to all the same."
+            f"{pair}: every target sample is labeled {str(theirs[0])!r}; self-training needs a target with several "
+            f"classes. If these labels are placeholders, leave them out."
         )
     return source, in_classes_of(target, source)
 

@@ -41,7 +41,7 @@ def check_different(name: str, values: tuple[Any, ...]) -> None:
     if not values:
         raise InputError(f"there must be at least one of {name}.")
     if len(set(values)) != len(values):
-        raise InputError(f"{name} must be different ones, got {', '.join(map(str, values))}.")
+        raise InputError(f"{name} must be distinct, got {', '.join(map(str, values))}.")
 
 
 @dataclass(frozen=True)

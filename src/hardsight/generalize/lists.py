@@ -89,7 +89,7 @@ def read_official_lists(folder: Path, ids: Sequence[str], domains: np.ndarray, l
 def _files(folder: Path, domains: Sequence[str]) -> dict[tuple[str, str], Path]:
     """(domain, part) -> its list, for the domains of the data; each must have one to train on."""
     if not folder.is_dir():
-        raise FileError(f"there is no folder {folder} of lists.")
+        raise FileError(f"lists: there is no folder {folder}.")
     files: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.glob("*.txt")):
         name = NAME.fullmatch(path.name)

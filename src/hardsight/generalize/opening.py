@@ -58,7 +58,7 @@ def _domains(data: Data) -> list[str]:
         message = f"the data's domain column has {', '.join(names) or 'none'}."
         if not names and not isinstance(data, Features):
             message += " Folders are read as domain/class where the same class folders are in several of them."
-        raise InputError(f"leaving a domain out takes three or more, so that two are left; {message}")
+        raise InputError(f"leave-one-domain-out needs at least three domains; {message}")
     if any("/" in name or name in (".", "..") for name in names):
         raise InputError("a domain's name becomes a folder: it must not hold a slash.")
     return names
