@@ -1,12 +1,15 @@
-"""How many labels are wrong, found from the data, with an interval.
+"""How many labels are wrong, estimated from the data, with an interval.
 
 From out-of-sample probabilities: what a wrong label looks like is known. Give each sample every other label, weighted as the
 noise draws them, and rank it by that: a label that the model has not learned from is as surprising to it whether a person or we
-got it wrong. Of those labels a share g is above some score; of the labels in the data, a share G. Wrong labels are among the
+got it wrong. Of those made-up labels a share g is above some score; of the given labels, a share G. Wrong labels are among the
 latter, so at most G / g of all labels are wrong, whatever the score; where right labels are rarely above it, hardly fewer
-(a mixture proportion: Blanchard, Lee & Scott, JMLR 2010). The estimate is this bound at g = 0.93. Smaller shares give tighter
-bounds where a model has not learned from the labels at all; but features of a network that has make wrong labels less
-surprising than made-up ones, and then the bound is too low, the more so the smaller g is.
+(a mixture proportion: Blanchard, Lee & Scott, JMLR 2010). The estimate is this bound at g = 0.93.
+
+If the model, or the network that its features come from, was trained on the same labels, wrong labels are less surprising than
+made-up ones. It shows: the bound then falls as g does, while it hardly changes otherwise. In that case the same bound is taken
+from the labels of each sample's ten nearest neighbours. What a network has memorised of one label moves that sample a little,
+but not the labels around it (Zhu, Song & Liu, "Clusterability as an Alternative to Anchor Points", ICML 2021).
 
 From the epochs of a training: the labels that won in fewer than a quarter of the epochs.
 """
@@ -17,12 +20,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.act.noise import Noise
-from hardsight.act.ranking import OfProbs
+from hardsight.act.noise import Noise, estimated_noise
+from hardsight.act.ranking import OfProbs, posterior
 from hardsight.threads import blocks, share
 
 EDGES = 400  # scores at which the shares are known
 SHARE = 0.93  # of made-up wrong labels that are above the score at which the bound is taken
+HALF = 0.5  # a smaller share, to compare with
+FLAT = 0.75  # the bound at HALF over that at SHARE: smaller where the model knows something of wrong labels
 REPLICATES = 200
 WON = 0.25  # share of epochs: wrong labels win in fewer, as long as they are not learned by heart
 LEVEL = 0.95
@@ -44,12 +49,22 @@ class ErrorCount:
         return self.errors / self.num_samples if self.num_samples else 0.0
 
 
-def scores_and_count(
-    probs: np.ndarray, labels: np.ndarray, ranking: OfProbs, noise: Noise, seed: int = 0
-) -> tuple[np.ndarray, ErrorCount]:
-    """(n,) scores of the given labels by a ranking, and how many of them are wrong: from (n, c) and (n,)."""
-    scores, observed, made_up = score_all(probs, labels, ranking, noise)
-    return scores, count_from_shares(observed, made_up, seed)
+def count_by_votes(votes: np.ndarray, labels: np.ndarray, seed: int = 0) -> ErrorCount:
+    """From what the labels of the neighbours say of each of n samples, (n, c), and the (n,) given labels."""
+    _, observed, made_up = score_all(votes, labels, posterior, estimated_noise(votes, labels))
+    return count_from_shares(observed, made_up, seed)
+
+
+def leaky(observed: np.ndarray, made_up: np.ndarray) -> bool:
+    """Whether given labels seem to be known to the model: wrong ones surprise it less than made-up ones. (bins,) numbers of each.
+
+    Example:
+        >>> made_up = np.array([0.0, 100.0, 400.0, 500.0])  # 1,000, lowest scores first
+        >>> leaky(np.array([900, 10, 40, 50]), made_up), leaky(np.array([900, 50, 40, 10]), made_up)
+        (False, True)
+    """
+    at_half, at_share = (_bound(observed[None], made_up[None], share)[0] for share in (HALF, SHARE))
+    return bool(at_half < FLAT * at_share)
 
 
 def score_all(probs: np.ndarray, labels: np.ndarray, ranking: OfProbs, noise: Noise) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -92,11 +107,11 @@ def count_from_shares(observed: np.ndarray, made_up: np.ndarray, seed: int = 0) 
     return _with_interval(n * rate, n * _bound(*drawn), n)
 
 
-def _bound(observed: np.ndarray, made_up: np.ndarray) -> np.ndarray:
-    """Of (r, bins) counts: (r,) the bound G / g where g is nearest to 0.93."""
+def _bound(observed: np.ndarray, made_up: np.ndarray, share: float = SHARE) -> np.ndarray:
+    """Of (r, bins) counts: (r,) the bound G / g where g is nearest to a share."""
     above = np.cumsum(observed[:, :0:-1], axis=1) / observed.sum(axis=1, keepdims=True)  # (r, bins - 1): G, from the top down
     wrong_above = np.cumsum(made_up[:, :0:-1], axis=1) / made_up.sum(axis=1, keepdims=True)  # g
-    at = np.arange(len(above)), np.abs(wrong_above - SHARE).argmin(axis=1)
+    at = np.arange(len(above)), np.abs(wrong_above - share).argmin(axis=1)
     return np.minimum(above[at] / np.maximum(wrong_above[at], 1e-9), 1.0)
 
 

@@ -19,9 +19,12 @@ from hardsight.head import Head
 from hardsight.named_labels import whole_labels
 from hardsight.pandas_index import align
 from hardsight.scoring.fitted_head import unconverged
-from hardsight.threads import thread_pool
+from hardsight.threads import even_rows, thread_pool
 
 ProgressCallback = Callable[[int, int], None]  # folds done, folds in all
+SHRINKAGE = 2.0  # C of a logistic regression times the samples per class: weak enough to tell classes apart, and strong enough to
+# ignore what features of a network know of single labels. Chosen on digits, MNIST and CIFAR-10N random1 (docs/decisions.md).
+CALIBRATED_ON = 5000  # samples that the temperature is fitted to
 WORK = 3e11  # multiplications of one fit, about: 50,000 x 512 with 100 classes then takes seconds a fold
 MOST_STEPS = 300
 
@@ -62,7 +65,10 @@ def out_of_sample(
 def predict_by_heads(
     features: np.ndarray, labels: np.ndarray, *, folds: int = 5, seed: int = 0, progress: ProgressCallback | None = None
 ) -> np.ndarray:
-    """The same of checked arrays, by logistic regression on standardised features. Rows that are not finite get NaN."""
+    """The same of checked arrays, by logistic regression on standardised features. Rows that are not finite get NaN.
+
+    The heads are shrunk, and hesitate: one temperature for all makes their probabilities those of the given labels again.
+    """
     usable = np.isfinite(features).all(axis=1)
     known = np.flatnonzero((labels >= 0) & usable)
     c = int(labels.max(initial=-1)) + 1
@@ -73,13 +79,39 @@ def predict_by_heads(
 
     def predict(rows: tuple[np.ndarray, np.ndarray]) -> None:
         train, test = rows
-        result[test] = head_probs(fit_head(features[train], labels[train], c), features[test])
+        shrinkage = SHRINKAGE * len(np.unique(labels[train])) / len(train)
+        result[test] = head_probs(fit_head(features[train], labels[train], c, shrinkage), features[test])
 
     with unconverged(), thread_pool() as pool:  # a fold per core: the threads of a product are slow on small data
         for done, _ in enumerate(pool.map(predict, jobs), start=1):
             if progress is not None:
                 progress(done, len(jobs))
+    result[usable] = calibrated(result[usable], labels[usable])
     return result
+
+
+def calibrated(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n, c) probabilities to the power that gives the (n,) labels the highest likelihood: temperature scaling.
+
+    Example:
+        >>> probs, labels = np.array([[0.6, 0.4]] * 10 + [[0.4, 0.6]] * 10), np.array([0] * 9 + [1] * 10 + [0])
+        >>> calibrated(probs, labels)[0].round(3)  # nine in ten of these labels are class 0
+        array([0.9, 0.1])
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import log_softmax
+
+    with np.errstate(divide="ignore"):
+        logits = np.log(probs)
+    rows = np.flatnonzero(labels >= 0)
+    rows = rows[even_rows(len(rows), CALIBRATED_ON)]
+
+    def surprise(log_power: float) -> float:
+        own = log_softmax(np.exp(log_power) * logits[rows], axis=1)[np.arange(len(rows)), labels[rows]]
+        return -float(np.maximum(own, -50.0).mean())
+
+    power = np.exp(minimize_scalar(surprise, bounds=(-3.0, 3.0), method="bounded").x)
+    return np.exp(log_softmax(power * logits, axis=1))
 
 
 def fold_rows(labels: np.ndarray, folds: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -112,8 +144,10 @@ def fewest_of_class(labels: np.ndarray) -> int:
     return int(counts[present].min())
 
 
-def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Head:
+def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int, shrinkage: float = 1.0) -> Head:
     """Logistic regression as a linear head: (n, d), (n,) -> (c, d). A class without samples gets no probability.
+
+    `shrinkage` is scikit-learn's C: smaller values shrink the weights more.
 
     Steps are limited so that large data takes seconds: the ranking of its predictions settles long before it converges.
     """
@@ -126,7 +160,7 @@ def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Head
         raise InputError("to fit a head, features must be below 1e38: divide them by a number.")
     present, own = np.unique(labels, return_inverse=True)
     steps = int(np.clip(WORK / (4.0 * x.size * len(present)), 30, MOST_STEPS))
-    fitted = LogisticRegression(max_iter=steps).fit(((x - mean) / deviation).astype(np.float32), own)
+    fitted = LogisticRegression(C=shrinkage, max_iter=steps).fit(((x - mean) / deviation).astype(np.float32), own)
     coefficients, intercept = fitted.coef_.astype(np.float64), fitted.intercept_.astype(np.float64)
     if len(coefficients) == 1:  # two classes have one row: split it so that softmax gives the same probabilities
         coefficients, intercept = np.concatenate([-coefficients, coefficients]) / 2, np.concatenate([-intercept, intercept]) / 2

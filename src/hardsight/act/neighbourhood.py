@@ -21,6 +21,8 @@ from hardsight.threads import blocks, even_rows, share
 K, SAMPLE = 10, 2000
 FAR_OUT = 3.0  # quartile distances beyond the third quartile
 QUERIES = 512
+TINY = 1e-12  # what a probability of zero counts as in a logarithm
+VOTERS = 20  # samples per class from which the labels of ten neighbours say something
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,11 @@ def far_out(distance: np.ndarray) -> float:
     return float(high + FAR_OUT * max(high - low, 1e-6))  # the same features over and over have no spread
 
 
+def enough_voters(labels: np.ndarray) -> bool:
+    """Whether there are enough samples per class for the labels of neighbours to say something."""
+    return min(SAMPLE, len(labels)) >= VOTERS * len(np.unique(labels))
+
+
 def neighbour_probs(nearest: np.ndarray, labels: np.ndarray, num_classes: int) -> np.ndarray:
     """Shares of the classes among the labels of the neighbours, with the shares of all labels as one more: -> (n, c).
 
@@ -148,3 +155,12 @@ def mixed(probs: np.ndarray, others: np.ndarray, labels: np.ndarray) -> np.ndarr
     likelihood = [np.log(np.maximum(share * first + (1 - share) * second, 1e-12)).mean() for share in shares]
     best = shares[int(np.argmax(likelihood))]
     return best * probs + (1 - best) * others
+
+
+def votes_by_probs(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """What the labels of the ten samples that are predicted most alike say: (n, c), (n,) -> (n, c).
+
+    Alike are centred log-probabilities of nearly the same direction.
+    """
+    logs = np.log(np.maximum(probs, TINY))
+    return neighbour_probs(find_nearby(logs - logs.mean(axis=1, keepdims=True)).rows, labels, probs.shape[1])

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.error_count import ErrorCount, count_of_lost, scores_and_count
+from hardsight.act.error_count import ErrorCount, count_by_votes, count_from_shares, count_of_lost, leaky, score_all
 from hardsight.act.evidence import ASSUMED, Evidence, Samples, best_evidence, check_samples, order_of_ids, samples_of
-from hardsight.act.neighbourhood import Nearby, Neighbourhood, find_nearby, find_repeats
+from hardsight.act.neighbourhood import Nearby, Neighbourhood, enough_voters, find_nearby, find_repeats, votes_by_probs
 from hardsight.act.noise import estimated_noise
 from hardsight.act.ranking import BY_PROBS, by_epochs, posterior
 from hardsight.act.settings import CleanSettings
@@ -143,8 +143,9 @@ def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressC
         nearby = find_nearby(ordered.features)
     say(1, STEPS, "judging labels")
     back = np.argsort(order)
-    evidence = best_evidence(ordered, settings, nearby, lambda done, total: say(1, STEPS, f"fold {done} of {total}")).take(back)
-    scores, count = _scores(samples.labels, evidence, settings.seed)
+    evidence = best_evidence(ordered, settings, nearby, lambda done, total: say(1, STEPS, f"fold {done} of {total}"))
+    scores, count = _scores(ordered.labels, evidence, settings.seed)
+    evidence, scores = evidence.take(back), scores[back]
     near: Neighbourhood | None = None
     if nearby is not None and samples.features is not None:
         say(2, STEPS, "searching duplicates")
@@ -194,12 +195,17 @@ def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarr
         known &= np.isfinite(evidence.epochs["aum" if evidence.by == "epochs" else evidence.by])
     own_labels, probs = _without_empty(labels[known], evidence.probs[known])
     noise = estimated_noise(probs, own_labels)
-    scores[known], count = scores_and_count(probs, own_labels, BY_PROBS.get(evidence.by, posterior), noise, seed)
+    scores[known], observed, made_up = score_all(probs, own_labels, BY_PROBS.get(evidence.by, posterior), noise)
     if evidence.kind == "epochs":
         columns = {name: column[known] for name, column in evidence.epochs.items()}
         scores[known] = by_epochs(columns, evidence.by, None if noise.even else scores[known])
-        count = count_of_lost(columns["cartography_correctness"], seed)
-    return scores, count
+        return scores, count_of_lost(columns["cartography_correctness"], seed)
+    if leaky(observed, made_up) and enough_voters(own_labels):
+        votes = votes_by_probs(probs, own_labels)
+        if evidence.votes is not None:
+            own_labels, votes = _without_empty(labels[known], evidence.votes[known])
+        return scores, count_by_votes(votes, own_labels, seed)
+    return scores, count_from_shares(observed, made_up, seed)
 
 
 def _without_empty(labels: np.ndarray, probs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
