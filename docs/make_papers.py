@@ -26,7 +26,7 @@ DOCS = Path(__file__).resolve().parent
 KEPT = DOCS / "papers.json"
 FIGURES = DOCS / "images" / "papers"
 PHOTOGRAPHS = ("avh/fig1", "avh/fig21", "slides/disagreement")  # other people's images: their figures stay out of the docs
-SIGNS = dict(zip(VERDICTS, ("✓", "✗", "–"), strict=True))
+SIGNS: dict[str, str] = dict(zip(VERDICTS, ("✓", "✗", "–"), strict=True))
 LONG = 10  # seconds: recipes below that share a row
 Outcome = dict[str, Any]
 
@@ -223,7 +223,8 @@ def times(kept: Sequence[Outcome]) -> str:
 
 def spent(outcome: Outcome) -> float:
     """Seconds of CPU, or on the clock where nothing else is known."""
-    return float(outcome.get("cpu_seconds", outcome["seconds"]))
+    seconds: float = outcome["cpu_seconds"] if "cpu_seconds" in outcome else outcome["seconds"]
+    return seconds
 
 
 def seconds(outcomes: Collection[Outcome]) -> str:
