@@ -139,7 +139,12 @@ def section(reproduced: Reproduced) -> str:
     """One recipe: what was run, claims, tables, figures."""
     outcome = reproduced.best
     data = " --data DIR" if reproduced.real else ""
-    parts = [f"### {reproduced.id}", f"**{outcome['title']}**", f"`hardsight reproduce {reproduced.id}{data}`", outcome["about"]]
+    parts = [
+        f"### {reproduced.id}",
+        f"**{recipes()[reproduced.id].title}**",
+        f"`hardsight reproduce {reproduced.id}{data}`",
+        outcome["about"],
+    ]
     parts += ["\n".join(bullet(finding) for finding in reproduced.findings)] if reproduced.findings else []
     for content in outcome["tables"]:
         shown = Table(**content)
