@@ -26,7 +26,7 @@ DOCS = Path(__file__).resolve().parent
 KEPT = DOCS / "papers.json"
 FIGURES = DOCS / "images" / "papers"
 PHOTOGRAPHS = ("avh/fig1", "avh/fig21", "slides/disagreement")  # other people's images: their figures stay out of the docs
-SIGNS = dict(zip(VERDICTS, ("✓", "✗", "–"), strict=True))
+SIGNS: dict[str, str] = dict(zip(VERDICTS, ("✓", "✗", "–"), strict=True))
 LONG = 10  # seconds: recipes below that share a row
 Outcome = dict[str, Any]
 
@@ -139,7 +139,12 @@ def section(reproduced: Reproduced) -> str:
     """One recipe: what was run, claims, tables, figures."""
     outcome = reproduced.best
     data = " --data DIR" if reproduced.real else ""
-    parts = [f"### {reproduced.id}", f"**{outcome['title']}**", f"`hardsight reproduce {reproduced.id}{data}`", outcome["about"]]
+    parts = [
+        f"### {reproduced.id}",
+        f"**{recipes()[reproduced.id].title}**",
+        f"`hardsight reproduce {reproduced.id}{data}`",
+        outcome["about"],
+    ]
     parts += ["\n".join(bullet(finding) for finding in reproduced.findings)] if reproduced.findings else []
     for content in outcome["tables"]:
         shown = Table(**content)
@@ -223,7 +228,8 @@ def times(kept: Sequence[Outcome]) -> str:
 
 def spent(outcome: Outcome) -> float:
     """Seconds of CPU, or on the clock where nothing else is known."""
-    return float(outcome.get("cpu_seconds", outcome["seconds"]))
+    seconds: float = outcome["cpu_seconds"] if "cpu_seconds" in outcome else outcome["seconds"]
+    return seconds
 
 
 def seconds(outcomes: Collection[Outcome]) -> str:

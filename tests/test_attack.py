@@ -18,7 +18,7 @@ from hardsight.attacks.detection import detected, roc_curve
 from hardsight.attacks.settings import AttackSettings
 from hardsight.attacks.trajectory import describe_paths, path_table
 from hardsight.attacks.verification import Gaussians, verification
-from hardsight.errors import InputError
+from hardsight.errors import InputError, RunError
 from hardsight.head import Head
 from hardsight.stats.open_set import auroc
 
@@ -186,6 +186,9 @@ def test_a_run_is_attacked_and_a_killed_one_is_resumed_to_the_same_bytes(
     assert said == ["resuming: 32 of 40 images are attacked"]
     for file in sorted(path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole").rglob("*.parquet")):
         assert (tmp_path / "resumed" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
+    monkeypatch.setattr(attacking, "open_attacked", None)  # other options are refused before the model is opened
+    with pytest.raises(RunError, match=r"holds a run with other arguments: epsilon was .* and is 0.5"):
+        hardsight.attack(trained, tmp_path / "resumed", **{**options, "epsilon": 0.5})
     manifest = json.loads((tmp_path / "resumed" / "run.json").read_text())
     assert manifest["counts"]["images"] == 40 and not hardsight.verify(tmp_path / "resumed").damaged
 

@@ -150,6 +150,13 @@ def test_a_damaged_outcome_is_named(tmp_path: Path) -> None:
         read_outcome(tmp_path, "avh/fig3")
 
 
+def test_the_page_names_each_paper_once() -> None:
+    recipes = [Recipe(id, id, lambda context: Outcome("fine"), {}, "") for id in ("avh/b", "lgm/c", "avh/a")]
+    page = write_page(recipes, {recipe.id: Outcome("fine") for recipe in recipes}, {}, "small")
+    assert page.count("Angular Visual Hardness (Chen") == 1
+    assert page.index('id="avh-b"') < page.index('id="avh-a"') < page.index('id="lgm-c"')  # else in the order that was asked for
+
+
 def test_names_are_escaped_on_the_page() -> None:
     outcome = Outcome("<b>", tables=[Table("t", ("<i>",), [["<script>"]])], commands=["a & b"])
     page = write_page([Recipe("avh/x", "<u>", lambda context: outcome, {}, "")], {"avh/x": outcome}, {}, "small")

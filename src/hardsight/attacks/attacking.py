@@ -112,7 +112,8 @@ def attack(
         [{'method': 'clean', 'epsilon': 0.0, 'n': 20}, {'method': 'fgsm', 'epsilon': 0.2, 'n': 20}]
     """
     require_installed("torch", extra="torch", purpose="hardsight.attack")
-    check_run_directory(output, COMMAND)
+    final = {name: value for name, value in settings.as_dict().items() if name != "device"}  # auto becomes a device later
+    check_run_directory(output, COMMAND, final)
     target = check_target(run, settings)  # torch, which takes seconds to load, is loaded after this
     say = say or _silent
     for note in target.notes:

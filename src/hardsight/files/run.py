@@ -17,7 +17,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +168,10 @@ class Run:
             )
 
 
-def check_run_directory(directory: str | os.PathLike[str], command: str) -> Path:
+def check_run_directory(directory: str | os.PathLike[str], command: str, arguments: Mapping[str, Any] | None = None) -> Path:
     """Refuse a directory that a run of this command can be neither begun nor resumed in; nothing is created.
 
-    A command calls it before anything slow; `Run` does so again.
+    A command calls it before anything slow, with the arguments that are final by then; `Run` does so again with all of them.
     """
     path = place_on_disk(directory)
     try:
@@ -186,6 +186,11 @@ def check_run_directory(directory: str | os.PathLike[str], command: str) -> Path
         raise RunError(f"{path} is not empty and not a hardsight run (it holds {foreign[0]}); give another -o.")
     if before is not None and before.get("command") != command:
         raise RunError(_mismatch(path, "command", before.get("command"), command))
+    if before is not None and arguments is not None and isinstance(recorded := before.get("arguments"), dict):
+        current = {name: value for name, value in json.loads(json.dumps(dict(arguments))).items() if name in recorded}
+        earlier = _recognized({name: recorded[name] for name in current}, current, {})
+        if earlier != current:
+            raise RunError(_mismatch(path, "arguments", earlier, current))
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise RunError(f"{path} could not be written: {nearest} is not yours to write to. Give another -o.")
     return path

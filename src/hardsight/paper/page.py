@@ -40,7 +40,10 @@ def write_page(
         f"Tables and figures of the papers, run at scale {scale} on {_data(data)}: our numbers next to the printed ones, each "
         f"claim with the rule that decides it. {_counted(claims)}. Nothing was tuned to agree."
     )
-    done = [recipe for recipe in recipes if recipe.id in outcomes]
+    papers = list(TITLES)
+    done = sorted(
+        (recipe for recipe in recipes if recipe.id in outcomes), key=lambda each: papers.index(each.id.partition("/")[0])
+    )
     missing = [rp.paragraph(f"Not run: {id}. {reason}", "quiet") for id, reason in skipped.items()]
     contents = _contents(done, outcomes) if len(done) > 1 else ""
     sections = [_section(recipe, outcomes[recipe.id]) for recipe in done]

@@ -11,7 +11,7 @@ from hardsight.paper.recipe import Outcome, Table, Value, claim, recipe
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
-@recipe("avh/fig23", "People's frequency by group of annotators", needs="CIFAR-10N")
+@recipe("avh/fig23", "Human selection frequency by group of annotators", needs="CIFAR-10N")
 def figure_23(context: Context) -> Outcome:
     """How often each of three groups of annotators chooses the given class."""
     path = context.data.find("cifar10_annotators")

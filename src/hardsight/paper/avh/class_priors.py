@@ -27,7 +27,7 @@ COARSE_IMAGES, MOST_TRAINED = 120, 5000
 PRIORS = {"images": "images of the class in training", "fine": "finer classes in the class"}
 
 
-@recipe("slides/imbalance", "Do norms follow the number of training images and the granularity of classes?", needs="MNIST")
+@recipe("slides/imbalance", "Do norms follow class imbalance and class granularity?", needs="MNIST")
 def imbalance(context: Context) -> Outcome:
     """Spearman over held-out images of norm and AVH with two priors of their class: how many images it had, how fine it is."""
     written = context.handwriting(train=MOST_TRAINED, test=1000)

@@ -15,7 +15,7 @@ NEEDS = "CIFAR-10 and CIFAR-10H; ImageNet at scale paper"
 PAPER_STAGES = {"epochs": 90, "rate drops after": [30, 60], "rate": {"AlexNet, VGG-19": 0.01, "ResNet-50, DenseNet-121": 0.1}}
 
 
-@recipe("avh/fig4", "Norm, AVH and accuracy over epochs by people's selection frequency", printed=PAPER_STAGES, needs=NEEDS)
+@recipe("avh/fig4", "Norm, AVH and accuracy over epochs by human selection frequency", printed=PAPER_STAGES, needs=NEEDS)
 def figure_4(context: Context) -> Outcome:
     """A row per network: norm, AVH, accuracy, one line per level of hardness."""
     runs = watched(by_frequency(context))
@@ -31,7 +31,7 @@ def figure_4(context: Context) -> Outcome:
     )
 
 
-@recipe("avh/fig9", "Model confidence over epochs by people's selection frequency", needs=NEEDS)
+@recipe("avh/fig9", "Model confidence over epochs by human selection frequency", needs=NEEDS)
 def figure_9(context: Context) -> Outcome:
     """The trainings of Figure 4, their confidence."""
     runs = watched(by_frequency(context))

@@ -37,7 +37,7 @@ class Coarse:
 
 @recipe(
     "avh/fig19",
-    "Norm against people's frequency in coarser classes",
+    "Norm against human selection frequency in coarser classes",
     printed={"coarser classes": COARSE, "fine classes": SIZES},
     needs="ImageNet 5k with votes, WordNet",
 )

@@ -31,7 +31,7 @@ MEDIUM, EXTREME = (0.3, 0.7), (0.1, 0.9)  # frequencies in the middle, and confi
 DEGRADED = {"ImageNet": 200, "CIFAR-10": 500}  # images, each at five levels
 
 
-@recipe("avh/fig5", "People's frequency against AVH, model confidence and norm", needs=NEEDS)
+@recipe("avh/fig5", "Human selection frequency against AVH, model confidence and norm", needs=NEEDS)
 def figure_5(context: Context) -> Outcome:
     """Three histograms for the best network of each panel; the density at medium frequency as a number."""
     shown = panels(context)
@@ -70,7 +70,7 @@ def _medium(panel: Panel) -> Claim:
     )
 
 
-@recipe("avh/fig16", "People's frequency against AVH for every network", needs=NEEDS)
+@recipe("avh/fig16", "Human selection frequency against AVH for every network", needs=NEEDS)
 def figure_16(context: Context) -> Outcome:
     """One histogram per network."""
     shown = panels(context)

@@ -23,9 +23,7 @@ SIZES = {"train": 1000, "test": 300}
 WORDS = {"avh": "AVH", "loss": "loss", "norm": "norm (short is hard)"}
 
 
-@recipe(
-    "slides/fairness", "Is a group that a training set lacks hard? AVH, loss and norm without knowing the group", needs="MNIST"
-)
+@recipe("slides/fairness", "Are underrepresented groups hard? AVH, loss and norm without group labels", needs="MNIST")
 def fairness(context: Context) -> Outcome:
     """AUROC of the rare group by each score, the hard end up, for three shares of it in training."""
     written = context.handwriting(**SIZES)

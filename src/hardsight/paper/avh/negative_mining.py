@@ -27,7 +27,7 @@ SIZES = {"trained": 120, "tested": 50, "batch": 20}  # images of each class
 MINING = ("random", "hard by angle", "hard by AVH")
 
 
-@recipe("slides/metric-learning", "Hard triplets by AVH and by angle: ranking images of classes never seen", needs="MNIST")
+@recipe("slides/metric-learning", "Hard triplets by AVH and by angle: retrieval of unseen classes", needs="MNIST")
 def metric_learning(context: Context) -> Outcome:
     """MAP@R of five classes never seen, after a triplet loss on the five others with each kind of triplet."""
     found = {mining: np.array([_ranked(context, mining, seed) for seed in seeds(context)]) for mining in MINING}

@@ -27,7 +27,7 @@ WORDS = {
 }
 
 
-@recipe("slides/open-set", "Telling images of unseen classes: AVC against norm", needs="MNIST")
+@recipe("slides/open-set", "Detecting images of unseen classes: AVC against norm", needs="MNIST")
 def unseen_classes(context: Context) -> Outcome:
     """AUROC of each score that needs no label, over five choices of unseen classes."""
     written = context.handwriting(train=MOST_TRAINED, test=1000)

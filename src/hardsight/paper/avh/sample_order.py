@@ -36,7 +36,7 @@ ORDERS = ("random", "easy-first", "hard-first")
 LABELS = {"right labels": 0.0, f"{100 * WRONG:.0f} % wrong labels": WRONG}
 
 
-@recipe("slides/curriculum", "Easy samples first, by a teacher's AVH: does a short training gain by the order?", needs="MNIST")
+@recipe("slides/curriculum", "Curriculum by a teacher's AVH: does easy-first ordering help a short training?", needs="MNIST")
 def curriculum(context: Context) -> Outcome:
     """The same number of steps on the same number of images, in three orders; labels right, and some of them wrong."""
     digits = few_digits(context)

@@ -79,11 +79,15 @@ def figure_3(context: Context) -> Outcome:
 
 def heat_maps(points: np.ndarray, labels: np.ndarray, avh: np.ndarray, norm: np.ndarray) -> Figure:
     """The three spheres of the figure: classes, AVH, norm."""
+    from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
 
+    from hardsight.plots.dynamics import COLOURS
+
     figure = Figure(figsize=(12, 4), layout="constrained")
+    two = ListedColormap(COLOURS[:2])
     for position, (title, color, map) in enumerate(
-        (("classes", labels, "RdYlGn"), ("AVH", avh, "viridis"), ("norm", norm, "viridis"))
+        (("classes", labels, two), ("AVH", avh, "viridis"), ("norm", norm, "viridis"))
     ):
         axes = figure.add_subplot(1, 3, position + 1, projection="3d")
         shown = axes.scatter(*points.T, c=color, cmap=map, s=6)

@@ -17,7 +17,7 @@ PRINTED: dict[str, list[float]] = {
 
 @recipe(
     "avh/table1",
-    "Spearman's coefficient of AVH, model confidence and norm with people, in all and by bin",
+    "Spearman correlation of AVH, model confidence and norm with human selection frequency, overall and by bin",
     printed=PRINTED,
     needs="ImageNet 5k with votes, CIFAR-10H",
 )

@@ -11,7 +11,7 @@ from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 SELECTED = {"CBST+AVH": [0.844, 0.118, 0.961, 20.84], "CBST/CRST": [0.848, 0.117, 0.976, 21.28]}
 
 
-@recipe("avh/table4", "Adaptation: what CBST+AVH and CBST select at first", printed=SELECTED, needs=NEEDS)
+@recipe("avh/table4", "Adaptation: what CBST+AVH and CBST select in the first round", printed=SELECTED, needs=NEEDS)
 def table_4(context: Context) -> Outcome:
     """The first round's selection: share that is right, AVH, AVC, confidence, norm."""
     about, results = adapted(context)

@@ -19,7 +19,7 @@ LOSSES = ("softmax", "center", "gm", "lgm")
 DRAWS = 1000
 
 
-@recipe("lgm/calibration", "GM loss outputs calibrated scores: ECE beside softmax", needs="MNIST")
+@recipe("lgm/calibration", "Are GM's scores calibrated? ECE next to softmax", needs="MNIST")
 def calibration(context: Context) -> Outcome:
     """ECE of the test images, and a paired bootstrap of its difference to softmax."""
     import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""Neural collapse over a training, beside AVH: past zero training error, features of a class shrink and means spread evenly.
+"""Neural collapse during training, next to AVH: past zero training error, features of a class shrink and means spread evenly.
 
 "Perturbation Analysis of Neural Collapse", ICML 2023.
 """
@@ -22,7 +22,7 @@ MAIN = "weight decay 0.0005"
 MEASURES = ("nc1", "nc2", "nc3", "nc4", "avh", "accuracy")
 
 
-@recipe("losses/collapse", "Neural collapse over a training, beside AVH")
+@recipe("losses/collapse", "Neural collapse during training, next to AVH")
 def collapse(context: Context) -> Outcome:
     """NC1 to NC4 of the training images after each epoch, long past the first without an error, with AVH beside them."""
     digits = few_digits(context)

@@ -48,7 +48,7 @@ BALL: dict[str, Any] = {"radius": EPSILON, "step": EPSILON / 2, "steps": 3}  # s
 ADVERSARIAL: dict[str, Any] = {**BALL, "nu": 3.0}  # the least that the theory allows: sqrt(c - 1)
 
 
-@recipe("losses/comp-sum", "Comp-sum losses on clean, wrong and attacked digits; their consistency bounds")
+@recipe("losses/comp-sum", "Comp-sum losses on clean, noisy and attacked digits; their consistency bounds")
 def comp_sum(context: Context) -> Outcome:
     """Four losses of the family with right and wrong labels; smooth adversarial comp-sum against PGD; the bounds by chance."""
     digits = few_digits(context)

@@ -28,7 +28,7 @@ STUDENTS: dict[str, dict[str, Any]] = {
 }
 
 
-@recipe("losses/distillation", "Dual-head distillation: one head for both losses, and two")
+@recipe("losses/distillation", "Dual-head distillation: one head for both losses, or two")
 def distillation(context: Context) -> Outcome:
     """The same narrow network on labels, on a wide teacher's logits, and on both: by a head of their own or by the common one."""
     runs_of: dict[str, list[Any]] = {name: [] for name in ("teacher", *STUDENTS)}

@@ -28,7 +28,7 @@ NAMES = {"softmax": "ERM (softmax)", "drm": "DRM", "drm-tta": "DRM, adapting"}
 NEAR = 1.0  # point on the training domains that is still comparable
 
 
-@recipe("losses/drm", "DRM: a head per domain, on domains never seen", needs="PACS features")
+@recipe("losses/drm", "DRM: one head per domain, tested on unseen domains", needs="PACS features")
 def drm(context: Context) -> Outcome:
     """Each domain left out in turn; accuracy on it, and on held-out samples of the domains trained on."""
     from hardsight import generalize

@@ -38,7 +38,7 @@ TASKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-@recipe("losses/ensloss", "EnsLoss beside fixed losses, on two tasks of two classes")
+@recipe("losses/ensloss", "EnsLoss against fixed losses on two binary tasks")
 def ensloss(context: Context) -> Outcome:
     """Accuracy on test images and on those trained on, for each task and seed."""
     test_accuracy: dict[str, dict[str, np.ndarray]] = {task: {} for task in TASKS}

@@ -38,7 +38,7 @@ SCORES = {"aldr_lambda": "ALDR's lambda", "avh": "AVH", "loss": "loss"}  # high 
 NEAR = 1.0  # points of accuracy that are still called competitive
 
 
-@recipe("losses/ldr", "LDR and ALDR with right and wrong labels; ALDR's lambda as a score of wrong labels")
+@recipe("losses/ldr", "LDR and ALDR with clean and noisy labels; ALDR's lambda as a noise score")
 def ldr(context: Context) -> Outcome:
     """Five losses on right labels and on 30 % wrong ones; AUROC of lambda, AVH and loss for the wrong ones, ALDR trained."""
     digits = few_digits(context)

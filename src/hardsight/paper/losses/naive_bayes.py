@@ -31,7 +31,7 @@ REPEATS = 3
 MOST, GROWTH = 2000, 1.25  # samples per class are tried from 2 on, a quarter more each time
 
 
-@recipe("losses/naive-bayes", "Naive Bayes and logistic regression on frozen features, by the number of samples")
+@recipe("losses/naive-bayes", "Naive Bayes and logistic regression on frozen features, by sample count")
 def naive_bayes(context: Context) -> Outcome:
     """Features of a network that has seen digits 0 to 5, heads for 6 to 9; and a mixture of Gaussians by its dimension."""
     run = trained_on_known(context, "softmax", {}, context.seed)

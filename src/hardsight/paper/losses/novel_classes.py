@@ -29,7 +29,7 @@ SHOTS = 5
 SCENARIOS = ("disjoint", "joint")
 
 
-@recipe("losses/novel-classes", "Classes never seen, from a few samples: normalised softmax and metric learning")
+@recipe("losses/novel-classes", "Unseen classes from a few samples: normalised softmax and metric learning")
 def novel_classes(context: Context) -> Outcome:
     """Five samples of each class make its prototype; `disjoint` chooses among the new classes, `joint` among all ten."""
     accuracy: dict[str, dict[str, np.ndarray]] = {name: {} for name in SCENARIOS}

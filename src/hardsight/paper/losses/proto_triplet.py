@@ -30,7 +30,7 @@ SHOTS = (1, 5)
 PRINTED = {"points ahead of other metric-based methods, miniImageNet": 2}
 
 
-@recipe("losses/proto-triplet", "Proto-Triplet and ICNN: few samples of classes never seen", printed=PRINTED)
+@recipe("losses/proto-triplet", "Proto-Triplet and ICNN: few-shot learning of unseen classes", printed=PRINTED)
 def proto_triplet(context: Context) -> Outcome:
     """Four-way episodes with 1 and 5 samples per class, nearest mean; and ICNN's score of the same embeddings."""
     import torch

@@ -27,7 +27,7 @@ STEP = {"samples": 32, "features": 64, "rounds": 7}
 PRINTED = {"speed-up over the log-softmax, One Billion Word": 40}
 
 
-@recipe("losses/z-loss", "Z-loss: top-k error, and the cost of a step against the number of classes", printed=PRINTED)
+@recipe("losses/z-loss", "Z-loss: top-k error, and cost per step against the number of classes", printed=PRINTED)
 def z_loss(context: Context) -> Outcome:
     """Top-1 to top-5 error of both losses; seconds of a whole step of SGD with a linear layer of its own."""
     digits = few_digits(context)
