@@ -209,9 +209,9 @@ def _of_snapshot(
     name = snapshot.name or "the snapshot"
     if not snapshot.source.labeled and snapshot.head is None and snapshot.source.evidence == "features":
         raise InputError(f"{name}: there are no labels, so there is no accuracy or hardness to compare: give --labels FILE.")
-    columns = _with_table_columns(snapshot, snapshot.columns().combine_chunks())
+    added = _added_columns(snapshot)
     for name_of_group in group:
-        check_column(name_of_group, columns.column_names, name)
+        check_column(name_of_group, [*snapshot.column_names, *added.column_names], name)
     possible = {score.name for score in Job(snapshot).chosen}
     wanted = [score for score in dict.fromkeys((by, NORM, CONFIDENCE)) if score in possible or score == by]
     if by == "avh" and by not in possible:
@@ -226,24 +226,29 @@ def _of_snapshot(
         table.column("label").fill_null(-1).to_numpy(),
         table.column("predicted").fill_null(-1).to_numpy(),
         scores,
-        columns,
+        _joined(snapshot.columns().combine_chunks(), added),
         snapshot.class_names,
         snapshot,
     )
 
 
-def _with_table_columns(snapshot: Snapshot, columns: pa.Table) -> pa.Table:
-    """The columns of the samples, and those of the run's scores.parquet that someone added."""
+def _added_columns(snapshot: Snapshot) -> pa.Table:
+    """Columns that someone added to the run's scores.parquet, with `id` if there are any."""
     path = (snapshot.loaded_from or {}).get("path")
     if not isinstance(path, Path) or not (path / "scores.parquet").is_file():
-        return columns
+        return pa.table({})
     table = read_scores(path)
-    added = [name for name in table.column_names if name not in (*FIXED, *SCORES, *columns.column_names)]
-    if not added or "id" not in table.column_names:
+    added = [name for name in table.column_names if name not in (*FIXED, *SCORES, *snapshot.column_names)]
+    return table.select(["id", *added] if added and "id" in table.column_names else [])
+
+
+def _joined(columns: pa.Table, added: pa.Table) -> pa.Table:
+    """The columns of the samples, and those of another table by id."""
+    if not added.column_names:
         return columns
-    at = pc.index_in(columns.column("id").cast(pa.string()), value_set=table.column("id").cast(pa.string()).combine_chunks())
-    for name in added:
-        columns = columns.append_column(name, table.column(name).take(at))
+    at = pc.index_in(columns.column("id").cast(pa.string()), value_set=added.column("id").cast(pa.string()).combine_chunks())
+    for name in added.column_names[1:]:
+        columns = columns.append_column(name, added.column(name).take(at))
     return columns
 
 
