@@ -336,3 +336,9 @@ def test_labels_are_groups_by_class_name() -> None:
     snapshot = Snapshot(np.eye(3).repeat(20, 0), np.eye(3), np.arange(3).repeat(20), class_names=["cat", "dog", "owl"])
     table = audit(snapshot, group="label")
     assert table["group"].to_pylist() == ["cat", "dog", "owl"] and table["accuracy_same_classes"].null_count == 3
+
+
+def test_a_missing_column_is_noticed_before_anything_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.act.groups.opening.Job", None)
+    with pytest.raises(InputError, match="no column 'siet'; it has label, site. Did you mean site?"):
+        audit(features=np.eye(4), labels=[0, 1, 0, 1], head=np.eye(2, 4), columns={"site": list("abab")}, group="siet")

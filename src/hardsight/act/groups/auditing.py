@@ -111,7 +111,8 @@ def audit(
         raise InputError(f"{next(iter(given))} goes with arrays; a snapshot holds its own.")
     if files and not isinstance(source, (str, os.PathLike)):
         raise InputError(f"{next(iter(files))} goes with arrays; a snapshot holds its own.")
-    measured = open_measured(Snapshot(**given) if source is None else source, settings.by, **files, progress=progress)
+    opened = Snapshot(**given) if source is None else source
+    measured = open_measured(opened, settings.by, **files, group=settings.group, progress=progress)
     result = find_groups(measured, settings, progress)
     for sentence in result.warnings:
         warnings.warn(sentence, stacklevel=3)

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.act.groups.opening import Measured
-from hardsight.errors import InputError, did_you_mean
+from hardsight.act.groups.opening import Measured, check_column
+from hardsight.errors import InputError
 
 MOST_NUMBERS = 50  # different numbers up to which each is a group
 MOST_WORDS = 2000  # different words; more name samples and not groups
@@ -59,11 +59,7 @@ def _of_column(measured: Measured, name: str) -> Grouping:
         labels = measured.labels
         names = [measured.class_name(label) for label in range(int(labels.max()) + 1)]
         return _checked(measured, _without_empty(Grouping(name, names, labels)))
-    there = [column for column in measured.columns.column_names if column not in ("id", "features", "logits", "probs")]
-    if name not in there:
-        shown = ", ".join(there[:20]) + (", ..." if len(there) > 20 else "")
-        known = (f"it has {shown}." if there else "it has none.") + did_you_mean(name, there)
-        raise InputError(f"{measured.name}: there is no column {name!r}; {known}")
+    check_column(name, measured.columns.column_names, measured.name)
     column = measured.columns.column(name).combine_chunks()
     return _checked(measured, _grouped(measured, name, column))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -100,9 +101,13 @@ def open_measured(
     head: Any = None,
     labels: Any = None,
     some: SampleOptions | None = None,
+    group: Sequence[str] = (),
     progress: ProgressCallback | None = None,
 ) -> Measured:
-    """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place."""
+    """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place.
+
+    The columns that `group` names must be there; that is checked before anything is scored.
+    """
     if not isinstance(source, (Snapshot, str, os.PathLike)):
         source = scores_given(source)
     if not isinstance(source, (Snapshot, pa.Table, str, os.PathLike)):
@@ -111,7 +116,7 @@ def open_measured(
     _check_score(by)
     source = loaded(source, head, labels)
     if isinstance(source, Snapshot):
-        measured = _of_snapshot(source, by, some, progress)
+        measured = _of_snapshot(source, by, some, group, progress)
     elif isinstance(source, pa.Table):
         measured = _of_table(source, "the table", by, some)
     else:
@@ -188,11 +193,25 @@ def _is_table(path: Path) -> bool:
     return path.suffix.lower() in TABLES and kind_of(path) != "snapshot"
 
 
-def _of_snapshot(snapshot: Snapshot, by: str, some: SampleOptions | None, progress: ProgressCallback | None) -> Measured:
+def check_column(name: str, columns: Sequence[str], where: str) -> None:
+    """A column to group by, among those that hold no lists."""
+    there = [column for column in columns if column not in ("id", "features", "logits", "probs")]
+    if name not in there:
+        shown = ", ".join(there[:20]) + (", ..." if len(there) > 20 else "")
+        known = (f"it has {shown}." if there else "it has none.") + did_you_mean(name, there)
+        raise InputError(f"{where}: there is no column {name!r}; {known}")
+
+
+def _of_snapshot(
+    snapshot: Snapshot, by: str, some: SampleOptions | None, group: Sequence[str], progress: ProgressCallback | None
+) -> Measured:
     snapshot = snapshot if some is None else snapshot.of_rows(sample_rows(some, len(snapshot)))
     name = snapshot.name or "the snapshot"
     if not snapshot.source.labeled and snapshot.head is None and snapshot.source.evidence == "features":
         raise InputError(f"{name}: there are no labels, so there is no accuracy or hardness to compare: give --labels FILE.")
+    added = _added_columns(snapshot)
+    for name_of_group in group:
+        check_column(name_of_group, [*snapshot.column_names, *added.column_names], name)
     possible = {score.name for score in Job(snapshot).chosen}
     wanted = [score for score in dict.fromkeys((by, NORM, CONFIDENCE)) if score in possible or score == by]
     if by == "avh" and by not in possible:
@@ -200,7 +219,6 @@ def _of_snapshot(snapshot: Snapshot, by: str, some: SampleOptions | None, progre
     job = Job(snapshot, wanted)
     parts = list(job.parts(progress))
     table = pa.concat_tables(parts) if parts else job.schema.empty_table()
-    columns = snapshot.columns()
     scores = {score: table.column(score).to_numpy() for score in wanted}
     return Measured(
         name,
@@ -208,24 +226,29 @@ def _of_snapshot(snapshot: Snapshot, by: str, some: SampleOptions | None, progre
         table.column("label").fill_null(-1).to_numpy(),
         table.column("predicted").fill_null(-1).to_numpy(),
         scores,
-        _with_table_columns(snapshot, columns.combine_chunks()),
+        _joined(snapshot.columns().combine_chunks(), added),
         snapshot.class_names,
         snapshot,
     )
 
 
-def _with_table_columns(snapshot: Snapshot, columns: pa.Table) -> pa.Table:
-    """The columns of the samples, and those of the run's scores.parquet that someone added."""
+def _added_columns(snapshot: Snapshot) -> pa.Table:
+    """Columns that someone added to the run's scores.parquet, with `id` if there are any."""
     path = (snapshot.loaded_from or {}).get("path")
     if not isinstance(path, Path) or not (path / "scores.parquet").is_file():
-        return columns
+        return pa.table({})
     table = read_scores(path)
-    added = [name for name in table.column_names if name not in (*FIXED, *SCORES, *columns.column_names)]
-    if not added or "id" not in table.column_names:
+    added = [name for name in table.column_names if name not in (*FIXED, *SCORES, *snapshot.column_names)]
+    return table.select(["id", *added] if added and "id" in table.column_names else [])
+
+
+def _joined(columns: pa.Table, added: pa.Table) -> pa.Table:
+    """The columns of the samples, and those of another table by id."""
+    if not added.column_names:
         return columns
-    at = pc.index_in(columns.column("id").cast(pa.string()), value_set=table.column("id").cast(pa.string()).combine_chunks())
-    for name in added:
-        columns = columns.append_column(name, table.column(name).take(at))
+    at = pc.index_in(columns.column("id").cast(pa.string()), value_set=added.column("id").cast(pa.string()).combine_chunks())
+    for name in added.column_names[1:]:
+        columns = columns.append_column(name, added.column(name).take(at))
     return columns
 
 

@@ -71,9 +71,10 @@ def audit_to_file(
     target = _target(path, output, ("audit", "groups of an audit", "samples"), whole)
     if settings.features is None and settings.label is None:
         files = {"head": settings.head, "labels": settings.labels}
-        measured = open_measured(source, settings.by, **files, some=settings, progress=progress)
+        measured = open_measured(source, settings.by, **files, some=settings, group=settings.group, progress=progress)
     else:
-        measured = open_measured(open_with_columns(path, settings), settings.by, some=settings, progress=progress)
+        snapshot = open_with_columns(path, settings)
+        measured = open_measured(snapshot, settings.by, some=settings, group=settings.group, progress=progress)
     audit = find_groups(with_class_names(measured, settings.class_names), settings, progress)
     if check is not None:
         check(audit)
