@@ -136,7 +136,7 @@ def test_samples_that_one_side_lacks() -> None:
     assert single(some, "avh")["raw"] == pytest.approx(
         scipy_stats.spearmanr(TABLE.column("avh").to_numpy()[5:], FREQUENCY[5:]).statistic
     )
-    with pytest.raises(InputError, match="no human id is among the samples; its ids look like 'x'"):
+    with pytest.raises(InputError, match="no human id matches a sample; its ids look like 'x'"):
         correlate(TABLE, {"id": ["x", "y"], "frequency": [0.1, 0.2]}, allow_missing=True, **FEW)
     with pytest.raises(InputError, match="one row per sample in the same order, got 299 rows for 300 samples"):
         correlate(TABLE, FREQUENCY[1:], **FEW)

@@ -164,7 +164,7 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1")
     (tmp_path / "a.json").write_text("{")
     for name, match in (
-        ("a.txt", "read from .npy"),
+        ("a.txt", "must be a .npy"),
         ("a.json", "not readable as JSON"),
         ("b.npy", "does not exist"),
         ("", "directory"),

@@ -374,7 +374,7 @@ def test_pred_probs_is_another_name_of_probs() -> None:
     np.testing.assert_array_equal(pass_scores(pred_probs=[probs, probs])["passes_variance"], [0, 0, 0])
     calls: list[Callable[..., Any]] = [hardsight.clean, hardsight.score, hardsight.loss, Snapshot]
     for call in calls:
-        with pytest.raises(InputError, match="probs and pred_probs are two names of the same"):
+        with pytest.raises(InputError, match="probs and pred_probs are the same argument"):
             call(probs=probs, pred_probs=probs, labels=labels)
 
 

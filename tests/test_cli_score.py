@@ -192,7 +192,7 @@ def test_probabilities_are_ranked_by_loss(cli: Cli, tmp_path: Path) -> None:
         (["--scores", "hardness"], "no score named 'hardness'"),
         (["--scores", "all", "--shard", "0/2"], "not available for a single shard"),
         (["-o", "scores.xlsx"], r"\.parquet, \.csv, \.json"),
-        (["-o", "absent/scores.csv"], "does not exist; make it first"),
+        (["-o", "absent/scores.csv"], "does not exist; create it first"),
         (["--head", "absent.npy"], "absent.npy does not exist"),
         (["--top", "-1"], "top"),
         (["--limit", "many"], "limit"),
@@ -214,14 +214,14 @@ def test_the_input_is_not_overwritten(cli: Cli, tmp_path: Path) -> None:
     pq.write_table(TABLE.arrow, path)
     before = path.read_bytes()
     done = cli("score", path, "-o", path)
-    assert done.code == 2 and "is the input" in done.err and path.read_bytes() == before
+    assert done.code == 2 and "is an input" in done.err and path.read_bytes() == before
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
 def test_links_are_followed_to_the_input(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
     (tmp_path / "o.csv").symlink_to(snapshot)
     done = cli("score", snapshot, "-o", tmp_path / "o.csv")
-    assert done.code == 2 and "is the input" in done.err
+    assert done.code == 2 and "is an input" in done.err
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
     assert cli("score", snapshot, "-o", tmp_path / "loop.csv").code == 0  # a link that leads nowhere is replaced
     assert len((tmp_path / "loop.csv").read_text().splitlines()) == 51

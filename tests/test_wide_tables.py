@@ -118,7 +118,7 @@ def test_what_takes_no_frame_says_what_it_takes() -> None:
         InputError, match=r"give a run directory or a file, got ScoresTable. A table is saved first: table.save\("
     ):
         explore(score(frame, labels="y", features="f*"))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="has one row for two classes: give the classifier itself as head"):
+    with pytest.raises(InputError, match="has one row for two classes: pass the classifier itself as head"):
         score(frame[["f0", "f1"]], np.ones((1, 2)), np.arange(60) % 2)
 
 
@@ -176,10 +176,10 @@ def test_bad_tables(tmp_path: Path, cli: Callable[..., Any]) -> None:
     pd.DataFrame(COLUMNS).to_csv(path, index=False)
     np.save(tmp_path / "x.npy", FEATURES)
     cases: list[tuple[list[Any], str]] = [
-        ([path], "which columns are the features? Give them with --features 'f*'"),
+        ([path], "which columns are the features? Name them with --features 'f*'"),
         ([path, "--features", "g*", "--label", "y"], "features 'g*' matches no column of the table: it has name, f0, f1"),
         ([path, "--features", "f*", "--label", "yy"], "there is no 'yy': it has name, f0, f1, size, y. Did you mean y?"),
-        ([path, "--features", "f*,name", "--label", "y"], "features must be columns of numbers, and 'name' is not"),
+        ([path, "--features", "f*,name", "--label", "y"], "features must be numeric columns, but 'name' is not"),
         ([path, "--features", "f*", "--label", "y", "--labels", "y.npy"], "--label names a column and --labels a file"),
         ([tmp_path / "x.npy", "--features", "f*"], "--features names columns of a .csv or .parquet table"),
         ([tmp_path / "x.npy", "--label", "y"], "--label names a column of a .csv or .parquet table"),
