@@ -654,7 +654,9 @@ def test_no_column(tmp_path: Path, cli: Callable[..., Any], name: str) -> None:
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1e30])
 def test_no_head_can_be_fitted_to_features_that_are_all_the_same(value: float) -> None:
-    with pytest.raises(InputError, match="no head can be fitted: nothing in the features tells class 0.*same for every sample"):
+    with pytest.raises(
+        InputError, match="no head can be fitted: nothing in the features distinguishes class 0.*same for every sample"
+    ):
         score(np.full((30, 4), value), labels=np.arange(30) % 3)
 
 

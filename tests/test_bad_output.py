@@ -78,7 +78,7 @@ def test_seeds_that_are_none(cli: Cli, tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("below", ["", "/x", "/x/y"])
 def test_a_run_in_the_place_of_a_file(cli: Cli, tmp_path: Path, below: str) -> None:
     (tmp_path / "file").write_text("precious")
-    refused(cli("demo", "-o", f"{tmp_path}/file{below}"), f"{tmp_path / 'file'} is a file", "Give another -o")
+    refused(cli("demo", "-o", f"{tmp_path}/file{below}"), f"{tmp_path / 'file'} is a file", "Use another -o")
     assert (tmp_path / "file").read_text() == "precious"
 
 

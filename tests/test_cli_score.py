@@ -173,7 +173,7 @@ def test_without_a_head_the_output_says_how_it_was_fitted(cli: Cli, tmp_path: Pa
 def test_features_alone_are_not_enough(cli: Cli, tmp_path: Path) -> None:
     np.save(tmp_path / "f.npy", FEATURES)
     done = cli("score", tmp_path / "f.npy", "-o", tmp_path / "o.csv")
-    message = f"hardsight: {tmp_path / 'f.npy'}: features alone cannot be scored: give a head, or labels to fit one to.\n"
+    message = f"hardsight: {tmp_path / 'f.npy'}: features alone cannot be scored: pass a head, or labels to fit one to.\n"
     assert (done.code, done.out, done.err) == (2, "", message)
     assert [path.name for path in tmp_path.iterdir()] == ["f.npy"]
 
@@ -188,7 +188,7 @@ def test_probabilities_are_ranked_by_loss(cli: Cli, tmp_path: Path) -> None:
     ("words", "match"),
     [
         (["--by", "hardness"], "--by hardness: it must be among"),
-        (["--by", "loss", "--scores", "avh"], "--by loss: it must be among the scores computed. They are: avh"),
+        (["--by", "loss", "--scores", "avh"], "--by loss: it must be one of the computed scores. They are: avh"),
         (["--scores", "hardness"], "no score named 'hardness'"),
         (["--scores", "all", "--shard", "0/2"], "not available for a single shard"),
         (["-o", "scores.xlsx"], r"\.parquet, \.csv, \.json"),
@@ -197,7 +197,7 @@ def test_probabilities_are_ranked_by_loss(cli: Cli, tmp_path: Path) -> None:
         (["--top", "-1"], "top"),
         (["--limit", "many"], "limit"),
         (["--nonsense"], "nonsense"),
-        (["--tls-ca", "ca.pem"], "go with --cluster, and there is none"),
+        (["--tls-ca", "ca.pem"], "need --cluster"),
     ],
 )
 def test_options_that_make_no_sense(

@@ -256,7 +256,7 @@ def test_phases_by_hand() -> None:
     [
         (np.linspace(90, 30, 9), np.linspace(1, 5, 9), "at the same time"),
         ([90, 88, 85, 60, 40, 30], [1, 4, 4.5, 4.9, 5, 5], "the norm rises first"),
-        ([90, 60, 30, 50, 80, 85], [1, 1, 1, 2, 3, 4], "the angle does not stay where it fell to"),
+        ([90, 60, 30, 50, 80, 85], [1, 1, 1, 2, 3, 4], "the angle does not stay at its lower level"),
         ([90, 90, 90, 90, 90], [1, 2, 3, 4, 5], "the angle does not fall"),
         ([60, 70, 80, 90, 95], [1, 2, 3, 4, 5], "the angle does not fall, it rises"),
         ([90, 60, 40, 30, 30], [2, 2, 2, 2, 2], "the norm does not rise"),

@@ -242,7 +242,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "table without features": ("score answers.csv", "Name them with --features 'f*'"),
     "misspelt label column": ("score table.csv --features f* --label labl", "it has f1, f2, label. Did you mean label?"),
     "labels of fewer samples": ("score bare.npz --labels labels20.npy", "got 20 labels for 30 samples."),
-    "neither head nor labels": ("score bare.npz", "give a head, or labels to fit one to."),
+    "neither head nor labels": ("score bare.npz", "pass a head, or labels to fit one to."),
     "directory that is not there": ("score good.npz -o out/scores.csv", "the directory out does not exist; create it first."),
     "model and data swapped": ("extract photos timm:resnet18 -o run", "which comes before the data: hardsight extract MODEL"),
     "weights for a model": ("extract resnet50.pth photos -o run", "need their architecture: timm:NAME --weights resnet50.pth."),

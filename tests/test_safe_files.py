@@ -185,7 +185,7 @@ def test_a_loaded_snapshot_is_not_saved_over_itself(snapshot: Path) -> None:
 def test_a_table_replaces_no_file_of_another_kind(cli: Cli, snapshot: Path, name: str, content: bytes) -> None:
     path = snapshot.with_name(name)
     path.write_bytes(content)
-    refused(cli("score", snapshot, "-o", path), f"{path} exists and is not a", "give another name")
+    refused(cli("score", snapshot, "-o", path), f"{path} exists and is not a", "use another name")
     assert path.read_bytes() == content and len(list(path.parent.iterdir())) == 2
 
 

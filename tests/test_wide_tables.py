@@ -104,7 +104,7 @@ def test_clean_and_audit_take_a_wide_table(kind: str) -> None:
     assert groups.equals(audit(**arrays, head=4 * np.eye(2), columns={"site": frame["site"].to_numpy()}, group="site").arrow)
     pairs = mine(features=arrays["features"], labels=arrays["labels"]).table()
     assert mine(table, features="f*", labels="y").table().equals(pairs)
-    with pytest.raises(InputError, match="this is a table of scores: give the features"):
+    with pytest.raises(InputError, match="this is a table of scores: pass the features"):
         clean(score(table, labels="y", features="f*"))
 
 
@@ -187,7 +187,7 @@ def test_bad_tables(tmp_path: Path, cli: Callable[..., Any]) -> None:
     for options, message in cases:
         done = cli("score", *options)
         assert done.code == 2 and message in done.err and done.err.count("\n") == 1, done.err
-    with pytest.raises(InputError, match="features names columns of a table, and the samples are ndarray"):
+    with pytest.raises(InputError, match="features names columns of a table, but the samples are ndarray"):
         score(FEATURES, np.eye(2), features="f*")
     with pytest.raises(InputError, match="column names must differ, but 'a' appears more than once"):
         score(pd.DataFrame(np.eye(2), columns=["a", "a"]), np.eye(2), features="a")
