@@ -218,7 +218,7 @@ def test_many_classes_with_names_are_no_mistake(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("hardsight.files.human.MOST_COUNTS", 1000)
     answers = {"id": list(range(300)), "annotator": [1] * 300, "answer": [3] * 300}
     with pytest.raises(
-        InputError, match="a class index below 3, but row 0 holds 3. If there are as many classes, give their names"
+        InputError, match="a class index below 3, but row 0 holds 3. If there are that many classes, pass their names"
     ):
         read_people(answers)
     people = read_people(answers, ["ant", "bee", "cat", "dog"])

@@ -187,7 +187,7 @@ def test_probabilities_are_ranked_by_loss(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (["--by", "hardness"], "--by hardness: it must be among"),
+        (["--by", "hardness"], "--by hardness: it must be one of"),
         (["--by", "loss", "--scores", "avh"], "--by loss: it must be one of the computed scores. They are: avh"),
         (["--scores", "hardness"], "no score named 'hardness'"),
         (["--scores", "all", "--shard", "0/2"], "not available for a single shard"),

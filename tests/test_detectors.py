@@ -282,7 +282,7 @@ OTHER = Head("linear", HEAD.weight + 1, HEAD.bias)
 @pytest.mark.parametrize(
     ("scores", "reference", "match"),
     [
-        ("vim", None, "vim is fitted to another snapshot: give what the model was trained on with --reference TRAIN"),
+        ("vim", None, "vim is fitted to another snapshot: pass the model's training data with --reference TRAIN"),
         ("vim", Snapshot(TRAIN[:, :5], labels=LABELS), "another model: its features have 5 dimensions, these have 6"),
         ("vim", Snapshot(TRAIN, HEAD.weight[:2], LABELS % 2), "another model: its head has 2 classes, this one 3"),
         ("vim", Snapshot(TRAIN, OTHER, LABELS), "another model: its head is different"),

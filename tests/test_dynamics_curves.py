@@ -141,7 +141,7 @@ def test_by_human_counts_and_frequencies(run: Path, tmp_path: Path) -> None:
     assert groups_of(by_human(run, counts[:, 0] / 29, "test"), run, "test") == groups_of(groups, run, "test")
     low = by_human(run, counts, "low")
     assert list(groups_of(low, run, "low").values()) == expected  # degraded copies go with their originals
-    with pytest.raises(InputError, match="human has 7 rows, and there is no row for 23 ids such as 10"):
+    with pytest.raises(InputError, match="human has 7 rows, but no row for 23 ids such as 10"):
         by_human(run, counts[:7], "test")
     np.save(tmp_path / "counts.npy", counts)
     assert groups_of(by_human(run, tmp_path / "counts.npy", "test"), run, "test") == groups_of(groups, run, "test")

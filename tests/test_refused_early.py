@@ -278,7 +278,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "archive of images": ("extract timm:resnet18 photos.zip -o run", "Unpack it, and pass the folder."),
     "pictures of a phone": ("extract timm:resnet18 phone -o run", "Files such as 1.HEIC are not read: convert them to JPEG"),
     "answers transposed": ("correlate good.npz --human turned_counts.npy", "They look transposed: one row per sample."),
-    "answers in other columns": ("correlate good.npz --human votes.csv", "columns 'image', 'votes': not a known form"),
+    "answers in other columns": ("correlate good.npz --human votes.csv", "columns 'image', 'votes': unknown format"),
     "column of an array file": ("mine good.npz --label site", "--label names a column of a .csv or .parquet table"),
 }  # fmt: skip
 OUTPUTS = {

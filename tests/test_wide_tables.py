@@ -110,9 +110,9 @@ def test_clean_and_audit_take_a_wide_table(kind: str) -> None:
 
 def test_what_takes_no_frame_says_what_it_takes() -> None:
     frame = scans()
-    with pytest.raises(InputError, match=r"got DataFrame. Of a table: hardsight.Snapshot\(frame, labels='COLUMN'\)"):
+    with pytest.raises(InputError, match=r"got DataFrame. For a table, use hardsight.Snapshot\(frame, labels='COLUMN'\)"):
         select(frame, budget=5)
-    with pytest.raises(InputError, match=r"got DataFrame. Of a table: hardsight.Snapshot"):
+    with pytest.raises(InputError, match=r"got DataFrame. For a table, use hardsight.Snapshot"):
         drift(frame, frame)
     with pytest.raises(
         InputError, match=r"give a run directory or a file, got ScoresTable. A table is saved first: table.save\("
