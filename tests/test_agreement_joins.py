@@ -136,7 +136,7 @@ def test_samples_that_one_side_lacks() -> None:
     assert single(some, "avh")["raw"] == pytest.approx(
         scipy_stats.spearmanr(TABLE.column("avh").to_numpy()[5:], FREQUENCY[5:]).statistic
     )
-    with pytest.raises(InputError, match="no human id is among the samples; its ids look like 'x'"):
+    with pytest.raises(InputError, match="no human id matches a sample; its ids look like 'x'"):
         correlate(TABLE, {"id": ["x", "y"], "frequency": [0.1, 0.2]}, allow_missing=True, **FEW)
     with pytest.raises(InputError, match="one row per sample in the same order, got 299 rows for 300 samples"):
         correlate(TABLE, FREQUENCY[1:], **FEW)
@@ -218,7 +218,7 @@ def test_many_classes_with_names_are_no_mistake(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("hardsight.files.human.MOST_COUNTS", 1000)
     answers = {"id": list(range(300)), "annotator": [1] * 300, "answer": [3] * 300}
     with pytest.raises(
-        InputError, match="a class index below 3, but row 0 holds 3. If there are as many classes, give their names"
+        InputError, match="a class index below 3, but row 0 holds 3. If there are that many classes, pass their names"
     ):
         read_people(answers)
     people = read_people(answers, ["ant", "bee", "cat", "dog"])

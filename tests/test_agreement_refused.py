@@ -164,7 +164,7 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1")
     (tmp_path / "a.json").write_text("{")
     for name, match in (
-        ("a.txt", "read from .npy"),
+        ("a.txt", "must be a .npy"),
         ("a.json", "not readable as JSON"),
         ("b.npy", "does not exist"),
         ("", "directory"),
@@ -181,5 +181,5 @@ def test_nobody_and_nothing_to_go_by_is_said() -> None:
         correlate(Snapshot(FEATURES, WEIGHT, ids=IDS), COUNTS, **FEW)
     with pytest.raises(InputError, match="no sample has selection frequency and all of avh.*: 300 without selection frequency.$"):
         correlate(SNAPSHOT, 0 * COUNTS, **FEW)
-    with pytest.raises(InputError, match=r"\(--allow-missing\) to use the 299 both have"):
+    with pytest.raises(InputError, match=r"Use --allow-missing to keep the 299 that both have"):
         correlate(SNAPSHOT, pa.table({"id": IDS[1:], "frequency": FREQUENCY[1:]}), **FEW)

@@ -295,7 +295,7 @@ def test_the_command_writes_three_files(cli: Cli, tmp_path: Path, monkeypatch: p
     assert lost.code == 2 and lost.err.count("\n") == 1 and not (tmp_path / "other.parquet").exists()
     for named in (["audit", tmp_path / "x.npz", "--group", "site", "--report"], ["report", tmp_path / "x.npz", "-o"]):
         done = cli(*named, tmp_path / "page.pdf")
-        assert done.code == 2 and done.err.endswith("page.pdf: the page is HTML: give a name that ends in .html.\n")
+        assert done.code == 2 and done.err.endswith("page.pdf: the page is HTML: use a name that ends in .html.\n")
     assert not (tmp_path / "page.pdf").exists()
     over = cli("audit", tmp_path / "x.npz", "--group", "site", "-o", tmp_path / "x.npz")
     assert over.code == 2 and "x.npz" in over.err

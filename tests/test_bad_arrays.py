@@ -485,7 +485,7 @@ def test_logits_with_a_nan_keep_their_row() -> None:
 def test_integer_ids_that_no_column_holds(ids: list[int]) -> None:
     row = next(row for row, one in enumerate(ids) if abs(one) > 5)
     for those in (ids, tuple(ids), np.array(ids, dtype=object)):
-        with pytest.raises(InputError, match=rf"row {row} holds {ids[row]}. Give such ids as strings"):
+        with pytest.raises(InputError, match=rf"row {row} holds {ids[row]}. Pass such ids as strings"):
             score(FEATURES, WEIGHT, LABELS, ids=those)
     with pytest.raises(InputError, match="row 0 holds 9223372036854775808"):
         score(FEATURES, WEIGHT, LABELS, ids=np.arange(2**63, 2**63 + 6, dtype=np.uint64))
@@ -591,7 +591,7 @@ def test_null_as_pandas_writes_it() -> None:
 
 def test_names_of_files_beside_arrays() -> None:
     for arrays in ({"head": "weight.npy"}, {"labels": Path("labels.npy")}, {"head": Path("weight.npy"), "labels": LABELS}):
-        with pytest.raises(InputError, match="got .*A file goes with the path of a snapshot"):
+        with pytest.raises(InputError, match="got .*To use files, pass them all as paths"):
             score(FEATURES, **{"head": WEIGHT, **arrays})  # type: ignore[arg-type]
 
 
@@ -631,7 +631,7 @@ def test_a_linear_layer_is_a_head() -> None:
     assert hardsight.avh(FEATURES, bare, LABELS).tolist() == hardsight.avh(FEATURES, bare.weight, LABELS).tolist()
     with pytest.raises(InputError, match="weight has no values yet"):
         score(FEATURES, torch.nn.LazyLinear(3), LABELS)
-    with pytest.raises(InputError, match="a layer already carries its own"):
+    with pytest.raises(InputError, match="a layer already has its own"):
         score(FEATURES, layer, LABELS, bias=bias)
     for module in (torch.nn.Sequential(layer), torch.nn.Conv2d(1, 1, 1), torch.nn.Identity()):
         with pytest.raises(InputError, match=f"got the module {type(module).__name__}: pass its nn.Linear"):
@@ -654,7 +654,9 @@ def test_no_column(tmp_path: Path, cli: Callable[..., Any], name: str) -> None:
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1e30])
 def test_no_head_can_be_fitted_to_features_that_are_all_the_same(value: float) -> None:
-    with pytest.raises(InputError, match="no head can be fitted: nothing in the features tells class 0.*same for every sample"):
+    with pytest.raises(
+        InputError, match="no head can be fitted: nothing in the features distinguishes class 0.*same for every sample"
+    ):
         score(np.full((30, 4), value), labels=np.arange(30) % 3)
 
 

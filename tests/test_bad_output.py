@@ -50,7 +50,7 @@ def refused(done: Any, *words: str) -> None:
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
 def test_a_directory_that_takes_no_files(cli: Cli, snapshot: Path, ending: str) -> None:
     done = cli("score", snapshot, "-o", f"/proc/x.{ending}")
-    refused(done, f"/proc/x.{ending} could not be written", "write to another place")
+    refused(done, f"/proc/x.{ending} could not be written", "write somewhere else")
     assert done.out == ""
 
 
@@ -58,12 +58,12 @@ def test_a_directory_of_others_is_noticed_first(cli: Cli, snapshot: Path, monkey
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
     monkeypatch.setattr("hardsight.scoring.to_file.open_with_columns", lambda *_: pytest.fail("the samples were opened first"))
     out = snapshot.with_name("t.csv")
-    refused(cli("score", snapshot, "-o", out), f"{out} could not be written: {out.parent} is not yours to write to")
+    refused(cli("score", snapshot, "-o", out), f"{out} could not be written: no write permission for {out.parent}")
 
 
 @linux
 def test_a_run_where_no_directory_can_be_made(cli: Cli) -> None:
-    refused(cli("demo", "-o", "/proc/x"), "/proc/x could not be created", "write to another place")
+    refused(cli("demo", "-o", "/proc/x"), "/proc/x could not be created", "write somewhere else")
     with pytest.raises(RunError, match="/proc/x could not be created"):
         Run("/proc/x", "a command", {}, {})
 
@@ -78,23 +78,23 @@ def test_seeds_that_are_none(cli: Cli, tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("below", ["", "/x", "/x/y"])
 def test_a_run_in_the_place_of_a_file(cli: Cli, tmp_path: Path, below: str) -> None:
     (tmp_path / "file").write_text("precious")
-    refused(cli("demo", "-o", f"{tmp_path}/file{below}"), f"{tmp_path / 'file'} is a file", "Give another -o")
+    refused(cli("demo", "-o", f"{tmp_path}/file{below}"), f"{tmp_path / 'file'} is a file", "Use another -o")
     assert (tmp_path / "file").read_text() == "precious"
 
 
 def test_an_output_below_a_file(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
     refused(cli("score", snapshot, "-o", snapshot / "x.csv"), f"{snapshot} is a file, not a directory")
-    refused(cli("score", snapshot, "-o", tmp_path / ("x" * 300 + ".csv")), "give a shorter name")
+    refused(cli("score", snapshot, "-o", tmp_path / ("x" * 300 + ".csv")), "use a shorter name")
     assert list(tmp_path.iterdir()) == [snapshot]
 
 
 @pytest.mark.parametrize(
     ("number", "remedy"),
     [
-        (errno.ENOSPC, "make room"),
-        (errno.EACCES, "a directory that is yours"),
-        (errno.EROFS, "can only be read; write to another"),
-        (errno.EIO, "write to another place"),
+        (errno.ENOSPC, "free some space"),
+        (errno.EACCES, "get write permission"),
+        (errno.EROFS, "is read-only; write to another"),
+        (errno.EIO, "write somewhere else"),
     ],
 )
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
@@ -115,7 +115,7 @@ def test_what_the_system_refuses(
 
 def test_every_reason_has_words() -> None:
     assert why(OSError("no number")) == "no number."
-    assert why(FileNotFoundError(errno.ENOENT, "x")).startswith("no file can be made there; ")
+    assert why(FileNotFoundError(errno.ENOENT, "x")).startswith("no file can be created there; ")
 
 
 @unix
@@ -130,7 +130,7 @@ def test_a_disk_that_is_full_half_way(fresh_python: Callable[..., Any], tmp_path
         "write_table(table, sys.argv[2])"
     )
     done = fresh_python(code, tmp_path / "whole.parquet", tmp_path / f"t.{ending}")
-    assert done.code == 1 and "hardsight.errors.FileError" in done.err and "File too large; files may not grow" in done.err
+    assert done.code == 1 and "hardsight.errors.FileError" in done.err and "File too large; the file exceeds" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["whole.parquet"]
 
 
@@ -152,7 +152,7 @@ def test_a_screen_that_is_gone(tmp_path: Path, snapshot: Path) -> None:
 
 @pytest.mark.parametrize("bad", ["", "http://example.org/s.npz", "https://x/y.parquet", "ftp://x/s.npz", "a\0b"])
 def test_names_that_are_no_files(bad: str, tmp_path: Path) -> None:
-    match = {"": "a path is empty", "a\0b": "no file can have such a name"}.get(bad, "only disks, s3://, gs:// and hdfs:// are")
+    match = {"": "a path is empty", "a\0b": "not a valid file name"}.get(bad, "only local paths, s3://, gs:// and hdfs:// are")
     for act in (Snapshot.load, lambda path: write_table(TABLE, path), lambda path: write_json(path, 1), run_demo):
         with pytest.raises(HardsightError, match=match):
             act(bad)
@@ -162,9 +162,9 @@ def test_names_that_are_no_files_on_the_command_line(cli: Cli, snapshot: Path) -
     refused(cli("score", ""), "a path is empty")
     refused(cli("score", snapshot, "-o", ""), "a path is empty")
     refused(cli("score", snapshot, "--head", ""), "a path is empty")
-    refused(cli("score", "http://example.org/s.npz"), "http://example.org/s.npz: only disks", "give its path")
+    refused(cli("score", "http://example.org/s.npz"), "http://example.org/s.npz: only local paths", "pass its local path")
     refused(cli("score", "file:///data/s.npz"), "write /data/s.npz")
-    refused(cli("demo", "-o", "s3://bucket/run"), "a run is written to a disk")
+    refused(cli("demo", "-o", "s3://bucket/run"), "a run must be written to a local disk")
     refused(cli("extract", "", "digits", "-o", "run"), "the model's name is empty")
     refused(cli("extract", "hardsight.models.digits:DigitsCNN", "", "-o", "run"), "the name is empty")
     refused(cli("extract", "..:net", "digits", "-o", "run"), "'..' is not the name of a module")

@@ -374,7 +374,7 @@ def test_pred_probs_is_another_name_of_probs() -> None:
     np.testing.assert_array_equal(pass_scores(pred_probs=[probs, probs])["passes_variance"], [0, 0, 0])
     calls: list[Callable[..., Any]] = [hardsight.clean, hardsight.score, hardsight.loss, Snapshot]
     for call in calls:
-        with pytest.raises(InputError, match="probs and pred_probs are two names of the same"):
+        with pytest.raises(InputError, match="probs and pred_probs are the same argument"):
             call(probs=probs, pred_probs=probs, labels=labels)
 
 
@@ -544,7 +544,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "class of one": ({"features": np.eye(5), "labels": [0, 0, 1, 1, 2]}, [], "every class needs two samples, one to learn from"),
     "no distribution": ({"probs": np.ones((4, 2)), "labels": [0, 1] * 2}, [], "probs must be probabilities that sum to 1"),
     "labels beyond": ({"probs": np.eye(3), "labels": [0, 1, 3]}, [], "labels must be 0 to 2"),
-    "no dynamics": ({"probs": np.eye(3), "labels": [0, 1, 2]}, ["--by", "aum"], "needs training dynamics, and there are none"),
+    "no dynamics": ({"probs": np.eye(3), "labels": [0, 1, 2]}, ["--by", "aum"], "needs training dynamics, but there are none"),
     "unknown ranking": ({"probs": np.eye(3), "labels": [0, 1, 2]}, ["--by", "aun"], "Did you mean aum?"),
     "no split": ({"probs": np.eye(3), "labels": [0, 1, 2]}, ["--split", "test"], "there is no split 'test'"),
     "marks of others": (
@@ -561,7 +561,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "reference of another head": (
         {"features": np.random.default_rng(0).normal(size=(8, 5)), "labels": [0, 1] * 4, "weight": np.eye(5)[:2]},
         ["--reference", "other.npz"],
-        "other.npz is of another model: its head is not the same.",
+        "other.npz is of another model: its head is different.",
     ),
     "ids twice": ({"probs": np.eye(3), "labels": [0, 1, 2], "ids": ["a", "b", "b"]}, [], "'b' appears more than once"),
     "reference not searched": (

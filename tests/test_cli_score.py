@@ -173,7 +173,7 @@ def test_without_a_head_the_output_says_how_it_was_fitted(cli: Cli, tmp_path: Pa
 def test_features_alone_are_not_enough(cli: Cli, tmp_path: Path) -> None:
     np.save(tmp_path / "f.npy", FEATURES)
     done = cli("score", tmp_path / "f.npy", "-o", tmp_path / "o.csv")
-    message = f"hardsight: {tmp_path / 'f.npy'}: features alone cannot be scored: give a head, or labels to fit one to.\n"
+    message = f"hardsight: {tmp_path / 'f.npy'}: features alone cannot be scored: pass a head, or labels to fit one to.\n"
     assert (done.code, done.out, done.err) == (2, "", message)
     assert [path.name for path in tmp_path.iterdir()] == ["f.npy"]
 
@@ -187,17 +187,17 @@ def test_probabilities_are_ranked_by_loss(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (["--by", "hardness"], "--by hardness: it must be among"),
-        (["--by", "loss", "--scores", "avh"], "--by loss: it must be among the scores computed. They are: avh"),
+        (["--by", "hardness"], "--by hardness: it must be one of"),
+        (["--by", "loss", "--scores", "avh"], "--by loss: it must be one of the computed scores. They are: avh"),
         (["--scores", "hardness"], "no score named 'hardness'"),
         (["--scores", "all", "--shard", "0/2"], "not available for a single shard"),
         (["-o", "scores.xlsx"], r"\.parquet, \.csv, \.json"),
-        (["-o", "absent/scores.csv"], "does not exist; make it first"),
+        (["-o", "absent/scores.csv"], "does not exist; create it first"),
         (["--head", "absent.npy"], "absent.npy does not exist"),
         (["--top", "-1"], "top"),
         (["--limit", "many"], "limit"),
         (["--nonsense"], "nonsense"),
-        (["--tls-ca", "ca.pem"], "go with --cluster, and there is none"),
+        (["--tls-ca", "ca.pem"], "need --cluster"),
     ],
 )
 def test_options_that_make_no_sense(
@@ -214,14 +214,14 @@ def test_the_input_is_not_overwritten(cli: Cli, tmp_path: Path) -> None:
     pq.write_table(TABLE.arrow, path)
     before = path.read_bytes()
     done = cli("score", path, "-o", path)
-    assert done.code == 2 and "is the input" in done.err and path.read_bytes() == before
+    assert done.code == 2 and "is an input" in done.err and path.read_bytes() == before
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
 def test_links_are_followed_to_the_input(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
     (tmp_path / "o.csv").symlink_to(snapshot)
     done = cli("score", snapshot, "-o", tmp_path / "o.csv")
-    assert done.code == 2 and "is the input" in done.err
+    assert done.code == 2 and "is an input" in done.err
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
     assert cli("score", snapshot, "-o", tmp_path / "loop.csv").code == 0  # a link that leads nowhere is replaced
     assert len((tmp_path / "loop.csv").read_text().splitlines()) == 51

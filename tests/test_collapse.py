@@ -92,7 +92,7 @@ def test_odd_cases() -> None:
             function(Snapshot(np.eye(3)))
         with pytest.raises(InputError, match="there are only logits"):
             function(Snapshot(logits=np.eye(3), labels=[0, 1, 2]))
-        with pytest.raises(InputError, match="give a snapshot, or features"):
+        with pytest.raises(InputError, match="pass a snapshot, or features"):
             function()
 
 

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
         ("nowhere", "existing folder or file"),
         ("x" * 5000, "existing folder or file"),
         ("a\0b", "existing folder or file"),
-        ("https://example.org/x.tar", "only disks, s3://, gs:// and hdfs:// are read and written, not https://"),
+        ("https://example.org/x.tar", "only local paths, s3://, gs:// and hdfs:// are supported, not https://"),
     ],
 )
 def test_what_is_not_there(spec: str, message: str) -> None:

@@ -224,7 +224,7 @@ def test_scores_of_features_alone_need_no_head(cli: Callable[..., Any], tmp_path
     done = cli("score", tmp_path / "test.npz", "--scores", "mean_shift")
     assert done.code == 0 and "n = 30" in done.out and "no head given" not in done.out
     for names in ("mean_shift,energy", "all"):  # energy is of a head's logits
-        with pytest.raises(InputError, match="features alone cannot be scored: give a head, or labels to fit one to"):
+        with pytest.raises(InputError, match="features alone cannot be scored: pass a head, or labels to fit one to"):
             score(tmp_path / "test.npz", scores=names)
 
 
@@ -282,13 +282,13 @@ OTHER = Head("linear", HEAD.weight + 1, HEAD.bias)
 @pytest.mark.parametrize(
     ("scores", "reference", "match"),
     [
-        ("vim", None, "vim is fitted to another snapshot: give what the model was trained on with --reference TRAIN"),
+        ("vim", None, "vim is fitted to another snapshot: pass the model's training data with --reference TRAIN"),
         ("vim", Snapshot(TRAIN[:, :5], labels=LABELS), "another model: its features have 5 dimensions, these have 6"),
         ("vim", Snapshot(TRAIN, HEAD.weight[:2], LABELS % 2), "another model: its head has 2 classes, this one 3"),
-        ("vim", Snapshot(TRAIN, OTHER, LABELS), "another model: its head is not the same"),
-        ("vim", Snapshot(TRAIN, Head("cosine", HEAD.weight), LABELS), "another model: its head is not the same"),
-        ("knn_distance", Snapshot(logits=TRAIN), "a reference holds features, and this one holds logits"),
-        ("mahalanobis_relative", Snapshot(TRAIN, HEAD), "fitted to labeled samples, and the reference has no labels"),
+        ("vim", Snapshot(TRAIN, OTHER, LABELS), "another model: its head is different"),
+        ("vim", Snapshot(TRAIN, Head("cosine", HEAD.weight), LABELS), "another model: its head is different"),
+        ("knn_distance", Snapshot(logits=TRAIN), "a reference needs features, but this one holds logits"),
+        ("mahalanobis_relative", Snapshot(TRAIN, HEAD), "fitted to labeled samples, but the reference has no labels"),
         ("knn_distance", 3, "reference must be a snapshot or the path of one, got int"),
     ],
 )

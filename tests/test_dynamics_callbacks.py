@@ -266,7 +266,7 @@ def test_a_second_forward_pass_is_not_of_these_samples(tmp_path: Path) -> None:
 def test_features_that_are_not_rows_are_named(tmp_path: Path) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(4, 3))
     HeadWatch(model, None, Dynamics(tmp_path)).expect(1, [0, 1], [0, 1], split="train")
-    with pytest.raises(InputError, match=r"the head '0' must be given \(n, d\) features, got shape \(2, 5, 4\)"):
+    with pytest.raises(InputError, match=r"the head '0' must get \(n, d\) features, got shape \(2, 5, 4\)"):
         model(torch.ones(2, 5, 4))
 
 

@@ -141,7 +141,7 @@ def test_by_human_counts_and_frequencies(run: Path, tmp_path: Path) -> None:
     assert groups_of(by_human(run, counts[:, 0] / 29, "test"), run, "test") == groups_of(groups, run, "test")
     low = by_human(run, counts, "low")
     assert list(groups_of(low, run, "low").values()) == expected  # degraded copies go with their originals
-    with pytest.raises(InputError, match="human has 7 rows, and there is no row for 23 ids such as 10"):
+    with pytest.raises(InputError, match="human has 7 rows, but no row for 23 ids such as 10"):
         by_human(run, counts[:7], "test")
     np.save(tmp_path / "counts.npy", counts)
     assert groups_of(by_human(run, tmp_path / "counts.npy", "test"), run, "test") == groups_of(groups, run, "test")
@@ -256,7 +256,7 @@ def test_phases_by_hand() -> None:
     [
         (np.linspace(90, 30, 9), np.linspace(1, 5, 9), "at the same time"),
         ([90, 88, 85, 60, 40, 30], [1, 4, 4.5, 4.9, 5, 5], "the norm rises first"),
-        ([90, 60, 30, 50, 80, 85], [1, 1, 1, 2, 3, 4], "the angle does not stay where it fell to"),
+        ([90, 60, 30, 50, 80, 85], [1, 1, 1, 2, 3, 4], "the angle does not stay at its lower level"),
         ([90, 90, 90, 90, 90], [1, 2, 3, 4, 5], "the angle does not fall"),
         ([60, 70, 80, 90, 95], [1, 2, 3, 4, 5], "the angle does not fall, it rises"),
         ([90, 60, 40, 30, 30], [2, 2, 2, 2, 2], "the norm does not rise"),

@@ -220,7 +220,7 @@ def test_samples_that_were_not_in_training_have_no_story(tmp_path: Path) -> None
 
 
 def test_without_dynamics_they_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="aum needs training dynamics, and arrays have none"):
+    with pytest.raises(InputError, match="aum needs training dynamics, but arrays have none"):
         score(np.eye(3), np.eye(3), [0, 1, 2], scores=["aum"])
     Snapshot(np.eye(3), np.eye(3), [0, 1, 2]).save(tmp_path / "s.npz")
     with pytest.raises(InputError, match="s.npz has none: score a run of hardsight train"):

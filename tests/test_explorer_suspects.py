@@ -83,13 +83,13 @@ def test_suspects_that_do_not_fit_are_refused_in_one_line(run: Path, tmp_path: P
     with pytest.raises(InputError, match="none of its ids is among the samples; run hardsight clean again"):
         opened(plain)
     write_table(table.drop_columns(["verdict"]), plain / "suspects.parquet")
-    with pytest.raises(FileError, match="not what hardsight clean writes: there is no column verdict"):
+    with pytest.raises(FileError, match="not written by hardsight clean: it has no column verdict"):
         opened(plain)
     write_table(pa.concat_tables([table, table.slice(3, 1)]), plain / "suspects.parquet")
     with pytest.raises(FileError, match="ids must be unique, but '.*' is there 2 times"):
         opened(plain)
     write_table(table.set_column(5, "verdict", pa.array(["wrong"] * 120)), plain / "suspects.parquet")
-    with pytest.raises(FileError, match="there is no verdict 'wrong'; verdicts are likely mislabeled, "):
+    with pytest.raises(FileError, match="unknown verdict 'wrong'; verdicts are likely mislabeled, "):
         opened(plain)
     other = table.slice(0, 20).set_column(1, "given_label", pa.array([9] * 20))
     write_table(other, plain / "suspects.parquet")

@@ -192,7 +192,7 @@ def test_lists_and_tables(here: Path, cli: Cli) -> None:
         lines = [["path", "label", "id", "camera", "level"], ["my photos/cat/1.png", "cat", "a", "7", "x"]]
         csv.writer(file).writerows([*lines, ["my photos/dog/1.png", "dog", "b", "", "y"]])
     done = cli("extract", "tiny_nets:two", "table.csv", "-o", "table-run")
-    assert done.code == 0 and "columns with reserved names are left out: level" in done.out
+    assert done.code == 0 and "skipping columns with reserved names: level" in done.out
     assert [(row["id"], row["camera"], row["level"]) for row in rows(here / "table-run")] == [("a", 7, None), ("b", None, None)]
 
 
@@ -212,7 +212,7 @@ def test_a_loader_and_a_list_of_samples(here: Path) -> None:
         np.testing.assert_allclose(again.values, whole.values, atol=1e-6)
         assert np.array_equal(again.labels, labels.numpy())
     assert len(hardsight.extract(net, loader, first=11)) == 11
-    with pytest.raises(InputError, match="limit does not apply to a loader, which gives its images in order: give first instead"):
+    with pytest.raises(InputError, match="limit does not apply to a loader, which is read in order: use first instead"):
         hardsight.extract(net, loader, limit=11)
     for settings, ids in ((ExtractSettings(first=3), ["4", "9", "14"]), (ExtractSettings(limit=3), ["4", "599", "1199"])):
         assert extraction._opened_data("digits:test", settings).ids == ids
@@ -236,7 +236,7 @@ def test_a_loader_into_parts(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("loader", "message"),
     [
-        ([], "gave no images"),
+        ([], "returned no images"),
         ([{"pixel_values": 1}], "number 0 is dict"),
         ([(torch.rand(2, 3, 16, 16), torch.tensor([0, 5]))], "labels must be 0 to 1"),
         ([(torch.rand(3, 16, 16), torch.tensor([0, 1]))], "images of shape"),
@@ -439,7 +439,7 @@ def test_a_head_that_is_not_linear_is_fitted_instead(here: Path, cli: Cli) -> No
     done = cli("extract", "tiny_nets:squeezed", "photos", "-o", "run")
     assert done.code == 2 and "pass --head-layer 2 --fit-head" in done.err and not (here / "run").exists()
     done = cli("extract", "tiny_nets:squeezed", "photos", "-o", "run", "--head-layer", "2", "--fit-head")
-    assert done.code == 0 and done.err == "" and "the model's head is left out, and score will fit one" in done.out
+    assert done.code == 0 and done.err == "" and "leaving the model's head out; score will fit one" in done.out
     assert not (here / "run/head.safetensors").exists()
     assert len(hardsight.score(here / "run")) == 8
     done = cli("extract", "tiny_nets:two", "photos", "-o", "other", "--keep-head", "--fit-head")
@@ -467,7 +467,7 @@ def test_pictures_of_different_sizes_need_one(here: Path, cli: Cli) -> None:
     class_folders(here / "photos")
     picture(1, side=30).save(here / "photos/dog/9.png")
     net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2))
-    with pytest.raises(InputError, match="same size.*give --size"):
+    with pytest.raises(InputError, match="same size.*use --size"):
         hardsight.extract(net, here / "photos", here / "run")
     assert len(hardsight.extract(net, here / "photos", here / "other", preprocessing={"size": (16, 16)})) == 9
 

@@ -156,7 +156,7 @@ def test_agreement_of_runs_is_joined_by_id(tmp_path: Path, cli: Callable[..., An
 @pytest.mark.parametrize(
     ("models", "match"),
     [
-        (None, "compares several models: give the runs of the others with --models RUN2,RUN3"),
+        (None, "compares several models: pass the runs of the others with --models RUN2,RUN3"),
         (Snapshot(logits=FEATURES), "has 5 classes, this model 4: they cannot be compared"),
         (Snapshot(FEATURES), "has no head: models are compared by their probabilities"),
         (Snapshot(logits=FEATURES[:, :4], ids=np.arange(100, 140)), "has none of the ids of this snapshot"),
@@ -291,9 +291,9 @@ def test_what_is_missing_for_them(trained: Path, tmp_path: Path) -> None:
     other = {"scores": "vog", "images": str(tmp_path / "other.npz")}
     for source, options, match in (
         (trained, other, "has none of the labeled samples of .*Its ids look like 'x0', the samples' like '"),
-        (trained, {"scores": "vog"}, "vog needs the images that .* was trained on: give them with --images DATA"),
-        (Snapshot(FEATURES, HEAD), {"scores": "vog"}, "needs a model at several epochs, and arrays have none: .*--keep-epochs"),
-        (trained, {"scores": "prediction_depth"}, "needs the features of several layers, and .* has none: .*--layers a,b,c"),
+        (trained, {"scores": "vog"}, "vog needs the images that .* was trained on: pass them with --images DATA"),
+        (Snapshot(FEATURES, HEAD), {"scores": "vog"}, "needs a model at several epochs, but arrays have none: .*--keep-epochs"),
+        (trained, {"scores": "prediction_depth"}, "needs the features of several layers, but .* has none: .*--layers a,b,c"),
         (trained, {"scores": "prediction_depth:5"}, "prediction_depth:5 needs the features of several layers"),
     ):
         with pytest.raises(InputError, match=match):

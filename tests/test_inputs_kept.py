@@ -93,9 +93,9 @@ def test_no_output_option_writes_over_an_input(cli: Cli, folder: Path, way: str)
             continue  # the write path is the same
         words = [word.replace("FILE", "s.parquet") for word in words]
         if reads in WRITES_FILES:
-            refused(cli(*words, "-o", name), "is the input of this command")
+            refused(cli(*words, "-o", name), "is an input of this command")
         if reads == "report":
-            refused(cli(*words, "-o", name), "is the input of this command", "is not an HTML page")
+            refused(cli(*words, "-o", name), "is an input of this command", "is not an HTML page")
             continue
         output = ["-o", "out.parquet"] if reads in ("select", "curriculum") else []
         refused(cli(*words, *output, "--table", name), "this command reads or writes that file already")
@@ -130,7 +130,7 @@ def run(folder: Path) -> Path:
 def test_scores_of_a_run_that_were_read_or_just_written_stay(cli: Cli, run: Path, words: list[str]) -> None:
     before = read_scores(run)
     done = cli(*words)
-    said = ["is the input of this command", "is an output of this command"]
+    said = ["is an input of this command", "is an output of this command"]
     if words[0] in ("select", "audit"):  # by what they are, before anything is read
         said = ["scores.parquet holds scores, and would be replaced by"]
     refused(done, *said)
@@ -156,7 +156,7 @@ def test_a_table_replaces_none_of_another_kind(cli: Cli, run: Path, folder: Path
         output = folder / f"table-{number}{('.parquet', '.csv', '.json')[number % 3]}"
         assert cli(*words, "-o", output).code == 0 and kind_in_file(output) == table
         before = output.read_bytes()
-        refused(cli(*more, "-o", output), f"{output} holds {table}, and would be replaced by {other}; give another name")
+        refused(cli(*more, "-o", output), f"{output} holds {table}, and would be replaced by {other}; use another name")
         assert output.read_bytes() == before
     for content, ending in (("photo,votes\na,3\n", "csv"), ('[\n{"photo": "a", "votes": 3}\n]\n', "json")):
         votes = folder / f"votes.{ending}"

@@ -150,7 +150,7 @@ def test_an_error_leaves_nothing_in_the_store(bucket: Any) -> None:
         (["s3:///all.npz"], "the bucket is missing"),
         (["s3://bucket/all.npz?colour=red"], "Unexpected query parameter"),
         (["s3://bucket/all.npz", "-o", "s3://nowhere/scores.parquet"], "NO_SUCH_BUCKET.*Check the bucket's name"),
-        (["s3://bucket/all.npz", "-o", "s3://bucket/all.npz.txt"], "a table is written as"),
+        (["s3://bucket/all.npz", "-o", "s3://bucket/all.npz.txt"], "the extension of a table must be one of"),
         (["s3://bucket/damaged.parquet"], "not a readable Parquet file"),
         (["hdfs://127.0.0.1:1/all.npz"], "Hadoop"),
     ],

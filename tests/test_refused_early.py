@@ -239,11 +239,11 @@ HURRIED: dict[str, tuple[str, str]] = {
     "folder of images to report": ("report photos", "It holds images: hardsight extract MODEL photos -o run"),
     "misspelt benchmark": ("bench scroe", "Did you mean score?"),
     "word for a number": ("demo --seed one", "it must be a whole number, got 'one'"),
-    "table without features": ("score answers.csv", "Give them with --features 'f*'"),
+    "table without features": ("score answers.csv", "Name them with --features 'f*'"),
     "misspelt label column": ("score table.csv --features f* --label labl", "it has f1, f2, label. Did you mean label?"),
     "labels of fewer samples": ("score bare.npz --labels labels20.npy", "got 20 labels for 30 samples."),
-    "neither head nor labels": ("score bare.npz", "give a head, or labels to fit one to."),
-    "directory that is not there": ("score good.npz -o out/scores.csv", "the directory out does not exist; make it first."),
+    "neither head nor labels": ("score bare.npz", "pass a head, or labels to fit one to."),
+    "directory that is not there": ("score good.npz -o out/scores.csv", "the directory out does not exist; create it first."),
     "model and data swapped": ("extract photos timm:resnet18 -o run", "which comes before the data: hardsight extract MODEL"),
     "weights for a model": ("extract resnet50.pth photos -o run", "need their architecture: timm:NAME --weights resnet50.pth."),
     "features for images": ("extract timm:resnet18 good.npz -o run", "it holds features, ids, labels, site, weight."),
@@ -258,12 +258,12 @@ HURRIED: dict[str, tuple[str, str]] = {
     "port that is none": ("explore good.npz --no-browser --port 99999", "it must be less than or equal to 65535"),
     "column that extract writes": ("extract timm:resnet18 logits.csv -o run", "a column of the data is named 'logits'"),
     "no labels to mine by": ("mine bare.npz", "give --labels FILE"),
-    "arrays by other names": ("score nokey.npz", "Save them under these names: np.savez(FILE, features=X, labels=y)."),
+    "arrays by other names": ("score nokey.npz", "Use these names: np.savez(FILE, features=X, labels=y)."),
     "labels one-hot": ("score one_hot.npz", "They look one-hot: pass labels.argmax(1)."),
     "list without commas": ("score table.csv --features f1 f2 --label label", "separated by commas: f1,f2."),
     "files of a pattern": ("extract timm:resnet18 table.csv typo.csv -o run", "Of several files, give the folder."),
     "share for a number": ("select good.npz --budget 10% -o s.csv", "it must be a whole number, got '10%'."),
-    "semicolons": ("score semicolons.csv --features f* --label y", "It is separated by semicolons: write it with commas."),
+    "semicolons": ("score semicolons.csv --features f* --label y", "It is separated by semicolons: save it with commas."),
     "word among numbers": ("score words.csv --features f* --label label", "'f2' is not (row 1 holds 'n/a'): choose others"),
     "spreadsheet": ("score book.xlsx", "Save a table as .csv or .parquet, and arrays as .npz"),
     "rows for a network of images": ("train features.npz --model lenet -o run", "lenet takes images, and the samples are rows"),
@@ -278,11 +278,15 @@ HURRIED: dict[str, tuple[str, str]] = {
     "archive of images": ("extract timm:resnet18 photos.zip -o run", "Unpack it, and pass the folder."),
     "pictures of a phone": ("extract timm:resnet18 phone -o run", "Files such as 1.HEIC are not read: convert them to JPEG"),
     "answers transposed": ("correlate good.npz --human turned_counts.npy", "They look transposed: one row per sample."),
+<<<<<<< HEAD
     "answers in other columns": ("correlate good.npz --human votes.csv", "columns 'image', 'votes': not a known form"),
     "class without samples": ("select hole.npz --budget 4 --per-class -o s.csv", "class 1 has no samples to choose from"),
     "groups of one": ("audit hole.npz --group case", "it names samples and not groups"),
     "ids of another subset": ("explore good.npz --subset human.csv --no-browser", "none of its ids is among the samples"),
     "misspelt file with an ending that others share": ("score zz.npz", "zz.npz does not exist.\n"),
+=======
+    "answers in other columns": ("correlate good.npz --human votes.csv", "columns 'image', 'votes': unknown format"),
+>>>>>>> w-words
     "column of an array file": ("mine good.npz --label site", "--label names a column of a .csv or .parquet table"),
 }  # fmt: skip
 OUTPUTS = {
@@ -502,7 +506,7 @@ def test_the_options_of_losses_are_those_of_their_classes() -> None:
 
 def test_a_directory_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
-    with pytest.raises(RunError, match="is not yours to write to. Give another -o"):
+    with pytest.raises(RunError, match=r"no write permission for .*\. Use another -o"):
         check_run_directory(tmp_path / "run", "a command")
 
 

@@ -84,8 +84,8 @@ def test_a_report_over_its_own_input_is_refused(cli: Cli, snapshot: Path, name: 
         write_table(score(snapshot), snapshot.with_name(name))
     path = snapshot.with_name(name)
     before = path.read_bytes()
-    refused(cli("report", path, "-o", path), f"{path} is the input of this command; write to another name")
-    with pytest.raises(FileError, match="is the input of this command"):
+    refused(cli("report", path, "-o", path), f"{path} is an input of this command; use another name")
+    with pytest.raises(FileError, match="is an input of this command"):
         report(path, path)
     assert path.read_bytes() == before
 
@@ -98,8 +98,8 @@ def test_links_to_an_input_are_the_input(cli: Cli, tmp_path: Path, link: Callabl
     save_head(tmp_path / "head.safetensors", HEAD)
     link(samples, tmp_path / "other.parquet")
     words = ["score", samples, "--head", tmp_path / "head.safetensors", "-o", tmp_path / "other.parquet"]
-    refused(cli(*words), "other.parquet is the input of this command")
-    refused(cli("score", tmp_path / "other.parquet", *words[2:4], "-o", samples), "s.parquet is the input of this command")
+    refused(cli(*words), "other.parquet is an input of this command")
+    refused(cli("score", tmp_path / "other.parquet", *words[2:4], "-o", samples), "s.parquet is an input of this command")
     assert pq.read_schema(samples).names[-1] == "features"
 
 
@@ -118,7 +118,7 @@ def test_an_output_that_is_a_link_stays_one(cli: Cli, snapshot: Path, tmp_path: 
 
 @pytest.mark.parametrize("name", ["samples/part-00001.parquet", "./samples/../samples/part-00000.parquet"])
 def test_no_part_of_a_run_that_is_read_is_written(cli: Cli, run: Path, name: str) -> None:
-    refused(cli("score", run, "-o", run / name), "is a part of a run")
+    refused(cli("score", run, "-o", run / name), "is part of a run")
     manifest = json.loads((run / "run.json").read_text())
     bare = {"parts": [{"name": part["name"]} for part in manifest["parts"]]}  # as another tool might write it
     (run / "run.json").write_text(json.dumps(bare))
@@ -131,7 +131,7 @@ def test_class_names_and_labels_are_inputs(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "names.json").write_text('["ant", "bee", "cat"]')
     save_head(tmp_path / "head.safetensors", HEAD)
     words = ["score", tmp_path / "f.npy", "--head", tmp_path / "head.safetensors", "--class-names", tmp_path / "names.json"]
-    refused(cli(*words, "-o", tmp_path / "names.json"), "names.json is the input of this command")
+    refused(cli(*words, "-o", tmp_path / "names.json"), "names.json is an input of this command")
     assert read_class_names(tmp_path / "names.json") == ["ant", "bee", "cat"]
 
 
@@ -151,16 +151,16 @@ def test_inputs_are_those_of_one_command(tmp_path: Path) -> None:
     write_json(path, {})
     with command():
         note_input(path)
-        with command(), pytest.raises(FileError, match="is the input"):
+        with command(), pytest.raises(FileError, match="is an input"):
             write_json(path, {})
 
 
 def test_a_loaded_snapshot_is_not_saved_over_itself(snapshot: Path) -> None:
     before = snapshot.read_bytes()
-    with pytest.raises(FileError, match="is the input"):
+    with pytest.raises(FileError, match="is an input"):
         Snapshot.load(snapshot).save(snapshot)
     some = Snapshot.load(snapshot).take([0, 1])
-    with pytest.raises(FileError, match="is the input"):
+    with pytest.raises(FileError, match="is an input"):
         some.save(snapshot)
     assert some.loaded_from is None, "whoever loads the file again has all rows"
     assert snapshot.read_bytes() == before
@@ -185,7 +185,7 @@ def test_a_loaded_snapshot_is_not_saved_over_itself(snapshot: Path) -> None:
 def test_a_table_replaces_no_file_of_another_kind(cli: Cli, snapshot: Path, name: str, content: bytes) -> None:
     path = snapshot.with_name(name)
     path.write_bytes(content)
-    refused(cli("score", snapshot, "-o", path), f"{path} exists and is not a", "give another name")
+    refused(cli("score", snapshot, "-o", path), f"{path} exists and is not a", "use another name")
     assert path.read_bytes() == content and len(list(path.parent.iterdir())) == 2
 
 
@@ -216,10 +216,10 @@ def test_an_empty_file_and_an_older_output_are_replaced(cli: Cli, snapshot: Path
 
 
 def test_no_part_of_a_finished_run_is_replaced(cli: Cli, run: Path, snapshot: Path) -> None:
-    refused(cli("score", snapshot, "-o", run / "samples" / "part-00000.parquet"), "is a part of a run")
-    with pytest.raises(FileError, match="run.json is a part of a run"):
+    refused(cli("score", snapshot, "-o", run / "samples" / "part-00000.parquet"), "is part of a run")
+    with pytest.raises(FileError, match="run.json is part of a run"):
         write_json(run / "run.json", {})
-    with pytest.raises(FileError, match="head.safetensors is a part of a run"):
+    with pytest.raises(FileError, match="head.safetensors is part of a run"):
         save_head(run / "head.safetensors", HEAD)
 
 
@@ -238,10 +238,10 @@ def test_no_part_of_a_run_is_replaced_through_a_link(cli: Cli, run: Path, snapsh
         output = part
         (run / "samples").rename(snapshot.with_name("disk"))
         (run / "samples").symlink_to(snapshot.with_name("disk"))
-    refused(cli("score", snapshot, "-o", output), "is a part of a run")
+    refused(cli("score", snapshot, "-o", output), "is part of a run")
     assert part.read_bytes() == before
     flip(part, 60)
-    with pytest.raises(FileError, match="does not agree with the checksum in its run.json"):
+    with pytest.raises(FileError, match="does not match the checksum in its run.json"):
         checksums.check(output)
 
 
@@ -260,14 +260,14 @@ def test_marks_beside_a_file_are_not_replaced(cli: Cli, snapshot: Path) -> None:
     file = snapshot.with_suffix(".review.parquet")
     Review(file, ["ant", "bee", "cat"]).put("tab", "3", "drop")
     before = file.read_bytes()
-    refused(cli("score", snapshot, "-o", file), "holds a person's marks")
+    refused(cli("score", snapshot, "-o", file), "holds review marks")
     assert file.read_bytes() == before
 
 
 def test_an_interrupted_run_does_not_become_complete(cli: Cli, run: Path, snapshot: Path) -> None:
     (run / "run.json").unlink()
     for name in ("run.json", "start.json"):
-        refused(cli("score", snapshot, "-o", run / name), f"{name} is a part of a run")
+        refused(cli("score", snapshot, "-o", run / name), f"{name} is part of a run")
     assert not (run / "run.json").exists()
 
 
@@ -283,7 +283,7 @@ def test_what_later_commands_write_into_a_run_is_replaced_unless_it_is_a_part(tm
     for name in names[:3]:
         check_output(made.directory / name)
     for name in names[3:]:
-        with pytest.raises(FileError, match=f"{name} is a part of a run"):
+        with pytest.raises(FileError, match=f"{name} is part of a run"):
             check_output(made.directory / name)
 
 

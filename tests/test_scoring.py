@@ -69,9 +69,9 @@ def test_to_a_file_and_what_is_said_of_it(tmp_path: Path) -> None:
     assert score_to_file(tmp_path / "net.npz", settings=ScoreSettings(limit=5)).summary.num_samples == 5
     assert {path.name for path in tmp_path.iterdir()} == {"net.npz", "scores.parquet"}  # nothing else is written
     for options, match in (
-        ({"by": "norm", "scores": "avh"}, "--by norm: it must be among the scores computed. They are: avh"),
+        ({"by": "norm", "scores": "avh"}, "--by norm: it must be one of the computed scores. They are: avh"),
         ({"cluster": "tcp://127.0.0.1:1"}, "give -o"),
-        ({"tls_ca": "ca.pem"}, "go with --cluster"),
+        ({"tls_ca": "ca.pem"}, "need --cluster"),
         ({"limit": -1}, "limit must be a whole number of 1 or more"),
     ):
         with pytest.raises(InputError, match=match):
@@ -195,7 +195,7 @@ def test_without_a_head_bad_and_unlabeled_rows_keep_their_place() -> None:
 
 @pytest.mark.parametrize(
     ("labels", "match"),
-    [(np.zeros(23, int), "two classes"), (np.arange(23) // 22, "class 1 of 2 has 1"), (None, "give a head, or labels")],
+    [(np.zeros(23, int), "two classes"), (np.arange(23) // 22, "class 1 of 2 has 1"), (None, "pass a head, or labels")],
 )
 def test_without_a_head_there_must_be_enough_labels(labels: Any, match: str) -> None:
     with pytest.raises(InputError, match=match):

@@ -102,9 +102,9 @@ def test_bad_classifiers() -> None:
     for features, head, labels, message in cases:
         with pytest.raises(InputError, match=message):
             score(features, head, labels)
-    with pytest.raises(InputError, match="LogisticRegression of scikit-learn is a head in hardsight.score"):
+    with pytest.raises(InputError, match="LogisticRegression from scikit-learn works as a head only in hardsight.score"):
         avh(X, model, NAMES)
-    with pytest.raises(InputError, match="class names go with the classifier"):
+    with pytest.raises(InputError, match="a classifier has its own class names"):
         score(X, model, NAMES, class_names=["a", "b", "c"])
     with pytest.raises(InputError, match="probs are already its output"):
         score(probs=np.full((60, 3), 1 / 3), head=model, labels=NAMES)

@@ -121,7 +121,7 @@ def test_pred_probs_in_a_file_are_probabilities(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", pred_probs=probs, probs=probs)
     pq.write_table(pa.table({"pred_probs": lists, "probs": lists}), tmp_path / "x.parquet")
     for file in (tmp_path / "x.npz", tmp_path / "x.parquet"):
-        with pytest.raises(FileError, match="probs and pred_probs are two names of the same: keep one of them"):
+        with pytest.raises(FileError, match="probs and pred_probs mean the same: keep only one of them"):
             Snapshot.load(file)
     np.savez(tmp_path / "x.npz", features=probs, pred_probs=probs)
     with pytest.raises(FileError, match="needs one of features, logits or probs among its arrays, found features, pred_probs"):
@@ -134,7 +134,7 @@ def test_pred_probs_in_a_file_are_probabilities(tmp_path: Path) -> None:
         ({}, "one of features, logits or probs, got none"),
         ({"features": FEATURES, "probs": np.ones((10, 1))}, "got features and probs"),
         ({"features": FEATURES, "head": np.ones((3, 5))}, "same number of columns"),
-        ({"features": FEATURES, "head": HEAD, "bias": np.ones(3)}, "a Head already carries its own"),
+        ({"features": FEATURES, "head": HEAD, "bias": np.ones(3)}, "a Head already has its own"),
         ({"features": FEATURES, "head": HEAD, "class_names": ["a"]}, "one class name per class, got 1 for 3"),
         ({"features": FEATURES, "ids": [1, 2]}, "one entry per sample"),
     ],
@@ -148,7 +148,7 @@ def test_directories_that_are_not_complete_runs(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="no run.json"):
         Snapshot.load(tmp_path)
     (tmp_path / "start.json").write_text("{}")
-    with pytest.raises(FileError, match="not finished"):
+    with pytest.raises(FileError, match="was interrupted"):
         Snapshot.load(tmp_path)
     for damaged in (
         "{",

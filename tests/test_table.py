@@ -129,7 +129,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, ending: 
 def test_names_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.parquet, \.csv, \.json"):
         write_table(TABLE, tmp_path / "t.xlsx")
-    with pytest.raises(FileError, match="does not exist; make it first"):
+    with pytest.raises(FileError, match="does not exist; create it first"):
         write_table(TABLE, tmp_path / "no" / "t.csv")
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(FileError, match="is a directory"):

@@ -95,7 +95,7 @@ def test_missing_and_unlisted_files(cli: Cli, run: Path) -> None:
     done = cli("verify", run)
     assert done.code == 2 and done.out.splitlines() == [
         "model/config.json: missing",
-        "notes.txt: not checked: run.json does not list it, and it carries no checksum",
+        "notes.txt: not checked: run.json does not list it, and it has no checksum",
         f"{run}: 1 of 12 files are damaged, changed or missing",
     ]
 
@@ -120,11 +120,11 @@ def test_single_files(cli: Cli, run: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_verified(cli: Cli, tmp_path: Path) -> None:
-    for path, words in ((tmp_path, "there is no run.json in it"), (tmp_path / "no", "does not exist")):
+    for path, words in ((tmp_path, "it has no run.json"), (tmp_path / "no", "does not exist")):
         done = cli("verify", path)
         assert done.code == 2 and words in done.err
     Run(tmp_path / "half", "a test", {}, {})
-    with pytest.raises(FileError, match="it was not finished"):
+    with pytest.raises(FileError, match="it was interrupted"):
         hardsight.verify(tmp_path / "half")
 
 

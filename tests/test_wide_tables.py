@@ -104,23 +104,27 @@ def test_functions_name_columns_of_a_wide_table(kind: str) -> None:
     assert groups.equals(audit(**arrays, head=4 * np.eye(2), columns={"site": frame["site"].to_numpy()}, group="site").arrow)
     pairs = mine(features=arrays["features"], labels=arrays["labels"]).table()
     assert mine(table, features="f*", labels="y").table().equals(pairs)
+<<<<<<< HEAD
     few: dict[str, Any] = {"head": 4 * np.eye(2), "budget": 5, "method": "hardest"}
     assert select(table, features="f*", labels="y", **few).equals(select(**arrays, **few).arrow)
     with pytest.raises(InputError, match="this is a table of scores: give the features"):
+=======
+    with pytest.raises(InputError, match="this is a table of scores: pass the features"):
+>>>>>>> w-words
         clean(score(table, labels="y", features="f*"))
 
 
 def test_what_takes_no_frame_says_what_it_takes() -> None:
     frame = scans()
-    with pytest.raises(InputError, match=r"got DataFrame. Of a table: hardsight.Snapshot\(frame, labels='COLUMN'\)"):
+    with pytest.raises(InputError, match=r"got DataFrame. For a table, use hardsight.Snapshot\(frame, labels='COLUMN'\)"):
         select(frame, budget=5)
-    with pytest.raises(InputError, match=r"got DataFrame. Of a table: hardsight.Snapshot"):
+    with pytest.raises(InputError, match=r"got DataFrame. For a table, use hardsight.Snapshot"):
         drift(frame, frame)
     with pytest.raises(
         InputError, match=r"give a run directory or a file, got ScoresTable. A table is saved first: table.save\("
     ):
         explore(score(frame, labels="y", features="f*"))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="has one row for two classes: give the classifier itself as head"):
+    with pytest.raises(InputError, match="has one row for two classes: pass the classifier itself as head"):
         score(frame[["f0", "f1"]], np.ones((1, 2)), np.arange(60) % 2)
 
 
@@ -188,10 +192,10 @@ def test_bad_tables(tmp_path: Path, cli: Callable[..., Any]) -> None:
     pd.DataFrame(COLUMNS).to_csv(path, index=False)
     np.save(tmp_path / "x.npy", FEATURES)
     cases: list[tuple[list[Any], str]] = [
-        ([path], "which columns are the features? Give them with --features 'f*'"),
+        ([path], "which columns are the features? Name them with --features 'f*'"),
         ([path, "--features", "g*", "--label", "y"], "features 'g*' matches no column of the table: it has name, f0, f1"),
         ([path, "--features", "f*", "--label", "yy"], "there is no 'yy': it has name, f0, f1, size, y. Did you mean y?"),
-        ([path, "--features", "f*,name", "--label", "y"], "features must be columns of numbers, and 'name' is not"),
+        ([path, "--features", "f*,name", "--label", "y"], "features must be numeric columns, but 'name' is not"),
         ([path, "--features", "f*", "--label", "y", "--labels", "y.npy"], "--label names a column and --labels a file"),
         ([tmp_path / "x.npy", "--features", "f*"], "--features names columns of a .csv or .parquet table"),
         ([tmp_path / "x.npy", "--label", "y"], "--label names a column of a .csv or .parquet table"),
@@ -199,7 +203,7 @@ def test_bad_tables(tmp_path: Path, cli: Callable[..., Any]) -> None:
     for options, message in cases:
         done = cli("score", *options)
         assert done.code == 2 and message in done.err and done.err.count("\n") == 1, done.err
-    with pytest.raises(InputError, match="features names columns of a table, and the samples are ndarray"):
+    with pytest.raises(InputError, match="features names columns of a table, but the samples are ndarray"):
         score(FEATURES, np.eye(2), features="f*")
     with pytest.raises(InputError, match="column names must differ, but 'a' appears more than once"):
         score(pd.DataFrame(np.eye(2), columns=["a", "a"]), np.eye(2), features="a")

@@ -1,7 +1,7 @@
-"""Arrays in, the same arrays out, checked: shapes agree, numbers are finite, labels in range, ids unique.
+"""Validation of input arrays: shapes agree, numbers are finite, labels are in range, ids are unique.
 
-Public functions call these at the door; everything inside trusts what passed. NumPy arrays, torch tensors on
-any device and pandas or Arrow columns go in. Nothing here imports torch: a tensor is recognised by its type.
+Public functions call these checks first; everything inside trusts the result. Inputs are NumPy arrays, torch tensors on
+any device, and pandas or Arrow columns. Nothing here imports torch: tensors are recognized by their type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from hardsight.errors import InputError
 
 UNLABELED = -1
-MOST_CLASSES = 2**24  # without a head to count them, a larger label is taken for a mistake
+MOST_CLASSES = 2**24  # without a head to count them, a larger label must be a mistake
 
 
 def is_tensor(x: Any) -> bool:
@@ -32,16 +32,16 @@ def namespace(x: Any) -> ModuleType:
 
 
 def as_matrix(x: Any, name: str) -> Any:
-    """A 2-D array or tensor of numbers; its precision and byte order are left as they are."""
+    """A 2-D array or tensor of numbers, with its precision and byte order unchanged."""
     x = as_numbers(x, name)
     if x.ndim != 2:
-        hint = " Labels are given as labels=." if name == "weight" and x.ndim == 1 else ""
+        hint = " Pass labels as labels=." if name == "weight" and x.ndim == 1 else ""
         raise InputError(f"{name} must be two-dimensional, one row per sample or class, got shape {tuple(x.shape)}.{hint}")
     return x
 
 
 def widened(x: Any) -> Any:
-    """The same values in float32, or in float64 if they have eight bytes each: what all computation is done in."""
+    """The same values as float32, or as float64 if they have eight bytes each: the types used for all computation."""
     if is_tensor(x):
         torch = sys.modules["torch"]
         return x.to(torch.float64 if x.dtype.itemsize >= 8 else torch.float32)
@@ -49,7 +49,7 @@ def widened(x: Any) -> Any:
 
 
 def as_numbers(x: Any, name: str) -> Any:
-    """An array or tensor of real numbers, whatever its shape."""
+    """An array or tensor of real numbers, of any shape."""
     if is_tensor(x):
         x = _plain_tensor(x, name)
         number = not (x.is_complex() or x.dtype == sys.modules["torch"].bool)
@@ -65,21 +65,21 @@ def as_numbers(x: Any, name: str) -> Any:
 
 
 def check_some_columns(x: Any, name: str) -> None:
-    """At least one column: a sample without any number cannot be scored."""
+    """Require at least one column: a sample without numbers cannot be scored."""
     if x.shape[1] == 0:
         each = "dimension" if name == "features" else "class"
         raise InputError(f"{name} must have at least one column, one per {each}, got shape {tuple(x.shape)}.")
 
 
 def given_probs(probs: Any, pred_probs: Any) -> Any:
-    """`probs`, which other tools call `pred_probs`: by either name, not by both."""
+    """`probs`, which other tools call `pred_probs`; only one of the two may be given."""
     if probs is not None and pred_probs is not None:
-        raise InputError("probs and pred_probs are two names of the same: give one of them.")
+        raise InputError("probs and pred_probs are the same argument: pass only one of them.")
     return pred_probs if probs is None else probs
 
 
 def check_count(value: Any, name: str, least: int = 0) -> int:
-    """A whole number, not below `least`, as an int. True is not taken for 1, nor 2.0 or "2" for 2."""
+    """A whole number of at least `least`, as an int. True, 2.0 and "2" are rejected."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise InputError(f"{name} must be a whole number, got {value!r}.")
     if value < least:
@@ -90,7 +90,7 @@ def check_count(value: Any, name: str, least: int = 0) -> int:
 
 
 def _plain_tensor(x: Any, name: str) -> Any:
-    """The tensor without its gradient; one that does not hold its values row by row is refused."""
+    """The tensor without its gradient; tensors that are not dense are rejected."""
     if x.is_meta:
         raise InputError(f"{name} is on torch's meta device and has a shape but no values; load it on a real one.")
     if x.is_quantized:
@@ -101,20 +101,20 @@ def _plain_tensor(x: Any, name: str) -> Any:
         )
     try:
         return x.detach()
-    except ValueError as error:  # the parameter of a lazy module that has seen no input yet
+    except ValueError as error:  # parameter of a lazy module before its first input
         raise InputError(f"{name} has no values yet: {str(error).split('. ')[0]}.") from error
 
 
-FILLED = {"labels": "-1", "features": "np.nan", "logits": "np.nan", "probs": "np.nan"}  # what stands for a missing value
+FILLED = {"labels": "-1", "features": "np.nan", "logits": "np.nan", "probs": "np.nan"}  # placeholder for a missing value
 
 
 def as_array(x: Any, name: str) -> np.ndarray:
-    """A NumPy array from anything array-like but a tensor."""
+    """A NumPy array from anything array-like except a tensor."""
     if isinstance(x, np.ma.MaskedArray):
-        fix = f"pass {name}.filled({FILLED[name]})" if name in FILLED else f"pass {name}.filled(...) with values of your own"
+        fix = f"pass {name}.filled({FILLED[name]})" if name in FILLED else f"pass {name}.filled(...) with a fill value"
         raise InputError(f"{name} is a masked array, and masked entries have no value: {fix}.")
     if isinstance(x, np.ndarray):
-        return np.asarray(x)  # np.matrix and its like would index in ways of their own
+        return np.asarray(x)  # np.matrix and similar subclasses index differently
     x = from_stream(x)
     if hasattr(x, "combine_chunks"):  # an Arrow column
         x = x.combine_chunks()
@@ -124,12 +124,12 @@ def as_array(x: Any, name: str) -> np.ndarray:
         array = np.asarray(x)
     except ValueError as error:  # ragged lists
         raise InputError(f"{name} must be a rectangular array: {error}") from error
-    except (TypeError, RuntimeError, OverflowError) as error:  # objects that say they are arrays, and are not quite
+    except (TypeError, RuntimeError, OverflowError) as error:  # objects that claim to be arrays but are not quite
         raise InputError(f"{name} could not be read as an array: {error}") from error
-    if array.ndim == 0 and not isinstance(x, (numbers.Number, np.generic)):  # sets, dicts, generators, modules, names of files
+    if array.ndim == 0 and not isinstance(x, (numbers.Number, np.generic)):  # sets, dicts, generators, modules, file names
         hint = f" Pass {name}.toarray()." if hasattr(x, "toarray") else ""
         if isinstance(x, (str, os.PathLike)) and name in ("weight", "labels"):
-            hint = " A file goes with the path of a snapshot: score('features.npy', head='weight.npy', labels='labels.npy')."
+            hint = " To use files, pass them all as paths: score('features.npy', head='weight.npy', labels='labels.npy')."
         raise InputError(f"{name} must be an array or a list, got {type(x).__name__}.{hint}")
     return array
 
@@ -139,8 +139,8 @@ def check_weight(weight: Any, *, directions: bool = True) -> Any:
     weight = widened(as_matrix(weight, "weight"))
     if weight.shape[0] == 0 or weight.shape[1] == 0:
         raise InputError(f"weight must have at least one class and one dimension, got shape {tuple(weight.shape)}.")
-    host = to_numpy(weight) if is_tensor(weight) and weight.device.type == "cpu" else weight  # a loop asks at every batch
-    largest = to_numpy(namespace(host).amax(abs(host), axis=1))  # (c,), NaN where a row holds one
+    host = to_numpy(weight) if is_tensor(weight) and weight.device.type == "cpu" else weight  # called for every batch
+    largest = to_numpy(namespace(host).amax(abs(host), axis=1))  # (c,), NaN if a row contains one
     broken = np.flatnonzero(~np.isfinite(largest))
     if len(broken):
         raise InputError(f"weight must be finite, but {_count(broken, len(largest), 'class vectors')} are not.")
@@ -169,9 +169,9 @@ def check_same_space(features: Any, weight: Any) -> None:
 
 
 def check_labels(labels: Any, num_samples: int, num_classes: int | None, first_row: int = 0) -> np.ndarray:
-    """(n,) int64 labels; null and -1 mean unlabeled. Floats must be whole; anything out of range is named.
+    """(n,) int64 labels; null and -1 mean unlabeled. Floats must be whole; the error names values out of range.
 
-    `first_row` is the number of the first of them, for messages about a part of a file.
+    `first_row` is the row number of the first label, for messages about a part of a file.
     """
     column = to_numpy(_plain_tensor(labels, "labels")) if is_tensor(labels) else _label_array(labels)
     if column.ndim != 1:
@@ -190,19 +190,19 @@ def check_labels(labels: Any, num_samples: int, num_classes: int | None, first_r
     elif column.dtype.kind not in "iu":
         raise InputError(
             f"labels must be class indices 0..c-1, got {column.dtype}. "
-            "Names are read where all labels are given at once; else map them to integers, in the order of the head's rows."
+            "Names work only where all labels are passed at once; otherwise map them to integers in the order of the head's rows."
         )
     top = MOST_CLASSES if num_classes is None else num_classes
     bad = np.flatnonzero((column < UNLABELED) | (column >= top))
     if len(bad):
         message = f"labels must be 0 to {top - 1} (or -1 for unlabeled), but {_rows(bad, column, first_row)}."
-        one_row = " A binary coef_ of scikit-learn has one row for two classes: give the classifier itself as head."
+        one_row = " A binary scikit-learn coef_ has one row for two classes: pass the classifier itself as head."
         raise InputError(message + (one_row if num_classes == 1 else counted_from_one(column, num_classes)))
     return column.astype(np.int64)
 
 
 def counted_from_one(labels: np.ndarray, num_classes: int | None = None) -> str:
-    """A hint for the end of a message where labels look counted from 1; nothing where they do not.
+    """A hint to append to a message if labels seem to start at 1; otherwise an empty string.
 
     Example:
         >>> counted_from_one(np.array([1, 2, 3]), 3)
@@ -216,25 +216,25 @@ def counted_from_one(labels: np.ndarray, num_classes: int | None = None) -> str:
 
 def _label_array(labels: Any) -> np.ndarray:
     if isinstance(labels, (list, tuple)) and {bool, np.bool_} & set(map(type, labels)):
-        labels = np.array([*labels, None], dtype=object)[:-1]  # NumPy would take True among numbers for 1
+        labels = np.array([*labels, None], dtype=object)[:-1]  # NumPy would turn True among numbers into 1
     column = as_array(labels, "labels")
     if column.dtype.kind != "O" or column.ndim != 1:
         return column
     column = np.array([None if type(value).__name__ == "NAType" else value for value in column] + [None], dtype=object)[:-1]
-    for row, value in enumerate(column):  # Python objects: keep None and pandas' NA as null, refuse what is not a number
+    for row, value in enumerate(column):  # Python objects: None and pandas' NA are null, anything else must be a number
         number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
         if value is not None and not number:
             raise InputError(f"labels must be class indices 0..c-1, but row {row} holds {value!r}.")
     try:
         return np.array([np.nan if value is None else value for value in column], dtype=np.float64)
     except OverflowError as error:
-        raise InputError("labels must be class indices 0..c-1, but one is a number of over 300 digits.") from error
+        raise InputError("labels must be class indices 0..c-1, but one has over 300 digits.") from error
 
 
 def check_ids(ids: Any, num_samples: int) -> np.ndarray:
     """(n,) ids, all integers (int64) or all strings (objects). Uniqueness is checked over the whole input."""
     if isinstance(ids, (list, tuple)):
-        ids = np.array([*ids, None], dtype=object)[:-1]  # NumPy would turn a mixture into strings
+        ids = np.array([*ids, None], dtype=object)[:-1]  # NumPy would turn mixed types into strings
     column = to_numpy(_plain_tensor(ids, "ids")) if is_tensor(ids) else as_array(ids, "ids")
     if column.shape != (num_samples,):
         raise InputError(f"ids must have one entry per sample, got shape {column.shape} for {num_samples} samples.")
@@ -254,12 +254,12 @@ def check_ids(ids: Any, num_samples: int) -> np.ndarray:
 
 def _whole_ids(column: np.ndarray) -> np.ndarray:
     low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    if column.dtype.kind != "i":  # unsigned, or Python's own, which have no bounds
+    if column.dtype.kind != "i":  # unsigned, or Python integers, which are unbounded
         outside = [row for row, value in enumerate(column.tolist()) if not low <= value <= high]
         if outside:
             raise InputError(
                 f"integer ids must lie between -2^63 and 2^63 - 1, but row {outside[0]} holds {str(column[outside[0]])[:40]}. "
-                "Give such ids as strings."
+                "Pass such ids as strings."
             )
     return column.astype(np.int64)
 
@@ -277,7 +277,7 @@ def _text_ids(column: np.ndarray) -> np.ndarray:
 
 
 def is_text(x: Any) -> bool:
-    """Whether x is a string that a file can hold: lone surrogates have no UTF-8."""
+    """Whether x is a string that UTF-8 can encode, i.e. without lone surrogates."""
     try:
         return isinstance(x, str) and x.encode() is not None
     except UnicodeEncodeError:
@@ -302,7 +302,7 @@ def _rows(bad: np.ndarray, column: np.ndarray, first_row: int) -> str:
 
 
 def from_stream(x: Any) -> Any:
-    """A column of another library, such as polars, as Arrow has it: by its Arrow stream. Anything else as it is."""
+    """A column of another library, such as polars, converted through its Arrow stream; anything else unchanged."""
     if isinstance(x, np.ndarray) or not hasattr(x, "__arrow_c_stream__") or hasattr(x, "columns") or hasattr(x, "iloc"):
         return x
     import pyarrow as pa
@@ -312,7 +312,7 @@ def from_stream(x: Any) -> Any:
 
 def is_list_column(x: Any) -> bool:
     """Whether x is an Arrow array, or chunks of one, with a list or a tensor of fixed shape in each row."""
-    arrow = sys.modules.get("pyarrow")  # nobody holds an Arrow array without it
+    arrow = sys.modules.get("pyarrow")  # an Arrow array implies that pyarrow is loaded
     if arrow is None or not isinstance(x, (arrow.Array, arrow.ChunkedArray)):
         return False
     kind = getattr(x.type, "storage_type", x.type)
@@ -320,9 +320,9 @@ def is_list_column(x: Any) -> bool:
 
 
 def list_matrix(column: Any, name: str, width: int | None = None, first_row: int = 0) -> tuple[np.ndarray, np.ndarray | None]:
-    """A list column as (n, width); null rows become NaN and are marked in (n,), and nothing after them moves.
+    """A list column as (n, width); null rows become NaN and are marked in (n,), so that row numbers do not shift.
 
-    Without a width, the first list that is there decides. `name` and `first_row` are for messages.
+    Without a width, the first list that is not null sets it. `name` and `first_row` are used in messages.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -345,7 +345,7 @@ def list_matrix(column: Any, name: str, width: int | None = None, first_row: int
                 f"{name}: row {first_row + row} has {lengths[row].as_py()} values where the first has {width}; "
                 "every row needs the same number."
             )
-    flat = column.flatten()  # skips null rows, and heeds the offset of a slice
+    flat = column.flatten()  # skips null rows and respects the offset of a slice
     if not (pa.types.is_floating(flat.type) or pa.types.is_integer(flat.type)):
         raise InputError(f"{name}: lists must hold numbers, got {flat.type}.")
     present = len(column) - column.null_count

@@ -1,7 +1,7 @@
-"""How many cores this process may use, and how its threads wait for each other: decided before any library starts threads.
+"""How many cores this process may use, and how its idle threads wait: decided before any library starts threads.
 
-torch's and OpenBLAS's threads spin while they wait. On a machine that is busy with other work, or in a container with a
-CPU quota, a spinning thread takes the time that the others need, and a run can take ten times as long.
+Idle threads of torch and OpenBLAS spin while they wait. On a busy machine, or in a container with a CPU quota, a spinning
+thread takes the time that the others need, and a run can take ten times as long.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ import os
 import warnings
 from pathlib import Path
 
-# How long OpenBLAS's idle threads spin, as a power of two of clock cycles: its own 2^28 is a tenth of a second.
+# How long OpenBLAS's idle threads spin: log2 of clock cycles. Its default, 2^28, is a tenth of a second.
 SPIN = "14"
-# How many turns torch's idle threads spin before they sleep (its own: 300,000): enough for the gaps between the operations of a
-# network, so that an idle machine loses nothing, and too few to hold a core that another process needs.
+# How many iterations torch's idle threads spin before they sleep (default: 300,000): enough to cover the gaps between the
+# operations of a network, so that nothing is lost on an idle machine, and too few to hold a core that another process needs.
 TURNS = "20000"
-POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # any of them is the user's choice of how to wait
+POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # if any is set, the user has chosen how threads wait
 
 
 def limit_spinning() -> None:
-    """For the command line, before NumPy or torch is loaded; what the user has set stays."""
+    """Set defaults for the command line before NumPy or torch is loaded; the user's own settings win."""
     if not any(name in os.environ for name in POLICIES):
-        os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": TURNS}  # GNU's library heeds the second, others the first
+        os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": TURNS}  # GNU's OpenMP reads the second, others the first
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", SPIN)
-    if available() < allowed():  # libraries know of the affinity, not of the quota
+    if available() < allowed():  # libraries respect the affinity but not the quota
         os.environ.setdefault("OMP_NUM_THREADS", str(available()))
 
 
 def available() -> int:
-    """Cores that this process can keep busy: those it may run on, or its CPU quota if that is smaller."""
+    """Number of cores this process can keep busy: those it may run on, or its CPU quota if that is smaller."""
     share = _granted()
     return allowed() if share is None else min(allowed(), max(1, math.ceil(share)))
 
 
 def allowed() -> int:
-    """Cores that this process may run on."""
+    """Number of cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def quota(process: Path = Path("/proc/self/cgroup"), system: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """Cores' worth of time that the control groups of this process grant it; None without a limit."""
+    """CPU quota of this process's control groups, in cores; None without a limit."""
     try:
         groups = [line.split(":", 2) for line in process.read_text().splitlines()]
     except OSError:
@@ -50,7 +50,7 @@ def quota(process: Path = Path("/proc/self/cgroup"), system: Path = Path("/sys/f
     for _, controllers, name in (group for group in groups if len(group) == 3):
         if controllers and "cpu" not in controllers.split(","):
             continue
-        root = system / controllers if controllers else system  # the second version has one tree, without controllers
+        root = system / controllers if controllers else system  # version 2 has a single tree, without controllers
         inside = root / name.strip("/")
         for folder in {root, inside, *(parent for parent in inside.parents if root in parent.parents)}:
             share = _share(folder)
@@ -61,12 +61,12 @@ def quota(process: Path = Path("/proc/self/cgroup"), system: Path = Path("/sys/f
 
 @functools.cache
 def _granted() -> float | None:
-    """Asked once: it is read from a dozen files."""
+    """Cached, because it is read from a dozen files."""
     return quota()
 
 
 def _share(folder: Path) -> float | None:
-    """Quota over period of one control group, as both versions write them."""
+    """Quota over period of one control group, in the format of either version."""
     try:
         if (folder / "cpu.max").exists():
             limit, period = (folder / "cpu.max").read_text().split()
@@ -81,11 +81,11 @@ _said: list[int] = []
 
 
 def warn_of_quota(threads: int) -> None:
-    """Say once that a library runs more threads than the quota can keep busy; nothing is changed."""
+    """Warn once if a library runs more threads than the quota can keep busy; nothing is changed."""
     if not _said and threads > available() and available() < allowed():
         _said.append(threads)
         warnings.warn(
-            f"{threads} threads share a CPU quota of {_granted():.2g} cores and will hold each other up: set "
+            f"{threads} threads share a CPU quota of {_granted():.2g} cores and will slow each other down: set "
             f"OMP_NUM_THREADS={available()}, or call torch.set_num_threads({available()}).",
             stacklevel=3,
         )

@@ -1,9 +1,9 @@
-"""`hardsight demo`: the main job on data that is already there, in a few seconds, by what users call themselves.
+"""`hardsight demo`: the main workflow on built-in data, in a few seconds, using only the public functions.
 
 A small CNN is trained on scikit-learn's digits (1,797 real 8 x 8 scans) by `hardsight.training.run`; every held-out image is
-extracted and scored, as it is and with less contrast and more noise, and the scores are correlated with the level of that.
-A tenth of the held-out labels is made wrong, for `hardsight.clean` to find. Then `hardsight.adapt.run` adapts the network to the
-same images at a fifth of their contrast, without labels. What is left is a run directory, with the runs it was made from inside.
+extracted and scored, unchanged and with less contrast or more noise, and the scores are correlated with the degradation level.
+A tenth of the held-out labels is corrupted for `hardsight.clean` to find. Then `hardsight.adapt.run` adapts the network to the
+same images at a fifth of their contrast, without labels. The result is a run directory that contains the intermediate runs.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}
 DEGRADATIONS = ("contrast=0.1,0.2,0.3,0.6,1.0", "noise=0.4,0.3,0.2,0.1,0.0")  # the levels of the AVH paper's appendix B
 FAINT = Degradation("contrast", 0.2)  # what the network adapts to
 COMPARED = ("avh", "angular_gap", "confidence", "norm")
-NOISE = 0.1  # share of the held-out labels that are made wrong
+NOISE = 0.1  # share of the held-out labels to corrupt
 SHOWN = 12  # digits in a figure
 
 
 @dataclass(frozen=True)
 class Digits:
-    """The digits, split once and for all by the seed: to train on, held out, and the held-out ones at a fifth of the contrast."""
+    """The digits, split by the seed: training, held out, and the held-out ones at a fifth of the contrast."""
 
     train: ImageData
     test: ImageData
@@ -80,7 +80,7 @@ def load_digits(seed: int) -> Digits:
 
 
 def run_demo(directory: str | Path, *, seed: int = 0, progress: ProgressCallback | None = None) -> Summary:
-    """Train, score, adapt and write a run directory; one that is complete already is only summed up."""
+    """Train, score, adapt and write a run directory; if it is already complete, only summarize it."""
     directory = place_on_disk(directory)
     if check_count(seed, "seed") >= 2**32:
         raise InputError(f"seed must be below 2^32, got {seed}.")
@@ -107,19 +107,19 @@ def against_degradation(directory: Path) -> Correlations:
 
 
 def before_and_after(directory: Path) -> tuple[float, float]:
-    """Mean class accuracy on the faint digits, before self-training and after it."""
+    """Mean class accuracy on the faint digits, before and after self-training."""
     reached = {row["method"]: row["accuracy"] for row in read_scores(directory / "adapt" / "accuracy.parquet").to_pylist()}
     return reached["source"], reached[METHOD]
 
 
 @dataclass(frozen=True)
 class FoundErrors:
-    """What `hardsight.clean` made of labels of which some are wrong, and known."""
+    """How well `hardsight.clean` found the corrupted labels."""
 
     samples: int
     wrong: int
     flagged: int  # as likely mislabeled
-    right: int  # flagged, and wrong indeed
+    right: int  # flagged, and actually wrong
 
     @property
     def precision(self) -> float:
@@ -133,7 +133,7 @@ class FoundErrors:
 
 
 def found_errors(directory: Path) -> FoundErrors | None:
-    """Which of the labels made wrong were found; None for a run of an earlier version, which made none wrong."""
+    """Which of the corrupted labels were found; None for a run of an earlier version, which had none."""
     suspects = read_suspects(directory / "clean")
     if suspects is None:
         return None
@@ -145,7 +145,7 @@ def found_errors(directory: Path) -> FoundErrors | None:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """So small a network gains nothing from more threads, and sums then do not depend on their number."""
+    """Such a small network gains nothing from more threads, and with one thread sums do not depend on the number of cores."""
     import torch
 
     threads = torch.get_num_threads()
@@ -157,7 +157,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _fill(run: Run, seed: int, progress: ProgressCallback | None) -> None:
-    """Everything in the run: each step is complete or done again."""
+    """Create everything in the run; each step is either complete or repeated."""
     from hardsight import training
 
     digits, directory = load_digits(seed), run.directory
@@ -183,9 +183,9 @@ def _fill(run: Run, seed: int, progress: ProgressCallback | None) -> None:
 
 
 def _hold(run: Run, snapshot: Snapshot, test: ImageData) -> list[Path]:
-    """What makes the directory a run to score, to explore and to extract with: samples, head, model and pictures."""
+    """Samples, head, model and images: what makes the directory a run that can be scored, explored and extracted with."""
     images, samples = run.folder("images"), run.folder("samples")
-    try:  # 600 small files that are made again until the run is complete: no need to flush each
+    try:  # 600 small files that are rewritten until the run is complete: no need to flush each
         for row, id in enumerate(test.ids):
             test.image(row).point(lambda value: 255 - value).save(images / f"{id}.png")  # ink on paper
     except OSError as error:
@@ -208,7 +208,7 @@ def _hold(run: Run, snapshot: Snapshot, test: ImageData) -> list[Path]:
 
 
 def _clean(run: Run, snapshot: Snapshot, test: ImageData, seed: int) -> None:
-    """Held-out digits of which a tenth has a wrong label, and the suspects among them: clean/, to explore and to review."""
+    """clean/: the held-out digits with a tenth of the labels corrupted, and the suspects among them, to explore and review."""
     from hardsight.act import clean
 
     directory = run.directory / "clean"
@@ -230,7 +230,7 @@ def _clean(run: Run, snapshot: Snapshot, test: ImageData, seed: int) -> None:
 
 
 def mislabel(labels: Any, share: float, seed: int) -> np.ndarray:
-    """(n,) labels of which a share is another class, all others equally likely."""
+    """(n,) labels with a share of them changed to another class, chosen uniformly."""
     labels, rng = np.array(labels), np.random.default_rng(seed)
     rows = rng.choice(len(labels), round(share * len(labels)), replace=False)
     labels[rows] = (labels[rows] + rng.integers(1, len(NAMES), len(rows))) % len(NAMES)
@@ -247,7 +247,7 @@ def _with_levels(degraded: Snapshot) -> pa.Table:
 
 
 def _adapt(run: Run, digits: Digits, seed: int, progress: ProgressCallback | None) -> None:
-    """From clean digits to faint ones: adapt/, which is a run of its own, and a figure for this run's report."""
+    """adapt/: a run that adapts from clean digits to faint ones, and a figure for this run's report."""
     from hardsight import adapt
     from hardsight.plots.adaptation import before_and_after as draw
 
@@ -276,7 +276,7 @@ def _adapt(run: Run, digits: Digits, seed: int, progress: ProgressCallback | Non
 
 
 def _overview(table: pa.Table, test: ImageData) -> Any:
-    """The hardest digits, and all of them by angle, norm and AVH."""
+    """Figures of the hardest digits, and of all digits by angle, norm and AVH."""
     from hardsight.plots.overview import overview
 
     row_of = {id: row for row, id in enumerate(test.ids)}

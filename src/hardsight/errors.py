@@ -1,14 +1,14 @@
-"""The errors hardsight raises on purpose, as one small tree.
+"""The exceptions that hardsight raises on purpose, as one small tree.
 
-    HardsightError             the root: catch this one to catch them all
+    HardsightError             the base class: catch it to catch them all
     ├── InputError             arrays or options that do not fit together
     ├── FileError              a file that cannot be read as what it claims to be, or cannot be written
     ├── RunError               a run directory that cannot be written, resumed or trusted
     ├── TrainingError          training cannot start or continue: a loss that is NaN or infinite, a tracker that does not start
     └── MissingExtra           an optional dependency is not installed
 
-Every message says what must hold, what came instead and, where one is known, what to change.
-On the command line each of them is one line and exit code 2.
+Every message says what must hold, what was passed instead and, if known, how to fix it.
+On the command line each of them prints one line and exits with code 2.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from types import ModuleType
 
 
 class HardsightError(Exception):
-    """Root of every error that hardsight raises on purpose."""
+    """Base class of every exception that hardsight raises on purpose."""
 
 
 class InputError(HardsightError):
@@ -40,11 +40,11 @@ class TrainingError(HardsightError):
 
 
 class MissingExtra(HardsightError):
-    """An optional dependency is needed here and not installed."""
+    """A required optional dependency is not installed."""
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:
-    """Import an optional dependency, or answer with its install line."""
+    """Import an optional dependency, or raise an error with its install command."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -52,13 +52,13 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
 
 
 def require_installed(module: str, *, extra: str, purpose: str) -> None:
-    """The same answer without importing it: torch takes seconds, and the input may be wrong."""
+    """The same error without importing the module: torch takes seconds, and the input may turn out to be wrong."""
     if importlib.util.find_spec(module) is None:
         raise MissingExtra(f"{purpose} needs {module}: pip install 'hardsight[{extra}]'")
 
 
 def did_you_mean(word: object, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The end of a message about a name that nobody knows: the one it is nearest to, or nothing below `cutoff`, from 0 to 1.
+    """A hint to append to a message about an unknown name: the closest known name, or nothing below `cutoff`, from 0 to 1.
 
     Example:
         >>> did_you_mean("Angular-Gp", ["avh", "angular_gap"]), did_you_mean("zebra", ["avh"])
@@ -69,16 +69,16 @@ def did_you_mean(word: object, known: Iterable[str], cutoff: float = 0.6) -> str
 
 
 def nearest(word: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The name that a word is nearest to, whatever its case and its dashes; None below `cutoff`."""
+    """The known name closest to a word, ignoring case and dashes; None below `cutoff`."""
     from difflib import get_close_matches
 
     names = {name.lower().replace("-", "_"): name for name in known}
     asked = str(word).strip().lower().replace("-", "_")
     near = get_close_matches(asked, names, 3, cutoff)
-    near.sort(key=lambda name: sorted(name) != sorted(asked))  # letters in another order come first: lable is label, not table
+    near.sort(key=lambda name: sorted(name) != sorted(asked))  # transposed letters first: lable is label, not table
     return names[near[0]] if near else None
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, short enough for a message of ours."""
+    """The text of an exception, short enough to quote in a message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

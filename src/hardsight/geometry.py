@@ -1,9 +1,9 @@
-"""Angles between features and class vectors: the geometry that everything else builds on.
+"""Angles between features and class vectors: the geometry behind every angular score.
 
-The fast route is a matrix product, two rescalings and an arccos. It loses digits where the cosine is near
-+1 or -1 (a float32 cosine of 1 - 1e-7 stands for any angle up to half a milliradian), so the few pairs that
-lie there are measured again from the vectors themselves, in float64. NumPy and torch share the code: both
-spell the operations used here the same way.
+The fast path is a matrix product, two rescalings and an arccos. It loses precision where the cosine is near
++1 or -1 (a float32 cosine of 1 - 1e-7 covers any angle up to half a milliradian), so the few pairs
+there are recomputed from the vectors in float64. NumPy and torch share the code: the operations used here
+have the same names in both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hardsight.checks import as_matrix, check_same_space, check_weight, namespac
 # Past these cosines the angle's relative error would exceed 2e-6 in float32: d(angle) = d(cos) / sin(angle).
 NEAR_ZERO_ANGLE = 0.95
 NEAR_PI = -0.99
-SAME_DIRECTION = 1e-15  # an angle that rounding to unit length makes between float64 multiples of one vector
+SAME_DIRECTION = 1e-15  # angle between float64 multiples of one vector that comes from rounding alone
 
 # asin(x) = x * q(x^2) up to |x| = limit: the limit, and a Chebyshev fit of q. Largest errors 9.4e-8 and 4.3e-8.
 _ARCSINES = (
@@ -43,8 +43,8 @@ def angles(features: Any, weight: Any) -> Any:
     """Angle in radians from each feature to each class vector: (n, d), (c, d) -> (n, c).
 
     Arrays give an array, tensors a tensor on their device. A row without a direction (all zeros, or a
-    value that is not finite) gives NaN. The result is n x c: for scores of many samples use `score`,
-    which never holds it.
+    value that is not finite) gives NaN. The result is n x c: to score many samples use `score`,
+    which never materializes it.
 
     Example:
         >>> angles(np.array([[3.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0]])).round(4)
@@ -62,7 +62,7 @@ def angles(features: Any, weight: Any) -> Any:
     usable = xp.isfinite(largest) & (largest > 0)
     safe = xp.where(usable, largest, xp.ones_like(largest))
     unit = xp.where(usable[:, None], features / safe[:, None], xp.ones_like(features))  # (n, d)
-    weight = weight / xp.amax(xp.abs(weight), axis=1)[:, None]  # only directions count: 1e30 must not overflow
+    weight = weight / xp.amax(xp.abs(weight), axis=1)[:, None]  # only directions count: rescaled so that 1e30 does not overflow
     theta = unit @ weight.T / row_norms(unit, xp)[:, None] / row_norms(weight, xp)  # (n, c) cosines
     cosines_to_angles(theta, unit, weight)
     theta[~usable] = float("nan")
@@ -72,13 +72,13 @@ def angles(features: Any, weight: Any) -> Any:
 def row_norms(x: Any, xp: ModuleType) -> Any:
     """Euclidean length of each row, without a copy of x: (n, d) -> (n,)."""
     if xp is np:
-        with np.errstate(over="ignore"):  # 1e20 squared is infinite in float32: such rows go through float64
+        with np.errstate(over="ignore"):  # 1e20 squared is infinite in float32; such rows fall back to float64
             return np.sqrt(np.vecdot(x, x))
     return xp.linalg.vector_norm(x, axis=1)
 
 
 def safe_row_norms(x: Any, xp: ModuleType) -> Any:
-    """The same where squares would over- or underflow: each row is scaled by its largest value first."""
+    """`row_norms` where squares would over- or underflow: each row is first scaled by its largest value."""
     plain = row_norms(x, xp)
     if bool(((plain > 1e-15) & (plain < 1e15)).all()):
         return plain
@@ -90,15 +90,15 @@ def safe_row_norms(x: Any, xp: ModuleType) -> Any:
 def cosines_to_angles(
     cosine: Any, x: Any, w: Any, scratch: tuple[Any, Any] | None = None, first: np.ndarray | None = None
 ) -> None:
-    """Turn a tile of cosines into angles, in place: (b, t), with the (b, d) and (t, d) vectors they came from.
+    """Turn a (b, t) tile of cosines into angles, in place, given the (b, d) and (t, d) vectors they came from.
 
-    Only the directions of x and w count. `scratch` is two arrays like `cosine` to work in. Where rows have class vectors of
-    their own, w holds them all, and `first` (b,) is where those of each row begin.
+    Only the directions of x and w count. `scratch` is two work arrays shaped like `cosine`. If each row has its own class
+    vectors, w holds them all, and `first` (b,) is where those of each row start.
     """
     xp = namespace(cosine)
     near = _near_the_poles(cosine, xp)
     if near is not None:
-        cosine[near] = 0.0  # rounding may have carried these past 1, where arccos is NaN
+        cosine[near] = 0.0  # rounding may have pushed these past 1, where arccos is NaN
     if xp is np and cosine.dtype == np.float32:
         _arccos_float32(cosine, *(scratch or (np.empty_like(cosine), np.empty_like(cosine))))
     else:
@@ -113,8 +113,8 @@ def sum_angles(cosine: Any, x: Any, w: Any, scratch: tuple[Any, Any]) -> np.ndar
     """(b,) sums of the angles of a (b, c) tile of float32 cosines, which is overwritten.
 
     The sum of c angles is c pi/2 minus the sum of the arcsines, and for small cosines an arcsine is a short odd
-    polynomial: one product over the row adds them up, two to three times as fast as arccos and a sum. The larger
-    cosines are taken out and added exactly, if they are few.
+    polynomial: one product over the row adds them up, two to three times as fast as arccos and a sum. If there are only a
+    few larger cosines, they are taken out and added exactly.
     """
     xp, (b, c) = namespace(cosine), cosine.shape
     square, q = scratch
@@ -128,7 +128,7 @@ def sum_angles(cosine: Any, x: Any, w: Any, scratch: tuple[Any, Any]) -> np.ndar
     extra: Any = 0.0
     if largest > limit**2:
         large = xp.where(square > limit**2)
-        over = angles_at(cosine, x, w, large) - np.pi / 2  # over the pi/2 that a zero stands for
+        over = angles_at(cosine, x, w, large) - np.pi / 2  # relative to the pi/2 of a zero cosine
         extra = np.bincount(to_numpy(large[0]), over, minlength=b)
         cosine[large] = square[large] = 0.0
     _arcsine_over_sine(square, q, polynomial)
@@ -154,7 +154,7 @@ def _arcsine_over_sine(square: Any, q: Any, polynomial: tuple[float, ...]) -> No
 
 
 def angles_at(cosine: Any, x: Any, w: Any, at: tuple[Any, ...]) -> np.ndarray:
-    """The angles at some entries of a (b, t) tile of cosines, rows and columns `at`, in float64."""
+    """The float64 angles at some entries of a (b, t) tile of cosines, at the rows and columns `at`."""
     rows, columns = at
     cosines = cosine[at]  # (p,)
     if isinstance(cosine, np.ndarray):
@@ -176,7 +176,7 @@ def pair_angles(cosine: np.ndarray, x: np.ndarray, rows: np.ndarray, others: np.
 
 
 def _near_the_poles(cosine: Any, xp: ModuleType) -> tuple[Any, Any] | None:
-    """Row and column indices of the cosines too close to +1 or -1 for arccos to be exact."""
+    """Row and column indices of cosines too close to +1 or -1 for arccos to be accurate."""
     low, high = (cosine.min(), cosine.max()) if xp is np else xp.aminmax(cosine)
     if high <= NEAR_ZERO_ANGLE and low >= NEAR_PI:
         return None
@@ -207,7 +207,7 @@ def _float64(x: Any) -> np.ndarray:
 
 
 def _arccos_float32(x: np.ndarray, a: np.ndarray, p: np.ndarray) -> None:
-    """arccos in place by a polynomial: NumPy's own runs one value at a time without AVX-512, five times slower."""
+    """arccos in place by a polynomial: without AVX-512 NumPy's is not vectorized, and five times slower."""
     np.abs(x, out=a)
     np.multiply(a, np.float32(_ARCCOS_POLYNOMIAL[-1]), out=p)
     for coefficient in _ARCCOS_POLYNOMIAL[-2:0:-1]:

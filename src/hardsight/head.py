@@ -1,4 +1,4 @@
-"""How features become logits: the `Head`, the last step of every classifier we read or train.
+"""Heads turn features into logits: the last step of every classifier we read or train.
 
 Four kinds, by `kind`:
 
@@ -7,10 +7,10 @@ Four kinds, by `kind`:
     angular    -scale * angle(features, weight)
     gaussian   log prior - 1/2 log|S| - 1/2 (x - mean)' S^-1 (x - mean), with the means in `weight`
 
-The space of a Gaussian head has no origin of its own: moving all features and means together changes no logit. Its angles
-are taken around the mean of the class means, so that it changes no angle either.
+A Gaussian head has no natural origin: moving all features and means together changes no logit. Its angles are measured around
+the mean of the class means, so that such a move changes no angle either.
 
-Wherever a head is taken, a bare `weight` array or an `nn.Linear` means a linear head.
+Wherever a head is accepted, a bare `weight` array or an `nn.Linear` means a linear head.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Head:
         kind: "linear", "cosine", "angular" or "gaussian".
         weight: (c, d) one row per class; the class means if gaussian.
         bias: (c,) linear only.
-        scale: cosine and angular only; 1 when not given. It changes confidences, never angles.
+        scale: cosine and angular only; default 1. It changes confidences, never angles.
         log_variance: gaussian only: None for the identity, (d,) shared by all classes, or (c, d).
         log_prior: (c,) gaussian only; None for equal priors.
 
@@ -86,14 +86,14 @@ class Head:
 
     @property
     def origin(self) -> np.ndarray | None:
-        """(d,) what angles are taken around: the mean of a Gaussian head's class means; None for the zero of the others."""
+        """(d,) vertex of the angles: the mean of a Gaussian head's class means; None (zero) for other heads."""
         return to_numpy(self.weight).astype(np.float64).mean(0) if self.kind == "gaussian" else None
 
     @property
     def directions(self) -> Any:
-        """(c, d) class vectors that angles are taken to: the rows of `weight`, less `origin` if there is one.
+        """(c, d) class vectors that angles are measured to: the rows of `weight`, minus `origin` if there is one.
 
-        A mean that is the mean of all means, but for rounding, has no direction: its row is all zeros.
+        A class mean that equals the mean of all means up to rounding has no direction: its row is all zeros.
         """
         if self.origin is None:
             return self.weight
@@ -103,11 +103,11 @@ class Head:
         return np.where(np.abs(moved).max(axis=1, keepdims=True) > rounding, moved, 0.0)
 
     def centred(self) -> Head:
-        """The same head in coordinates whose zero is `origin`: it gives the features around it the same logits."""
+        """The same head in coordinates centred on `origin`, with the same logits for centred features."""
         return self if self.origin is None else self._with(self.directions, None, self.log_variance, self.log_prior)
 
     def around_origin(self, features: Any) -> Any:
-        """(n, d) features in the coordinates of `centred`, in float64; as they are where there is no `origin`."""
+        """(n, d) features in the coordinates of `centred`, in float64; unchanged if there is no `origin`."""
         if self.origin is None:
             return features
         if is_tensor(features):
@@ -152,7 +152,7 @@ class Head:
         return self._with(move(self.weight), move(self.bias), move(self.log_variance), move(self.log_prior))
 
     def _with(self, weight: Any, bias: Any, log_variance: Any, log_prior: Any) -> Head:
-        """The same kind and scale on arrays made from checked ones: they are not checked again."""
+        """The same kind and scale with arrays derived from validated ones, without validating them again."""
         head = object.__new__(Head)
         values = (self.kind, weight, bias, self.scale, log_variance, log_prior)
         for field, value in zip(fields(Head), values, strict=True):
@@ -168,9 +168,9 @@ class Head:
             product = features @ head.weight.T  # (n, c)
             return product if head.bias is None else product + head.bias
         if head.kind == "gaussian":
-            # Distances to far-off means cancel: they are taken in float64, whatever the features are.
+            # Distances to far-off means suffer from cancellation, so they are computed in float64 for any dtype.
             wide = features.astype(np.float64) if namespace(features) is np else features.double()
-            with np.errstate(over="ignore", invalid="ignore"):  # tiny variances: such logits are infinite, and said to be so
+            with np.errstate(over="ignore", invalid="ignore"):  # tiny variances give infinite logits, which are reported
                 joint = self.like(wide)._log_joint(wide)
             return joint.astype(features.dtype) if namespace(features) is np else joint.to(features.dtype)
         theta = angles(features, head.weight)  # (n, c)
@@ -180,7 +180,7 @@ class Head:
     def _log_joint(self, x: Any) -> Any:
         """log p(k) + log N(x; mean_k, S_k) without the constant d/2 log 2 pi."""
         xp = namespace(x)
-        centre = self.weight.mean(0)  # distances do not change, and far-off features keep their digits
+        centre = self.weight.mean(0)  # leaves distances unchanged, and keeps the precision of far-off features
         x, mean = x - centre, self.weight - centre
         if self.log_variance is None:
             distance = _squared_distances(x, mean)  # (n, c)
@@ -227,7 +227,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _squared_distances(x: Any, y: Any) -> Any:
-    """(n, d), (c, d) -> (n, c) squared Euclidean distances by one product."""
+    """(n, d), (c, d) -> (n, c) squared Euclidean distances with one matrix product."""
     xp = namespace(x)
     return row_norms(x, xp)[:, None] ** 2 - 2 * x @ y.T + row_norms(y, xp) ** 2
 
@@ -238,25 +238,25 @@ def is_estimator(model: Any) -> bool:
 
 
 def as_head(head: Any, bias: Any = None) -> Head:
-    """A Head as it is; an `nn.Linear` or a weight array as a linear Head."""
+    """A Head unchanged; an `nn.Linear` or a weight array as a linear Head."""
     if is_estimator(head):
-        raise InputError(f"{type(head).__name__} of scikit-learn is a head in hardsight.score(X, model, y), not here.")
+        raise InputError(f"{type(head).__name__} from scikit-learn works as a head only in hardsight.score(X, model, y).")
     layer = _torch_layer(head)
     if isinstance(head, Head) or layer:
         if bias is not None:
-            raise InputError(f"bias goes with a weight array; a {'layer' if layer else 'Head'} already carries its own.")
+            raise InputError(f"bias goes with a weight array; a {'layer' if layer else 'Head'} already has its own.")
         return Head("linear", head.weight, bias=head.bias) if layer else head
     return Head("linear", head, bias=bias)
 
 
 def _torch_layer(head: Any) -> bool:
-    """Whether this is an `nn.Linear`; other modules are refused with a word about what to pass."""
+    """Whether this is an `nn.Linear`; other modules are rejected with a hint about what to pass."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(head, torch.nn.Module):
         return False
     if not isinstance(head, torch.nn.Linear):
         raise InputError(
             f"a head is the last linear layer, got the module {type(head).__name__}: pass its nn.Linear, or weight and bias. "
-            "To score images by a whole network, use hardsight.extract."
+            "To score images with a whole network, use hardsight.extract."
         )
     return True

@@ -1,6 +1,6 @@
-"""Options of a long command, defined once: name, type, default, bounds and help stand in one frozen class.
+"""Options of the long-running commands, each defined once: one frozen class holds name, type, default, bounds and help.
 
-The Python function, the command line, the docs page and `start.json` all follow from it:
+The Python function, the command line, the docs page and `start.json` are all derived from it:
 
     @dataclass(frozen=True)
     class Settings(Options):
@@ -9,7 +9,7 @@ The Python function, the command line, the docs page and `start.json` all follow
     @takes(Settings)
     def run(data, output, *, settings): ...      # run(data, "run", epochs=3), or settings=Settings(epochs=3)
 
-`hardsight.cli.options` turns the same class into command-line options. Nothing here imports NumPy: `--help` is quick.
+`hardsight.cli.options` turns the same class into command-line options. Nothing here imports NumPy, so `--help` is fast.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ def option(
     """One option: a dataclass field that knows its bounds and its help.
 
     Args:
-        default: its value when nobody says anything; None where it depends on something else, and then the help says on what.
+        default: the default value; None if it depends on something else, which the help then names.
         help: one line that starts with a noun or a verb.
-        least, above, most, below: bounds of a number; `least` and `most` are allowed themselves.
-        choices: the words allowed; a type `Literal["a", "b"]` says them as well.
-        flag: its name on the command line, if not the field's own ("--degrade"), or several names for the same option;
-            "--no-x" turns a true default off, and "--x/--no-x" is a switch with both directions.
-        metavar: what stands for its value in the help.
-        read: makes the value of whatever was given: the text (or texts) of the command line, or a Python value.
-        repeat: given several times on the command line.
-        decides: whether the result depends on it: what `start.json` records and a resumed run must repeat.
-        word: of a switch that may also take a value, as in --pretrained V1, what values look like (a regular expression);
-            any other word after it is not its own, and the switch alone is "true".
+        least, above, most, below: bounds of a number; `least` and `most` are inclusive, `above` and `below` exclusive.
+        choices: the allowed values; a type `Literal["a", "b"]` works too.
+        flag: the name on the command line, if it differs from the field's ("--degrade"), or several names for the same option;
+            "--no-x" turns off a true default, and "--x/--no-x" is a switch that works both ways.
+        metavar: placeholder for the value in the help.
+        read: converts the input: the text (or texts) of the command line, or a Python value.
+        repeat: whether the option may be repeated on the command line.
+        decides: whether the result depends on it: `start.json` records such options, and a resumed run must repeat them.
+        word: for a switch with an optional value, as in --pretrained V1: a regular expression that values match.
+            Any other word after the switch is not its value, and the switch alone is "true".
     """
     flags = () if flag is None else (flag,) if isinstance(flag, str) else tuple(flag)
     about = _About(
@@ -61,7 +61,7 @@ def option(
 
 
 def _device(value: Any) -> str:
-    """A name that torch knows; whether the machine has such a device is seen when it is used."""
+    """A device name that torch knows. Whether this machine has such a device is only known when it is used."""
     name = str(value)
     if name == "auto" or name.partition(":")[0] in DEVICES and re.fullmatch(r"[a-z]+(:\d+)?", name):
         return name
@@ -70,41 +70,41 @@ def _device(value: Any) -> str:
 
 
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "xla", "mtia", "meta", "privateuseone")
-COMMON: dict[str, tuple[Any, str, dict[str, Any]]] = {  # one meaning and one spelling in every command that has them
+COMMON: dict[str, tuple[Any, str, dict[str, Any]]] = {  # the same meaning and spelling in every command
     "limit": (None, "Use only N samples, spread evenly over the data.", {"least": 1}),
     "first": (None, "Use only the first N samples.", {"least": 1}),
     "seed": (0, "Random seed.", {"least": 0, "below": 2**32}),
     "level": (0.95, "Confidence level of the intervals.", {"above": 0, "below": 1}),
     "head": (None, "Head, if the snapshot has none: .safetensors, .npz or .npy.", {"metavar": "FILE"}),
     "head_layer": (
-        None, "Name of the last linear layer, where several are possible.",
+        None, "Name of the last linear layer, if there are several candidates.",
         {"flag": "--head-layer", "metavar": "NAME", "decides": False},
     ),
     "labels": (None, "Labels, if the snapshot has none: a .npy file.", {"metavar": "FILE"}),
     "labels_from": (
-        None, "Labels, if not those of the data: a file, a column, or folder:N.",
+        None, "Labels that replace those of the data: a file, a column, or folder:N.",
         {"flag": "--labels", "metavar": "SOURCE", "decides": False},
     ),
     "class_names": (None, "File of class names: text with one name per line, or a JSON list.", {"metavar": "FILE"}),
     "human": (
         None,
         "Human answers: (n, c) counts or (n,) frequencies as .npy, or a .csv, .parquet or .json table by id. Row i of an array "
-        "is the sample with id i where ids are numbers, else the i-th sample.",
+        "is the sample with id i if ids are numbers, otherwise the i-th sample.",
         {"metavar": "FILE"},
     ),
     "device": ("auto", "Device: auto, cpu, cuda, cuda:1 or mps.", {"read": _device}),
-    "allow_missing": (False, "Leave out samples without human answers instead of stopping at them.", {}),
+    "allow_missing": (False, "Skip samples without human answers instead of stopping.", {}),
 }  # fmt: skip
 
 
 def common(name: str, **changes: Any) -> Any:
-    """An option that several commands share, as COMMON defines it; `default` or `help` may be its own."""
+    """A shared option, as COMMON defines it; a command can override `default` or `help`."""
     default, help, about = COMMON[name]
     return option(changes.pop("default", default), changes.pop("help", help), **{**about, **changes})
 
 
 def _field(default: Any, about: _About) -> Any:
-    if isinstance(default, (dict, list)):  # one of its own for each object
+    if isinstance(default, (dict, list)):  # a fresh copy for each object
         return dataclasses.field(default_factory=functools.partial(type(default), default), metadata={"option": about})
     return dataclasses.field(default=default, metadata={"option": about})
 
@@ -127,7 +127,7 @@ class _About:
 
 @dataclass(frozen=True)
 class OptionField:
-    """An option as others see it: what `option` said, with its name and type."""
+    """An option with its name and type, for the code that uses it."""
 
     name: str
     kind: Any  # the type without None
@@ -137,16 +137,16 @@ class OptionField:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Its names on the command line, the usual one first."""
+        """Its names on the command line, the preferred one first."""
         return self.about.flags or ("--" + self.name.replace("_", "-"),)
 
     @property
     def flag(self) -> str:
-        """Its usual name on the command line."""
+        """Its preferred name on the command line."""
         return self.flags[0]
 
     def checked(self, value: Any) -> Any:
-        """The value, read and within its bounds, or an InputError that says what must hold."""
+        """The converted value, if it is within bounds; otherwise an InputError that says what must hold."""
         if value is None and self.optional:
             return None
         if self.about.read is not None:
@@ -179,7 +179,7 @@ class OptionField:
 
     @property
     def domain(self) -> str:
-        """What values are allowed, in words: "a whole number of 1 or more"."""
+        """The allowed values in words: "a whole number of 1 or more"."""
         a = self.about
         bounds = [
             f"of {_plain(a.least)} or more" if a.least is not None else "",
@@ -197,7 +197,7 @@ def _plain(bound: float) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """Base of a command's settings: a frozen dataclass whose fields are made by `option`, checked when made."""
+    """Base class of a command's settings: a frozen dataclass whose fields come from `option`, validated when created."""
 
     def __post_init__(self) -> None:
         for field in self.fields():
@@ -205,16 +205,16 @@ class Options:
         self.check()
 
     def check(self) -> None:
-        """What must hold between options; a subclass says it."""
+        """Check that options fit together; subclasses override this."""
 
     @classmethod
     def fields(cls) -> tuple[OptionField, ...]:
-        """The options of this class, in the order of their definition."""
+        """The options of this class, in definition order."""
         return _fields_of(cls)  # type: ignore[arg-type]  # a class is hashable, whatever mypy makes of its __hash__
 
     @classmethod
     def redefine(cls, name: str, default: Any, **changes: Any) -> Any:
-        """An option of this class for a subclass, with another default and, if need be, another help or flag."""
+        """An option of this class for a subclass, with a different default and, optionally, another help or flag."""
         about = next(field.about for field in cls.fields() if field.name == name)
         if isinstance(flag := changes.get("flag"), str):
             changes = {**{key: value for key, value in changes.items() if key != "flag"}, "flags": (flag,)}
@@ -222,11 +222,11 @@ class Options:
 
     @classmethod
     def given(cls, settings: Self | None, options: Mapping[str, Any]) -> Self:
-        """Settings from a whole object, from single options, or from an object with some options changed."""
+        """Settings from a settings object, from single options, or from an object with some options overridden."""
         unknown = [name for name in options if name not in {field.name for field in cls.fields()}]
         if unknown:
             names = [field.name for field in cls.fields()]
-            hint = did_you_mean(unknown[0], names) or f" There are {', '.join(names)}."
+            hint = did_you_mean(unknown[0], names) or f" The options are {', '.join(names)}."
             raise InputError(f"there is no option {unknown[0]!r}.{hint}")
         if settings is None:
             return cls(**options)
@@ -235,11 +235,11 @@ class Options:
         return dataclasses.replace(settings, **options)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for start.json, of every option that decides the result."""
+        """Plain values for start.json: every option that the result depends on."""
         return {field.name: plain(getattr(self, field.name)) for field in self.fields() if field.about.decides}
 
     def as_words(self) -> list[str]:
-        """The options that are not as they would be anyway, as on the command line."""
+        """The options that differ from their defaults, as command-line words."""
         words: list[str] = []
         for field in self.fields():
             value = getattr(self, field.name)
@@ -264,7 +264,7 @@ def _as_hardness(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class HardnessView(Options):
-    """The option of everything that shows or writes scores."""
+    """The option shared by everything that shows or writes scores."""
 
     hardness: str | bool | None = option(
         None,
@@ -277,20 +277,20 @@ class HardnessView(Options):
 
 @dataclass(frozen=True)
 class SampleOptions(Options):
-    """Which samples, where not all of them."""
+    """Options that select some of the samples."""
 
     limit: int | None = common("limit")
     first: int | None = common("first")
 
     @property
     def all_samples(self) -> bool:
-        """Whether none is left out."""
+        """Whether no sample is left out."""
         return self.limit is None and self.first is None
 
 
 @dataclass(frozen=True)
 class TableColumns(Options):
-    """Which columns of a wide table are meant, of a command that takes a head and labels as well."""
+    """Which columns of a wide table to use, for commands that also take a head and labels."""
 
     features: Any = option(
         None, "Columns of a wide table that hold the features: names or patterns, such as 'f*'.", metavar="COLUMNS"
@@ -298,14 +298,14 @@ class TableColumns(Options):
     label: str | None = option(None, "Column of a wide table that holds the labels. Default: label.", metavar="COLUMN")
 
     def check(self) -> None:
-        """Labels come from one place."""
+        """Labels may come from one source only."""
         if self.label is not None and getattr(self, "labels", None) is not None:
-            raise InputError("--label names a column and --labels a file: give one of them.")
+            raise InputError("--label names a column and --labels a file: use only one of them.")
 
 
 @functools.cache
 def _fields_of(cls: Any) -> tuple[OptionField, ...]:
-    """The options of a class: its own first, then those that it shares with others."""
+    """The options of a class: its own first, then the inherited ones."""
     hints, fields = get_type_hints(cls), {field.name: field for field in dataclasses.fields(cls)}
     order = dict.fromkeys(name for base in cls.__mro__ for name in vars(base).get("__annotations__", {}) if name in fields)
     return tuple(_option_field(fields[name], hints[name]) for name in order)
@@ -322,7 +322,7 @@ def _option_field(field: dataclasses.Field[Any], hint: Any) -> OptionField:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: numbers, text, lists and dictionaries; anything else by (the beginning of) its text."""
+    """A value for JSON: numbers, text, lists and dictionaries; anything else as (the beginning of) its text."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Mapping):
@@ -333,9 +333,9 @@ def plain(value: Any) -> Any:
 
 
 def takes(settings_class: type[Options]) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Let a function that has a keyword `settings` take each option as a keyword, too.
+    """Let a function with a `settings` keyword also take each option as a keyword.
 
-    Its signature and its help show the options as if they had been written out.
+    Its signature and docstring show the options as if they had been written out.
     """
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -362,7 +362,7 @@ def _lines(fields: Iterable[OptionField]) -> list[str]:
 
 
 def described(field: OptionField) -> str:
-    """What an option means, with its choices and its default, unless the help says them."""
+    """The help of an option, plus its choices and default unless the help has them."""
     help = field.about.help
     choices = field.about.choices or ()
     words = [help] + ([f"One of {', '.join(choices)}."] if not all(choice in help for choice in choices) else [])
@@ -370,7 +370,7 @@ def described(field: OptionField) -> str:
 
 
 def shown(default: Any) -> str:
-    """A default for people."""
+    """A default value as shown to users."""
     if default is None or default == () or default == {}:
         return "none"
     if isinstance(default, bool):

@@ -1,7 +1,7 @@
-"""Words on the screen: names made harmless, tables and progress in one style, and what was shown kept for `--json` and files.
+"""Terminal output: escaped names, tables and progress in one style, and everything shown recorded for `--json` and files.
 
-A command says things through `print_line`, `print_table`, `print_wrote`, `print_warning` and `print_next`. Inside `showing`,
-which the options `--json`, `--quiet` and `--table` open, the same calls also keep the values behind the words.
+Commands print through `print_line`, `print_table`, `print_wrote`, `print_warning` and `print_next`. Inside `showing`, which the
+options `--json`, `--quiet` and `--table` activate, the same calls also record the values behind the text.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pathlib import PurePath
 from typing import Any
 
 LONGEST = 60
-LONGEST_NAME = 40  # in what an object says of itself
-WIDTH = 100  # letters of such a line
-FIRST_LINE, LONGEST_GAP = 10.0, 60.0  # seconds: of progress in a log, when it starts and how far lines are apart at most
+LONGEST_NAME = 40  # in the repr of an object
+WIDTH = 100  # characters per line of a repr
+FIRST_LINE, LONGEST_GAP = 10.0, 60.0  # seconds until the first line of progress in a log, and the longest gap between lines
 
 
 def printable(text: str, longest: int | None = None) -> str:
-    """Control, bidirectional and other invisible characters as visible escapes; long names cut.
+    """Escape control, bidirectional and other invisible characters, and truncate long names.
 
     Example:
         >>> printable("cat\\x1b[31m")
@@ -36,9 +36,9 @@ def printable(text: str, longest: int | None = None) -> str:
 
 
 class Cell(str):
-    """Text in a table, with the value that it shows: tables as JSON or CSV hold the value.
+    """Text in a table together with its value, which is what JSON and CSV tables hold.
 
-    A value may have parts, as an interval has ends: {"": 0.5, "low": 0.4, "high": 0.6} is x, x_low and x_high in column x.
+    A value may have parts, like the ends of an interval: {"": 0.5, "low": 0.4, "high": 0.6} is x, x_low and x_high in column x.
     In a header, the value is the column's name.
 
     Example:
@@ -55,18 +55,18 @@ class Cell(str):
         return cell
 
     def __getnewargs__(self) -> tuple[str, Any]:  # type: ignore[override]
-        return str(self), self.value  # what a copy is made from
+        return str(self), self.value  # for copy and pickle
 
 
 def number(value: Any, form: str = ".4g") -> Cell:
-    """Four digits, or a dash where there is none."""
+    """A number with four digits, or a dash if there is none."""
     if value is None:
         return Cell("–", None)
     return Cell(str(value) if isinstance(value, (int, str)) and form == ".4g" else f"{value:{form}}", value)
 
 
 def percent(share: float | None, deviation: float | None = None, digits: int = 2) -> Cell:
-    """A share as a percentage, with its standard deviation where there is one; a dash where it is not known.
+    """A share as a percentage, with its standard deviation if there is one; a dash if it is unknown.
 
     Example:
         >>> percent(0.7231), percent(0.7231, 0.0028), percent(None)
@@ -83,7 +83,7 @@ def percent(share: float | None, deviation: float | None = None, digits: int = 2
 
 
 def interval(low: float | None, high: float | None, digits: int = 3, factor: float = 1.0) -> Cell:
-    """Where a difference or a coefficient lies; a dash where it is not known. With `factor` 100, shares become points.
+    """The interval of a difference or a coefficient; a dash if it is unknown. With `factor` 100, shares become points.
 
     Example:
         >>> interval(-0.25, 0.5), interval(0.011, 0.038, 2, factor=100)
@@ -106,23 +106,23 @@ def beside(cell: str, bounds: str) -> Cell:
 
 
 def value_of(cell: str) -> Any:
-    """What a cell shows: its value, or its text; none where there is only a dash."""
+    """The value of a cell, or its text if it has none; None for a dash."""
     return cell.value if isinstance(cell, Cell) else None if cell == "–" else cell
 
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A table as it is printed; `of` holds what all its rows share and the screen says above it."""
+    """A printed table; `of` holds columns shared by all rows, which the screen shows above the table."""
 
     name: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     title: str | None
-    words: int  # columns of words, the others being numbers
+    words: int  # number of text columns; the others are numeric
     of: Mapping[str, Any]
 
     def records(self) -> list[dict[str, Any]]:
-        """Its rows as plain values by the names of the columns."""
+        """The rows as plain values, keyed by column name."""
         keys = [_key(name) for name in self.header]
         return [{**plain_json(self.of), **_flat(zip(keys, row, strict=True))} for row in self.rows]
 
@@ -142,7 +142,7 @@ def _flat(row: Any) -> dict[str, Any]:
 
 
 def plain_json(value: Any) -> Any:
-    """A value as JSON has it; what is not a number (NaN, infinite) is null.
+    """A value for JSON; NaN and infinity become null.
 
     Example:
         >>> plain_json({"a": float("nan"), "b": (1, 2.5)})
@@ -161,9 +161,9 @@ def plain_json(value: Any) -> Any:
 
 @dataclass
 class Shown:
-    """All that a command showed: numbers that its sentences say, tables, warnings, files and what to do next."""
+    """Everything a command showed: the numbers in its sentences, tables, warnings, files and the next command."""
 
-    json: bool = False  # tables are not drawn: one document follows
+    json: bool = False  # print one document at the end instead of tables
     quiet: bool = False
     summary: dict[str, Any] = field(default_factory=dict)
     tables: list[ShownTable] = field(default_factory=list)
@@ -172,14 +172,14 @@ class Shown:
     next: str | None = None
 
     def records(self) -> dict[str, list[dict[str, Any]]]:
-        """The rows of every table, by its name; tables of one name follow each other."""
+        """The rows of every table by name; tables with the same name are concatenated."""
         rows: dict[str, list[dict[str, Any]]] = {}
         for table in self.tables:
             rows.setdefault(table.name, []).extend(table.records())
         return rows
 
     def document(self, command: str, version: str) -> dict[str, Any]:
-        """All of it as one JSON document."""
+        """Everything as one JSON document."""
         return {
             "hardsight": version,
             "command": command,
@@ -196,7 +196,7 @@ _shown = Shown()
 
 @contextmanager
 def showing(json: bool = False, quiet: bool = False) -> Iterator[Shown]:
-    """Keep what is shown inside. With `json`, tables are not drawn; with `quiet`, neither warnings nor progress appear."""
+    """Record what is shown inside. `json` suppresses tables; `quiet` suppresses warnings and progress."""
     global _shown
     before, _shown = _shown, Shown(json, quiet)
     try:
@@ -206,26 +206,26 @@ def showing(json: bool = False, quiet: bool = False) -> Iterator[Shown]:
 
 
 def print_line(sentence: str, /, **facts: Any) -> None:
-    """A sentence for the user on standard output, at once, and the numbers in it by name."""
+    """Print a sentence to standard output, flush it, and record its numbers by name."""
     _shown.summary.update(facts)
     print(printable(sentence), flush=True)
 
 
 def print_warning(sentence: str) -> None:
-    """A warning on standard error."""
+    """Print a warning to standard error."""
     _shown.warnings.append(sentence)
     if not _shown.quiet:
         print(f"warning: {printable(sentence)}", file=sys.stderr, flush=True)
 
 
 def print_wrote(path: Any, more: str = "") -> None:
-    """Say which file was written."""
+    """Report which file was written."""
     _shown.files.append(str(path))
     print(f"wrote {printable(str(path))}{more}", flush=True)
 
 
 def print_next(*words: Any) -> None:
-    """The command that users run next, as they would type it."""
+    """Suggest the next command, as the user would type it."""
     _shown.next = shlex.join(map(str, words))
     print(f"next: {printable(_shown.next)}", flush=True)
 
@@ -234,9 +234,9 @@ def print_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None, words: int = 1,
     name: str = "table", of: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
-    """A plain table on standard output; the first columns hold words, the others numbers.
+    """Print a plain table to standard output; the first `words` columns hold text, the others numbers.
 
-    `name` and `of` are for machines: the table's name, and columns that the screen does not repeat.
+    `name` and `of` are for JSON and files: the table's name, and columns that the screen does not repeat.
     """
     _shown.tables.append(ShownTable(name, header, rows, title, words, of or {}))
     if _shown.json:
@@ -255,7 +255,7 @@ def print_table(
 
 
 def aligned(rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[str]:
-    """Lines of a plain table: columns of words to the left, numbers to the right.
+    """Lines of a plain table: text columns aligned left, numbers right.
 
     Example:
         >>> aligned([["score", "mean"], ["avh", "0.25"], ["norm", "12"]], [True, False])
@@ -271,7 +271,7 @@ def aligned(rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[str]:
 
 
 def wrapped(start: str, words: Sequence[str], most: int) -> list[str]:
-    """Words with commas between them in at most `most` lines; how many are left out is said.
+    """Comma-separated words in at most `most` lines, ending with how many were left out.
 
     Example:
         >>> wrapped("columns: ", ["id", "label"], most=2)
@@ -291,7 +291,7 @@ def wrapped(start: str, words: Sequence[str], most: int) -> list[str]:
 
 
 def table_lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, most: int = 12) -> list[str]:
-    """Rows of a table as lines of text, the first of them only.
+    """The first rows of a table as lines of text.
 
     Example:
         >>> table_lines([{"method": "source", "accuracy": 0.5}, {"method": "cbst", "accuracy": 0.625}])
@@ -306,7 +306,7 @@ def table_lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None
 
 
 def brief(thing: Any) -> str:
-    """A few lines for a dataclass that holds arrays and tables, with their shapes instead of their values: its `__repr__`."""
+    """A short `__repr__` for a dataclass of arrays and tables, with their shapes instead of their values."""
     parts = [f"{item.name}={_brief_value(getattr(thing, item.name))}" for item in fields(thing) if item.repr]
     return "\n".join(wrapped(f"{type(thing).__name__}(", parts, most=12)) + ")"
 
@@ -328,7 +328,7 @@ def _brief_value(value: Any) -> str:
 
 
 def keep_table(name: str, rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
-    """A table that is too long for the screen: only --json and --table have it."""
+    """Record a table that is too long for the screen, for --json and --table only."""
     columns = list(rows[0]) if rows else []
     cells = [[Cell(str(row[column]), row[column]) for column in columns] for row in rows]
     _shown.tables.append(ShownTable(name, [Cell(column, column) for column in columns], cells, title, 1, {}))
@@ -336,9 +336,9 @@ def keep_table(name: str, rows: Sequence[Mapping[str, Any]], title: str | None =
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[..., None]]:
-    """Progress on standard error with rate and time left; call it with what is done, what there is in all, and new words.
+    """Progress on standard error with rate and time left; call it with the count, the total and, optionally, a new description.
 
-    A bar on a terminal; plain lines in a log, the first one after ten seconds.
+    A bar on a terminal; plain lines in a log, starting after ten seconds.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
@@ -359,17 +359,17 @@ def progress_bar(what: str) -> Iterator[Callable[..., None]]:
 
 
 class ProgressLines:
-    """Progress in a log: a line now and then, each with a new estimate of the time left. Gaps double up to a minute."""
+    """Progress in a log: occasional lines, each with a new estimate of the time left. Gaps double up to a minute."""
 
     def __init__(self, what: str, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self.what, self.quiet, self.clock = what, quiet, clock
         self.gap, self.due = FIRST_LINE, clock() + FIRST_LINE
-        self.began: tuple[float, int, int | None] | None = None  # when this count began, where it stood, what there is in all
+        self.began: tuple[float, int, int | None] | None = None  # time and count at the start, and the total
 
     def __call__(self, done: int, total: int | None, words: str | None = None) -> None:
         now = self.clock()
         if self.began is None or total != self.began[2] or done < self.began[1]:
-            self.began = (now, done, total)  # another count: its pace is its own
+            self.began = (now, done, total)  # a new count: restart the rate
         if self.quiet or now < self.due:
             return
         self.gap = min(2 * self.gap, LONGEST_GAP)
@@ -381,14 +381,14 @@ class ProgressLines:
         if not total:
             return f"{done:,} done"
         begun, before, _ = self.began
-        said = f"{done:,} of {total:,} ({100 * done / total:.0f} %)"
+        count = f"{done:,} of {total:,} ({100 * done / total:.0f} %)"
         if done == before or now == begun:
-            return said
-        return f"{said}, about {time_in_words((total - done) * (now - begun) / (done - before))} left"
+            return count
+        return f"{count}, about {time_in_words((total - done) * (now - begun) / (done - before))} left"
 
 
 def time_in_words(seconds: float) -> str:
-    """A length of time for people.
+    """A duration in human-readable form.
 
     Example:
         >>> time_in_words(12.3), time_in_words(200), time_in_words(7500)

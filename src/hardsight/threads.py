@@ -1,4 +1,4 @@
-"""Rows in blocks, and blocks over cores."""
+"""Rows split into blocks, and blocks spread over cores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def blocks(n: int, rows: int) -> Iterator[slice]:
 
 
 def even_rows(n: int, limit: int | None) -> np.ndarray:
-    """A subsample of rows at even distances, the first included: at most `limit` of n.
+    """An evenly spaced subsample of at most `limit` of n rows, starting with the first.
 
     Example:
         >>> even_rows(10, 4)
@@ -36,7 +36,7 @@ def even_rows(n: int, limit: int | None) -> np.ndarray:
 
 
 def sample_rows(samples: SampleOptions, n: int) -> np.ndarray:
-    """The rows of n that `first` and `limit` leave: of the first ones, an even subsample."""
+    """The rows of n selected by `first` and `limit`: an even subsample of the first ones."""
     return even_rows(n if samples.first is None else min(n, samples.first), samples.limit)
 
 
@@ -44,11 +44,11 @@ Block = TypeVar("Block")
 
 
 def share(work: Callable[[Block], None], blocks: Iterable[Block], xp: ModuleType = np) -> None:
-    """Do the work on each block.
+    """Run `work` on each block, using all cores.
 
-    torch uses every core inside each operation. NumPy's elementwise loops use one, so blocks go to threads, and
-    the matrix product is held to one core per thread meanwhile. A single block is held to one core as well: a product
-    shared over cores may round otherwise, and machines with other numbers of cores would differ in the last bit.
+    torch uses every core within each operation. NumPy's elementwise loops use one, so blocks are spread over threads, with
+    BLAS limited to one core per thread. A single block is limited to one core as well: a product split over cores may round
+    differently, and results would differ in the last bit between machines with different numbers of cores.
     """
     if xp is not np:
         warn_of_quota(xp.get_num_threads())
@@ -56,7 +56,7 @@ def share(work: Callable[[Block], None], blocks: Iterable[Block], xp: ModuleType
             work(block)
         return
     todo = deque(blocks)
-    helpers = min(num_threads(), len(todo)) - 1  # this thread works as well: one that waits would wake up late
+    helpers = min(num_threads(), len(todo)) - 1  # this thread works too: a waiting thread would wake up late
 
     def work_through() -> None:
         while todo:
@@ -73,12 +73,12 @@ def share(work: Callable[[Block], None], blocks: Iterable[Block], xp: ModuleType
             for future in shared:
                 future.result()
         finally:
-            todo.clear()  # after an error nothing more is begun
+            todo.clear()  # after an error, start no more blocks
 
 
 @contextmanager
 def thread_pool() -> Iterator[ThreadPoolExecutor]:
-    """A thread per core, with the matrix product held to one core per thread meanwhile."""
+    """A pool with one thread per core, with BLAS limited to one core per thread while it is open."""
     with _one_core_products(), ThreadPoolExecutor(num_threads()) as pool:
         yield pool
 
@@ -88,25 +88,25 @@ def _one_core_products() -> Any:
 
 
 def num_workers(xp: ModuleType) -> int:
-    """Blocks that are worked on at once."""
+    """Number of blocks processed in parallel."""
     return num_threads() if xp is np else 1
 
 
 def num_threads() -> int:
-    """Cores this process can keep busy; OMP_NUM_THREADS lowers it, as it does for the matrix product."""
+    """Number of cores this process can keep busy; OMP_NUM_THREADS lowers it, as it does for BLAS."""
     cores = available()
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores, int(asked)) if asked.isdigit() and int(asked) > 0 else cores
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
 
 
 @functools.cache
 def _blas() -> ThreadpoolController:
-    """Made once: looking for the libraries takes 10 ms."""
+    """Cached, because searching for the libraries takes 10 ms."""
     return ThreadpoolController()
 
 
 def like(index: np.ndarray, x: Any) -> Any:
-    """An index array as x takes it: a tensor on its device, or the array itself."""
+    """An index array for x: a tensor on x's device, or the array itself."""
     return namespace(x).as_tensor(index, device=x.device) if is_tensor(x) else index
 
 

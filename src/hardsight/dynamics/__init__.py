@@ -1,9 +1,9 @@
-"""Dynamics: what happens to every sample over a training. Needs no torch, except for the callbacks.
+"""Training dynamics of every sample. Only the callbacks need torch.
 
-tracker.py       `Dynamics`: per-sample numbers of every epoch; measuring.py takes them from a batch
-curves.py        means of groups.py over the epochs, and where they settle; phases.py: angles first, norms later
-describing.py    what the curves say, in words and figures; epoch_table.py: one row per epoch
-collapse.py      neural collapse, NC1 to NC4; cosines.py: uniformity, tolerance, histograms; labeled.py: of which samples
-kept_features.py features of a few samples, so that an epoch has these measures
-watching.py      what the callbacks of lightning.py and transformers.py share; gathering.py joins several processes
+tracker.py       `Dynamics`: per-sample metrics of every epoch; measuring.py computes them for a batch
+curves.py        means over the groups of groups.py by epoch, and where they settle; phases.py: angles first, norms later
+describing.py    the curves described in text and figures; epoch_table.py: one row per epoch
+collapse.py      neural collapse, NC1 to NC4; cosines.py: uniformity, tolerance, histograms; labeled.py: the samples they use
+kept_features.py features of a few samples, to compute these metrics for each epoch
+watching.py      shared by the callbacks of lightning.py and transformers.py; gathering.py joins several processes
 """

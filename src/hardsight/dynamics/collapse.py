@@ -1,15 +1,15 @@
-"""Neural collapse: how far the features of a class shrink to one point, and these points to the corners of a simplex.
+"""Neural collapse: how close the features of each class are to a point, and these points to the corners of a simplex.
 
-M are the class means less their mean, S_B = M'M / c, S_W the mean over the classes of the covariance within each:
+M is the class means minus their mean, S_B = M'M / c, and S_W the within-class covariance averaged over the classes:
 
-    nc1            tr(S_W S_B^+) / c                                              0 where every class is one point
+    nc1            tr(S_W S_B^+) / c                                              0 if every class is a point
     nc1_quotient   tr S_W / tr S_B
-    nc2            | MM' / |MM'| - (I - 11'/c) / sqrt(c - 1) |                    0 where the means are a simplex
-    nc3            | WM' / |WM'| - (I - 11'/c) / sqrt(c - 1) |                    0 where the class vectors are the means, too
-    nc4            share of the samples whose prediction is their nearest mean    1 where the head does nothing else
+    nc2            | MM' / |MM'| - (I - 11'/c) / sqrt(c - 1) |                    0 if the means are a simplex
+    nc3            | WM' / |WM'| - (I - 11'/c) / sqrt(c - 1) |                    0 if the class vectors are the means, too
+    nc4            share of samples whose prediction is their nearest mean        1 if the head is a nearest-mean classifier
 
-Each class counts alike, however many samples it has. Papyan, Han and Donoho, PNAS 2020; measures as in "Perturbation Analysis
-of Neural Collapse" (ICML 2023).
+All classes have equal weight, however many samples they have. Papyan, Han and Donoho, PNAS 2020; metrics as in "Perturbation
+Analysis of Neural Collapse" (ICML 2023).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from hardsight.head import Head
 from hardsight.threads import blocks
 
 NAMES = ("nc1", "nc1_quotient", "nc2", "nc3", "nc4")
-RANK = 1e-6  # a direction in which the means differ by less than this share of the most counts as none
-ROWS = 4096  # worked on at a time, in float64
+RANK = 1e-6  # directions in which the means differ by less than this share of the largest spread are ignored
+ROWS = 4096  # processed at a time, in float64
 
 
 def neural_collapse(source: Any = None, *, features: Any = None, labels: Any = None, head: Any = None) -> dict[str, float]:
-    """NC1 to NC4 of a snapshot, or of (n, d) features, (n,) labels and a head; NaN where something is missing.
+    """NC1 to NC4 of a snapshot, or of (n, d) features, (n,) labels and a head; NaN for what cannot be computed.
 
     Example:
         >>> features = np.array([[1.0, 0.1], [1.0, -0.1], [-1.0, 0.0], [-1.0, 0.0]])  # two classes, one of them a point
@@ -41,7 +41,7 @@ def neural_collapse(source: Any = None, *, features: Any = None, labels: Any = N
 
 
 def measured_collapse(samples: Labeled) -> dict[str, float]:
-    """The measures of n samples that are labeled and finite."""
+    """The metrics of n labeled, finite samples."""
     result = dict.fromkeys(NAMES, float("nan"))
     classes, code, count = np.unique(samples.labels, return_inverse=True, return_counts=True)
     c = len(classes)
@@ -52,8 +52,8 @@ def measured_collapse(samples: Labeled) -> dict[str, float]:
     _, spread, axes = np.linalg.svd(between / np.sqrt(c), full_matrices=False)  # (r,), (r, d)
     kept = spread > RANK * max(spread[0], 1e-30)
     if not kept.any():
-        return result  # the means are the same
-    weight = 1 / (c * count[code])  # (n,) every class counts alike
+        return result  # all means are equal
+    weight = 1 / (c * count[code])  # (n,) equal weight for every class
     along = across = 0.0
     for rows in blocks(len(code), ROWS):
         apart = samples.features[rows].astype(np.float64) - mean[code[rows]]  # (b, d)
@@ -68,7 +68,7 @@ def measured_collapse(samples: Labeled) -> dict[str, float]:
 
 
 def class_sums(x: np.ndarray, code: np.ndarray, c: int) -> np.ndarray:
-    """(c, d) sums in float64 of the (n, d) rows of each class."""
+    """(c, d) float64 sums of the (n, d) rows of each class."""
     sums = np.zeros((c, x.shape[1]))
     for rows in blocks(len(code), ROWS):
         order = np.argsort(code[rows], kind="stable")
@@ -78,14 +78,14 @@ def class_sums(x: np.ndarray, code: np.ndarray, c: int) -> np.ndarray:
 
 
 def _off_simplex(product: np.ndarray) -> float:
-    """Distance of a (c, c) product, at length 1, from that of a simplex."""
+    """Distance of a normalized (c, c) product from that of a simplex."""
     c, length = len(product), np.linalg.norm(product)
     simplex = (np.eye(c) - 1 / c) / np.sqrt(c - 1)
     return float(np.linalg.norm(product / length - simplex)) if length > 0 else float("nan")
 
 
 def _same_decision(samples: Labeled, head: Head, mean: np.ndarray, classes: np.ndarray) -> float:
-    """Share of the samples that the head gives to the class of the nearest mean."""
+    """Share of samples that the head assigns to the class with the nearest mean."""
     same = 0
     for rows in blocks(len(samples.labels), ROWS):
         x = samples.features[rows].astype(np.float64)

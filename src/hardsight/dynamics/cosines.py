@@ -1,9 +1,9 @@
-"""Cosines between samples: how evenly features spread over the sphere, and how near those of one class are.
+"""Cosines between samples: how evenly features spread over the sphere, and how close those of one class are.
 
-    uniformity   log of the mean of exp(-t |u - v|^2) over all pairs of unit features, t = 2: the lower, the more evenly spread
-    tolerance    mean cosine of two samples of one class: 1 where each class is one direction
+    uniformity   log of the mean of exp(-t |u - v|^2) over all pairs of unit features, t = 2: lower is more even
+    tolerance    mean cosine of two samples of one class: 1 if each class is a single direction
 
-Wang and Isola, ICML 2020; "Understanding the Behaviour of Contrastive Loss", CVPR 2021, whose dilemma is between the two.
+Wang and Isola, ICML 2020; "Understanding the Behaviour of Contrastive Loss", CVPR 2021, on the trade-off between the two.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from hardsight.threads import blocks
 
 T = 2.0
 BINS = 40  # of a histogram from -1 to 1
-LIMIT = 5000  # samples whose pairs are counted
+LIMIT = 5000  # samples to form pairs from
 ROWS = 512
 
 
 @dataclass(frozen=True)
 class CosineHistograms:
-    """Cosines of pairs of one class, and of pairs of different ones."""
+    """Cosine histograms of same-class pairs and of different-class pairs."""
 
     edges: np.ndarray  # (bins + 1,) from -1 to 1
-    positive: np.ndarray  # (bins,) how many pairs of one class
-    negative: np.ndarray  # (bins,) how many pairs of different classes
+    positive: np.ndarray  # (bins,) number of same-class pairs
+    negative: np.ndarray  # (bins,) number of different-class pairs
     positive_mean: float  # NaN without a pair
     negative_mean: float
 
 
 def uniformity(source: Any = None, *, features: Any = None, labels: Any = None, t: float = T, limit: int | None = LIMIT) -> float:
-    """How evenly the features of a snapshot, or (n, d) features, lie on the sphere: at most 0, the lower the more evenly.
+    """How evenly the features of a snapshot, or (n, d) features, spread over the sphere: at most 0, lower is more even.
 
     Args:
-        source: a Snapshot, or a path to one; or give arrays instead. Labels are not looked at.
+        source: a Snapshot, or a path to one; or pass arrays instead. Labels are ignored.
         features, labels: (n, d) and (n,).
-        t: how narrow the neighbourhood is that counts.
-        limit: samples at even distances whose pairs are looked at; None for all.
+        t: how narrow the neighbourhood is.
+        limit: number of samples to form pairs from, an even subsample; None for all.
 
     Example:
         >>> uniformity(features=np.array([[1.0, 0.0], [-1.0, 0.0]]), t=2)  # |u - v|^2 = 4
@@ -57,7 +57,7 @@ def uniformity(source: Any = None, *, features: Any = None, labels: Any = None, 
 
 
 def tolerance(source: Any = None, *, features: Any = None, labels: Any = None) -> float:
-    """Mean cosine of two samples of one class, over all such pairs of a snapshot or of arrays; NaN if there is no pair.
+    """Mean cosine of same-class pairs, over all such pairs of a snapshot or of arrays; NaN if there is no pair.
 
     Example:
         >>> round(tolerance(features=np.array([[1.0, 0.0], [1.0, 1.0], [5.0, 0.0]]), labels=[0, 0, 1]), 4)  # 45 degrees
@@ -69,13 +69,13 @@ def tolerance(source: Any = None, *, features: Any = None, labels: Any = None) -
 def cosine_histograms(
     source: Any = None, *, features: Any = None, labels: Any = None, bins: int = BINS, limit: int | None = LIMIT
 ) -> CosineHistograms:
-    """Histograms of the cosines of pairs of one class, and of pairs of different classes.
+    """Cosine histograms of same-class pairs and of different-class pairs.
 
     Args:
-        source: a Snapshot, or a path to one; or give arrays instead.
+        source: a Snapshot, or a path to one; or pass arrays instead.
         features, labels: (n, d) and (n,).
-        bins: how many, from -1 to 1.
-        limit: samples at even distances whose pairs are counted; None for all.
+        bins: number of bins from -1 to 1.
+        limit: number of samples to form pairs from, an even subsample; None for all.
 
     Example:
         >>> counted = cosine_histograms(features=np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), labels=[0, 0, 1], bins=4)
@@ -87,10 +87,10 @@ def cosine_histograms(
 
 
 def measured_cosines(samples: Labeled, pairs_of: int) -> tuple[dict[str, float], CosineHistograms]:
-    """Everything above by name, of samples at hand: pairs of the first `pairs_of`, the tolerance of all."""
+    """All metrics above by name: pairs of the first `pairs_of` samples, and the tolerance of all."""
     unit = samples.unit()
     some = Labeled(unit.features[:pairs_of], unit.labels[:pairs_of])
-    pairs = list(_pairs(some))  # looked at twice
+    pairs = list(_pairs(some))  # iterated twice
     counted = _histograms(pairs, BINS)
     measures = {"uniformity": _uniformity(pairs, T), "tolerance": _tolerance(unit)}
     return measures | {"positive_cosine": counted.positive_mean, "negative_cosine": counted.negative_mean}, counted
@@ -104,11 +104,11 @@ class _Pairs(NamedTuple):
     """Pairs of samples, each pair once."""
 
     cosine: np.ndarray  # (p,)
-    different: np.ndarray  # (p,) whether they are of different classes
+    different: np.ndarray  # (p,) whether their classes differ
 
 
 def _pairs(unit: Labeled) -> Iterator[_Pairs]:
-    """All pairs of samples of length 1, some rows at a time."""
+    """All pairs of unit-length samples, a block of rows at a time."""
     x, labels = unit.features, unit.labels
     for rows in blocks(len(x), ROWS):
         some, after = x[rows], slice(rows.start, None)
@@ -129,7 +129,7 @@ def _uniformity(pairs: Iterable[_Pairs], t: float) -> float:
 
 def _tolerance(samples: Labeled) -> float:
     _, code, count = np.unique(samples.labels, return_inverse=True, return_counts=True)
-    total = class_sums(samples.features, code, len(count))  # (c, d); its square is the sum over all pairs, oneself included
+    total = class_sums(samples.features, code, len(count))  # (c, d); its square sums over all pairs, including self-pairs
     pairs = int((count * (count - 1)).sum())
     return float((np.vecdot(total, total) - count).sum() / pairs) if pairs else float("nan")
 

@@ -1,4 +1,4 @@
-"""Curves over the epochs: mean and standard deviation of each group of samples, and where a curve stops moving."""
+"""Curves over the epochs: mean and standard deviation of each group of samples, and where a curve settles."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.dynamics import NUMBERS, Moment, moments, number_column, read_moment
 
-TOLERANCE = 0.1  # of a curve's whole range: closer than this to its last level, it has settled
-GROWTH = 0.05  # of a curve's whole range: it still grows if it rises by more than this
-LONG_ENOUGH = 0.25  # of the training: a plateau is at least this long
-FEWEST = 5  # moments: with fewer, nothing is said
+TOLERANCE = 0.1  # share of a curve's total range: within this distance of its final level, it has settled
+GROWTH = 0.05  # share of a curve's total range: it still grows if it rises by more than this
+LONG_ENOUGH = 0.25  # share of the training: minimum length of a plateau
+FEWEST = 5  # minimum number of points to judge a curve
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Curves:
 
     @property
     def unit(self) -> str:
-        """What the times count: epoch or step."""
+        """The unit of the times: epoch or step."""
         return "epoch" if not self.moments or self.moments[0].step is None else "step"
 
     def present(self) -> list[int]:
@@ -45,7 +45,7 @@ class Curves:
         return [group for group in range(len(self.groups)) if self.count[group].any()]
 
     def table(self) -> pa.Table:
-        """The same as rows for other tools: group, epoch, step, samples, and mean and std of each column."""
+        """The same as a table: group, epoch, step, samples, and mean and std of each column."""
         rows = [(group, at) for group in self.present() for at in range(len(self.moments))]
         columns = {
             "group": [self.groups.names[group] for group, _ in rows],
@@ -71,15 +71,15 @@ def read_curves(
 
     Args:
         run: a run with dynamics.
-        groups: see `hardsight.dynamics.groups`; all samples as one when not given.
-        split: only these samples.
-        columns: of the dynamics files; the mean of `correct` is the accuracy.
-        steps: the moments inside epochs instead of the epochs.
+        groups: see `hardsight.dynamics.groups`; default: all samples in one group.
+        split: use only this split.
+        columns: columns of the dynamics files; the mean of `correct` is the accuracy.
+        steps: use the recorded steps within epochs instead of the epochs.
     """
     unknown = [name for name in columns if name not in NUMBERS]
     if unknown:
         raise InputError(
-            f"there is no dynamics column {unknown[0]!r} to draw a curve of; choose from {', '.join(NUMBERS)}."
+            f"there is no dynamics column {unknown[0]!r} to plot; choose from {', '.join(NUMBERS)}."
             + did_you_mean(unknown[0], NUMBERS)
         )
     groups = groups or everyone()
@@ -90,7 +90,7 @@ def read_curves(
     for moment, path in moments(run, steps=steps):
         table = read_moment(path, ["id", "label", *columns], split)
         if len(table) == 0:
-            continue  # this split was not looked at then
+            continue  # this split was not recorded then
         code = groups.of(table)
         seen.append(moment)
         counts.append(np.bincount(code[code >= 0], minlength=len(groups)))
@@ -113,7 +113,7 @@ def read_curves(
 
 
 def group_moments(values: np.ndarray, code: np.ndarray, num_groups: int) -> tuple[np.ndarray, np.ndarray]:
-    """(g,) mean and standard deviation (divided by the count) of the values of each group; NaN for an empty one."""
+    """(g,) mean and standard deviation (dividing by the count) of each group; NaN for an empty group."""
     there = (code >= 0) & np.isfinite(values)
     value, group = values[there], code[there]
     count = np.bincount(group, minlength=num_groups)
@@ -129,17 +129,17 @@ class Plateau:
 
     at: int | None
     level: float | None  # mean of the last tenth of the curve
-    value_range: float | None  # largest minus smallest value of the whole curve
+    value_range: float | None  # largest minus smallest value of the curve
     why_not: str = ""
 
 
 def plateau(curve: np.ndarray) -> Plateau:
-    """Where a curve stops moving.
+    """Where a curve settles.
 
-    The rule: the level is the mean of the last tenth of the curve. The plateau begins at the first point from which on
-    every value is within 10 % of the curve's whole range of that level. It counts if it holds for the last quarter of
-    the curve at least; a curve that is still on its way gets close to its end only at the end. Fewer than five points,
-    or a curve that never moved, have no plateau.
+    The rule: the level is the mean of the last tenth of the curve. The plateau starts at the first point after which every
+    value is within 10 % of the curve's total range around that level. It counts if it covers at least the last quarter of
+    the curve, because a curve that is still moving only gets close to its end at the end. Fewer than five points, or a
+    curve that never moved, have no plateau.
 
     Example:
         >>> plateau(np.array([9.0, 5.0, 2.0, 1.1, 1.0, 1.05, 1.0, 1.0])).at
@@ -149,7 +149,11 @@ def plateau(curve: np.ndarray) -> Plateau:
     """
     curve = np.asarray(curve, dtype=np.float64)
     if len(curve) < FEWEST:
+<<<<<<< HEAD
         return Plateau(None, None, None, f"there are only {len(curve)} points, and it takes at least {FEWEST} to tell")
+=======
+        return Plateau(None, None, None, f"there are only {len(curve)} points, and at least {FEWEST} are needed")
+>>>>>>> w-words
     if not np.isfinite(curve).all():
         return Plateau(None, None, None, "it has gaps")
     level = float(curve[-max(1, len(curve) // 10) :].mean())
@@ -164,7 +168,7 @@ def plateau(curve: np.ndarray) -> Plateau:
 
 
 def still_grows(curve: np.ndarray, start: int) -> bool:
-    """Whether a curve rises after `start`, to the mean of its last tenth, by more than 5 % of its whole range."""
+    """Whether a curve rises from `start` to the mean of its last tenth by more than 5 % of its total range."""
     curve = np.asarray(curve, dtype=np.float64)
     level = curve[-max(1, len(curve) // 10) :].mean()
     return bool(level - curve[start] > GROWTH * np.ptp(curve))

@@ -1,4 +1,4 @@
-"""What a run's dynamics say, in words, numbers and figures: plateau, phases, curves."""
+"""A run's dynamics described in words, numbers and figures: plateau, phases, curves."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ HELD_OUT_FIRST = ("test", "val")
 
 @dataclass
 class Description:
-    """Sentences in order, the figures they go with, and the same as numbers for run.json."""
+    """Sentences in order, their figures, and the same as numbers for run.json."""
 
     lines: list[str] = field(default_factory=list)
     figures: list[Path] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
-    passes: int = 0  # over the files, so far
+    passes: int = 0  # number of passes over the files so far
     table: pa.Table | None = None  # one row per split and epoch (epoch_table.py)
 
     def __str__(self) -> str:
@@ -47,15 +47,15 @@ def describe_dynamics(
     figures: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Description:
-    """Say whether AVH settles while norm and accuracy still grow and when, look for the two phases, and draw the curves.
+    """Report whether and when AVH settles while norm and accuracy still grow, look for the two phases, and plot the curves.
 
     Args:
         run: a run with dynamics.
         by: a column to group by: `label`, `degradation`, a score, or any column of the run's tables.
         human: group by human selection frequency, in any form that `hardsight.correlate` takes.
-        split: only this one. When not given: every held-out set, or the training samples if there is none.
-        figures: where PNG files go; the run's `figures/` when not given.
-        progress: called with the passes over the files that are done, and those there are in all.
+        split: use only this split. Default: every held-out set, or the training samples if there is none.
+        figures: directory for PNG files. Default: the run's `figures/`.
+        progress: called with the number of passes over the files done, and the total.
     """
     if by is not None and human is not None:
         raise InputError("group by a column or by human counts, not both.")
@@ -64,7 +64,7 @@ def describe_dynamics(
     if split is not None and split not in there:
         raise InputError(f"{run}: no split {split!r} in the dynamics; there is {', '.join(map(str, there))}.")
     chosen = [split] if split is not None else [name for name in there if name != "train"] or there
-    groups = {name: _groups(run, by, human, name) for name in chosen}  # before anything is drawn: it may not fit
+    groups = {name: _groups(run, by, human, name) for name in chosen}  # before anything is plotted: the grouping may not fit
     said = Description()
     passes = len(_PASSES) * len(chosen)
     for name in chosen:
@@ -111,7 +111,7 @@ def _describe_groups(run: str | Path, split: str | None, groups: Groups | None, 
         return
     present = curves.present()
     if not present:
-        raise InputError(f"{name}: no sample has a {groups.name} to group by: its ids are not those of the dynamics.")
+        raise InputError(f"{name}: no sample has a {groups.name} to group by: its ids do not match those of the dynamics.")
     said.lines.append(f"  by {groups.name}, at epoch {curves.times[-1]}:")
     for group in present:
         at = plateau(curves.mean["avh"][group])
@@ -139,7 +139,7 @@ def _describe_steps(run: str | Path, split: str | None, groups: Groups | None, f
 
 
 def _describe_collapse(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
-    """Neural collapse, uniformity and tolerance, where they were recorded."""
+    """Neural collapse, uniformity and tolerance, if they were recorded."""
     name = split or "all samples"
     table = epoch_table(run, [split])
     said.table = table if said.table is None else pa.concat_tables([said.table, table])
@@ -159,7 +159,7 @@ _PASSES = (_describe_all, _describe_easy_and_hard, _describe_groups, _describe_s
 
 
 def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
-    """Observation 2 of the paper, checked: AVH settles early while accuracy and norm still grow."""
+    """Check observation 2 of the paper: AVH settles early while accuracy and norm still grow."""
     avh, norm, accuracy = (curves.mean[name][0] for name in ("avh", "norm", "correct"))
     settled = plateau(avh)
     if settled.at is None:
@@ -179,7 +179,7 @@ def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
 
 
 def _phase_lines(curves: Curves, said: Description, numbers: dict[str, Any]) -> list[tuple[int, int]]:
-    """The conjecture, checked for the easy and for the hard samples apart; returns where the boundaries are."""
+    """Check the conjecture separately for easy and hard samples; return the boundaries."""
     boundaries = []
     for group in curves.present():
         phases = find_phases(curves.mean["own_angle"][group], curves.mean["norm"][group])
@@ -197,7 +197,7 @@ def _phase_words(phases: Phases, unit: str, at: int | None) -> str:
     if at is None:
         return f"no two phases: {phases.why_not} (angle {angle[0]} to {angle[2]} degrees, norm {norm[0]} to {norm[2]})"
     fallen, risen = percent(phases.angle_share, digits=0), percent(phases.norm_share, digits=0)
-    shares = f"{fallen} % of the angle's fall and {risen} % of the norm's rise are done"
+    shares = f"{fallen} % of the angle's fall and {risen} % of the norm's rise are complete"
     path = f"angle {angle[0]}, {angle[1]}, {angle[2]} degrees; norm {norm[0]}, {norm[1]}, {norm[2]}"
     if phases.found:
         return f"angles first until {unit} {at}, norms later: by then {shares} ({path})"
@@ -219,19 +219,19 @@ def _groups(run: str | Path, by: str | None, human: Any, split: str | None) -> G
     groups = by_human(run, human, split) if by is None else by_column(run, by, split)
     if len(groups) > len(COLOURS):
         raise InputError(
-            f"{len(groups)} groups by {groups.name} are too many to tell apart; group by something with {len(COLOURS)}."
+            f"{len(groups)} groups by {groups.name} are too many to plot; group by something with at most {len(COLOURS)} values."
         )
     return groups
 
 
 def _splits(run: str | Path) -> list[str | None]:
-    """The splits of the last moments, held-out ones first."""
+    """The splits of the last moments, held-out splits first."""
     splits: set[str | None] = set()
     for files in (moments(run), moments(run, steps=True)):
         for _, path in files[-1:]:
             splits |= set(pc.unique(read_moment(path, ["split"]).column("split")).to_pylist())
     if not splits:
-        raise FileError(f"{run}: there are no dynamics in it yet.")
+        raise FileError(f"{run}: it has no dynamics yet.")
     order = {name: rank for rank, name in enumerate(HELD_OUT_FIRST)}
     return sorted(splits, key=lambda name: (order.get(name or "", 2 + (name == "train")), name or ""))
 
@@ -259,5 +259,5 @@ def _from_to(curve: np.ndarray, form: str) -> str:
 
 
 def _file_word(text: str) -> str:
-    """Letters and digits of a name that a user gave, safe in a file name."""
+    """A user's name reduced to letters and digits, safe in a file name."""
     return "".join(c if c.isalnum() else "-" for c in text)

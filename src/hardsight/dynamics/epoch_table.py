@@ -1,4 +1,4 @@
-"""One row per epoch and split: means over its samples, and the measures of the split as a whole."""
+"""One row per epoch and split: means over its samples, and the metrics of the split as a whole."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def epoch_table(run: str | Path, splits: Sequence[str | None]) -> pa.Table:
     """The epochs of a run, split after split.
 
     Columns: split, epoch, samples, means over the samples (`accuracy` for `correct`), `measured` (how many samples the rest is
-    taken of), nc1 to nc4, uniformity, tolerance, mean cosines of pairs, and histograms of the cosines as lists of counts.
+    computed on), nc1 to nc4, uniformity, tolerance, mean cosines of pairs, and cosine histograms as lists of counts.
     """
     parts = [_of_split(run, split) for split in splits]
     return pa.concat_tables(parts)
@@ -49,7 +49,7 @@ def _of_split(run: str | Path, split: str | None) -> pa.Table:
 
 
 def collapse_lines(table: pa.Table) -> list[str]:
-    """The measures of some epochs of one split, as lines of a small table; none where nothing was measured."""
+    """The metrics of some epochs of one split as lines of a small table; empty if nothing was recorded."""
     rows = [row for row in table.to_pylist() if row["measured"]]
     if not rows:
         return []

@@ -1,4 +1,4 @@
-"""Tables of several processes brought together on the first one, as Arrow bytes; nothing is pickled."""
+"""Gather the tables of several processes on the first one, as Arrow bytes, without pickle."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def row_counts(count: int, device: torch.device) -> list[int]:
 
 
 def collected(x: Tensor, counts: list[int]) -> list[Tensor]:
-    """Each process's tensor, however many rows it has."""
+    """The tensor of each process; the numbers of rows may differ."""
     room = x.new_zeros((max(counts), *x.shape[1:]))
     room[: len(x)] = x
     each = [torch.empty_like(room) for _ in counts]
@@ -36,7 +36,7 @@ def collected(x: Tensor, counts: list[int]) -> list[Tensor]:
 
 
 def gathered_tables(table: pa.Table, device: torch.device) -> list[pa.Table] | None:
-    """Every process's table on the first one, None on the others."""
+    """The tables of all processes on the first one, None on the others."""
     contents = _gathered_bytes(_as_bytes(table), device)
     return [pa.ipc.open_stream(content).read_all() for content in contents] if rank() == 0 else None
 

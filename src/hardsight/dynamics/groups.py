@@ -1,7 +1,7 @@
-"""Which samples are looked at together: all, by class, by degradation, by what people said, or by any column.
+"""Groups of samples: all, by class, by degradation, by human answers, or by any column.
 
-A `Groups` gives each row of a dynamics table the number of its group, -1 for none. Everything is matched by id, so what
-groups a sample may come from another file, another run, or an array in the order of the data.
+`Groups` maps each row of a dynamics table to its group number, -1 for none. Everything is matched by id, so the values
+to group by may come from another file, another run, or an array in the order of the data.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from hardsight.scores import SCORES
 from hardsight.table import as_measured
 
 BINS = 5
-FEW = 12  # distinct numbers up to which each is a group of its own
+FEW = 12  # up to this many distinct numbers, each is its own group
 HUMAN_EDGES = (0.2, 0.4, 0.6, 0.8)  # the paper's bins of human selection frequency
 
 
 class Groups:
-    """Names of groups in order, and the group of each row of a dynamics table.
+    """The names of the groups in order, and the group of each row of a dynamics table.
 
-    `ordered` says whether the groups are levels of one thing, which are drawn as a sequence of colours.
+    `ordered` says whether the groups are levels of one quantity, which are drawn in sequential colours.
     """
 
     def __init__(self, name: str, names: Sequence[str], of: Callable[[pa.Table], np.ndarray], ordered: bool) -> None:
@@ -40,15 +40,15 @@ class Groups:
 
 
 def everyone() -> Groups:
-    """One group of all samples."""
+    """One group with all samples."""
     return Groups("all", ["all samples"], lambda table: np.zeros(len(table), np.int64), ordered=False)
 
 
 def by_values(name: str, ids: Any, values: Any, *, edges: Sequence[float] | None = None) -> Groups:
-    """Samples grouped by a value each.
+    """Samples grouped by one value per sample.
 
-    Words are groups; so are up to 12 different numbers. More numbers make five groups of equal size, or those
-    between the `edges`.
+    Each word is a group, and so is each of up to 12 distinct numbers. More numbers make five groups of equal size, or the
+    groups between the `edges`.
 
     Args:
         name: what the values are, for titles.
@@ -65,7 +65,7 @@ def by_values(name: str, ids: Any, values: Any, *, edges: Sequence[float] | None
     places = known.learn(wanted)
     names, codes, ordered = _coded(column, edges)
     code_at = np.empty(len(places) + 1, np.int64)
-    code_at[places], code_at[-1] = codes, -1  # place -1 is a sample that nothing is known of
+    code_at[places], code_at[-1] = codes, -1  # index -1 is a sample without a value
 
     def of(table: pa.Table) -> np.ndarray:
         return code_at[known.places(table.column("id").combine_chunks().cast(wanted.type))]
@@ -86,12 +86,12 @@ def _class_names(run: str | Path) -> list[str] | None:
 
 
 def by_degradation(run: str | Path) -> Groups:
-    """Samples grouped by how they were degraded, which their ids tell: `base#contrast=0.3`; those without are "original"."""
+    """Samples grouped by degradation, taken from ids such as `base#contrast=0.3`; other samples are "original"."""
     names_seen = set()
     for _, path in moments(run)[-1:] or moments(run, steps=True)[-1:]:
         names_seen |= {_degradation(id) for id in read_moment(path, ["id"]).column("id").to_pylist()}
     if names_seen <= {"original"}:
-        raise InputError(f"{run}: no sample of its dynamics is degraded (an id would end in #contrast=0.3 or the like).")
+        raise InputError(f"{run}: no sample in its dynamics is degraded (ids would end in #contrast=0.3 or similar).")
     names = sorted(names_seen, key=lambda name: (name != "original", _by_level(name)))
     code_of = {name: code for code, name in enumerate(names)}
 
@@ -114,14 +114,14 @@ def _by_level(name: str) -> tuple[str, float]:
 
 
 def by_human(run: str | Path, human: Any, split: str | None = None) -> Groups:
-    """Samples grouped by human selection frequency: how many people chose the given class, in five bins of a fifth.
+    """Samples grouped by human selection frequency, the share of people who chose the given class, in five bins of equal width.
 
     Args:
         run: the run whose samples they are.
-        human: what people said, in any form that `hardsight.correlate` takes. With ids, it is joined by id, degraded
-            copies as their originals. Without, row i is the sample with id i, "i" or "SPLIT/i", degraded or not; where
+        human: human answers, in any format that `hardsight.correlate` accepts. With ids, they are joined by id, degraded
+            copies like their originals. Without ids, row i is the sample with id i, "i" or "SPLIT/i", degraded or not; if
             the run's ids are names, row i of its samples.
-        split: the split that they are about.
+        split: the split that the answers refer to.
     """
     given = Answers.of(human, allow_missing=True)
     people = read_people(given.source, _class_names(run))
@@ -143,8 +143,8 @@ def by_human(run: str | Path, human: Any, split: str | None = None) -> Groups:
 def by_column(run: str | Path, column: str, split: str | None = None) -> Groups:
     """Samples grouped by a column: `label`, `degradation`, a dynamics score, or any column of the run's tables.
 
-    Looked for, in this order: the class (`label`), the degradation in the ids (`degradation`, `level`), a score made of the
-    story (`aum`, ...), a column of `scores.parquet`, a column of `samples/`, and the last epoch of the dynamics.
+    Lookup order: the class (`label`), the degradation in the ids (`degradation`, `level`), a dynamics score (`aum`, ...), a
+    column of `scores.parquet`, a column of `samples/`, and the last epoch of the dynamics.
     """
     if column in ("label", "class"):
         return by_label(run)
@@ -168,7 +168,7 @@ def by_column(run: str | Path, column: str, split: str | None = None) -> Groups:
 
 
 def by_hardness(run: str | Path, split: str | None = None) -> Groups:
-    """The easy and the hard: the thirds of the samples with the lowest and the highest AVH, averaged over all epochs."""
+    """Easy and hard: the thirds of the samples with the lowest and the highest AVH, averaged over all epochs."""
     ids, _ = _last_seen(run, split)
     hardness = Stories(run, [SCORES["mean_avh"]], split=split).of(SCORES["mean_avh"], ids)
     order = np.argsort(np.argsort(hardness, kind="stable"), kind="stable")  # NaN last
@@ -178,10 +178,10 @@ def by_hardness(run: str | Path, split: str | None = None) -> Groups:
 
 
 def _last_seen(run: str | Path, split: str | None = None) -> tuple[pa.Array, np.ndarray]:
-    """Ids of the last moment, each once, and their labels."""
+    """The unique ids of the last moment, and their labels."""
     recorded = moments(run) or moments(run, steps=True)
     if not recorded:
-        raise FileError(f"{run}: there are no dynamics in it yet.")
+        raise FileError(f"{run}: it has no dynamics yet.")
     table = read_moment(recorded[-1][1], ["id", "label"], split).combine_chunks()
     codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
     table = table.take(pa.array(np.unique(codes, return_index=True)[1]))  # an id may be in several splits
@@ -190,13 +190,13 @@ def _last_seen(run: str | Path, split: str | None = None) -> tuple[pa.Array, np.
 
 
 def _rows_by_number(ids: pa.Array, count: int) -> np.ndarray | None:
-    """The row that each id names; None if some name no row."""
+    """The row that each id names; None if some do not name a row."""
     rows = rows_named(ids)
     if rows is None:
         return None
     beyond = np.flatnonzero((rows < 0) | (rows >= count))
     if len(beyond):
-        raise InputError(f"human has {count} rows, and there is no row for {len(beyond)} ids such as {ids[int(beyond[0])]}.")
+        raise InputError(f"human has {count} rows, but no row for {len(beyond)} ids such as {ids[int(beyond[0])]}.")
     return rows
 
 
@@ -216,7 +216,7 @@ def _rows_by_samples(run: str | Path, ids: pa.Array, count: int) -> np.ndarray:
 
 
 def _coded(column: Any, edges: Sequence[float] | None) -> tuple[list[str], np.ndarray, bool]:
-    """Names of the groups, (n,) codes with -1 for none, and whether the groups are in an order."""
+    """Names of the groups, (n,) codes with -1 for none, and whether the groups are ordered."""
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if not numeric:

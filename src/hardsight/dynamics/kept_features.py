@@ -1,9 +1,9 @@
-"""Features of the same few samples at every epoch, and the measures of the whole set that are taken of them.
+"""Features of the same few samples in every epoch, and the dataset-level metrics computed from them.
 
-Collapse and cosines are of sets, not of samples: they need features, which a run does not keep. So the tracker holds on to the
+Collapse and cosines describe sets, not samples: they need features, which a run does not keep. So the tracker keeps the
 features of up to 2,048 samples of each split (16 of each class, if there are many), the same in every epoch, chosen by a
-hash of their id; at the end of the epoch it measures them and forgets them. A batch costs a hash per id and a copy of a few
-rows; an epoch some milliseconds.
+hash of their id. At the end of the epoch it computes the metrics and drops the features. The overhead is a hash per id and a
+copy of a few rows per batch, and a few milliseconds per epoch.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from hardsight.head import Head
 from hardsight.threads import take
 
 KEPT, PER_CLASS = 2048, 16
-NUMBERS = 2**24  # of all features that are kept: 64 MB
-PAIRS_OF = 512  # samples whose pairs are looked at
+NUMBERS = 2**24  # limit for all kept features: 64 MB
+PAIRS_OF = 512  # samples to form pairs from
 
 
 class KeptFeatures:
-    """Those of one split at one moment: the samples with the smallest hashes."""
+    """The kept features of one split at one moment: the samples with the smallest hashes."""
 
     def __init__(self) -> None:
         self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []  # hash, id, label, features
@@ -36,7 +36,7 @@ class KeptFeatures:
         self.head: Head | None = None
 
     def add(self, ids: np.ndarray, labels: np.ndarray, features: Any) -> None:
-        """Take in a batch: (b,) ids and labels, (b, d) features."""
+        """Add a batch: (b,) ids and labels, (b, d) features."""
         self.classes = max(self.classes, int(labels.max(initial=-1)) + 1)
         number = hashes(ids)
         chosen = np.flatnonzero((number < self.highest) & (labels >= 0))
@@ -58,7 +58,7 @@ class KeptFeatures:
         if not self.parts:
             return
         number, ids, labels, x = (np.concatenate(columns) for columns in zip(*self.parts, strict=True))
-        order = np.lexsort((ids, number))  # stable: of an id that came twice, the first is first
+        order = np.lexsort((ids, number))  # stable: the first row of a repeated id comes first
         order = order[np.concatenate([[True], ids[order][1:] != ids[order][:-1]])][: self.most]
         self.parts = [(number[order], ids[order], labels[order], x[order])]
         self.size = len(order)
@@ -66,17 +66,17 @@ class KeptFeatures:
             self.highest = int(number[order[-1]]) + 1
 
     def join(self, other: KeptFeatures) -> None:
-        """Take in what another process kept."""
+        """Add what another process kept."""
         self.parts += other.parts
         self.classes = max([self.classes, *(int(part[2].max(initial=-1)) + 1 for part in other.parts)])
 
     def as_arrays(self) -> list[np.ndarray]:
-        """Hashes, ids, labels and features; nothing where no sample was kept."""
+        """Hashes, ids, labels and features; empty if no sample was kept."""
         self._shrink()
         return list(self.parts[0]) if self.parts else []
 
     def measures(self) -> dict[str, Any]:
-        """By name, as JSON has it: six digits, None where something is not defined, and the histograms as lists."""
+        """The metrics by name, for JSON: six digits, None if undefined, and histograms as lists."""
         self._shrink()
         if not self.parts:
             return {}
@@ -97,7 +97,7 @@ def _short(value: float) -> float | None:
 
 
 def hashes(ids: np.ndarray) -> np.ndarray:
-    """(n,) numbers below 2^32 that look random and depend on the id alone, whether it is a number or its text.
+    """(n,) hashes below 2^32 that depend on the id alone; a number and its text have the same hash.
 
     Example:
         >>> bool((hashes(np.array([7, 8])) == hashes(np.array(["7", "8"]))).all())
@@ -107,7 +107,7 @@ def hashes(ids: np.ndarray) -> np.ndarray:
 
 
 def to_bytes(kept: dict[str | None, KeptFeatures]) -> bytes:
-    """For another process: arrays by split, nothing pickled."""
+    """Serialized for another process: arrays by split, without pickle."""
     arrays: dict[str, np.ndarray] = {"splits": np.array([split or "" for split in kept], dtype=str)}
     for number, features in enumerate(kept.values()):
         arrays |= {f"{number}_{at}": array for at, array in enumerate(features.as_arrays())}
@@ -117,7 +117,7 @@ def to_bytes(kept: dict[str | None, KeptFeatures]) -> bytes:
 
 
 def from_bytes(content: bytes) -> dict[str | None, KeptFeatures]:
-    """What `to_bytes` of another process held."""
+    """The inverse of `to_bytes`."""
     kept: dict[str | None, KeptFeatures] = {}
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         for number, split in enumerate(arrays["splits"].tolist()):

@@ -1,4 +1,4 @@
-"""The labeled, finite samples of a snapshot or of arrays: what the measures of a whole set of features are taken of."""
+"""The labeled, finite samples of a snapshot or of arrays, on which dataset-level metrics are computed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Labeled:
     head: Head | None = None
 
     def unit(self) -> Labeled:
-        """Those that have a direction, at length 1 in float64."""
+        """The samples that have a direction, normalized to length 1 in float64."""
         x = self.features.astype(np.float64)
         largest = np.abs(x).max(axis=1, initial=0.0)
         rows = np.flatnonzero(largest > 0)
-        x = x[rows] / largest[rows, None]  # only directions count: 1e300 must not overflow
+        x = x[rows] / largest[rows, None]  # only directions count: rescaled so that 1e300 does not overflow
         return Labeled(x / np.linalg.norm(x, axis=1)[:, None], self.labels[rows], self.head)
 
     def subsample(self, limit: int | None) -> Labeled:
@@ -41,22 +41,22 @@ def labeled_features(
 ) -> Labeled:
     """The samples of a Snapshot, of a path to one, or of arrays.
 
-    Those that are not finite are left out and, but for `all_samples`, those without a label.
+    Samples that are not finite are left out, and unlabeled ones too, unless `all_samples` is set.
     """
     if source is None:
         if features is None:
-            raise InputError("give a snapshot, or features and labels.")
+            raise InputError("pass a snapshot, or features and labels.")
         source = Snapshot(features, head, labels)
     elif features is not None or labels is not None:
-        raise InputError("give a snapshot or arrays, not both.")
+        raise InputError("pass a snapshot or arrays, not both.")
     snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source, head=head)
     where = f"{snapshot.name}: " if snapshot.name else ""
     if snapshot.source.evidence != "features":
-        raise InputError(f"{where}this is measured on features, and there are only {snapshot.source.evidence}.")
+        raise InputError(f"{where}this needs features, but there are only {snapshot.source.evidence}.")
     batch = snapshot.in_memory()
     x = to_numpy(batch.values)
     if not all_samples and (not snapshot.source.labeled or (batch.labels < 0).all()):
-        raise InputError(f"{where}no sample has a label: give labels.")
+        raise InputError(f"{where}no sample has a label: pass labels.")
     rows = np.flatnonzero(((batch.labels >= 0) | all_samples) & np.isfinite(x).all(axis=1))
     if len(rows) == 0:
         raise InputError(f"{where}no sample has finite features.")

@@ -18,16 +18,16 @@ except MissingExtra:
 
 
 class DynamicsCallback(Callback):  # type: ignore[misc]
-    """Record every sample's story while Lightning trains; epochs count from 1.
+    """Record the dynamics of every sample while Lightning trains; epochs count from 1.
 
-    Train samples are measured in the forward pass that trains on them, validation samples (split "val", or "val1",
-    "val2", ... for further loaders) after each epoch, or at a step where validation runs inside one.
+    Training samples are measured in their training forward pass, validation samples (split "val", or "val1", "val2", ...
+    for further loaders) after each epoch, or at the step where validation runs within an epoch.
 
     Args:
         folder: files go to `folder/dynamics/`.
-        head: name of the head in the LightningModule, as in `model.fc`; when not given, its last `nn.Linear` or head loss.
-        labels_and_ids: takes a batch and returns its labels and ids; when not given, they are looked for in
-            `(inputs, labels, ids)` or under the names `labels` and `ids`.
+        head: name of the head in the LightningModule, such as `model.fc`. Default: its last `nn.Linear` or head loss.
+        labels_and_ids: a function that returns the labels and ids of a batch. Default: take them from
+            `(inputs, labels, ids)` or from the keys `labels` and `ids`.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class DynamicsCallback(Callback):  # type: ignore[misc]
         self.watch: HeadWatch | None = None
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        """Attach the watch to the head."""
+        """Attach the hook to the head."""
         self.watch = HeadWatch(pl_module, self.head, self.tracker)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
@@ -66,11 +66,11 @@ class DynamicsCallback(Callback):  # type: ignore[misc]
         self.tracker.finish(trainer.current_epoch + 1, gather=gather)  # validation has run by now
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
-        """Remove the watch."""
+        """Remove the hook."""
         self._stop()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Remove the watch after an error."""
+        """Remove the hook after an error."""
         self._stop()
 
     def _expect(self, trainer: Any, batch: Any, split: str, step: int | None) -> None:
@@ -85,5 +85,5 @@ class DynamicsCallback(Callback):  # type: ignore[misc]
 
 
 def _step(trainer: Any) -> int | None:
-    """The step that validation runs at, or None if it is at the end of an epoch."""
+    """The step at which validation runs, or None at the end of an epoch."""
     return None if trainer.is_last_batch else int(trainer.global_step)

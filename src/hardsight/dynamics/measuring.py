@@ -1,9 +1,9 @@
-"""One batch in training, swept: from the forward pass already done to a dozen numbers per sample.
+"""Sweep a training batch: turn the features of a forward pass into a dozen numbers per sample.
 
-A batch of a few hundred rows is too small for `sweep` to be worth its preparations, which take longer than the sums
-themselves, and it comes thousands of times an epoch. So an ordinary batch on the CPU is swept here in one tile; anything
-else (odd norms, Gaussian heads, many classes, a GPU) goes the usual way. Both leave the same `Sweep`. Small batches wait, each
-with a copy of its head, and are swept together: of 32 samples and ten classes, a dozen cost little more than one.
+For a batch of a few hundred rows, the setup of `sweep` takes longer than the computation, and there are thousands of batches
+per epoch. So ordinary CPU batches take a fast path here, in one tile; anything else (extreme norms, Gaussian heads, many
+classes, a GPU) falls back to `sweep`. Both produce the same `Sweep`. Small batches are queued, each with a copy of its head,
+and swept together: with 32 samples and ten classes, a dozen cost little more than one.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from hardsight.scores.sweep import ORDINARY, Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, SOFTMAX, SQUARES
 
 TERMS = frozenset({ANGLES, NEAREST, LOGITS, SOFTMAX, SQUARES})
-COPIED = 2**16  # numbers of a head that may be copied at every batch
-ONE_TILE = 2**18  # entries of the (b, c) product up to which a batch is swept in one go
+COPIED = 2**16  # largest head, in numbers, to copy for every batch
+ONE_TILE = 2**18  # largest (b, c) product, in entries, to sweep in one tile
 
 
 class WaitingBatch(NamedTuple):
-    """A batch of samples and the head that it went into."""
+    """A batch of samples and its head."""
 
     features: Any  # (b, d)
     kind: Kind
     weight: Any  # (c, d)
     bias: Any  # (c,) or None
     scale: float
-    whole: Head | None  # the head itself, where one was given
+    whole: Head | None  # the Head itself, if one was passed
     labels: Any  # (b,)
 
 
 def sweep_batch(features: Any, head: Any, labels: Any) -> Sweep:
-    """What the dynamics columns need of each row of a batch.
+    """Everything the dynamics columns need from each row of a batch.
 
     Args:
-        features: (b, d) arrays or tensors, as they went into the head.
+        features: (b, d) array or tensor, the input of the head.
         head: a `Head`, anything with one at `.head` (our losses), an `nn.Linear`, or a (c, d) weight.
         labels: (b,) classes, -1 for unlabeled.
     """
@@ -53,7 +53,7 @@ def sweep_batch(features: Any, head: Any, labels: Any) -> Sweep:
 
 
 def batch_to_wait(features: Any, head: Any, labels: Any) -> WaitingBatch | None:
-    """A batch to be swept later with others, by a copy of its head, which is about to change; None if it is not worth it."""
+    """A batch to sweep later with others, with a copy of its head, which is about to change; None if that does not pay off."""
     batch = _batch(features, head, labels)
     if not is_tensor(batch.weight) or not _ordinary(batch) or batch.weight.numel() > COPIED:
         return None
@@ -68,7 +68,7 @@ def alike(batch: WaitingBatch, other: WaitingBatch) -> bool:
 
 
 def sweep_batches(batches: list[WaitingBatch]) -> Sweep:
-    """The rows of batches that are alike, in one go if all of them are ordinary."""
+    """Sweep similar batches, in one tile if all of them are ordinary."""
     alone = len(batches) == 1
     given = batches[0].labels if alone else np.concatenate([to_numpy(batch.labels) for batch in batches])
     labels = check_labels(given, sum(len(batch.features) for batch in batches), len(batches[0].weight))
@@ -93,19 +93,19 @@ def _ordinary(batch: WaitingBatch) -> bool:
 
 
 def _swept_alone(batch: WaitingBatch, labels: np.ndarray) -> Sweep:
-    """A batch that is out of the ordinary."""
+    """Sweep a batch that does not fit the fast path."""
     features, kind, weight, bias, scale, whole, _ = batch
     if whole is None and kind != "linear":
         whole = Head(kind, weight, bias, scale=scale)
     if _all_have_direction(weight if whole is None else whole.directions):
         return sweep(features, whole or Head(kind, weight, bias), labels, TERMS)
-    # A class vector at the origin, as in a head that starts from zeros: logits it has, angles it has not.
+    # A class vector at the origin, as in a head initialized with zeros, has logits but no angles.
     rows = sweep_logits(_logits(features, weight, bias, whole), labels, TERMS - {ANGLES, NEAREST})
     return replace(rows, norm=norms_only(features, None).norm)
 
 
 def join(sweeps: list[Sweep]) -> Sweep:
-    """The rows of several batches as one."""
+    """The rows of several batches, concatenated."""
     parts = {field.name: [getattr(rows, field.name) for rows in sweeps] for field in fields(Sweep) if field.name != "more"}
     c, precision = max(parts.pop("num_classes")), np.result_type(*parts.pop("precision")).type
     columns: dict[str, Any] = {name: np.concatenate(arrays) for name, arrays in parts.items()}
@@ -113,7 +113,7 @@ def join(sweeps: list[Sweep]) -> Sweep:
 
 
 def _in_one_tile(batches: list[WaitingBatch], labels: np.ndarray) -> Sweep | None:
-    """All at once; None if a row, a class vector or a logit is out of the ordinary."""
+    """The fast path; None if a row, a class vector or a logit is out of range."""
     c, kind, scale = len(batches[0].weight), batches[0].kind, batches[0].scale
     product, x, w = (np.concatenate(arrays) for arrays in zip(*map(_product, batches), strict=True))  # (b, c), (b, d), (k c, d)
     b = len(x)
@@ -131,24 +131,24 @@ def _in_one_tile(batches: list[WaitingBatch], labels: np.ndarray) -> Sweep | Non
         logits = product + np.stack([to_numpy(batch.bias) for batch in batches]).astype(product.dtype, copy=False)[which]
     else:
         logits = scale * np.cos(theta) if kind == "cosine" else -scale * theta
-    own = np.maximum(labels, 0)  # unlabeled rows stand in as class 0
-    at = own + np.arange(0, b * c, c)  # where they are in the flat (b, c) arrays
+    own = np.maximum(labels, 0)  # unlabeled rows use class 0 as a placeholder
+    at = own + np.arange(0, b * c, c)  # their positions in the flat (b, c) arrays
     flat_theta, flat_logits = theta.reshape(-1), logits.reshape(-1)
     columns = np.empty((8, b))  # float64
     columns[:4] = norm, theta.sum(1), flat_theta[at], flat_logits[at]
-    flat_theta[at], flat_logits[at] = np.inf, -np.inf  # from here on, the other classes
+    flat_theta[at], flat_logits[at] = np.inf, -np.inf  # mask the own class
     index, best = logits.argmax(1), logits.max(1)
     columns[4:6] = theta.min(1), best
     _, angle_sum, own_angle, own_logit, nearest_angle, other_logit, other_sum, other_squares = columns
     if c < 2 or not np.isfinite(own_logit + other_logit).all():
         return None
-    shrink = np.exp(np.minimum(other_logit - own_logit, 0))  # sums of e^ are relative to the largest logit of all
+    shrink = np.exp(np.minimum(other_logit - own_logit, 0))  # sums of exponentials are relative to the largest logit
     logits -= best[:, None]
     terms = np.exp(np.maximum(logits, FLOOR, out=logits), out=logits)
     terms.reshape(-1)[at] = 0.0
     np.multiply(shrink, terms.sum(1), out=other_sum)
     np.multiply(shrink**2, np.vecdot(terms, terms), out=other_squares)
-    wins = (own_logit > other_logit) | ((own_logit == other_logit) & (own < index))  # the first among equals
+    wins = (own_logit > other_logit) | ((own_logit == other_logit) & (own < index))  # ties go to the first class
     nothing = np.broadcast_to(np.nan, (b,))
     return Sweep(
         num_classes=c,
@@ -171,14 +171,14 @@ def _in_one_tile(batches: list[WaitingBatch], labels: np.ndarray) -> Sweep | Non
 
 
 def _product(batch: WaitingBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(b, c) features @ weight.T by the library that the batch came from, the (b, d) features and the (c, d) weight."""
+    """(b, c) features @ weight.T, computed by the batch's own library, and the (b, d) features and (c, d) weight."""
     x = widened(batch.features)
     w = batch.weight.to(x.dtype) if is_tensor(x) else batch.weight.astype(x.dtype, copy=False)
     return np.ascontiguousarray(to_numpy(x @ w.T)), to_numpy(x), to_numpy(w)
 
 
 def _parts(head: Any) -> tuple[Any, Any, Any, float | None, Head | None]:
-    """kind, weight, bias and scale; and the Head itself, where one was given."""
+    """kind, weight, bias and scale; and the Head itself, if one was passed."""
     if not isinstance(head, Head) and not (is_tensor(getattr(head, "weight", None)) and head in _LINEAR):
         inner = getattr(type(head), "head", None) and head.head  # a property of our losses
         if isinstance(inner, Head):
@@ -195,13 +195,13 @@ def _parts(head: Any) -> tuple[Any, Any, Any, float | None, Head | None]:
     return "linear", widened(as_matrix(weight, "weight")), bias, None, None
 
 
-# Losses whose head is their own weight and bias: a `Head` is made and checked once, not at every batch, which takes a twentieth
-# of a small network's step.
+# Losses whose head is their own weight and bias: the `Head` is created and validated once, not for every batch, which would
+# take a twentieth of a small network's step.
 _LINEAR: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def _is_linear(loss: Any, head: Head) -> bool:
-    """Whether a loss is a linear layer: its head's arrays are its own, and not made of them."""
+    """Whether a loss is a linear layer: its head uses the loss's own arrays, not derived ones."""
 
     def shared(name: str) -> bool:
         own: Any = getattr(loss, name, None)
@@ -214,7 +214,7 @@ def _is_linear(loss: Any, head: Head) -> bool:
 
 
 def head_of(head: Any) -> Head | None:
-    """The head that a tracker was given, as a `Head` with its parameters as they are now; None if these are no numbers."""
+    """The head passed to a tracker, as a `Head` with its current parameters; None if these are not finite."""
     try:
         kind, weight, bias, scale, whole = _parts(head)
         return whole if whole is not None else Head(kind, weight, bias, scale=scale)

@@ -1,8 +1,8 @@
-"""`Dynamics`: what every sample went through while a network trained, one Parquet file per epoch.
+"""`Dynamics`: records every sample while a network trains, one Parquet file per epoch.
 
-A file has one row per sample and split: its angles, norm, confidence, margin and loss at the moment it was seen. Its metadata
-has the measures of each split as a whole (kept_features.py). Only the epoch at hand is in memory; what was finished is on disk
-and read back a file at a time.
+A file has one row per sample and split: its angles, norm, confidence, margin and loss when it was seen. Its metadata has the
+metrics of each split as a whole (kept_features.py). Only the current epoch is in memory; finished epochs are on disk and read
+one file at a time.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from hardsight.version import VERSION
 Gather = Callable[[pa.Table], "list[pa.Table] | None"]
 
 
-ENOUGH_WAIT = 2**18  # entries of the (b, c) products of batches that wait together, a sample counting for 128 at least
+ENOUGH_WAIT = 2**18  # entries of the (b, c) products to queue before measuring; a sample counts for at least 128
 _NO_SUMS = {"n": 0, "correct": 0, "avh": 0.0, "norm": 0.0, "loss": 0.0}
 
 
 class Dynamics:
-    """A tracker: give it every batch, and it keeps each sample's story in `folder/dynamics/`.
+    """A tracker: pass it every batch, and it records the dynamics of each sample in `folder/dynamics/`.
 
-    An epoch is written when the next one begins, at the end of a `with` block, or by `finish`. An epoch that is
-    trained again replaces its file.
+    An epoch is written when the next one begins, at the end of a `with` block, or by `finish`. Training an epoch again
+    replaces its file.
 
     Args:
-        folder: a run's directory; made if it is not there.
+        folder: the run directory, created if it does not exist.
 
     Example:
         >>> import tempfile
@@ -62,8 +62,8 @@ class Dynamics:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
-            raise RunError(f"{self.folder}: a file is in the way; give another folder.") from error
-        self._open: dict[bool, _Pool] = {}  # at most two: the epoch at hand, and the step at hand
+            raise RunError(f"{self.folder}: a file is in the way; use another folder.") from error
+        self._open: dict[bool, _Pool] = {}  # at most two: the current epoch and the current step
         self._begun = False
         self._waiting: list[tuple[Moment, WaitingBatch, Sequence[Any]]] = []
         self._waiting_head: Any = None
@@ -80,17 +80,17 @@ class Dynamics:
         step: int | None = None,
         aldr_lambda: Any = None,
     ) -> dict[str, float]:
-        """Take in one batch.
+        """Record one batch.
 
         Args:
             epoch: number of the epoch, usually from 1.
-            features: (b, d) inputs of the head, array or tensor; gradients are left alone.
-            head: a `Head`, a head loss of ours, an `nn.Linear` or a (c, d) weight, as it was in this forward pass.
+            features: (b, d) inputs of the head, array or tensor; gradients are not affected.
+            head: a `Head`, one of our head losses, an `nn.Linear` or a (c, d) weight, in its state of this forward pass.
             labels: (b,) given class; -1 for unlabeled.
             ids: (b,) strings or integers, the same for a sample in every epoch.
-            split: "train", "val", "test" or the name of a watched set.
-            step: for held-out samples looked at in the middle of an epoch: the number of the step.
-            aldr_lambda: (b,) `temperatures[indices]` of an `ALDRLoss` after this forward pass, where one is trained with.
+            split: "train", "val", "test" or the name of a held-out set.
+            step: for held-out samples recorded in the middle of an epoch: the step number.
+            aldr_lambda: (b,) `temperatures[indices]` of an `ALDRLoss` after this forward pass, if you train with one.
 
         Returns:
             Sums over the batch's labeled rows, for a progress bar: "n", "correct", "avh", "norm", "loss".
@@ -107,10 +107,10 @@ class Dynamics:
         return _sums(rows)
 
     def collect(self, epoch: int, features: Any, head: Any, labels: Any, ids: Sequence[Any]) -> dict[str, float]:
-        """`update` for a loop of many small training batches: they wait, and are measured a few dozen at a time.
+        """`update` for a loop with many small training batches: they are queued and measured a few dozen at a time.
 
         Returns:
-            The sums of the batches that were measured now; `settle` gives those of the rest.
+            The sums of the batches measured by this call; `settle` returns those of the rest.
         """
         batch, moment = batch_to_wait(features, head, labels), _moment(epoch, None)
         if batch is None:
@@ -125,7 +125,7 @@ class Dynamics:
         return {name: sums[name] + value for name, value in self.settle().items()}
 
     def settle(self) -> dict[str, float]:
-        """Measure the batches that wait, and return their sums."""
+        """Measure the queued batches, and return their sums."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return dict(_NO_SUMS)
@@ -147,14 +147,14 @@ class Dynamics:
         return pool
 
     def finish(self, epoch: int, *, step: int | None = None, gather: Gather | None = None) -> Path | None:
-        """Write what was collected at this moment; None if that was nothing.
+        """Write what was recorded for this moment; return None if there was nothing.
 
-        Of an id that came twice in a split, the first row is kept. Rows are sorted, so the bytes do not depend on the
-        order in which the batches came.
+        If an id was recorded twice in a split, the first row is kept. Rows are sorted, so the bytes do not depend on the order
+        of the batches.
 
         Args:
-            gather: for several processes: it is given this process's table and returns the tables of all on the main
-                process, None on the others, which write nothing.
+            gather: for several processes: a function that takes this process's table and returns the tables of all processes on
+                the main process and None on the others, which write nothing.
         """
         self.settle()
         moment = _moment(epoch, step)
@@ -192,33 +192,33 @@ class Dynamics:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:  # half an epoch is not an epoch
+        if kind is None:  # do not write a partial epoch
             self.close()
 
     @staticmethod
     def read(
         run: str | Path, *, columns: Sequence[str] | None = None, split: str | None = None, steps: bool = False
     ) -> Iterator[tuple[Moment, pa.Table]]:
-        """The epochs of a run in order, each with its table; one is in memory at a time.
+        """The epochs of a run in order, each with its table, one in memory at a time.
 
         Args:
             run: the run's directory.
-            columns: only these.
-            split: only the rows of this split.
-            steps: the moments inside epochs instead.
+            columns: read only these.
+            split: read only the rows of this split.
+            steps: read the steps within epochs instead.
         """
         for moment, path in moments(run, steps=steps):
             yield moment, read_moment(path, columns, split)
 
     def _begin(self, moment: Moment) -> None:
-        """Refuse to mix two trainings: epochs later than the first one seen here belong to another."""
+        """Refuse to mix two trainings: epochs later than the first one recorded here belong to another training."""
         if self._begun:
             return
         later = [path.name for other, path in moments(self.folder.parent) if other.epoch > moment.epoch]
         if later:
             raise RunError(
                 f"{self.folder} already holds {later[-1]}, and this training is at epoch {moment.epoch}: "
-                "two trainings would be mixed. Give another folder, or remove the files of the later epochs."
+                "two trainings would mix. Use another folder, or remove the files of the later epochs."
             )
         self._begun = True
 
@@ -229,7 +229,7 @@ class Dynamics:
 
 
 class _Pool:
-    """The rows of one moment. Sweeps wait until there are many rows to turn into columns at once."""
+    """The rows of one moment. Sweeps are queued until there are many rows to turn into columns at once."""
 
     ENOUGH = 8192  # rows
 
@@ -239,10 +239,10 @@ class _Pool:
         self.parts: list[pa.Table] = []
         self.waiting: list[tuple[np.ndarray, str | None, Sweep, pa.Array]] = []
         self.rows_waiting = 0
-        self.kept: dict[str | None, tuple[KeptFeatures, Any]] = {}  # by split, with the head as it was given
+        self.kept: dict[str | None, tuple[KeptFeatures, Any]] = {}  # by split, with the head as passed by the caller
 
     def keep(self, ids: np.ndarray, split: str | None, labels: np.ndarray, features: Any, head: Any) -> None:
-        """Hold on to the features of a few samples."""
+        """Keep the features of a few samples."""
         if split not in self.kept:
             self.kept[split] = KeptFeatures(), head
         kept = self.kept[split][0]
@@ -250,7 +250,7 @@ class _Pool:
         self.kept[split] = kept, head
 
     def measured(self) -> dict[str | None, KeptFeatures]:
-        """The features that were kept, each with the head as it is now."""
+        """The kept features, each with the current head."""
         for kept, head in self.kept.values():
             kept.head = head_of(head)
         return {split: kept for split, (kept, _) in self.kept.items()}
@@ -272,7 +272,7 @@ class _Pool:
         return pa.concat_tables(self.parts) if self.parts else _NO_ROWS
 
     def _settle(self) -> None:
-        """Waiting sweeps -> a table with the columns of the file."""
+        """Turn queued sweeps into a table with the columns of the file."""
         if not self.waiting:
             return
         every_ids, every_split, sweeps, lambdas = zip(*self.waiting, strict=True)
@@ -300,7 +300,7 @@ _KEPT = b"hardsight kept features"
 
 
 def _all_kept(tables: Sequence[pa.Table], own: dict[str | None, KeptFeatures]) -> dict[str | None, KeptFeatures]:
-    """The features that all processes kept; the head is everyone's, and this process has it."""
+    """The features kept by all processes; the head is the same in all of them."""
     result: dict[str | None, KeptFeatures] = {}
     heads = [kept.head for kept in own.values()]
     for table in tables:
@@ -319,7 +319,7 @@ def _lambdas(given: Any, n: int) -> pa.Array:
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """The tables of all processes; one that saw nothing has no types to agree on."""
+    """The tables of all processes; an empty one has no column types to match."""
     full = [table for table in tables if len(table)]
     if len({table.schema.field("id").type for table in full}) > 1:
         raise InputError("ids must be all strings or all integers, and the processes have both.")
@@ -327,7 +327,7 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _sorted_once_each(table: pa.Table) -> pa.Table:
-    """By split and id, the first row of each."""
+    """Sorted by split and id, keeping the first row of each."""
     table = table.combine_chunks()
     table = table.take(pc.sort_indices(table, [("split", "ascending"), ("id", "ascending")]))  # a stable sort
     ids, splits = (table.column(name).combine_chunks() for name in ("id", "split"))
@@ -338,7 +338,7 @@ def _sorted_once_each(table: pa.Table) -> pa.Table:
 
 
 def _sums(rows: Sweep) -> dict[str, float]:
-    """Over the labeled rows that could be scored."""
+    """Sums over the labeled rows that could be scored."""
     counted = rows.labeled & rows.ok
     correct = (rows.labels == rows.predicted) & counted
     columns = {name: SCORES[name].of for name in ("avh", "norm", "loss")}

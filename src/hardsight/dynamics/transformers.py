@@ -15,37 +15,37 @@ TrainerCallback: Any = import_with_torchvision("transformers", "the Hugging Face
 
 
 class DynamicsCallback(TrainerCallback):  # type: ignore[misc]
-    """Record every sample's story while a Hugging Face `Trainer` trains; epochs count from 1.
+    """Record the dynamics of every sample while a Hugging Face `Trainer` trains; epochs count from 1.
 
-    The dataset gives each sample an integer `ids` beside its `labels`, and `TrainingArguments` has
-    `remove_unused_columns=False`, which would drop it. The callback takes the ids out before the model sees them. Train
-    samples are measured in the forward pass that trains on them; evaluation samples (split "val") after each epoch, or
-    at a step where evaluation runs inside one.
+    Each sample of the dataset needs an integer `ids` in addition to its `labels`, and `TrainingArguments` needs
+    `remove_unused_columns=False`, so that the Trainer does not drop it. The callback removes the ids before the model sees
+    them. Training samples are measured in their training forward pass; evaluation samples (split "val") after each epoch,
+    or at the step where evaluation runs within an epoch.
 
     Args:
         folder: files go to `folder/dynamics/`.
-        head: name of the head in the model, as in `classifier`; when not given, its last `nn.Linear` or head loss.
+        head: name of the head in the model, such as `classifier`. Default: its last `nn.Linear` or head loss.
         ids: the key of the ids in a batch.
     """
 
     def __init__(self, folder: str | Path, *, head: str | None = None, ids: str = "ids") -> None:
         self.tracker = Dynamics(folder)
         self.head, self.ids = head, ids
-        self.epoch = 0  # the one at hand, from 1
-        self.step: int | None = None  # of the optimizer, None once the epoch's training is over
+        self.epoch = 0  # the current epoch, from 1
+        self.step: int | None = None  # optimizer step; None after the training part of the epoch
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
-        """Attach the watch and the hook that takes out the ids."""
+        """Attach the hook on the head and the hook that removes the ids."""
         self.watch = HeadWatch(model, self.head, self.tracker)
         self.hook = model.register_forward_pre_hook(self._take_out_ids, with_kwargs=True)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Write the dynamics of the previous epoch, and start the next."""
-        self._finish()  # evaluation comes after the epoch's end, so it is written now
+        self._finish()  # evaluation runs after the end of the epoch, so write it now
         self.epoch, self.step = int((state.epoch or 0) + 1e-6) + 1, int(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Keep the number of optimizer steps."""
+        """Remember the number of optimizer steps."""
         self.step = int(state.global_step)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -58,7 +58,7 @@ class DynamicsCallback(TrainerCallback):  # type: ignore[misc]
             self.tracker.finish(self.epoch, step=self.step, gather=gather)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Write the last epoch's dynamics, and remove watch and hook."""
+        """Write the last epoch's dynamics, and remove the hooks."""
         self._finish()
         self.watch.remove()
         self.hook.remove()
@@ -68,11 +68,11 @@ class DynamicsCallback(TrainerCallback):  # type: ignore[misc]
             self.tracker.finish(self.epoch, gather=gather)
 
     def _take_out_ids(self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Before the model: tell the watch whose features are coming, and hide the ids from the model."""
+        """Before the forward pass: announce the samples to the hook on the head, and hide the ids from the model."""
         if self.ids not in kwargs:
             raise InputError(
-                f"a batch has no {self.ids!r}, only {', '.join(kwargs) or 'nothing'}. Give every sample an integer {self.ids!r}, "
-                "and set remove_unused_columns=False in TrainingArguments."
+                f"a batch has no {self.ids!r}, only {', '.join(kwargs) or 'nothing'}. Samples need an integer {self.ids!r}, "
+                "and TrainingArguments needs remove_unused_columns=False."
             )
         labels, ids = labels_and_ids({**kwargs, "ids": kwargs[self.ids]})
         train = bool(model.training)

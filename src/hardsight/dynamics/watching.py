@@ -1,7 +1,7 @@
-"""A head watched from inside a model: for trainers that run the forward pass themselves.
+"""A hook on the head of a model, for trainers that run the forward pass themselves.
 
-Labels and ids are told before a forward pass. On its way into the head, the feature is read and measured with the
-weights of that very pass; the trainer's own step is not changed.
+Labels and ids are announced before a forward pass. The hook reads the input of the head and measures it with the weights of
+that pass; the trainer's own step is not changed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ ID_NAMES = ("ids", "id", "sample_ids", "index", "idx")
 
 
 class HeadWatch:
-    """Hooks on the head of a model that give a tracker every batch it was told to expect.
+    """A hook on the head of a model that passes every announced batch to a tracker.
 
     Args:
-        model: any module with the head in it.
-        head: the head's name in the model (`model.fc`); when not given, the last `nn.Linear` or head loss in it.
-        tracker: where the batches go.
+        model: any module that contains the head.
+        head: the head's name in the model (`model.fc`). Default: the last `nn.Linear` or head loss in it.
+        tracker: receives the batches.
     """
 
     def __init__(self, model: nn.Module, head: str | None, tracker: Dynamics) -> None:
@@ -38,7 +38,7 @@ class HeadWatch:
         self._hook = self.layer.register_forward_pre_hook(self._read, with_kwargs=True)
 
     def expect(self, epoch: int, labels: Any, ids: Any, *, split: str, step: int | None = None) -> None:
-        """The next forward pass is of these samples. A second one before the next `expect` is not theirs."""
+        """Announce the samples of the next forward pass. A second pass before the next `expect` is ignored."""
         self._expected = {"epoch": epoch, "labels": labels, "ids": ids, "split": split, "step": step}
 
     def remove(self) -> None:
@@ -52,13 +52,13 @@ class HeadWatch:
         features = next((x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)), None)
         if features is None or features.ndim != 2:
             shape = "nothing" if features is None else f"shape {tuple(features.shape)}"
-            raise InputError(f"the head {self.name!r} must be given (n, d) features, got {shape}. Name another with head=.")
+            raise InputError(f"the head {self.name!r} must get (n, d) features, got {shape}. Name another with head=.")
         epoch, split, step = expected["epoch"], expected["split"], expected["step"]
         self.tracker.update(epoch, features.detach(), layer, expected["labels"], expected["ids"], split=split, step=step)
 
 
 def gather(table: pa.Table) -> list[pa.Table] | None:
-    """The tables of all processes on the main one; where there is one process, its own."""
+    """The tables of all processes on the main process; with a single process, just its own."""
     if num_processes() == 1:
         return [table]
     device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
@@ -66,7 +66,7 @@ def gather(table: pa.Table) -> list[pa.Table] | None:
 
 
 def labels_and_ids(batch: Any) -> tuple[Any, Any]:
-    """Labels and ids of a batch: by their names in a dictionary, or the second and third of a tuple."""
+    """Labels and ids of a batch: by key in a dictionary, or the second and third item of a tuple."""
     if isinstance(batch, Mapping):
         labels = next((batch[name] for name in LABEL_NAMES if name in batch), None)
         ids = next((batch[name] for name in ID_NAMES if name in batch), None)
@@ -79,7 +79,7 @@ def labels_and_ids(batch: Any) -> tuple[Any, Any]:
         description = f"a {type(batch).__name__} of {len(batch)}" if hasattr(batch, "__len__") else f"a {type(batch).__name__}"
     raise InputError(
         f"a batch must hold labels and ids, as (inputs, labels, ids) or under the names labels and ids, got {description}. "
-        "Let the dataset return each sample's id, or say where they are with labels_and_ids=."
+        "Let the dataset return each sample's id, or pass labels_and_ids= to extract them."
     )
 
 
@@ -94,5 +94,5 @@ def _head_of(model: nn.Module, head: str | None) -> tuple[str, nn.Module]:
     except AttributeError as error:
         raise InputError(f"{type(model).__name__} has no layer {head!r}; it has {', '.join(named) or 'no head'}.") from error
     if getattr(getattr(layer, "weight", None), "ndim", 0) != 2:
-        raise InputError(f"{head!r} is a {type(layer).__name__}; a head has a (c, d) weight, as nn.Linear has.")
+        raise InputError(f"{head!r} is a {type(layer).__name__}; a head needs a (c, d) weight, like nn.Linear.")
     return head, layer

@@ -1,11 +1,11 @@
 """Extraction: images and a model in, a snapshot out. Data loaders are accepted too.
 
-    extracting.py    `extract`: decoding ahead, a part at a time, resumed where it was interrupted
-    passes.py        the same images again: mirrored, or with dropout left on
-    loader.py        batches that are ready for the model
+    extracting.py    `extract`: decodes ahead, works part by part, and resumes after an interrupt
+    passes.py        extra passes over the images: mirrored, or with dropout enabled
+    loader.py        data loaders, whose batches are ready for the model
     settings.py      the options of `hardsight extract`
 
-Names load when first used.
+Names are imported on first use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`extract`: images and a model in, a snapshot out, a part at a time.
+"""`extract`: images and a model in, a snapshot out, part by part.
 
-Threads decode ahead of the model. Rows are cut into parts of a fixed size, and each part is written as soon as its
-features are there: a run that was killed is resumed with the missing parts, and ends with the same bytes.
+Threads decode images ahead of the model. Rows are split into parts of a fixed size, and each part is written as soon as its
+features are computed: a killed run resumes with the missing parts, and gives the same bytes.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ from hardsight.table import write_table
 from hardsight.threads import num_threads, sample_rows
 
 COMMAND = "hardsight extract"
-AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # decoded while the model works: batches at most, bytes about
-BROKEN = b"hardsight.errors"  # where a part keeps the list of its broken images
+AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # to decode ahead of the model: maximum batches, approximate bytes
+BROKEN = b"hardsight.errors"  # metadata key for a part's list of broken images
 ERRORS = pa.schema([("id", pa.string()), ("reason", pa.string()), ("message", pa.string())])
-TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # names that no column of the data can have
-PART_ROWS, MOST_PARTS = 256, 1000  # a part is kept when it is complete: small, but not so small that there are many more
-LONG_RUN, LISTEN = 60.0, 5.0  # seconds: what is worth a forecast, and how long to watch before making it
+TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # reserved names that a column of the data cannot have
+PART_ROWS, MOST_PARTS = 256, 1000  # only complete parts are kept, so they are small, but not so small that there are many more
+LONG_RUN, LISTEN = 60.0, 5.0  # seconds: shortest run worth an estimate, and how long to measure before giving it
 
-ProgressCallback = Callable[[int, int], None]  # images done, images in all
+ProgressCallback = Callable[[int, int], None]  # images done, total images
 Say = Callable[[str], None]  # a sentence for the user
 
 
@@ -76,18 +76,18 @@ def extract(
     progress: ProgressCallback | None = None,
     say: Say | None = None,
 ) -> Snapshot:
-    """Run a model over images and keep what its last linear layer sees.
+    """Run a model over images and store the inputs of its last linear layer.
 
     Args:
-        model: what `hardsight extract` takes as MODEL, an `nn.Module`, or a fitted scikit-learn estimator.
-        data: what `hardsight extract` takes as DATA; a Hugging Face `Dataset` with images; or any iterable of
-            `(images, labels)`, batched or not, whose images are ready for the model. An iterable gives its images in
-            order: `first` takes some of them, `limit` is refused, and `split` is the split of all.
-        output: run directory to write; the snapshot stays in memory without it (loaders only).
+        model: anything `hardsight extract` accepts as MODEL, an `nn.Module`, or a fitted scikit-learn estimator.
+        data: anything `hardsight extract` accepts as DATA; a Hugging Face `Dataset` with images; or any iterable of
+            `(images, labels)`, batched or not, whose images are ready for the model. An iterable is read in order: `first`
+            takes the beginning, `limit` is rejected, and `split` is the split of all samples.
+        output: run directory to write; without it the snapshot stays in memory (loaders only).
         settings: all options as one object, instead of keywords.
-        preprocessing: fields of the model's preprocessing to override, such as {"size": (64, 48)}; the options of the
-            same names do it for square images.
-        progress: called with the number of images done and the number of all images.
+        preprocessing: fields of the model's preprocessing to override, such as {"size": (64, 48)}; for square images, use the
+            options of the same names.
+        progress: called with the number of images done and the total.
         say: called with sentences for the user.
 
     Example:
@@ -98,13 +98,13 @@ def extract(
         (5, 2)
     """
     s = settings
-    check_weights_of(model, s.weights, s.num_classes)  # and all else that is quick, before the model is loaded
+    check_weights_of(model, s.weights, s.num_classes)  # and all other cheap checks, before the model is loaded
     from_loader = not isinstance(data, (str, os.PathLike, ImageData)) and not is_dataset(data)
     if output is not None:
         check_run_directory(output, LOADER_COMMAND if from_loader else COMMAND)
     degradations = parse_degradations(s.degradations)
     if from_loader:
-        refuse("a loader, which gives its images in order: give first instead", limit=s.limit)
+        refuse("a loader, which is read in order: use first instead", limit=s.limit)
         refuse("a loader, whose images are ready for the model", labels_from=s.labels_from, degradations=degradations or None,
                layers=s.layers or None, passes=s.passes or None)  # fmt: skip
         return extract_loader(_opened(model, s, preprocessing), data, output, s)
@@ -121,7 +121,7 @@ def extract(
 
 def _opened_data(data: Any, s: ExtractSettings) -> ImageData:
     if isinstance(data, ImageData):
-        refuse("data that is open already", limit=s.limit, first=s.first, split=s.split, labels_from=s.labels_from)
+        refuse("data that is already open", limit=s.limit, first=s.first, split=s.split, labels_from=s.labels_from)
         images = data
     else:
         spec = Path(data) if isinstance(data, os.PathLike) else data
@@ -132,15 +132,15 @@ def _opened_data(data: Any, s: ExtractSettings) -> ImageData:
         raise InputError("there are no images to extract.")
     check_files(images)
     evidence = [name for name in images.columns if name in LIST_COLUMNS]
-    if evidence:  # would be taken for the model's own when the run is read
-        raise InputError(f"a column of the data is named {evidence[0]!r}, which extract writes itself: rename it.")
+    if evidence:  # would be mistaken for the model's output when the run is read
+        raise InputError(f"a column of the data is named {evidence[0]!r}, which is reserved for extract's output: rename it.")
     if s.fit_head and images.labels is None:
-        raise InputError("fit_head needs labels to fit a head to, and the images have none: give --labels.")
+        raise InputError("fit_head needs labels to fit a head to, but the images have none: use --labels.")
     return images
 
 
 def _opened(model: Any, s: ExtractSettings, preprocessing: dict[str, Any] | None) -> Model:
-    """The model with its preprocessing; the libraries that run it are loaded here."""
+    """The model with its preprocessing; this loads the libraries that run it."""
     if not isinstance(model, Model):
         options: dict[str, Any] = {"head": s.head, "device": s.device, "precision": s.precision, "num_classes": s.num_classes}
         model = open_model(model, weights=s.weights, **options)
@@ -153,20 +153,20 @@ def _opened(model: Any, s: ExtractSettings, preprocessing: dict[str, Any] | None
 
 @dataclass
 class _Job:
-    """One extraction: n images, each once, or once per degradation."""
+    """An extraction: n images, each once, or once per degradation."""
 
     model: Model
     data: ImageData
     settings: ExtractSettings
     say: Say
-    sources: dict[str, Any]  # where the images are, so that the explorer finds them again
+    sources: dict[str, Any]  # where the images are, so that the explorer can find them
     degradations: list[Degradation]
     workers: int = 1
     batch_size: int = 0
     ahead: int = 0  # images
-    types: dict[str, pa.DataType] = field(default_factory=dict)  # of the user's columns: one part may hold only nulls
+    types: dict[str, pa.DataType] = field(default_factory=dict)  # types of the user's columns: a part may hold only nulls
 
-    views: list[ImageView] = field(default_factory=list)  # further passes over the images
+    views: list[ImageView] = field(default_factory=list)  # extra passes over the images
 
     def __post_init__(self) -> None:
         self.views = views_of(self.settings.passes)
@@ -175,13 +175,13 @@ class _Job:
     def run(self, output: Path, progress: ProgressCallback | None) -> Snapshot:
         sample = self._first_images()  # (b, C, H, W)
         with warnings.catch_warnings():
-            if self.settings.fit_head:  # whether the layer gives the model's output does not matter then
+            if self.settings.fit_head:  # then the layer need not produce the model's output
                 warnings.simplefilter("ignore")
             self.model.check(sample)
         if self.settings.layers:
             self.model.watch(self.settings.layers, sample)
         for view in self.views:
-            view.features(self.model, sample, ())  # a network without dropout is refused before anything is written
+            view.features(self.model, sample, ())  # rejects a network without dropout before anything is written
         class_names = self._settle_classes()
         self._settle_columns()
         automatic = self.settings.batch_size == "auto"
@@ -213,7 +213,7 @@ class _Job:
         return Snapshot.load(output)
 
     def _arguments(self, images_per_part: int) -> dict[str, Any]:
-        """What decides the bytes, beside the model and the data; how many threads decode does not."""
+        """Everything the bytes depend on besides the model and the data; the number of decoding threads is not among it."""
         return {
             **self.settings.as_dict(),
             "degradations": [str(degradation) for degradation in self.degradations],
@@ -229,17 +229,17 @@ class _Job:
         }
 
     def _per_part(self, num_features: int) -> int:
-        """Images in one part, so that the features of all views of a part fit where those of one did."""
+        """Images per part, so that the features of all views of a part fit in the memory of one."""
         most = rows_per_part(num_features) // (self.copies * (1 + len(self.views)))
         return max(1, min(most, images_per_part(len(self.data), self.copies, self.batch_size, num_features)))
 
     def _is_there(self, name: Path) -> bool:
-        """Whether a part is complete, with what further layers and passes have of it."""
+        """Whether a part is complete, including its extra layers and passes."""
         layers = [layer_part(name, number, layer) for number, layer in enumerate(self.settings.layers)]
         return all(path.exists() for path in (name, *layers, *(view.part(name) for view in self.views)))
 
     def _view_runs(self, run: Run) -> list[Run]:
-        """A run directory for each view, passes/NAME: a snapshot like the run itself."""
+        """A run directory for each view, passes/NAME: a complete snapshot."""
         if not self.views:
             return []
         folder, start = run.folder(PASSES), run.start
@@ -251,7 +251,7 @@ class _Job:
         return max(1, len(self.degradations))
 
     def _write_parts(self, missing: list[tuple[Path, range]], progress: ProgressCallback | None) -> None:
-        """Decode ahead, run the model, write each part when its last image is through."""
+        """Decode ahead, run the model, and write each part after its last image."""
         to_do = sum(len(rows) for _, rows in missing)
         done = already = len(self.data) - to_do
         forecast = _Forecast(to_do, 4 * self.copies * (1 + len(self.views)) * self.model.head.num_features, self.say)
@@ -288,7 +288,7 @@ class _Job:
                 for view in self.views:
                     view.part(name).parent.mkdir(exist_ok=True)
                     self._write_part(view.part(name), kept, seen[view], [])
-                self._write_part(name, kept, features, broken)  # last: it says that the part is there
+                self._write_part(name, kept, features, broken)  # last, because it marks the part as complete
 
     def _decode(self, row: int) -> list[np.ndarray] | BrokenImage:
         """One image as arrays for the model: itself, or one per degradation."""
@@ -297,15 +297,15 @@ class _Job:
             image = prepare.fitted(self.data.image(row))
             if not self.degradations:
                 return [prepare.numbers(image)]
-            # At the size the model sees: noise on a large picture would be averaged away by shrinking it.
+            # At the input size of the model: shrinking a large image would average the noise away.
             return [prepare.numbers(degrade(image, degradation, self.data.ids[row])) for degradation in self.degradations]
         except BrokenImage as error:
             if self.settings.strict:
-                raise FileError(f"{error} Leave out --strict to skip such images.") from error
+                raise FileError(f"{error} Omit --strict to skip such images.") from error
             return error
 
     def _first_images(self) -> np.ndarray:
-        """A few images that can be read, to check the model on."""
+        """A few readable images, to check the model with."""
         readable = (self._decode(row) for row in range(len(self.data)))
         first = list(islice((images[0] for images in readable if not isinstance(images, BrokenImage)), 4))
         if not first:
@@ -313,13 +313,13 @@ class _Job:
         return stack(first)
 
     def _settle_classes(self) -> list[str] | None:
-        """Class names to keep with the head (none known: an empty list), or None if the head is not to be kept.
+        """Class names to store with the head (an empty list if unknown), or None to leave the head out.
 
-        Labels of other classes mean nothing to a head: those that count the data's own names where these are not as many as
-        the model's classes, and numbers that the model does not have.
+        A head is useless for labels of other classes: labels by the data's own class names, if there are more or fewer of
+        them than the model has classes, and label numbers that the model does not have.
         """
         if self.settings.fit_head:
-            self.say("the model's head is left out, and score will fit one to the features by cross-validation")
+            self.say("leaving the model's head out; score will fit one to the features by cross-validation")
             return None
         c, ours, theirs = self.model.head.num_classes, self.data.class_names, self.model.class_names
         if ours is not None and theirs is not None and list(theirs) != ours and set(ours) <= set(theirs):
@@ -337,20 +337,20 @@ class _Job:
         return list(ours if ours is not None and len(ours) == c else theirs or [])
 
     def _renumber(self, ours: list[str], theirs: Sequence[str]) -> None:
-        """Count the data's labels as the model does: a folder may hold only some of its classes, or in another order."""
+        """Renumber the data's labels by the model's class names: a folder may hold only some classes, or in another order."""
         labels = None if self.data.labels is None else renumbered(self.data.labels, ours, theirs)
         self.data = replace(self.data, labels=labels, class_names=list(theirs))
         self.say(f"labels follow the model's own class names: {ours[0]} is class {list(theirs).index(ours[0])}")
 
     def _settle_columns(self) -> None:
-        """Types of the user's columns, and a note about those with reserved names."""
+        """Determine the types of the user's columns, and report those with reserved names."""
         taken = [name for name in self.data.columns if name in TAKEN]
         if taken:
-            self.say(f"columns with reserved names are left out: {', '.join(taken)}")
+            self.say(f"skipping columns with reserved names: {', '.join(taken)}")
         self.types = {name: pa.array(values).type for name, values in self.data.columns.items() if name not in taken}
 
     def _write_part(self, name: Path, kept: list[int], features: list[np.ndarray], broken: list[dict[str, str]]) -> None:
-        """One part: the kept images' columns, each repeated once per degradation."""
+        """Write one part: the columns of the readable images, each repeated once per degradation."""
         base = [self.data.ids[row] for row in kept]
         labels = np.full(len(kept), -1) if self.data.labels is None else self.data.labels[kept]
         columns: dict[str, Any] = {"id": pa.array(self._ids(kept), pa.string()), "label": np.repeat(labels, self.copies)}
@@ -365,7 +365,7 @@ class _Job:
         write_samples(name, matrix, columns, metadata={BROKEN: json.dumps(broken).encode()})
 
     def _write_layers(self, name: Path, kept: list[int], watched: list[dict[str, np.ndarray]]) -> None:
-        """The same rows by the features of the further layers: layers/00-NAME/part-00000.parquet."""
+        """Write the features of extra layers for the same rows: layers/00-NAME/part-00000.parquet."""
         for number, layer in enumerate(self.settings.layers):
             path = layer_part(name, number, layer)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -373,7 +373,7 @@ class _Job:
             write_samples(path, matrix, {"id": pa.array(self._ids(kept), pa.string())})
 
     def _ids(self, kept: list[int]) -> list[str]:
-        """Ids of the rows of some images: one each, or one per degradation."""
+        """Row ids of some images: one each, or one per degradation."""
         base = [self.data.ids[row] for row in kept]
         return [degraded_id(base_id, how) for base_id in base for how in self.degradations] if self.degradations else base
 
@@ -381,11 +381,11 @@ class _Job:
         return [value for value in values for _ in range(self.copies)]
 
     def _finish(self, run: Run, names: list[Path], class_names: list[str] | None, views: Sequence[Run] = ()) -> None:
-        """errors.parquet, the head, and run.json last; before it, those of every view."""
+        """Write errors.parquet, the head, the run.json of every view, and run.json last."""
         rows, broken = {}, []
         for name in names:
             try:
-                check(name)  # it may be from before an interruption
+                check(name)  # it may predate an interrupt
                 with reading(name), open_parquet(name) as file:
                     rows[name.name] = file.metadata.num_rows
                     broken += json.loads((file.schema_arrow.metadata or {}).get(BROKEN, b"[]"))
@@ -413,15 +413,15 @@ class _Job:
 
 
 def layer_part(name: Path, number: int, layer: str) -> Path:
-    """Where the features of a layer are that belong to a part of samples/."""
+    """Path of a layer's features for a part of samples/."""
     return name.parent.parent / "layers" / f"{number:02d}-{layer}" / name.name
 
 
 def images_per_part(images: int, copies: int, batch_size: int, num_features: int) -> int:
-    """How many images one part holds, from the input alone: an interrupted run ends with the same parts as another.
+    """Images per part, from the input alone, so that an interrupted run ends with the same parts as an uninterrupted one.
 
-    About 256 forward passes, or a batch; more in a large run, which would have too many parts; less where the features of
-    one part would not fit in 16 MB.
+    About 256 forward passes, or a batch; more in a large run, to limit the number of parts; fewer if the features of one
+    part would not fit in 16 MB.
 
     Example:
         >>> images_per_part(1670, copies=1, batch_size=32, num_features=1280)
@@ -430,22 +430,22 @@ def images_per_part(images: int, copies: int, batch_size: int, num_features: int
         2048
     """
     rows = max(PART_ROWS, batch_size, math.ceil(images * copies / MOST_PARTS))
-    rows = PART_ROWS * math.ceil(rows / PART_ROWS)  # whole batches, where they are a power of two
+    rows = PART_ROWS * math.ceil(rows / PART_ROWS)  # whole batches, if their size is a power of two
     return max(1, min(math.ceil(rows / copies), rows_per_part(num_features) // copies))
 
 
 class _Forecast:
-    """Reports once, a few seconds into a long run, how much time and disk space it needs."""
+    """Estimates once, a few seconds into a long run, how much time and disk space it needs."""
 
     def __init__(self, images: int, bytes_per_image: int, say: Say) -> None:
         self.images, self.bytes, self.say = images, images * bytes_per_image, say
-        self.first: tuple[float, int] | None = None  # when the first batch was through, and its images
+        self.first: tuple[float, int] | None = None  # when the first batch was done, and its images
         self.said = False
 
     def __call__(self, done: int, folder: Path) -> None:
         clock = time.monotonic()
         if self.first is None:
-            self.first = clock, done  # a first batch is slow: the clock starts after it
+            self.first = clock, done  # the first batch is slow: start the clock after it
         elif not self.said and clock - self.first[0] >= LISTEN:
             self.said = True
             seconds = (clock - self.first[0]) / max(1, done - self.first[1]) * self.images
@@ -467,7 +467,7 @@ def megabytes(count: float) -> str:
 
 
 def _source(data: Any, images: ImageData) -> str | None:
-    """What opens the same images again from any directory; None for data that was passed open."""
+    """Paths or names that open the same images from any directory; None for data that was passed as an object."""
     if not isinstance(data, (str, os.PathLike)):
         return None
     return str(data) if images.kind == "digits" else shown_address(data)
@@ -478,7 +478,7 @@ def _silent(sentence: str) -> None:
 
 
 def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[int], depth: int) -> Generator[Any, None, None]:
-    """Results in order, with up to `depth` of them under way."""
+    """Results in order, with up to `depth` computed ahead."""
     rows = iter(order)
     under_way: deque[Future[Any]] = deque(pool.submit(work, row) for row in islice(rows, depth))
     try:
@@ -487,20 +487,20 @@ def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[
             for row in islice(rows, 1):
                 under_way.append(pool.submit(work, row))
             yield result
-    finally:  # whoever stops does not wait for what is not begun
+    finally:  # on an interrupt, do not wait for tasks that have not started
         for future in under_way:
             future.cancel()
 
 
 class _Begun(NamedTuple):
-    """What an interrupted run was begun with."""
+    """The settings an interrupted run was started with."""
 
     batch_size: int | None = None
     images_per_part: int | None = None
 
 
 def _begun_with(output: Path) -> _Begun:
-    """Sizes of an interrupted run: what fits on a GPU may have changed since, or the size of a part; the result must not."""
+    """Keep the sizes of an interrupted run: what fits on a GPU, or the part size, may have changed, but the result must not."""
     try:
         arguments = read_json(output / "start.json")["arguments"]
         sizes = [arguments[name] for name in _Begun._fields]
@@ -518,7 +518,7 @@ def _fitting_batch_size(model: Model, sample: np.ndarray) -> int:
 
 
 def largest_that_fits(attempt: Callable[[int], object], largest: int = 512) -> int:
-    """The largest power of two for which the attempt does not run out of memory."""
+    """The largest power of two that does not run out of memory."""
     size = largest
     while size > 1:
         try:

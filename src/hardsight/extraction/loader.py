@@ -1,7 +1,7 @@
-"""A user's own loader or dataset through a model: whatever gives (images, labels), batched or one at a time.
+"""Run a user's own loader or dataset through a model: anything that yields (images, labels), batched or one at a time.
 
 Nothing is decoded here; images are arrays or tensors that are ready for the model. With a run directory each part is
-written as soon as it is full, so that the features of a large loader never lie in memory together.
+written as soon as it is full, so that the features of a large loader are never all in memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def extract_loader(
         return _written(model, rows, place_on_disk(output), settings)
     batches = list(rows)
     if not batches:
-        raise InputError("the loader gave no images.")
+        raise InputError("the loader returned no images.")
     features, labels = (np.concatenate(each) for each in zip(*batches, strict=True))
     columns = {} if split is None else {"split": np.full(len(features), split)}
     if settings.fit_head:
@@ -63,11 +63,11 @@ def _rows(model: Model, loader: Iterable[Any], settings: ExtractSettings) -> Ite
 
 
 def _written(model: Model, rows: Iterator[Rows], output: Path, settings: ExtractSettings) -> Snapshot:
-    """One part after another. A loader cannot be compared with an earlier one, so it is always read from its start."""
+    """Write part by part. A loader cannot be compared with an earlier one, so it is always read from the start."""
     split, fitted = settings.split, {"fit_head": True} if settings.fit_head else {}
     run = Run(output, COMMAND, {"source": "a loader", "split": split, **fitted}, {"model": model.fingerprint()})
     if run.complete:
-        raise RunError(f"{output} holds a complete run; give another directory, or load it with Snapshot.load.")
+        raise RunError(f"{output} holds a complete run; use another directory, or load it with Snapshot.load.")
     with run.only_writer():
         folder = run.folder("samples")
         for left in folder.glob("part-*.parquet"):
@@ -80,7 +80,7 @@ def _written(model: Model, rows: Iterator[Rows], output: Path, settings: Extract
             counts[part.name] = write_samples(part, features, columns)
             at += len(labels)
         if not counts:
-            raise InputError("the loader gave no images.")
+            raise InputError("the loader returned no images.")
         written = [folder / name for name in counts]
         if not settings.fit_head:
             written.append(run.directory / "head.safetensors")
@@ -90,7 +90,7 @@ def _written(model: Model, rows: Iterator[Rows], output: Path, settings: Extract
 
 
 def _parts(rows: Iterator[Rows], rows_per_part: Callable[[], int]) -> Iterator[Rows]:
-    """The same rows in parts of a fixed size, whatever the loader's batches are; the size is asked after the first."""
+    """The same rows in parts of a fixed size, independent of the loader's batches; the first batch determines the size."""
     waiting: list[Rows] = []
     held = 0
     for batch in rows:
@@ -109,7 +109,7 @@ def _parts(rows: Iterator[Rows], rows_per_part: Callable[[], int]) -> Iterator[R
 
 
 def _batches(loader: Iterable[Any], batch_size: int, class_names: list[str] | None) -> Iterator[Rows]:
-    """Images (b, ...) and labels (b,), whether the iterable gives batches or single images."""
+    """Images (b, ...) and labels (b,), from batches or single images."""
     singles: list[tuple[np.ndarray, int]] = []
 
     def stacked() -> Rows:
@@ -119,9 +119,9 @@ def _batches(loader: Iterable[Any], batch_size: int, class_names: list[str] | No
 
     for number, item in enumerate(_samples(loader)):
         if not isinstance(item, (tuple, list)) or len(item) < 2:
-            raise InputError(f"the loader must give (images, labels) pairs; number {number} is {type(item).__name__}.")
+            raise InputError(f"the loader must return (images, labels) pairs; number {number} is {type(item).__name__}.")
         images, labels = to_numpy(item[0]), _numbers(item[1], class_names)
-        if images.ndim == 4 or (images.ndim == 2 and labels.ndim == 1):  # or rows of numbers, for a scikit-learn model
+        if images.ndim == 4 or (images.ndim == 2 and labels.ndim == 1):  # or rows of numbers for a scikit-learn model
             if len(images):
                 yield images, check_labels(np.atleast_1d(labels), len(images), None)
         elif images.ndim in (1, 2, 3) and labels.size == 1:
@@ -138,7 +138,7 @@ def _batches(loader: Iterable[Any], batch_size: int, class_names: list[str] | No
 
 
 def _numbers(labels: Any, class_names: list[str] | None) -> np.ndarray:
-    """Labels of a batch; names are joined to the model's. Without those they stay: a batch does not know all names."""
+    """Labels of a batch; names are mapped to the model's class names, if it has them: a batch does not contain all names."""
     values = to_numpy(labels)
     if class_names is None or values.dtype.kind not in "USO":
         return values
@@ -146,7 +146,7 @@ def _numbers(labels: Any, class_names: list[str] | None) -> np.ndarray:
 
 
 def _samples(loader: Any) -> Iterator[Any]:
-    """Items of an iterable, or of a dataset that only knows its length and its rows."""
+    """Items of an iterable, or of a dataset that only has a length and indexing."""
     if hasattr(loader, "__iter__"):
         return iter(loader)
     if not (hasattr(loader, "__len__") and hasattr(loader, "__getitem__")):
@@ -158,5 +158,5 @@ def stack(images: list[np.ndarray]) -> np.ndarray:
     """Images of one batch as one array: (C, H, W) each -> (b, C, H, W)."""
     if len({image.shape for image in images}) > 1:
         shapes = sorted({image.shape[1:] for image in images})
-        raise InputError(f"images of one batch must have the same size, got {shapes[0]} and {shapes[-1]}; give --size.")
+        raise InputError(f"images of one batch must have the same size, got {shapes[0]} and {shapes[-1]}; use --size.")
     return np.stack(images)

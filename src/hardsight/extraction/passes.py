@@ -1,4 +1,4 @@
-"""Further passes over the same images, each a snapshot of its own: mirrored, or with dropout left on (MC dropout)."""
+"""Extra passes over the same images, each a separate snapshot: mirrored, or with dropout enabled (MC dropout)."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ FOLDER = "passes"
 
 @dataclass(frozen=True)
 class ImageView:
-    """One way to look at every image again; `draw` numbers the draws of dropout, and is None for the mirrored images."""
+    """An extra pass over every image; `draw` numbers the dropout draws, and is None for mirrored images."""
 
     name: str
     draw: int | None = None
 
     def features(self, model: Model, batch: np.ndarray, where: Sequence[int]) -> np.ndarray:
-        """(b, C, H, W) images -> (b, d) features; `where` the batch is seeds the dropout, so a resumed run draws the same."""
+        """(b, C, H, W) images -> (b, d) features; `where` seeds dropout by batch, so a resumed run draws the same masks."""
         if self.draw is None:
             return model(np.ascontiguousarray(batch[..., ::-1]))[0]
         seed = int(np.random.SeedSequence([self.draw, *where]).generate_state(1, np.uint64)[0] >> 1)
         return model.dropped(batch, seed)
 
     def part(self, samples_part: Path) -> Path:
-        """Where its features are that belong to a part of samples/."""
+        """Path of its features for a part of samples/."""
         return samples_part.parent.parent / FOLDER / self.name / "samples" / samples_part.name
 
 
 def views_of(passes: Sequence[str]) -> list[ImageView]:
-    """The views that `--passes` names.
+    """The views named by `--passes`.
 
     Example:
         >>> [view.name for view in views_of(["flip", "dropout=3"])]

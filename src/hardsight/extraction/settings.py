@@ -1,4 +1,4 @@
-"""Options of `hardsight extract`, defined once. Nothing heavy is imported: `--help` is quick."""
+"""Options of `hardsight extract`, defined once. Nothing heavy is imported, so `--help` is fast."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def _per_channel(name: str) -> Any:
 
 
 def _layers(value: Any) -> tuple[str, ...]:
-    """Names of layers, each once."""
+    """Unique names of layers."""
     names = value.split(",") if isinstance(value, str) else list(value)
     if not all(isinstance(name, str) for name in names):
         raise InputError(f"layers must be names of layers, such as layer1,layer2, got {value!r}.")
     names = [name.strip() for name in names if name.strip()]
     odd = [name for name in names if names.count(name) > 1 or set(name) & set("/\\")]
     if odd:
-        raise InputError(f"layers must be different names of layers, but {odd[0]!r} is there twice or is none.")
+        raise InputError(f"layers must be different layer names, but {odd[0]!r} is repeated or empty.")
     return tuple(names)
 
 
 def _passes(value: Any) -> tuple[str, ...]:
-    """Further passes over the images: `flip`, `dropout=N`, each once."""
+    """Extra passes over the images: `flip`, `dropout=N`, each at most once."""
     parts = value.split(",") if isinstance(value, str) else list(value)
     names = tuple(str(part).strip() for part in parts if str(part).strip())
     odd = [name for name in names if not re.fullmatch(r"flip|dropout=[1-9][0-9]{0,2}", name)]
@@ -59,7 +59,7 @@ def _degradations(value: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class PreprocessingOptions(Options):
-    """How a picture becomes an input, where that is not to be the model's own way: shared by the commands that read images."""
+    """Overrides of the model's own preprocessing, shared by the commands that read images."""
 
     size: int | None = option(None, "Input size in pixels. Default: the model's own.", least=1)
     resize: str | None = option(
@@ -90,13 +90,13 @@ class PreprocessingOptions(Options):
     channels: str | None = option(None, "Channels: RGB, BGR or L (gray). Default: the model's own.", choices=("RGB", "BGR", "L"))
 
     def check(self) -> None:
-        """Pixels are scaled in one way."""
+        """Pixels can be scaled in one way only."""
         super().check()
         if self.scaling is not None and (self.mean is not None or self.std is not None):
-            raise InputError("scaling contradicts mean and std: give one or the other.")
+            raise InputError("scaling contradicts mean and std: use one or the other.")
 
     def preprocessing_given(self) -> list[str]:
-        """Names of these options that are not left to the model."""
+        """Names of the options that override the model's."""
         return [field.name for field in PreprocessingOptions.fields() if getattr(self, field.name) is not None]
 
     def preprocessing(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class PreprocessingOptions(Options):
         names = ("mean", "std", "resize", "crop_pct", "interpolation", "channels")
         chosen = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.scaling is not None:
-            from hardsight.models.preprocessing import SCALINGS  # with NumPy, which --help does without
+            from hardsight.models.preprocessing import SCALINGS  # imports NumPy, which --help does not need
 
             chosen["mean"], chosen["std"] = SCALINGS[self.scaling]
         return chosen if self.size is None else {"size": (self.size, self.size), **chosen}
@@ -114,7 +114,7 @@ class PreprocessingOptions(Options):
 class ExtractSettings(PreprocessingOptions):
     """Options of an extraction: model, images and preprocessing.
 
-    What model and data are is recorded by their fingerprints, so the options that only choose them do not decide once more.
+    Model and data are recorded by their fingerprints, so the options that only select them are not compared again on resume.
     """
 
     weights: Any = option(None, "Weights of the model: .safetensors, or .pt with tensors only.", metavar="FILE", decides=False)
@@ -147,8 +147,8 @@ class ExtractSettings(PreprocessingOptions):
         read=_layers, metavar="A,B,C", decides=False,
     )  # fmt: skip
     passes: Any = option(
-        (), "Further passes over the images, each a snapshot in passes/: flip (mirrored), dropout=N (N times with dropout left "
-        "on); correlate --passes reads them.", read=_passes, metavar="flip,dropout=20", decides=False,
+        (), "Extra passes over the images, each a snapshot in passes/: flip (mirrored), dropout=N (N times with dropout "
+        "enabled); correlate --passes reads them.", read=_passes, metavar="flip,dropout=20", decides=False,
     )  # fmt: skip
     keep_head: bool = option(False, "Keep the model's head even if its classes differ from the data's.")
     fit_head: bool = option(
@@ -157,12 +157,12 @@ class ExtractSettings(PreprocessingOptions):
     strict: bool = option(False, "Stop at an image that cannot be read instead of skipping and listing it.", decides=False)
 
     def check(self) -> None:
-        """The head is kept or left out, not both."""
+        """The head is either kept or left out."""
         super().check()
         if self.keep_head and self.fit_head:
-            raise InputError("keep_head and fit_head contradict each other: give one of them.")
+            raise InputError("keep_head and fit_head contradict each other: use one of them.")
 
     def as_dict(self) -> dict[str, Any]:
-        """What decides the result, without the options of preprocessing: what they result in is recorded as a whole."""
+        """Options that the result depends on, except preprocessing, whose outcome is recorded as a whole."""
         own = {field.name for field in PreprocessingOptions.fields()}
         return {name: value for name, value in super().as_dict().items() if name not in own}

@@ -1,4 +1,4 @@
-"""Where the tables that later commands write about a run or a file are: in the run, or beside the file.
+"""Default paths of the tables that later commands write about a run or a file: in the run, or next to the file.
 
 run/audit.parquet       photo.audit.parquet for photo.npz        hardsight audit: one row per group
 run/audit.samples.parquet                                        and each sample's groups
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def beside(path: Path, name: str) -> Path:
-    """The file of that name in a run directory, or beside a file.
+    """The file of that name in a run directory, or next to a file.
 
     Example:
         >>> beside(Path("photo.npz"), "audit").name
@@ -23,7 +23,7 @@ def beside(path: Path, name: str) -> Path:
 
 
 def second_table(path: Path, name: str) -> Path:
-    """A second table of one command, beside the first.
+    """A second table of the same command, next to the first.
 
     Example:
         >>> second_table(Path("out/audit.csv"), "samples").name

@@ -1,7 +1,7 @@
-"""Checksums: a damaged file of ours is detected.
+"""Checksums, to detect damaged files.
 
-A run's `run.json` lists the sha256 of each of its files. Files that stand alone or come later carry their own, in a
-seal of 98 bytes where the format leaves room for it and other tools do not look:
+A run's `run.json` lists the sha256 of each of its files. Standalone files and files added later carry their own, in a
+seal of 98 bytes, in a spot that the format leaves free and other tools ignore:
 
     .parquet        between the last page and the footer
     .npz            the comment of the zip archive
@@ -10,8 +10,8 @@ seal of 98 bytes where the format leaves room for it and other tools do not look
     .html           a comment at the end
 
 A seal holds the sha256 of the whole file with the seal's own 64 digits read as zeros, so it covers headers and footers.
-Readers call `check`. What it finds is remembered by path, size, time and inode: in this process, and for large files in the
-user's cache directory, so that a run opens quickly the second time. Files of other people have no seal and pass.
+Readers call `check`. Its result is cached by path, size, time and inode: in this process, and for large files in the
+user's cache directory, so that a run opens quickly the second time. Files from other tools have no seal and pass.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from hardsight.files.places import Place, Remote
 
 MARK = b"hardsight-sha256"
 ZEROS = b"0" * 64
-UNSEALED = b"%b=%b=%b" % (MARK, ZEROS, MARK)  # what a writer puts where the seal will be
+UNSEALED = b"%b=%b=%b" % (MARK, ZEROS, MARK)  # placeholder for the seal
 SEAL = re.compile(b"%b=([0-9a-f]{64})=%b" % (MARK, MARK))
 AFTER_MARK = len(MARK) + 1
-TAIL = 256  # bytes at the end of a file that hold its seal
+TAIL = 256  # bytes at the end of a file in which to look for its seal
 LARGEST_HEADER = 100 * 2**20  # of safetensors
 BLOCK = 2**20
-REMEMBERED = 4 * 2**20  # smaller files are read again quicker than they are looked up
-SETTLED = 2 * 10**9  # nanoseconds: a file that is younger could change again within one tick of its clock
+REMEMBERED = 4 * 2**20  # hashing a smaller file is faster than a cache lookup
+SETTLED = 2 * 10**9  # nanoseconds: a newer file could change again within one tick of its clock
 LEVELS = 6  # directories between a file and its run.json
 MARKS_BESIDE = ".review.parquet"  # a person's marks on photo.npz are in photo.review.parquet
 MARKED = (".npz", ".npy", ".parquet", ".pq", ".csv", ".tsv", ".json")
-# Commands write these, and figures/, into a complete run.
+# Commands write these files, and figures/, into a complete run.
 WRITTEN_LATER = ("scores.parquet", "suspects.parquet", "labels.parquet", "report.html", "samples.html")
 
 ProgressCallback = Callable[[int], None]  # bytes read
@@ -58,7 +58,7 @@ def sha256(path: Path, progress: ProgressCallback | None = None) -> str:
 
 
 def seal(path: Path, kind: str) -> None:
-    """Give a file that is complete its own checksum, if it is of a kind that has room for one."""
+    """Embed a checksum in a complete file, if its format has room for one."""
     with path.open("r+b") as file:
         if kind == "parquet":
             _room_in_parquet(file)
@@ -75,7 +75,7 @@ def seal(path: Path, kind: str) -> None:
 
 
 def own_checksum(path: Path, progress: ProgressCallback | None = None) -> bool | None:
-    """Whether a file agrees with the checksum it carries; None if it carries none."""
+    """Whether a file matches its embedded checksum; None if it has none."""
     with path.open("rb") as file:
         at = _find(file, MARK, kind_by_name(path))
         if at is None:
@@ -86,9 +86,9 @@ def own_checksum(path: Path, progress: ProgressCallback | None = None) -> bool |
 
 
 def check(path: Place) -> None:
-    """A file is as it was written: it agrees with the `run.json` that lists it, or with its own checksum.
+    """Check that a file is unchanged: it matches the `run.json` that lists it, or its embedded checksum.
 
-    Files in a store are not read twice for this: `hardsight verify` does it.
+    Remote files are not read twice for this; `hardsight verify` does that.
     """
     if isinstance(path, Remote) or not path.is_file():
         return
@@ -111,18 +111,18 @@ def _compare(path: Path) -> None:
         if sound or (sound is None and entry is None):
             return
     which = "its own checksum" if entry is None else "the checksum in its run.json"
-    raise FileError(f"{path}: damaged, or changed since it was written: it does not agree with {which}.")
+    raise FileError(f"{path}: damaged, or changed since it was written: it does not match {which}.")
 
 
 class Entry(NamedTuple):
-    """What a run.json says of a file. What is no part may have been written again by a later command."""
+    """The entry of a file in a run.json. A file that is not a part may have been rewritten by a later command."""
 
     sha256: str
     part: bool
 
 
 def entries(manifest: Any) -> dict[str, Entry]:
-    """What a run.json lists, by the file's name in the run: its parts, and all else that was there at the end."""
+    """The entries of a run.json by file name: its parts, and every other file that existed when the run ended."""
     if not isinstance(manifest, dict):
         return {}
     parts = [(part.get("name"), part.get("sha256")) for part in manifest.get("parts") or [] if isinstance(part, dict)]
@@ -131,10 +131,10 @@ def entries(manifest: Any) -> dict[str, Entry]:
 
 
 def is_part_of_run(path: Path) -> bool:
-    """Whether a file belongs to a run and no later command may write it.
+    """Whether a file belongs to a run and must not be overwritten by later commands.
 
-    These are start.json, run.json, a person's marks, and all that run.json lists, except for what later commands write:
-    scores, the report and figures, where they are not parts.
+    These are start.json, run.json, review marks, and everything run.json lists, except for what later commands write:
+    scores, the report and figures, unless they are parts.
     """
     if any(_has_own_writer(name) for name in _names(path)):
         return True
@@ -143,7 +143,7 @@ def is_part_of_run(path: Path) -> bool:
 
 
 def holds_marks(path: Path) -> bool:
-    """Whether a file beside another holds the marks on its samples: photo.review.parquet beside photo.npz."""
+    """Whether a file holds the review marks of another: photo.review.parquet next to photo.npz."""
     return any(
         name.is_file() and any(name.with_name(name.name.removesuffix(MARKS_BESIDE) + ending).is_file() for ending in MARKED)
         for name in _names(path)
@@ -152,16 +152,16 @@ def holds_marks(path: Path) -> bool:
 
 
 def _has_own_writer(path: Path) -> bool:
-    """Whether only a run itself writes the file, or only the explorer's review."""
+    """Whether only the run itself, or only the explorer's review, writes the file."""
     start, manifest = path.with_name("start.json"), path.with_name("run.json")
     if path.name == "run.json":
-        return start.is_file()  # also where the run is not complete, and must not look so
+        return start.is_file()  # also in an incomplete run, which must not look complete
     in_run = start.is_file() or manifest.is_file() or path.with_name("scores.parquet").is_file()
     return path.is_file() and (path.name == "start.json" or (path.name == "review.parquet" and in_run))
 
 
 def find_entry(path: Path) -> Entry | None:
-    """What the nearest run.json above a file says of it, whichever links lead to the file."""
+    """The entry of a file in the nearest run.json above it, resolving links."""
     for name in _names(path):
         for directory in name.parents[:LEVELS]:
             manifest = directory / "run.json"
@@ -174,7 +174,7 @@ def find_entry(path: Path) -> Entry | None:
 
 
 def _names(path: Path) -> list[Path]:
-    """A file as it was named, in the real directory, and itself without links: a run may hold links, or be linked to."""
+    """A file under its own name in the resolved directory, and fully resolved: a run may contain links, or be linked to."""
     named, real = Path(os.path.abspath(path)), Path(os.path.realpath(path))
     return list(dict.fromkeys([named, Path(os.path.realpath(path.parent)) / named.name, real]))
 
@@ -184,15 +184,15 @@ def _listing(stamp: _Stamp) -> dict[str, Entry]:
     try:
         with open(stamp.path, encoding="utf-8") as file:
             return entries(json.load(file))
-    except (ValueError, RecursionError, AttributeError, TypeError):  # whoever reads the run will say so
+    except (ValueError, RecursionError, AttributeError, TypeError):  # the reader of the run will report it
         return {}
 
 
-# ---- where a seal is ----
+# ---- locating a seal ----
 
 
 def _find(file: IO[bytes], mark: bytes, kind: str) -> int | None:
-    """Where the seal starts, or would start if a damaged one lost its first mark; None if there is none."""
+    """Offset of the seal, or where it would start if damage destroyed its first mark; None if there is none."""
     size = file.seek(0, os.SEEK_END)
     if kind == "parquet":
         start, length = size - 8 - _footer_length(file, size) - len(UNSEALED), len(UNSEALED)
@@ -228,18 +228,18 @@ def _room_in_parquet(file: IO[bytes]) -> None:
     start = size - 8 - _footer_length(file, size)
     footer = _read(file, start, size)
     file.seek(start)
-    file.write(UNSEALED + footer)  # pages are found by their distance from the start, the footer from the end
+    file.write(UNSEALED + footer)  # pages are located from the start, the footer from the end
 
 
 def _room_in_zip(file: IO[bytes]) -> None:
     size = file.seek(-22, os.SEEK_END)
-    if file.read(4) == b"PK\5\6":  # the record at the end, without a comment yet
+    if file.read(4) == b"PK\5\6":  # the end-of-archive record, without a comment yet
         file.seek(size + 20)
         file.write(len(UNSEALED).to_bytes(2, "little") + UNSEALED)
 
 
 def _digest(file: IO[bytes], seal_at: int | None, progress: ProgressCallback | None = None) -> str:
-    """sha256 of a file, the digits of its seal read as zeros."""
+    """sha256 of a file, with the digits of its seal read as zeros."""
     digest, position = hashlib.sha256(), 0
     digits = range(0) if seal_at is None else range(seal_at + AFTER_MARK, seal_at + AFTER_MARK + len(ZEROS))
     file.seek(0)
@@ -254,11 +254,11 @@ def _digest(file: IO[bytes], seal_at: int | None, progress: ProgressCallback | N
     return digest.hexdigest()
 
 
-# ---- results of earlier checks ----
+# ---- cached results ----
 
 
 class _Stamp(NamedTuple):
-    """A file at one moment: whatever changes it changes one of these."""
+    """The state of a file: any change to it changes one of these."""
 
     path: str
     size: int
@@ -267,7 +267,7 @@ class _Stamp(NamedTuple):
     inode: int
 
 
-_sound: set[_Stamp] = set()  # files that agreed with their checksum in this process
+_sound: set[_Stamp] = set()  # files that matched their checksum in this process
 
 
 def _stamp(path: Path) -> _Stamp:
@@ -280,7 +280,7 @@ def _settled(stamp: _Stamp) -> bool:
 
 
 def _remembered(path: Path, compute: Callable[[Path], Any]) -> Any:
-    """`compute(path)`, or what it gave for the same path, size, time and inode before."""
+    """`compute(path)`, or its cached result for the same path, size, time and inode."""
     stamp = _stamp(path)
     folder = cache_directory()
     if folder is None or stamp.size < REMEMBERED or not _settled(stamp):
@@ -291,14 +291,14 @@ def _remembered(path: Path, compute: Callable[[Path], Any]) -> Any:
     except (OSError, ValueError):
         result = compute(path)
     if _stamp(path) == stamp:
-        with contextlib.suppress(OSError):  # a cache that cannot be written is no cache
+        with contextlib.suppress(OSError):  # the cache is optional: ignore it if it is not writable
             entry.parent.mkdir(parents=True, exist_ok=True)
-            entry.write_text(json.dumps(result), encoding="utf-8")  # half of it is no JSON, and is computed again
+            entry.write_text(json.dumps(result), encoding="utf-8")  # a partial entry is not valid JSON and is recomputed
     return result
 
 
 def cache_directory() -> Path | None:
-    """Where results are remembered: HARDSIGHT_CACHE, or hardsight in the user's cache directory; None if there is none."""
+    """The cache directory: HARDSIGHT_CACHE, or hardsight in the user's cache directory; None if there is none."""
     chosen = os.environ.get("HARDSIGHT_CACHE")
     if chosen is not None:
         return Path(chosen) if chosen else None
@@ -309,5 +309,5 @@ def cache_directory() -> Path | None:
             local = os.environ.get("LOCALAPPDATA")
             return Path(local) / "hardsight" / "Cache" if local else None
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hardsight"
-    except RuntimeError:  # no home
+    except RuntimeError:  # no home directory
         return None

@@ -13,7 +13,7 @@ from hardsight.files.reading import existing_file, reading
 
 
 def read_class_names(path: str | os.PathLike[str], num_classes: int | None = None) -> list[str]:
-    """The names in the order of the classes; as many as there are classes. Blank lines at the end do not count."""
+    """The names in class order, one per class. Blank lines at the end are ignored."""
     path = existing_file(path)
     note_input(path)
     with reading(path, "class names could not be read"):
@@ -35,7 +35,7 @@ def _lines(text: str) -> list[str]:
 
 
 def check_class_names(names: Any, num_classes: int | None) -> list[str]:
-    """The names as a list of strings, one per class where their number is known."""
+    """The names as a list of strings, one per class if the number of classes is known."""
     values = names if isinstance(names, (list, tuple)) else as_array(names, "class names").tolist()
     if not isinstance(values, (list, tuple)):
         raise InputError(f"class names must be a list of strings, got {type(names).__name__}.")

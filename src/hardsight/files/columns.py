@@ -1,6 +1,6 @@
-"""CSV, .tsv and Parquet tables as columns by name, whatever they hold.
+"""CSV, .tsv and Parquet tables as named columns, of any content.
 
-In a CSV a column whose every value reads as a number becomes numbers ("007" stays text), and an empty cell is null.
+In a CSV, a column in which every value is a number becomes numeric ("007" stays text), and an empty cell is null.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _empty_is_null(column: Sequence[str]) -> list[Any]:
 
 
 def _typed(column: Sequence[str]) -> list[Any]:
-    """Numbers where every cell is written as one, else the text; bytes that are not UTF-8 are spelled out."""
+    """Numbers if every cell is one, otherwise text; bytes that are not UTF-8 are escaped."""
     full = [cell for cell in column if cell]
     if full and all(re.fullmatch("-?(0|[1-9][0-9]{0,17})", cell) for cell in full):
         return [int(cell) if cell else None for cell in column]

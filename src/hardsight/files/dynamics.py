@@ -1,6 +1,6 @@
-"""Dynamics files read back: the moments of a run in order, and each sample's `Story` over them.
+"""Reader of dynamics files: the moments of a run in order, and each sample's `Story` over them.
 
-One file is in memory at a time. What is kept of a sample does not grow with the epochs.
+One file is in memory at a time. The state per sample does not grow with the number of epochs.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from hardsight.scores.registry import Score
 COLUMNS = (
     "id", "split", "label", "own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "correct", "loss",
 )  # fmt: skip
-EXTRA = ("aldr_lambda",)  # of some losses only: null for samples, or not in the file, where there is none
+EXTRA = ("aldr_lambda",)  # only some losses have it: otherwise null, or not in the file
 NUMBERS = (*COLUMNS[3:], *EXTRA)
 FILE_NAME = re.compile(r"(epoch|step)=(\d+)\.parquet")
 
 
 @dataclass(frozen=True)
 class Moment:
-    """When samples were looked at: an epoch, or one step of it."""
+    """When samples were recorded: an epoch, or one step of it."""
 
     epoch: int
     step: int | None = None
@@ -44,10 +44,10 @@ class Moment:
 
 
 def moments(run: str | Path, *, steps: bool = False) -> list[tuple[Moment, Path]]:
-    """The dynamics files of a run in order: those of epochs, or those of steps."""
+    """The dynamics files of a run in order: epochs, or steps."""
     folder = Path(run) / "dynamics"
     if not folder.is_dir():
-        raise FileError(f"{run}: there are no dynamics here (no directory {folder}): give a run of hardsight train.")
+        raise FileError(f"{run}: there are no dynamics here (no directory {folder}): pass a run of hardsight train.")
     kind = "step" if steps else "epoch"
     files = []
     for path in folder.glob(f"{kind}=*.parquet"):
@@ -68,7 +68,7 @@ def read_moment(path: Path, columns: Sequence[str] | None = None, split: str | N
         raise FileError(f"{path}: not a dynamics file: it has no column {missing[0]!r}.")
     table = read_parquet(path, [name for name in dict.fromkeys([*wanted, "split"]) if name in held])
     for name in wanted:
-        if name not in held:  # an epoch of held-out samples alone
+        if name not in held:  # an epoch with held-out samples only
             table = table.append_column(name, pa.nulls(len(table), pa.float32()))
     if split is not None:
         table = table.filter(pc.equal(table.column("split"), split))
@@ -76,12 +76,12 @@ def read_moment(path: Path, columns: Sequence[str] | None = None, split: str | N
 
 
 def number_column(table: pa.Table, name: str) -> np.ndarray:
-    """A column as float64, NaN where it is null; right and wrong are 1 and 0."""
+    """A column as float64, with NaN for null and 1 and 0 for right and wrong."""
     return np.asarray(table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
 
 
 def rows_named(ids: pa.Array) -> np.ndarray | None:
-    """(n,) the row of the data that each id names: 42, "42", "test/42" or "42#contrast=0.3"; None if some name no row."""
+    """(n,) the data row that each id names: 42, "42", "test/42" or "42#contrast=0.3"; None if some do not name a row."""
     if pa.types.is_integer(ids.type):
         return ids.to_numpy(zero_copy_only=False).astype(np.int64)
     matches = [re.fullmatch(r"(?:[^#]*/)?(\d{1,18})(?:#.*)?", id) for id in ids.to_pylist()]
@@ -90,7 +90,7 @@ def rows_named(ids: pa.Array) -> np.ndarray | None:
 
 
 class KnownIds:
-    """Ids in the order of their first appearance, and the index of each."""
+    """Ids in order of first appearance, and the index of each."""
 
     def __init__(self) -> None:
         self.ids: pa.Array | None = None
@@ -104,12 +104,12 @@ class KnownIds:
             return np.full(len(ids), -1)
         if self.ids.type != ids.type:
             raise InputError(f"ids in the dynamics are {self.ids.type}, but the requested ones are {ids.type}.")
-        if ids.equals(self.ids):  # every epoch after the first, as a rule
+        if ids.equals(self.ids):  # usually the case after the first epoch
             return np.arange(len(ids))
         return pc.fill_null(pc.index_in(ids, value_set=self.ids), -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
     def learn(self, ids: pa.Array) -> np.ndarray:
-        """The same, but unknown ids are added at the end."""
+        """The same, but unknown ids are appended."""
         places = self.places(ids)
         new = np.flatnonzero(places < 0)
         if len(new):
@@ -120,17 +120,16 @@ class KnownIds:
 
 
 class Stories:
-    """The story of every sample of a run over its epochs: ask for a score by ids.
+    """The story of every sample over the epochs of a run; look up a score by ids.
 
-    An id that is in several splits has its story in "train" if it is there, else in the first by name; `split`
-    is for asking about one alone.
+    If an id is in several splits, "train" is used, or else the first split by name; `split` restricts the lookup to one.
     """
 
     def __init__(self, run: str | Path, scores: Iterable[Score], split: str | None = None) -> None:
         scores = list(scores)
         absent = [score.name for score in scores if not recorded(run, score)]
         if absent:
-            raise InputError(f"{run}: {absent[0]} is not in its dynamics; it is recorded where the loss has it: --loss aldr.")
+            raise InputError(f"{run}: {absent[0]} is not in its dynamics; it is recorded only with --loss aldr.")
         self.columns = tuple(sorted({column for score in scores for column in score.columns}))
         self.splits: dict[str | None, tuple[KnownIds, Story]] = {}
         for moment, path in moments(run):
@@ -150,7 +149,7 @@ class Stories:
             story.see(moment.epoch, {name: number_column(part, name) for name in self.columns}, at)
 
     def of(self, score: Score, ids: Any) -> np.ndarray:
-        """(n,) the score of each id, NaN for one that the dynamics do not know."""
+        """(n,) the score of each id, NaN for ids without dynamics."""
         assert score.story is not None
         wanted = ids if isinstance(ids, pa.Array) else pa.array(ids)
         result = np.full(len(wanted), np.nan)
@@ -165,13 +164,13 @@ class Stories:
 
 
 def recorded(run: str | Path, score: Score) -> bool:
-    """Whether the dynamics of a run have what a score is made of; columns of some losses only may not be there."""
+    """Whether the dynamics of a run have the columns that a score needs; some columns exist for some losses only."""
     extra = set(EXTRA).intersection(score.columns)
     return not extra or any(extra <= set(parquet_columns(path)) for _, path in moments(run)[-1:])
 
 
 def read_measures(path: Path) -> dict[str | None, dict[str, Any]]:
-    """What a dynamics file says of each split as a whole, by name; nothing where it was written by an earlier version."""
+    """The metrics of each split as a whole in a dynamics file, by split; empty if an earlier version wrote the file."""
     with reading(path, "not a readable dynamics file"):
         measures = _notes(path).get("measures", {})
         return {split or None: {str(name): value for name, value in numbers.items()} for split, numbers in measures.items()}

@@ -1,4 +1,4 @@
-"""What a file holds, detected from its first bytes: so that no output replaces a file of another kind."""
+"""The format of a file, detected from its first bytes, so that no output replaces a file of another kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from hardsight.files.places import Place
 
-START = 2**16  # bytes looked at
+START = 2**16  # bytes to inspect
 
 WORDS = {
     "parquet": "a Parquet file",
@@ -25,24 +25,24 @@ WORDS = {
     "text": "a text file",
 }
 ENDINGS = {".pq": "parquet", ".htm": "html", **{f".{kind}": kind for kind in WORDS}}
-CONTROL = bytes({*range(32)} - {7, 8, 9, 10, 12, 13, 27})  # bytes that no text holds
+CONTROL = bytes({*range(32)} - {7, 8, 9, 10, 12, 13, 27})  # bytes that never occur in text
 
 
 def kind_by_name(path: Place) -> str:
-    """The kind of file that a name's ending promises; text where it promises nothing."""
+    """The format implied by a file's extension; text if there is none."""
     return ENDINGS.get(path.suffix.lower(), "text")
 
 
 def holds(path: Place, kind: str) -> bool:
-    """Whether a file is of a kind, by its first bytes. An empty file is of every kind."""
+    """Whether a file has a format, by its first bytes. An empty file matches every format."""
     with path.open("rb") as file:
         start = file.read(START)
     return not start or LOOKS[kind](start)
 
 
 def _npz(start: bytes) -> bool:
-    """A zip whose first member is an array: other zips are documents, models or somebody's archive."""
-    if start[:4] == b"PK\5\6":  # a zip of nothing
+    """A zip whose first member is an array; other zips are documents, models or archives."""
+    if start[:4] == b"PK\5\6":  # an empty zip
         return True
     if start[:4] != b"PK\3\4" or len(start) < 30:
         return False
@@ -81,7 +81,7 @@ LOOKS: dict[str, Callable[[bytes], bool]] = {
     "png": lambda start: start[:8] == b"\x89PNG\r\n\x1a\n",
     "svg": _markup(b"<?xml", b"<svg"),
     "pdf": lambda start: start[:4] == b"%PDF",
-    "tex": lambda start: _text(start) and start.startswith(b"\\begin{table}"),  # no document of somebody's
+    "tex": lambda start: _text(start) and start.startswith(b"\\begin{table}"),  # not just any LaTeX document
     "md": lambda start: _text(start) and start.startswith(b"**") and b"\n| " in start,
     "text": lambda start: _text(start) and start[:4] != b"%PDF",
 }

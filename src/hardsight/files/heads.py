@@ -38,22 +38,22 @@ def load_head(path: str | os.PathLike[str]) -> tuple[Head, list[str] | None]:
     if suffix == ".npz":
         head, names = head_from_arrays(path, {name: np.asarray(rows) for name, rows in open_npz(path).items()})
         if head is None:
-            raise FileError(f"{path}: there is no array named weight in it.")
+            raise FileError(f"{path}: it has no array named weight.")
         return head, names
     if suffix == ".safetensors":
         return _load_safetensors(path)
     raise FileError(
-        f"{path}: a head is read from .safetensors, .npz or .npy. Pickled files (.pt, .pkl) are not loaded; save the "
+        f"{path}: a head must be a .safetensors, .npz or .npy file. Pickled files (.pt, .pkl) are not loaded; save the "
         "layer's arrays instead: np.savez('head.npz', weight=layer.weight.detach(), bias=layer.bias.detach())"
     )
 
 
 def head_from_arrays(path: Place, arrays: dict[str, Any]) -> tuple[Head | None, list[str] | None]:
-    """The head among arrays with the vocabulary's names, if there is a weight."""
+    """The head among named arrays, if there is a weight."""
     names = [str(name) for name in np.atleast_1d(arrays["class_names"])] if "class_names" in arrays else None
     if "weight" not in arrays:
         if "bias" in arrays:
-            raise FileError(f"{path}: there is a bias in it, but no weight to go with it.")
+            raise FileError(f"{path}: it has a bias but no weight.")
         return None, names
     kind = str(arrays["kind"]) if "kind" in arrays else "linear"
     scale = arrays["scale"] if "scale" in arrays else None
@@ -68,10 +68,10 @@ def _load_safetensors(path: Place) -> tuple[Head, list[str] | None]:
         with on_disk(path) as local, safe_open(local, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys() if name in ARRAYS}
-    except Exception as error:  # a damaged header fails in any of a dozen ways
+    except Exception as error:  # a damaged header can fail in a dozen ways
         raise FileError(f"{path}: not a readable safetensors file: {first_line(error)}") from error
     if "weight" not in arrays:
-        raise FileError(f"{path}: there is no tensor named weight in it.")
+        raise FileError(f"{path}: it has no tensor named weight.")
     try:
         names = json.loads(metadata.get("class_names", "null"))
         scale = json.loads(metadata.get("scale", "null"))

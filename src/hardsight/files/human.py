@@ -1,8 +1,8 @@
-"""Human answers about each sample, from arrays, tables or files, checked when read.
+"""Human answers about each sample, from arrays, tables or files, validated when read.
 
 Three forms: counts (n, c) of answers per class, a selection frequency per sample, or one row per answer
-(`id, annotator, answer`). Ids are kept where the source has them, as a column or as a pandas index; else rows are
-matched by order.
+(`id, annotator, answer`). Ids are kept if the source has them, as a column or a pandas index; otherwise rows are
+matched by position.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ FORMS = (
     "(n, c) counts, an (n,) selection frequency, or a table with `id` and one of: `frequency` (and `answers`, how many "
     "people), `counts` (a list), one column per class, or `annotator` and `answer` with one row per answer"
 )
-MOST_COUNTS = 2**27  # samples times classes, 1 GB: without class names, an answer that needs more is taken for a mistake
+MOST_COUNTS = 2**27  # samples times classes, 1 GB: without class names, an answer that needs more must be a mistake
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What a command was given as --human, before it is read."""
+    """The value of --human, before it is read."""
 
     source: Any
     allow_missing: bool = False
 
     @classmethod
     def of(cls, human: Any, allow_missing: bool = False) -> Answers:
-        """These, or whatever else `read_people` takes as such."""
+        """An object of this class unchanged; anything else as input for `read_people`."""
         return human if isinstance(human, Answers) else cls(human, allow_missing)
 
 
@@ -55,9 +55,9 @@ class People:
     name: str
     ids: np.ndarray | None  # (n,) or None: in the order of the samples
     counts: np.ndarray | None = None  # (n, c) whole numbers
-    frequency: np.ndarray | None = None  # (n,) in [0, 1], NaN where nothing is known
-    answers: np.ndarray | None = None  # (n,) people per sample, beside a frequency
-    numbered: bool = False  # without ids: a pandas index counts the rows, 0, 1, 2, ...
+    frequency: np.ndarray | None = None  # (n,) in [0, 1], NaN if unknown
+    answers: np.ndarray | None = None  # (n,) people per sample, with a frequency
+    numbered: bool = False  # without ids: the pandas index is 0, 1, 2, ...
 
     def __len__(self) -> int:
         known = self.counts if self.counts is not None else self.frequency
@@ -72,13 +72,13 @@ class People:
         return People(self.name, ids, counts, frequency, answers)
 
     def check_classes(self, num_classes: int) -> None:
-        """Refuse an array of counts with more or fewer columns than there are classes: nothing else says which is which."""
+        """Reject an array of counts with a column count other than the number of classes: columns are matched by position."""
         if self.ids is None and self.counts is not None and self.counts.shape[1] != num_classes:
             hint = " They look transposed: one row per sample." if self.counts.shape[0] == num_classes else ""
             raise InputError(f"{self.name}: counts have {self.counts.shape[1]} classes, the model has {num_classes}.{hint}")
 
     def for_labels(self, labels: np.ndarray) -> People:
-        """The same with counts for every class among the (n,) labels.
+        """The same answers with counts for every class among the (n,) labels.
 
         Answers by id may lack classes that nobody chose; counts without ids must have a column for each class.
         """
@@ -87,12 +87,12 @@ class People:
         if self.ids is None:
             raise InputError(
                 f"{self.name}: counts have {self.counts.shape[1]} classes, but labels go up to {labels.max()}; "
-                "give one column per class, in the order of the head's rows."
+                "pass one column per class, in the order of the head's rows."
             )
         return replace(self, counts=np.pad(self.counts, ((0, 0), (0, int(labels.max()) + 1 - self.counts.shape[1]))))
 
     def selection_frequency(self, labels: np.ndarray) -> np.ndarray:
-        """(n,) how often people chose the class among the (n,) labels; NaN where nothing is known."""
+        """(n,) how often people chose the class in the (n,) labels; NaN if unknown."""
         if self.frequency is not None:
             return self.frequency
         return selection_frequency(self.for_labels(labels).counts, labels)
@@ -125,7 +125,7 @@ def _read(path: Path) -> Any:
     if ending == ".json":
         with reading(path, "not readable as JSON"):
             return json.loads(path.read_text(encoding="utf-8"))
-    raise FileError(f"{path}: human data is read from .npy, .csv, .tsv, .parquet or .json.")
+    raise FileError(f"{path}: human data must be a .npy, .csv, .tsv, .parquet or .json file.")
 
 
 def _from_anything(source: Any, name: str, class_names: Sequence[str] | None) -> People:
@@ -180,7 +180,7 @@ def _from_columns(columns: dict[str, Any], name: str, class_names: Sequence[str]
         return _from_answers(columns, name, class_names)
     rest = {key: column for key, column in columns.items() if key != "id"}
     if not rest or not next(iter(lengths.values())):
-        raise InputError(f"there is no human data here: give {FORMS}.")
+        raise InputError(f"there is no human data here: pass {FORMS}.")
     ids = _unique(columns["id"]) if "id" in columns else None
     if "frequency" in rest:
         answers = _numbers(rest["answers"], "answers") if "answers" in rest else None
@@ -192,14 +192,14 @@ def _from_columns(columns: dict[str, Any], name: str, class_names: Sequence[str]
 
 
 def _class_columns(names: list[str], class_names: Sequence[str] | None) -> list[str]:
-    """The columns in the order of the classes: named 0, 1, 2, ... or by class name."""
+    """The columns in class order, named 0, 1, 2, ... or by class name."""
     if class_names is not None and set(names) == set(class_names):
         return list(class_names)
     if all(re.fullmatch("0|[1-9][0-9]*", key) for key in names) and sorted(map(int, names)) == list(range(len(names))):
         return sorted(names, key=int)
     wanted = "0, 1, 2, ..." + ("" if class_names is None else f" or {', '.join(class_names[:3])}, ...")
     near = next(filter(None, (did_you_mean(name, ("frequency", "counts", "answer", *(class_names or ()))) for name in names)), "")
-    raise InputError(f"columns {', '.join(map(repr, names[:5]))}: not a known form of human data.{near} Give {FORMS}: {wanted}.")
+    raise InputError(f"columns {', '.join(map(repr, names[:5]))}: unknown format of human data.{near} Pass {FORMS}: {wanted}.")
 
 
 def _from_answers(columns: dict[str, Any], name: str, class_names: Sequence[str] | None) -> People:
@@ -224,7 +224,7 @@ def _from_answers(columns: dict[str, Any], name: str, class_names: Sequence[str]
 
 
 def _answer_classes(values: list[Any], class_names: Sequence[str] | None, most: int) -> np.ndarray:
-    """(answers,) class of each answer, given as an index below `most` or a class name."""
+    """(answers,) the class of each answer, from an index below `most` or a class name."""
     class_of = {name: k for k, name in enumerate(class_names or [])}
     classes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
@@ -235,10 +235,10 @@ def _answer_classes(values: list[Any], class_names: Sequence[str] | None, most: 
         elif isinstance(value, str) and value.isdecimal():
             index = int(value) if len(value) < 20 else most
         else:
-            hint = "" if class_names else " Names need class names: give --class-names or a run that has them."
+            hint = "" if class_names else " To use names, pass --class-names or a run that has class names."
             raise InputError(f"an answer must be a class index or a class name, but row {row} holds {value!r:.80}.{hint}")
         if index >= most:
-            hint = " If there are as many classes, give their names (--class-names)." if index < MOST_CLASSES else ""
+            hint = " If there are that many classes, pass their names (--class-names)." if index < MOST_CLASSES else ""
             raise InputError(f"an answer must be a class index below {most}, but row {row} holds {value!r:.80}.{hint}")
         classes[row] = index
     return classes
@@ -284,7 +284,7 @@ def _check_frequency(array: np.ndarray) -> np.ndarray:
     if len(bad):
         row = int(bad[0])
         whole = (np.floor(frequency[bad]) == frequency[bad]).all()
-        hint = " If these are counts, divide by the number of people, or give (n, c) counts." if whole else ""
+        hint = " If these are counts, divide by the number of people, or pass (n, c) counts." if whole else ""
         if not whole and frequency[bad].min() >= 0 and frequency[bad].max() <= 100:
             hint = " They look like percentages: divide by 100."
         raise InputError(
@@ -295,9 +295,9 @@ def _check_frequency(array: np.ndarray) -> np.ndarray:
 
 
 def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the samples and rows of the human data that belong together; an error if one side lacks ids of the other.
+    """Matching rows of the samples and of the human data; an error if one side lacks ids of the other.
 
-    Without ids, row i is the sample with id i, "i" or "SPLIT/i"; where the ids are no such numbers, the i-th sample.
+    Without ids, row i is the sample with id i, "i" or "SPLIT/i"; if the ids are not such numbers, the i-th sample.
     """
     n = len(ids)
     if people.ids is None:
@@ -315,26 +315,24 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
         if unknown:
             said.append(f"{len(unknown)} of {len(known)} human ids are not among the samples (the first: {unknown[0]!r})")
         raise InputError(
-            f"{people.name}: {' and '.join(said)}. Allow missing ids (--allow-missing) to use the {(rows >= 0).sum()} both have."
+            f"{people.name}: {' and '.join(said)}. Use --allow-missing to keep the {(rows >= 0).sum()} that both have."
         )
     if not (rows >= 0).any():
         raise InputError(
-            f"{people.name}: no human id is among the samples; its ids look like {known[0]!r}, the samples' like {ids[0]!r}."
+            f"{people.name}: no human id matches a sample; its ids look like {known[0]!r}, the samples' like {ids[0]!r}."
         )
     return np.flatnonzero(rows >= 0), rows[rows >= 0]
 
 
 def _match_rows(people: People, ids: np.ndarray, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The same for an array, which has rows and no ids."""
+    """The same for an array, which has rows but no ids."""
     n, rows = len(ids), _numbers_of(ids)
     known = None if rows is None else rows < len(people)
     if rows is not None and known is not None and (known.all() or allow_missing) and (len(people) == n or allow_missing):
         return np.flatnonzero(known), rows[known]
     if len(people) == n:
         return np.arange(n), np.arange(n)
-    hint = (
-        " Ids are numbers of rows: --allow-missing uses those that both have." if rows is not None and not allow_missing else ""
-    )
+    hint = " Ids are row numbers: --allow-missing uses the rows that both have." if rows is not None and not allow_missing else ""
     raise InputError(
         f"{people.name}: without ids, human data must have one row per sample in the same order, "
         f"got {len(people)} rows for {n} samples.{hint}"
@@ -342,7 +340,7 @@ def _match_rows(people: People, ids: np.ndarray, allow_missing: bool) -> tuple[n
 
 
 def _numbers_of(ids: np.ndarray) -> np.ndarray | None:
-    """(n,) the row that each id names, all different; None where ids are something else."""
+    """(n,) the row that each id names, all different; None if ids are not row numbers."""
     rows = rows_named(pa.array(ids.tolist())) if len(ids) else None
     return rows if rows is not None and rows.min() >= 0 and len(np.unique(rows)) == len(rows) else None
 
@@ -359,7 +357,7 @@ def match_bases(people: People, base_ids: Sequence[Any], allow_missing: bool = F
 
 
 def _same_kind(people: People, ids: np.ndarray) -> list[Any]:
-    """The human ids as the samples write theirs: a CSV has no integers."""
+    """The human ids converted to the type of the sample ids: a CSV may hold text or integers."""
     assert people.ids is not None
     known = people.ids.tolist()
     if ids.dtype.kind in "iu" and known and isinstance(known[0], str):

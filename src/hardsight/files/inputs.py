@@ -1,8 +1,8 @@
-"""Files that a command reads, so that it does not overwrite them.
+"""The input files of a command, so that it does not overwrite them.
 
-Readers note the files a user named; `files.writing` refuses to replace one of them, whatever the name it goes by: a
-symbolic or a hard link is the same file. Notes last as long as the command: outside of one there are none. What a function
-inside of a command read is still an input when the function has returned: `--table` is written then.
+Readers record the files a user named; `files.writing` refuses to replace any of them, under any name: a symbolic or hard
+link is the same file. Records last as long as the command; outside of a command there are none. What a function inside a
+command has read remains an input after the function returns, because `--table` is written then.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hardsight.files.places import Place  # which takes long to import, for a command that reads nothing
+    from hardsight.files.places import Place  # slow to import for a command that reads nothing
 
 
 @dataclass
 class _Command:
-    """One command, with those that started it."""
+    """A command, with the commands that called it."""
 
     outer: _Command | None
-    own: Path | None  # the run directory or the file it writes: what is read back from there is no input
+    own: Path | None  # the run directory or file it writes; reading from it does not make an input
     files: set[Hashable] = field(default_factory=set)
-    written: set[Hashable] = field(default_factory=set)  # by this command: reading them back makes no inputs of them
+    written: set[Hashable] = field(default_factory=set)  # by this command; reading them back does not make them inputs
 
 
 _current: ContextVar[_Command | None] = ContextVar("command", default=None)
@@ -34,7 +34,7 @@ _current: ContextVar[_Command | None] = ContextVar("command", default=None)
 
 @contextmanager
 def command(own: Path | None = None) -> Iterator[None]:
-    """Within this context, no file noted as read is overwritten. `own` is the run directory or the file being written."""
+    """Protect files recorded as inputs inside this context. `own` is the run directory or file being written."""
     here = _Command(_current.get(), None if own is None else own.resolve())
     token = _current.set(here)
     try:
@@ -47,7 +47,7 @@ def command(own: Path | None = None) -> Iterator[None]:
 
 
 def note_input(*values: Any) -> None:
-    """Note files that this command reads. Values that are not paths (arrays, None) are ignored."""
+    """Record files that this command reads. Values that are not paths (arrays, None) are ignored."""
     here = _current.get()
     if here is None:
         return
@@ -61,14 +61,14 @@ def note_input(*values: Any) -> None:
 
 
 def note_output(path: Place) -> None:
-    """Note a file that this command has written."""
+    """Record a file that this command has written."""
     here = _current.get()
     if here is not None:
         here.written.add(_names(path)[0])
 
 
 def is_own(path: Place) -> bool:
-    """Whether a path lies in a run directory that this command writes."""
+    """Whether a path is inside a run directory that this command writes."""
     if not isinstance(path, Path):
         return False
     real = Path(os.path.realpath(path))
@@ -76,19 +76,19 @@ def is_own(path: Place) -> bool:
 
 
 def is_input(path: Place) -> bool:
-    """Whether this command, or one that started it, reads the file."""
+    """Whether this command, or one that called it, reads the file."""
     names = _names(path)
     return not is_written(path) and any(name in here.files for here in _commands() for name in names)
 
 
 def is_written(path: Place) -> bool:
-    """Whether this command, or one that started it, has written the file."""
+    """Whether this command, or one that called it, has written the file."""
     name = _names(path)[0]
     return any(name in here.written for here in _commands())
 
 
 def _commands() -> Iterator[_Command]:
-    """The command that runs, and those that started it."""
+    """The running command, and those that called it."""
     here = _current.get()
     while here is not None:
         yield here
@@ -96,7 +96,7 @@ def _commands() -> Iterator[_Command]:
 
 
 def _names(path: Place) -> list[Hashable]:
-    """Identity of a file: its path without links and, if it exists, its inode."""
+    """Identity of a file: its resolved path and, if it exists, its inode."""
     if not isinstance(path, Path):
         return [path.resolve().uri]
     names: list[Hashable] = [os.path.realpath(path)]

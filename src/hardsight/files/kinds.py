@@ -1,4 +1,4 @@
-"""What is this input? A snapshot, a scores table or images: decided once, from what a path holds, for every command."""
+"""Detects whether an input path is a snapshot, a scores table or images, in one place for every command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kind = Literal["snapshot", "scores", "images"]
 
 
 def kind_of(path: Path) -> Kind:
-    """The kind of a run directory, a folder or a file. Anything else counts as images: their reader reports what it needs."""
+    """The kind of a run directory, a folder or a file. Anything else counts as images, whose reader reports what it needs."""
     if path.is_dir():
         return _kind_of_directory(path)
     ending = path.suffix.lower()
@@ -38,11 +38,11 @@ def _kind_of_directory(path: Path) -> Kind:
         return "snapshot"
     if (path / "scores.parquet").is_file():
         return "scores"
-    return "snapshot" if (path / "start.json").is_file() else "images"  # a run that is not complete: its reader says so
+    return "snapshot" if (path / "start.json").is_file() else "images"  # an incomplete run: its reader reports it
 
 
 def _kind_of_columns(names: Iterable[str]) -> Kind:
-    """Lists of features make a snapshot; paths, or encoded images, without predictions make images."""
+    """A column of feature lists means a snapshot; paths or encoded images without predictions mean images."""
     held = set(names)
     if held & set(LIST_COLUMNS):
         return "snapshot"

@@ -1,4 +1,4 @@
-"""The label column of Parquet files: class numbers, class names, or numbers whose names the schema has."""
+"""The label column of Parquet files: class numbers, class names, or numbers with names in the schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hardsight.named_labels import class_numbers
 
 
 class LabelColumn:
-    """How the values of the column become class numbers: by their names, or as another list of names counts them."""
+    """How the values of the column map to class numbers: by their names, or by the order of another list of names."""
 
     def __init__(self, names: list[str] | None = None, renumbered: np.ndarray | None = None) -> None:
         self.names, self.renumbered = names, renumbered
@@ -25,9 +25,9 @@ class LabelColumn:
     def joined(
         cls, schema: pa.Schema, name: str, values: Iterable[Any], known: tuple[list[str] | None, int | None]
     ) -> tuple[LabelColumn, list[str] | None]:
-        """The column of that name joined to what is known (class names, their number), and the names of the classes.
+        """The column of that name matched to the known class names or number of classes, and the resulting class names.
 
-        `values` gives the distinct values, which are looked at only where they are names.
+        `values` returns the distinct values, which are read only if they are names.
         """
         class_names, num_classes = known
         if holds_names(schema.field(name).type):
@@ -37,12 +37,12 @@ class LabelColumn:
         if own is None or class_names is None:
             fits = own is not None and num_classes in (None, len(own))
             return cls(), own if class_names is None and fits else class_names
-        if set(own) <= set(class_names):  # else the names of one of the two are other words for the same
+        if set(own) <= set(class_names):  # otherwise the two lists use different words for the same classes
             return cls(renumbered=np.array([*(class_names.index(word) for word in own), UNLABELED])), class_names
         return cls(), class_names
 
     def numbers(self, column: Any) -> np.ndarray:
-        """(n,) numbers, not checked yet; null is -1, or NaN among floats."""
+        """(n,) numbers, not validated yet; null is -1, or NaN among floats."""
         if pa.types.is_null(column.type):
             return np.full(len(column), UNLABELED)
         if isinstance(column, pa.ChunkedArray):
@@ -65,7 +65,7 @@ class LabelColumn:
 
 
 def holds_names(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds names of classes: text, true and false, or categories of them."""
+    """Whether a column of this type holds class names: text, booleans, or categories of them."""
     if pa.types.is_dictionary(kind):
         return holds_names(kind.value_type)
     text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_boolean)
@@ -73,14 +73,14 @@ def holds_names(kind: pa.DataType) -> bool:
 
 
 def as_text(column: Any) -> Any:
-    """A column of names as strings; true and false as Python writes them."""
+    """A column of names as strings; booleans become True and False."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return pc.if_else(column, "True", "False") if pa.types.is_boolean(column.type) else column.cast(pa.string())
 
 
 def class_label_names(schema: pa.Schema, name: str) -> list[str] | None:
-    """Names that the schema of a Hugging Face file has for the numbers of a column: its `ClassLabel`."""
+    """Class names from the schema of a Hugging Face file: the `ClassLabel` of a column."""
     try:
         features = json.loads((schema.metadata or {}).get(b"huggingface", b"null"))["info"]["features"]
         names = features[name]["names"] if features[name]["_type"] == "ClassLabel" else None
@@ -88,6 +88,6 @@ def class_label_names(schema: pa.Schema, name: str) -> list[str] | None:
         return None
     if isinstance(names, list) and names and all(isinstance(word, str) for word in names):
         if len(set(names)) != len(names):
-            raise InputError(f"the class names of {name} must differ, and {len(names) - len(set(names))} are repeated.")
+            raise InputError(f"the class names of {name} must be unique, but {len(names) - len(set(names))} are repeated.")
         return names
     return None

@@ -1,4 +1,4 @@
-"""LaTeX: text that prints as it is, and plain `tabular`, for which no package is needed."""
+"""LaTeX: escaped text, and plain `tabular` tables that need no package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPECIAL = re.compile("[" + re.escape("".join(ESCAPES)) + "]")
 
 
 def escaped(text: str) -> str:
-    r"""Text that LaTeX prints as it is.
+    r"""Text escaped for LaTeX.
 
     Example:
         >>> escaped("norm_in_class, 95 %")
@@ -24,7 +24,7 @@ def escaped(text: str) -> str:
 
 
 def tabular(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str, words: int = 1) -> str:
-    """One table environment of cells that are LaTeX already; the first columns are words, the others numbers."""
+    """A table environment from cells that are already LaTeX; the first columns hold text, the others numbers."""
     lines = [
         r"\begin{table}",
         r"\centering",
@@ -38,5 +38,5 @@ def tabular(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str, 
 
 def _row(cells: Sequence[str]) -> str:
     first, *others = cells
-    guarded = f"{{}}{first}" if first.startswith("[") else first  # after \\, a bracket would be a length
+    guarded = f"{{}}{first}" if first.startswith("[") else first  # after \\, a bracket would be read as a length
     return " & ".join([guarded, *others]) + r" \\"

@@ -1,4 +1,4 @@
-"""Locks on open files, held by one process at a time: the system releases a lock when the process ends, however it ends."""
+"""Locks on open files, held by one process at a time. The system releases a lock when its process ends, even if killed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-PAUSE = 0.05  # seconds between two tries where the system does not wait itself
+PAUSE = 0.05  # seconds between attempts, where the system cannot wait for a lock
 LONG_AGO = 3600  # seconds without a change
 WINDOWS = os.name == "nt"
 
@@ -19,7 +19,7 @@ def lock(descriptor: int, *, wait: bool) -> bool | None:
     """Take the lock of an open file.
 
     Returns:
-        True if it is ours now, False if another process has it and we do not wait, None where the file system has no locks.
+        True if we hold it now, False if another process holds it and we do not wait, None if the file system has no locks.
     """
     try:
         import fcntl
@@ -49,26 +49,26 @@ def _lock_first_byte(descriptor: int, wait: bool) -> bool:
 
 @contextlib.contextmanager
 def lock_file(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold a lock file, and remove it at the end. Yields False if another process holds it and we do not wait."""
+    """Hold a lock file, and remove it at the end. Yield False if another process holds it and we do not wait."""
     while True:
         with path.open("a+") as file:
             if lock(file.fileno(), wait=wait) is False:
                 yield False
                 return
             if not _still_named(file.fileno(), path):
-                continue  # its holder removed it while we waited: the lock of a file without a name keeps nobody out
+                continue  # its holder removed it while we waited: a lock on an unlinked file keeps nobody out
             try:
                 _sign(file)
                 yield True
             finally:
                 with contextlib.suppress(OSError):
                     if not WINDOWS:
-                        path.unlink()  # before the lock is free, so that nobody else's is removed
+                        path.unlink()  # before releasing the lock, so that we do not remove somebody else's
             return
 
 
 def _sign(file: IO[str]) -> None:
-    """Write into a lock file who holds it, for `holder`."""
+    """Record in a lock file who holds it, for `holder`."""
     with contextlib.suppress(OSError):
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}")
@@ -76,10 +76,10 @@ def _sign(file: IO[str]) -> None:
 
 
 def holder(path: Path) -> str:
-    """Who holds a lock file, in words."""
+    """Who holds a lock file, for messages."""
     try:
         return path.read_text(encoding="utf-8") or "another process"
-    except (OSError, ValueError):  # its holder may be just done, or Windows keeps the locked byte to itself
+    except (OSError, ValueError):  # its holder may have just finished, or Windows blocks the locked byte
         return "another process"
 
 
@@ -92,8 +92,8 @@ def _still_named(descriptor: int, path: Path) -> bool:
 
 @contextlib.contextmanager
 def new_locked_file(path: Path) -> Iterator[None]:
-    """Make an empty file and hold its lock, so that other processes know that it is being written."""
-    if WINDOWS:  # a locked file could be neither written nor renamed
+    """Create an empty file and hold its lock, so that other processes can tell that it is being written."""
+    if WINDOWS:  # a locked file can be neither written nor renamed
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
         yield
         return
@@ -109,7 +109,7 @@ def new_locked_file(path: Path) -> Iterator[None]:
 
 
 def remove_if_abandoned(path: Path, pid: int) -> None:
-    """Remove a file that `new_locked_file` made and whose process has ended. One that is being written stays."""
+    """Remove a file created by `new_locked_file` whose process has ended. Files being written are kept."""
     if pid == os.getpid():
         return
     try:
@@ -118,7 +118,7 @@ def remove_if_abandoned(path: Path, pid: int) -> None:
         return
     try:
         free = None if WINDOWS else lock(descriptor, wait=False)
-        if free is None:  # no locks here: it may be written by another machine that shares the disk
+        if free is None:  # no locks here: another machine that shares the disk may be writing it
             free = not _is_running(pid) and time.time() - os.fstat(descriptor).st_mtime > LONG_AGO
         if free:
             with contextlib.suppress(OSError):
@@ -128,7 +128,7 @@ def remove_if_abandoned(path: Path, pid: int) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a process has this number on this machine; where that cannot be asked, it counts as running."""
+    """Whether a process with this id runs on this machine; True if that cannot be determined."""
     if WINDOWS:
         return True
     try:

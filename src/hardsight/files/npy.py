@@ -1,8 +1,8 @@
-"""Arrays from `.npy` and `.npz`, a few rows at a time, with every claim of the file checked before memory is taken.
+"""Arrays from `.npy` and `.npz`, a few rows at a time, with every claim of the header checked before memory is allocated.
 
-They are read here without NumPy's loader: no pickles, no size that the file does not back up, no member that expands a
-thousandfold, and rows in order, so that a file of any size passes through a small buffer. What is stored plain on a disk can
-also be memory-mapped.
+This replaces NumPy's loader: it rejects pickles, sizes that the file does not back up, and members that expand a thousandfold,
+and it reads rows in order, so that a file of any size passes through a small buffer. Uncompressed local arrays can also be
+memory-mapped.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from hardsight.files.checksums import check
 from hardsight.files.places import Place, Remote, readable
 from hardsight.files.reading import FileState, check_unchanged, existing_file, file_state, reading
 
-SUSPICIOUS_SIZE, SUSPICIOUS_RATIO = 256 * 2**20, 200  # a member this large that was packed this small is a bomb
-MOST_UNPACKED = 8 * 2**30  # bytes of a compressed member that is read into memory whole
+SUSPICIOUS_SIZE, SUSPICIOUS_RATIO = 256 * 2**20, 200  # a member this large that is compressed this much is a zip bomb
+MOST_UNPACKED = 8 * 2**30  # limit on the bytes of a compressed member read into memory
 SKIP = 2**20
 LAST_CHARACTER = 0x10FFFF
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Where the bytes of one array are: a file of its own, or a member of an archive."""
+    """Location of an array's bytes: a file, or a member of an archive."""
 
     path: Place
     state: FileState
@@ -45,23 +45,23 @@ class Stored:
         check_unchanged(self.path, self.state)
         if self.member is None:
             return self.path.open("rb")
-        with zipfile.ZipFile(readable(self.path)) as archive:  # the member keeps the file open until it is closed itself
+        with zipfile.ZipFile(readable(self.path)) as archive:  # the member keeps the file open until it is closed
             return archive.open(self.member)
 
     def plain_start(self) -> int | None:
-        """Where the bytes begin in a file on a disk; None if they are compressed or in a store."""
+        """Offset of the bytes in a local file; None if they are compressed or remote."""
         if isinstance(self.path, Remote) or (self.member is not None and self.member.compress_type != zipfile.ZIP_STORED):
             return None
         if self.member is None:
             return 0
-        with self.path.open("rb") as file:  # the local header ends with the lengths of a name and of what follows it
+        with self.path.open("rb") as file:  # the local header ends with the lengths of the name and of the extra field
             file.seek(self.member.header_offset + 26)
             skip = int.from_bytes(file.read(2), "little") + int.from_bytes(file.read(2), "little")
         return self.member.header_offset + 30 + skip
 
 
 class RowsOnDisk:
-    """An array in a file: `shape`, `dtype`, and rows by slice, read on request."""
+    """An array in a file: `shape`, `dtype`, and slices of rows, read on demand."""
 
     def __init__(self, name: str, stored: Stored) -> None:
         self.name, self._stored = name, stored
@@ -121,7 +121,7 @@ class RowsOnDisk:
         return np.asarray(self._all(), dtype=dtype)
 
     def mapped(self) -> np.ndarray:
-        """The array memory-mapped where it is stored plain, else read whole."""
+        """The array, memory-mapped if it is uncompressed, otherwise read into memory."""
         with reading(self.name):
             start = self._stored.plain_start()
             if start is not None and 0 not in self.shape:
@@ -137,7 +137,7 @@ class RowsOnDisk:
     def _all(self) -> np.ndarray:
         if self.shape and not (self.fortran_order and self.ndim > 1):
             return self[0 : len(self)]
-        with reading(self.name), self._stored.open() as stream:  # column by column on disk: it cannot be read by rows
+        with reading(self.name), self._stored.open() as stream:  # Fortran order on disk: it cannot be read by rows
             stream.read(self._start)
             return self._array(stream.read(), self.shape)
 
@@ -146,18 +146,18 @@ class RowsOnDisk:
         if self.dtype.kind == "U" and array.size:
             codes = np.frombuffer(data, np.dtype(np.uint32).newbyteorder(self.dtype.byteorder))
             if codes.max(initial=0) > LAST_CHARACTER:
-                raise FileError(f"{self.name}: damaged: it holds text with a character that does not exist.")
+                raise FileError(f"{self.name}: damaged: it holds text with an invalid character.")
         return array
 
     def _seek(self, row: int, width: int) -> IO[bytes]:
-        """The stream at the start of a row; going back means starting over."""
+        """The stream at the start of a row; seeking back means starting over."""
         if self._stream is None or row < self._row:
             self.close()
             self._stream = self._stored.open()
             self._stream.read(self._start)
             self._row = 0
         ahead = (row - self._row) * width
-        if ahead > 0 and isinstance(self._stream, io.BufferedReader):  # a file by itself; members of archives are read through
+        if ahead > 0 and isinstance(self._stream, io.BufferedReader):  # a plain file; archive members are read sequentially
             self._stream.seek(ahead, os.SEEK_CUR)
             return self._stream
         while ahead > 0:
@@ -172,7 +172,7 @@ def open_npy(path: str | os.PathLike[str]) -> RowsOnDisk:
 
 
 def open_npz(path: str | os.PathLike[str]) -> dict[str, RowsOnDisk]:
-    """The arrays of a .npz file by name; none is read yet."""
+    """The arrays of a .npz file by name, not read yet."""
     file = existing_file(path)
     check(file)
     state = file_state(file)
@@ -184,11 +184,11 @@ def open_npz(path: str | os.PathLike[str]) -> dict[str, RowsOnDisk]:
         if name == member.filename or "/" in name or "\\" in name or ".." in name:
             raise FileError(f"{file}: unexpected member {member.filename!r}; a .npz holds only NAME.npy members.")
         if name in arrays:
-            raise FileError(f"{file}: the array {name!r} is there twice.")
+            raise FileError(f"{file}: the array {name!r} appears twice.")
         if member.file_size > SUSPICIOUS_SIZE and member.file_size > SUSPICIOUS_RATIO * max(1, member.compress_size):
             raise FileError(
                 f"{file}: {member.filename} would expand {member.compress_size} bytes to {member.file_size}; "
-                "it is not read. Save it without compression if it is real."
+                "it was not read. If it is real, save it without compression."
             )
         arrays[name] = RowsOnDisk(f"{file}:{name}", Stored(file, state, member))
     return arrays

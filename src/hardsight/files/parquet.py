@@ -1,4 +1,4 @@
-"""Parquet files, opened with every claim of their footer compared with the file before anything is read."""
+"""Parquet files, opened with every claim of the footer checked against the file before anything is read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hardsight.files.reading import existing_file, reading
 
 UNREADABLE = "not a readable Parquet file"
 SUSPICIOUS_ROWS, ROWS_PER_BYTE = 2**24, 2**14  # more rows than this in less space than run lengths and zstd need
-LONGEST_TEXT, LONGEST_LIST = 100_000_000, 1_000_000  # of a footer or page header, in any file: Arrow's own limits
+LONGEST_TEXT, LONGEST_LIST = 100_000_000, 1_000_000  # in a footer or page header, in any file: Arrow's own limits
 
 
 def open_parquet(path: str | os.PathLike[str]) -> pq.ParquetFile:
-    """The file, its page checksums to be verified. A footer that claims what the file cannot hold is refused."""
+    """The file, its page checksums to be verified. A footer that claims more than the file can hold is rejected."""
     file = existing_file(path)
-    far = isinstance(file, Remote)  # then a few large requests are better than many small ones
+    far = isinstance(file, Remote)  # a few large requests are faster than many small ones
     with reading(file, UNREADABLE):
         size = file.stat().st_size
         begin = b"" if far else _first_bytes(file)
@@ -31,7 +31,7 @@ def open_parquet(path: str | os.PathLike[str]) -> pq.ParquetFile:
             page_checksum_verification=True,
             pre_buffer=far,
             buffer_size=0 if far else 2**20,
-            thrift_string_size_limit=max(1, min(size, LONGEST_TEXT)),  # else a damaged length takes gigabytes and seconds
+            thrift_string_size_limit=max(1, min(size, LONGEST_TEXT)),  # otherwise a damaged length costs gigabytes and seconds
             thrift_container_size_limit=max(1, min(size, LONGEST_LIST)),
         )
         _check_claims(file, opened, size)
@@ -44,32 +44,32 @@ def _first_bytes(file: Place) -> bytes:
 
 
 def read_parquet(path: str | os.PathLike[str], columns: list[str] | None = None) -> pa.Table:
-    """The whole table, or some of its columns, its checksums compared. `pq.read_table` would import pandas: half a second."""
+    """The table, or some of its columns, with checksums verified. `pq.read_table` would import pandas: half a second."""
     check(existing_file(path))
     with reading(path, UNREADABLE), open_parquet(path) as file:
         table = file.read(columns=columns)
         if len(table) != file.metadata.num_rows and (columns is None or columns):
-            raise FileError(f"{path}: damaged: it claims {file.metadata.num_rows} rows and holds {len(table)}.")
-        table.validate(full=True)  # text that is not UTF-8 would fail far from here
+            raise FileError(f"{path}: damaged: it claims {file.metadata.num_rows} rows but holds {len(table)}.")
+        table.validate(full=True)  # otherwise invalid UTF-8 would fail far from here
         return table
 
 
 def parquet_columns(path: str | os.PathLike[str]) -> list[str]:
-    """Names of the columns, from the footer alone."""
+    """Column names, from the footer alone."""
     with open_parquet(path) as file:
         return list(file.schema_arrow.names)
 
 
 def _check_claims(path: Place, opened: pq.ParquetFile, size: int) -> None:
-    """Names are text, and rows add up and are not more than such a file can hold.
+    """Check that names are text, and that row counts add up and fit the file size.
 
-    Columns of row groups are not looked at: on a damaged footer, pyarrow's `RowGroupMetaData.column` can end the process.
+    Columns of row groups are not checked: on a damaged footer, pyarrow's `RowGroupMetaData.column` can crash the process.
     """
     metadata = opened.metadata
     if metadata.num_columns and not opened.schema_arrow.names:
         raise FileError(f"{path}: {UNREADABLE}: the footer is damaged.")
     counts = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     if min(counts, default=0) < 0 or sum(counts) != metadata.num_rows:
-        raise FileError(f"{path}: damaged: it claims {metadata.num_rows} rows, and its row groups {sum(counts)}.")
+        raise FileError(f"{path}: damaged: it claims {metadata.num_rows} rows, but its row groups {sum(counts)}.")
     if metadata.num_rows > max(SUSPICIOUS_ROWS, ROWS_PER_BYTE * size):
         raise FileError(f"{path}: damaged: it claims {metadata.num_rows} rows in {size} bytes.")

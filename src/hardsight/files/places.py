@@ -1,8 +1,8 @@
-"""Paths on a disk, and URIs in a store: s3://, gs://, hdfs://.
+"""Local paths and remote URIs: s3://, gs://, hdfs://.
 
-`place` turns what a user typed into a `Path` or a `Remote`, which has those methods of `Path` that we use.
-A file in a store is written to a local temporary file first and uploaded when it is complete. Objects of S3 and GCS appear when
-the last byte is there; on HDFS the file gets its name at the end.
+`place` turns user input into a `Path` or a `Remote`, which has the methods of `Path` that we use.
+A remote file is written to a local temporary file first and uploaded when complete. Objects in S3 and GCS appear when the
+last byte has arrived; on HDFS the file is renamed at the end.
 """
 
 from __future__ import annotations
@@ -32,23 +32,27 @@ HELP = {
     "gs": "Check the bucket's name and the credentials (GOOGLE_APPLICATION_CREDENTIALS).",
     "hdfs": "Check host and port, and that JAVA_HOME, HADOOP_HOME and CLASSPATH name an installed Hadoop client.",
 }
-OBJECT_STORES = ("s3", "gs")  # they know no directories, and show an object only when all of it is there
+OBJECT_STORES = ("s3", "gs")  # they have no directories, and show an object only when it is complete
 PATIENCE = "retry_limit_seconds=30"  # Google's default is to try for 15 minutes
 BUFFER = 2**20
 
 
 def missing(path: Any) -> str:
-    """Why a file cannot be opened that is not there, with the name nearest to it in its directory."""
+    """Message for a path that does not exist, with the closest name in its directory."""
     return f"{path} does not exist.{near_name(path)}"
 
 
 def near_name(path: Any) -> str:
+<<<<<<< HEAD
     """The end of that message; nothing where no name is near."""
     from difflib import SequenceMatcher
 
     def alike(name: str) -> bool:  # also without the ending, which two files may well share
         return SequenceMatcher(None, path.stem.lower(), Path(name).stem.lower()).ratio() >= 0.6
 
+=======
+    """The end of that message; empty if no name is close."""
+>>>>>>> w-words
     try:
         beside = [utf8_name(each.name) for each in path.parent.iterdir()] if isinstance(path, Path) else []
     except (OSError, ValueError):
@@ -58,7 +62,7 @@ def near_name(path: Any) -> str:
 
 @dataclass(frozen=True)
 class Remote(os.PathLike[str]):
-    """A file or directory in a store. `str` shows it without the secrets that a URI may hold; `uri` is all of it."""
+    """A remote file or directory. `str` hides the secrets that a URI may hold; `uri` includes them."""
 
     filesystem: Any
     path: str  # bucket/key, or a path on HDFS
@@ -103,7 +107,7 @@ class Remote(os.PathLike[str]):
         return replace(self, path=posixpath.normpath(self.path))
 
     def is_relative_to(self, other: str | os.PathLike[str]) -> bool:
-        """Whether it is below another path of the store."""
+        """Whether it is below another path of the same store."""
         parent = place(other)
         return isinstance(parent, Remote) and self.path.startswith(parent.path.rstrip("/") + "/")
 
@@ -144,7 +148,7 @@ class Remote(os.PathLike[str]):
         return (replace(self, path=info.path) for info in entries)
 
     def files_below(self) -> list[tuple[str, int, int]]:
-        """Path below this folder, size and time of every file, at any depth."""
+        """Relative path, size and time of every file below this folder, at any depth."""
         with self._trouble_named():
             entries = self.filesystem.get_file_info(pafs.FileSelector(self.path, recursive=True))
         start = len(self.path.rstrip("/")) + 1
@@ -152,19 +156,19 @@ class Remote(os.PathLike[str]):
         return [(info.path[start:], info.size, info.mtime_ns or 0) for info in held]
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Some bytes of a file, by one request."""
+        """A byte range of a file, in one request."""
         with self._trouble_named(), self.filesystem.open_input_file(self.path) as file:
             return bytes(file.read_at(size, offset))
 
     def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:
-        """Make a directory, in stores that have them."""
+        """Create a directory, in stores that have them."""
         if self.scheme not in OBJECT_STORES:
             with self._trouble_named():
                 self.filesystem.create_dir(self.path, recursive=parents)
 
     @contextlib.contextmanager
     def sent_when_complete(self) -> Iterator[Path]:
-        """A temporary file to write to; on success it becomes this one, on any error nothing is sent."""
+        """A temporary file to write to. It is uploaded on success, and nothing is sent on an error."""
         with tempfile.TemporaryDirectory(prefix="hardsight-") as folder:
             local = Path(folder) / self.name
             yield local
@@ -175,15 +179,15 @@ class Remote(os.PathLike[str]):
                     hidden = self.with_name(f".{self.name}.{secrets.token_hex(4)}.tmp")
                     self._send(local, hidden.path)
                     if self.is_file():
-                        self.filesystem.delete_file(self.path)  # HDFS does not rename over a file
+                        self.filesystem.delete_file(self.path)  # HDFS does not overwrite a file on rename
                     self.filesystem.move(hidden.path, self.path)
 
     def _send(self, local: Path, path: str) -> None:
-        # by Arrow and not a loop of ours: a stream that is dropped half-way would still be closed, and appear
+        # by Arrow, not by our own loop: a stream dropped half-way would still be closed, and the object would appear
         pafs.copy_files(str(local), path, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=self.filesystem)
 
     def remove_all(self) -> None:
-        """Remove a directory and what is in it."""
+        """Remove a directory and its contents."""
         with self._trouble_named():
             self.filesystem.delete_dir(self.path)
 
@@ -211,7 +215,7 @@ Place = Path | Remote
 
 
 def place(path: str | os.PathLike[str]) -> Place:
-    """Parse what a user typed into a `Path` or a `Remote`.
+    """Parse user input into a `Path` or a `Remote`.
 
     Example:
         >>> place("runs/first").name
@@ -223,26 +227,26 @@ def place(path: str | os.PathLike[str]) -> Place:
         raise FileError(f"a path must be text or a Path, got {type(path).__name__}.")
     text = os.fspath(path)
     if not text or "\0" in text:
-        raise FileError("a path is empty; name a file or directory." if not text else f"{text!r}: no file can have such a name.")
+        raise FileError("a path is empty; name a file or directory." if not text else f"{text!r}: not a valid file name.")
     scheme, separator, rest = text.partition("://")
     if not separator or not scheme.isalnum():
         return Path(path)
     if scheme not in HELP:
-        hint = f"write /{rest.lstrip('/')}" if scheme == "file" else "copy what is there, and give its path"
-        raise FileError(f"{text}: only disks, s3://, gs:// and hdfs:// are read and written, not {scheme}://; {hint}.")
+        hint = f"write /{rest.lstrip('/')}" if scheme == "file" else "copy the data, and pass its local path"
+        raise FileError(f"{text}: only local paths, s3://, gs:// and hdfs:// are supported, not {scheme}://; {hint}.")
     return _remote(text)
 
 
 def place_on_disk(path: str | os.PathLike[str]) -> Path:
-    """A path that must be on a disk: that of a run, which is locked and may be resumed."""
+    """A path that must be local: that of a run, which is locked and may be resumed."""
     if isinstance(path, Remote) or str(path).startswith(tuple(f"{scheme}://" for scheme in HELP)):
-        raise FileError(f"{path}: a run is written to a disk; copy it to the store when it is complete.")
+        raise FileError(f"{path}: a run must be written to a local disk; upload it when it is complete.")
     local = place(path)
     assert isinstance(local, Path)
     return local
 
 
-@functools.lru_cache(maxsize=32)  # finding a bucket's region asks the network
+@functools.lru_cache(maxsize=32)  # looking up a bucket's region needs the network
 def _remote(uri: str) -> Remote:
     split = urlsplit(uri)
     shown = f"{split.scheme}://{split.netloc.rpartition('@')[2]}{split.path}"
@@ -259,25 +263,25 @@ def _remote(uri: str) -> Remote:
 
 
 def address(path: str | os.PathLike[str]) -> str:
-    """What opens the same file in another process, whatever its working directory."""
+    """A path or URI that opens the same file in another process, from any working directory."""
     location = place(path)
     return location.uri if isinstance(location, Remote) else str(location.resolve())
 
 
 def shown_address(path: str | os.PathLike[str]) -> str:
-    """The same for a file that others may read: without the secrets that a URI may hold."""
+    """The same for a file that others may read: without the secrets in a URI."""
     location = place(path)
     return str(location if isinstance(location, Remote) else location.resolve())
 
 
 def readable(where: Place) -> Any:
-    """What a library can read that takes a path or an open file."""
+    """A path or open file, for libraries that accept either."""
     return where if isinstance(where, Path) else where.open()
 
 
 @contextlib.contextmanager
 def on_disk(where: Place) -> Iterator[Path]:
-    """A local path, for libraries that take nothing else: a small file in a store is downloaded."""
+    """A local path, for libraries that accept nothing else: a small remote file is downloaded."""
     if isinstance(where, Path):
         yield where
         return
@@ -289,7 +293,7 @@ def on_disk(where: Place) -> Iterator[Path]:
 
 
 def remove_all(where: Place) -> None:
-    """Remove a directory and what is in it."""
+    """Remove a directory and its contents."""
     if isinstance(where, Remote):
         where.remove_all()
     else:
@@ -302,7 +306,7 @@ def _short(error: BaseException) -> str:
 
 
 def utf8_name(name: str) -> str:
-    r"""A file name as text that any file can hold: bytes that are not UTF-8 are spelled out.
+    r"""A file name as valid UTF-8 text: other bytes are escaped.
 
     Example:
         >>> utf8_name("caf\udce9.png")

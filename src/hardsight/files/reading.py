@@ -1,4 +1,4 @@
-"""Rules of every reader: damage becomes one error that names the file, and a file must not change while it is read."""
+"""Shared by all readers: damage becomes one error that names the file, and a file must not change while it is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hardsight.errors import FileError, HardsightError, first_line
 from hardsight.files.checksums import check
 from hardsight.files.places import Place, missing, place
 
-MISTAKES_OF_OURS = (NameError, AttributeError, ImportError, AssertionError)  # no file is to blame for these
+MISTAKES_OF_OURS = (NameError, AttributeError, ImportError, AssertionError)  # bugs, not damaged files
 
 FileState = tuple[int, int, int]  # size, time of the last change, inode
 
@@ -31,7 +31,7 @@ def reading(name: object, fault: str = "damaged") -> Iterator[None]:
 
 
 def read_json(path: Place, fault: str = "damaged") -> Any:
-    """One JSON document, its checksum compared."""
+    """A JSON document, with its checksum verified."""
     check(path)
     with reading(path, fault):
         return json.loads(path.read_text(encoding="utf-8"))
@@ -48,13 +48,13 @@ def existing_file(path: Any) -> Place:
 
 
 def file_state(path: Place) -> FileState:
-    """What differs when a file is replaced or written to."""
+    """The state of a file, which changes when it is replaced or written to."""
     status = path.stat()
-    return status.st_size, status.st_mtime_ns, getattr(status, "st_ino", 0)  # a store knows no inodes
+    return status.st_size, status.st_mtime_ns, getattr(status, "st_ino", 0)  # remote files have no inode
 
 
 def check_unchanged(path: Place, before: FileState) -> None:
-    """Refuse a file that is no longer the one that was opened: what was read so far would be a mixture of two."""
+    """Reject a file that changed since it was opened: the rows read so far would be a mixture."""
     with reading(path, "it changed while it was read"):
         if file_state(path) != before:
             raise FileError(f"{path} changed while it was read. Start again when nothing writes to it.")

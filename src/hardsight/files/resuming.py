@@ -1,4 +1,4 @@
-"""Why a run is not resumed, in words: which option differs and how, and which input changed and when."""
+"""Why a run cannot be resumed: which option differs and how, and which input changed and when."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 from hardsight.files.places import utf8_name
 
-MOST = 3  # differences that are listed
-MOST_FILES = 20_000  # looked at for the one that changed
+MOST = 3  # differences to list
+MOST_FILES = 20_000  # files to check for a change
 HASH = re.compile("[0-9a-f]{64}")
 
 
 def difference(before: Any, current: Any) -> str:
-    """What differs between two sets of options or versions, by name.
+    """The differences between two sets of options or versions, by name.
 
     Example:
         >>> difference({"epochs": 3, "clip": None}, {"epochs": 5, "clip": 2.0})
@@ -30,7 +30,7 @@ def difference(before: Any, current: Any) -> str:
 
 
 def _differences(before: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[str]:
-    """One phrase for each option that differs; of options in groups, such as preprocessing, each by its own name."""
+    """One phrase per option that differs; grouped options, such as preprocessing, are named individually."""
     for key in sorted({*before, *current}):
         old, new = before.get(key), current.get(key)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -50,7 +50,7 @@ def _shown(value: Any) -> str:
 
 
 def changed_inputs(before: Any, current: Any, name: str = "") -> Iterator[str]:
-    """One phrase for each input whose fingerprint is another: what can be said of it without its hashes.
+    """One phrase per input whose fingerprint differs, without its hashes.
 
     Example:
         >>> then, now = {"data": {"count": 40, "sha256": "ab"}}, {"data": {"count": 20, "sha256": "cd"}}
@@ -89,9 +89,9 @@ def _changed(name: str, before: Any, current: Any) -> str:
 
 
 def changed_file(start_file: Path, sources: Any) -> str:
-    """The newest input file that changed after the run began, with its size and time; nothing where there is none.
+    """The newest input file that changed after the run began, with its size and time; empty if there is none.
 
-    Inputs are looked for where the run says that it read, and among the words of the command line.
+    Inputs are the run's recorded sources and the paths on the command line.
     """
     began = start_file.stat().st_mtime
     newest: tuple[float, int, Path] | None = None

@@ -1,4 +1,4 @@
-"""Where a snapshot's rows are: what every source of rows can do, and rows in memory.
+"""The rows of a snapshot: the interface of every source of rows, and rows in memory.
 
 `SampleFiles` in samples.py is the other source: rows in Parquet files.
 """
@@ -21,18 +21,18 @@ from hardsight.threads import blocks
 
 
 class Source(Protocol):
-    """Where a snapshot's rows are."""
+    """A source of a snapshot's rows."""
 
     evidence: str  # which of EVIDENCE the values are
     num_samples: int
-    width: int  # columns of the values
+    width: int  # number of columns of the values
     itemsize: int
     labeled: bool
-    named: bool  # whether the labels came as names
+    named: bool  # whether the labels were given as names
     id_type: pa.DataType
 
     def pieces(self, rows: int) -> list[range]:
-        """Ranges of rows that are read together, of about `rows` each."""
+        """Ranges of about `rows` rows that are read together."""
         ...
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
@@ -41,7 +41,7 @@ class Source(Protocol):
 
     @property
     def column_names(self) -> list[str]:
-        """Names of all columns but the values: id and label first."""
+        """Names of all columns except the values: id and label first."""
         ...
 
     def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
@@ -49,15 +49,15 @@ class Source(Protocol):
         ...
 
     def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
-        """Join labels that are names to the class names, and return these; the names of the labels where there are none."""
+        """Map named labels to the class names, and return those; without class names, return the names of the labels."""
         ...
 
 
 class ArraySource:
-    """Rows in memory, or in arrays on disk that know how to be sliced; `name` is the file, for messages."""
+    """Rows in memory, or in arrays on disk that can be sliced; `name` is the file, for messages."""
 
     name: str | None = None
-    named = False  # whether the labels came as names
+    named = False  # whether the labels were given as names
 
     def __init__(
         self, evidence: str, values: Any, labels: Any, ids: Any, columns: dict[str, Any], missing: np.ndarray | None = None
@@ -94,18 +94,18 @@ class ArraySource:
         return pa.table({name: self._column(name, num_classes) for name in names})
 
     def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
-        """Labels that are names become class numbers; returns the names of the classes, if there are any."""
+        """Turn named labels into class numbers; return the class names, if there are any."""
         numbers, names = class_numbers(self.labels, class_names, num_classes)
         self.named, self.labels = self.named or numbers is not self.labels, numbers
         return names
 
     def behind(self, estimator: FittedEstimator, rows: Any, class_names: list[str] | None) -> tuple[Head, list[str] | None]:
-        """Rows as the last step of a classifier gets them, labels as it counts them; returns its head and class names."""
+        """Transform rows and labels as a pipeline would before its classifier; return the head and class names."""
         if self.evidence != "features":
-            raise InputError(f"a classifier goes with features; {self.evidence} are already its output.")
+            raise InputError(f"a classifier needs features; {self.evidence} are already its output.")
         counted = estimator.classes.dtype.kind in "iuf"
         if class_names is not None and not counted and list(class_names) != estimator.class_names:
-            raise InputError(f"class names go with the classifier, which has its own: {', '.join(estimator.class_names[:20])}.")
+            raise InputError(f"a classifier has its own class names: {', '.join(estimator.class_names[:20])}.")
         self.values = as_matrix(estimator.features(rows), "features")
         self.width, self.itemsize = int(self.values.shape[1]), self.values.dtype.itemsize
         head = estimator.head(self.values)
@@ -122,12 +122,12 @@ class ArraySource:
         column = self.further[name]
         try:
             return column if isinstance(column, (pa.Array, pa.ChunkedArray)) else _arrow_column(name, column)
-        except (pa.ArrowException, InputError, ValueError, TypeError) as error:  # text that UTF-8 cannot hold, and the like
+        except (pa.ArrowException, InputError, ValueError, TypeError) as error:  # for example, text that is not valid UTF-8
             where = f"{self.name}: " if self.name else ""
             raise InputError(f"{where}the column {name} cannot be shown in a table: {first_line(error)}") from error
 
     def _checked_labels(self, num_classes: int | None) -> np.ndarray:
-        if self.checked is None or self.checked[0] != num_classes:  # once, not for every piece
+        if self.checked is None or self.checked[0] != num_classes:  # validate once, not for every piece
             try:
                 self.checked = num_classes, check_labels(self.labels, self.num_samples, num_classes)
             except InputError as error:

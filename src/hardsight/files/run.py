@@ -1,8 +1,8 @@
 """A run directory: `start.json` first, parts as they are ready, `run.json` last.
 
 A directory with `run.json` is complete. One with only `start.json` was interrupted: the same command resumes after its
-last complete part, and is refused if its arguments or inputs are no longer those of `start.json`. `run.json` lists the
-checksum of every file that is there when the run ends, and carries its own.
+last complete part, and is rejected if its arguments or inputs no longer match `start.json`. `run.json` lists the checksum of
+every file that exists when the run ends, and carries its own.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from hardsight.files.resuming import MOST, changed_file, changed_inputs, differe
 from hardsight.files.writing import discards, sweep, why, write_json
 from hardsight.version import VERSION
 
-IMAGE_ENDINGS, SOME = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"), 50  # to say of a folder that it holds images
+IMAGE_ENDINGS, SOME = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"), 50  # to detect a folder of images
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pillow", "pyarrow", "torch", "onnxruntime")
 
 
 class Run:
-    """The output directory of one command, from start to end.
+    """The output directory of a command, from start to end.
 
     Args:
         directory: created if it does not exist.
         command: the command, such as `hardsight extract`.
-        arguments: what the result depends on; a resumed run must have the same.
-        inputs: fingerprints of what is read; a resumed run must find the same.
-        sources: where the inputs were, to open them again; a resumed run may find them elsewhere.
-        defaults: what an argument counts as that a run of an earlier version did not record.
+        arguments: what the result depends on; must be the same to resume.
+        inputs: fingerprints of the inputs; must be the same to resume.
+        sources: where the inputs are, to open them again; they may have moved when a run is resumed.
+        defaults: values of arguments that runs of earlier versions did not record.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Run:
         self.directory = check_run_directory(directory, command)
         self.started = time.time()
         self.defaults = defaults or {}
-        self.kept: Callable[[], str] = lambda: "what is complete"  # said when it is stopped; who can count it, does
+        self.kept: Callable[[], str] = lambda: "what is complete"  # for the message after an interrupt
         self.start: dict[str, Any] = {
             "schema": 1,
             "command": command,
@@ -87,9 +87,9 @@ class Run:
 
     @contextlib.contextmanager
     def only_writer(self) -> Iterator[None]:
-        """Hold the run's lock; what a killed process left half-written is removed first.
+        """Hold the run's lock, after removing files that a killed process left half-written.
 
-        The system releases the lock when the process ends, however it ends. A process that throws away what it writes needs none.
+        The system releases the lock when the process ends, even if killed. A process that discards its output needs no lock.
         """
         if discards():
             yield
@@ -101,15 +101,15 @@ class Run:
             except OSError as error:
                 raise RunError(f"{self.directory} could not be written: {why(error)}") from error
             if not ours:
-                raise RunError(f"{self.directory} is being written by {holder(lock)}; wait for it, or give another -o.")
+                raise RunError(f"{self.directory} is being written by {holder(lock)}; wait for it, or use another -o.")
             for directory in (self.directory, *(path for path in self.directory.rglob("*") if path.is_dir())):
                 sweep(directory)
             try:
                 with command_inputs.command(own=self.directory):
                     yield
             except BaseException as error:
-                if not isinstance(error, Exception):  # Ctrl-C and its like
-                    # A run inside this one may have said the same of itself; the command that resumes is the outer one's.
+                if not isinstance(error, Exception):  # Ctrl-C or SIGTERM
+                    # A nested run may have added its own note; the outer command is the one to repeat.
                     error.__notes__ = [f"{self.directory} keeps {self.kept()}: run the same command again to resume."]
                 raise
 
@@ -123,7 +123,7 @@ class Run:
         return path
 
     def finish(self, parts: list[Path], counts: dict[str, Any], rows: dict[str, int] | None = None) -> None:
-        """Write `run.json`: everything in start.json, each part and each further file with its checksum, and its own."""
+        """Write `run.json`: the content of start.json, every part and other file with its checksum, and its own checksum."""
         if discards():
             return
         listed = [{"name": self._name(part), "rows": (rows or {}).get(part.name), "sha256": sha256(part)} for part in parts]
@@ -143,47 +143,54 @@ class Run:
         return path.relative_to(self.directory).as_posix()
 
     def _stays(self, path: Path) -> bool:
-        """Checkpoints are removed when all else is written; names with a dot are locks and temporary files."""
+        """Checkpoints are removed at the very end; names with a leading dot are locks and temporary files."""
         return not (
             path.name.startswith(".") or "checkpoints" in path.relative_to(self.directory).parts or self._name(path) == "run.json"
         )
 
     def _must_match(self, before: dict[str, Any]) -> None:
-        for what in ("arguments", "inputs"):  # of the same command: checked before
+        for what in ("arguments", "inputs"):  # the command was compared before
             earlier, current = before.get(what), json.loads(json.dumps(self.start[what]))
             if what == "arguments" and isinstance(earlier, dict):
                 recorded, earlier = earlier, _recognized(earlier, current, json.loads(json.dumps(self.defaults)))
-                if earlier == current != recorded and not self.complete:  # its checkpoints may have another layout
+                if earlier == current != recorded and not self.complete:  # its checkpoints may have a different layout
                     raise RunError(
                         f"{self.directory} was started by an earlier version of hardsight and is not complete. "
-                        "Resume it with that version, give another -o, or remove the directory to start over."
+                        "Resume it with that version, use another -o, or remove the directory to start over."
                     )
             if earlier != current:
                 raise RunError(_mismatch(self.directory, what, earlier, current, self.start.get("sources")))
         versions = before.get("versions", {})
-        if versions != self.start["versions"] and not self.complete:  # half of a result from each is no result
+        if versions != self.start["versions"] and not self.complete:  # do not mix results of two versions
             raise RunError(
                 f"{self.directory} was started with other versions: {difference(versions, self.start['versions'])}. "
                 "Resume with those, or remove the directory to start over."
             )
 
 
+<<<<<<< HEAD
 def check_run_directory(directory: str | os.PathLike[str], command: str, arguments: Mapping[str, Any] | None = None) -> Path:
     """Refuse a directory that a run of this command can be neither begun nor resumed in; nothing is created.
 
     A command calls it before anything slow, with the arguments that are final by then; `Run` does so again with all of them.
+=======
+def check_run_directory(directory: str | os.PathLike[str], command: str) -> Path:
+    """Reject a directory in which this command can neither start nor resume a run; nothing is created.
+
+    Commands call this before anything slow; `Run` calls it again.
+>>>>>>> w-words
     """
     path = place_on_disk(directory)
     try:
         nearest = next(each for each in (path, *path.parents) if each.exists())
         if not nearest.is_dir():
-            raise RunError(f"{nearest} is a file; a run needs a directory. Give another -o.")
+            raise RunError(f"{nearest} is a file; a run needs a directory. Use another -o.")
         foreign = [each.name for each in path.iterdir() if not each.name.startswith(".")] if nearest == path else []
     except OSError as error:
         raise RunError(f"{path} could not be created: {why(error)}") from error
     before = _read_start(path)
     if before is None and foreign:
-        raise RunError(f"{path} is not empty and not a hardsight run (it holds {foreign[0]}); give another -o.")
+        raise RunError(f"{path} is not empty and not a hardsight run (it holds {foreign[0]}); use another -o.")
     if before is not None and before.get("command") != command:
         raise RunError(_mismatch(path, "command", before.get("command"), command))
     if before is not None and arguments is not None and isinstance(recorded := before.get("arguments"), dict):
@@ -192,12 +199,12 @@ def check_run_directory(directory: str | os.PathLike[str], command: str, argumen
         if earlier != current:
             raise RunError(_mismatch(path, "arguments", earlier, current))
     if not os.access(nearest, os.W_OK | os.X_OK):
-        raise RunError(f"{path} could not be written: {nearest} is not yours to write to. Give another -o.")
+        raise RunError(f"{path} could not be written: no write permission for {nearest}. Use another -o.")
     return path
 
 
 def _read_start(directory: Path) -> dict[str, Any] | None:
-    """The start.json of a run that is there already."""
+    """The start.json of an existing run."""
     start_file = directory / "start.json"
     if not start_file.exists():
         return None
@@ -216,11 +223,11 @@ def _mismatch(directory: Path, what: str, before: Any, current: Any, sources: An
         words = ", ".join(itertools.islice(changed_inputs(before, current), MOST))
         words += changed_file(directory / "start.json", sources)
     other = "another command" if what == "command" else f"other {what}"
-    return f"{directory} holds a run with {other}: {words}. Give another -o, or remove the directory to start over."
+    return f"{directory} holds a run with {other}: {words}. Use another -o, or remove the directory to start over."
 
 
 def _recognized(before: dict[str, Any], current: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Recorded arguments as this version would write them: defaults where an earlier one recorded nothing or wrote "None"."""
+    """Recorded arguments in the form of this version: defaults where an earlier one recorded nothing or "None"."""
     filled = {**{name: value for name, value in defaults.items() if name in current}, **before}
     return {
         name: current[name] if name in current and _empty(value) and _empty(current[name]) else value
@@ -229,11 +236,11 @@ def _recognized(before: dict[str, Any], current: dict[str, Any], defaults: dict[
 
 
 def _empty(value: Any) -> bool:
-    """Whether nothing was given: earlier versions wrote it in several ways. False is an answer, and not one of them."""
+    """Whether a recorded value means "not given", which earlier versions wrote in several ways. False is a real value."""
     return value is None or value in ("None", [], {})
 
 
-@functools.cache  # looking for them takes 15 ms
+@functools.cache  # looking them up takes 15 ms
 def _installed() -> dict[str, str]:
     versions = {}
     for name in LIBRARIES:
@@ -256,25 +263,25 @@ def read_manifest(run: Place) -> dict[str, Any]:
 
 
 def not_a_run(path: Place) -> str:
-    """Why a directory without run.json cannot be read as a run, and what to do with it instead."""
+    """Why a directory without run.json is not a readable run, and what to do instead."""
     if not path.exists():
         return missing(path)
     if (path / "start.json").is_file():
-        return f"{path} is not a complete run: it was not finished; run its command again."
+        return f"{path} is not a complete run: it was interrupted; run its command again to resume."
     first = next(path.iterdir(), None)
     hint = " It is empty." if first is None else images_hint(path)
-    return f"{path} is not a complete run: there is no run.json in it.{hint}"
+    return f"{path} is not a complete run: it has no run.json.{hint}"
 
 
 def images_hint(path: Place) -> str:
-    """What to do with a folder of images; nothing for others."""
+    """A hint for a folder of images; empty for others."""
     if isinstance(path, Path) and any(each.suffix.lower() in IMAGE_ENDINGS for each in _some_files(path)):
         return f" It holds images: hardsight extract MODEL {path} -o run makes a run of them."
     return ""
 
 
 def _some_files(folder: Path) -> Iterator[Path]:
-    """The files of a folder and of the folders in it, as far as it takes no time to look."""
+    """The first files of a folder and its subfolders, as far as listing them is fast."""
     below = [each for each in itertools.islice(folder.iterdir(), SOME)]
     yield from (each for each in below if each.is_file())
     for inside in below[:3]:
@@ -283,7 +290,7 @@ def _some_files(folder: Path) -> Iterator[Path]:
 
 
 def command_line() -> str:
-    """The command line of this process as a shell takes it, the program by its name: `python -m hardsight` is hardsight."""
+    """The command line of this process, quoted for a shell; `python -m hardsight` becomes hardsight."""
     program = Path(sys.argv[0])
     name = "hardsight" if (program.parent.name, program.name) == ("hardsight", "__main__.py") else program.name
     return shlex.join([name, *sys.argv[1:]])

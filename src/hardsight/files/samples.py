@@ -1,9 +1,9 @@
-"""Samples in Parquet: the one schema and the one writer of `samples/`, and the reader of it and of users' own files.
+"""Samples in Parquet: the schema and the writer of `samples/`, and the reader for it and for users' own files.
 
     id, label, split, path, base_id, degradation, level, any further column, features (fixed-size lists of float32)
 
-A user's file needs only a list column of features (or logits or probs, also named pred_probs); `label`, `id` and the rest are
-read where they are.
+A user's file needs only a list column of features (or logits or probs, also named pred_probs); `label`, `id` and the other
+columns are optional.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from hardsight.files.reading import check_unchanged, existing_file, file_state, 
 from hardsight.files.table_kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.writing import replacing
 
-OWN_COLUMNS = {  # of every part that we write; id and label stand before them
+OWN_COLUMNS = {  # in every part that we write, after id and label
     "split": pa.string(),
     "path": pa.string(),
     "base_id": pa.string(),
     "degradation": pa.string(),
     "level": pa.float64(),
 }
-PART_NUMBERS, PART_ROWS = 2**22, 2**16  # features (16 MB) and rows in one part, at most
+PART_NUMBERS, PART_ROWS = 2**22, 2**16  # limits of one part: numbers (16 MB of features) and rows
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows of a snapshot, from row `start` on. `missing` marks rows that hold nothing at all."""
+    """Some rows of a snapshot, starting at row `start`. `missing` marks empty rows."""
 
     start: int
     values: Any  # (b, d) features or (b, c) logits or probs
@@ -53,13 +53,13 @@ class Batch:
         return len(self.labels)
 
     def since(self, row: int) -> Batch:
-        """Its rows from number `row` on."""
+        """Its rows from row number `row` on."""
         missing = None if self.missing is None else self.missing[row:]
         return Batch(self.start + row, self.values[row:], missing, self.labels[row:], self.ids[row:])
 
     @staticmethod
     def joined(batches: list[Batch]) -> Batch:
-        """Batches whose rows follow each other, as one."""
+        """Consecutive batches joined into one."""
         if len(batches) == 1:
             return batches[0]
         gaps = [np.zeros(len(batch), bool) if batch.missing is None else batch.missing for batch in batches]
@@ -73,7 +73,7 @@ class Batch:
 
 
 def evidence_of(name: str) -> str:
-    """What the values of a list column, or of an array of that name, are.
+    """What the values of a list column, or of an array with that name, are.
 
     Example:
         >>> evidence_of("pred_probs"), evidence_of("logits")
@@ -83,7 +83,7 @@ def evidence_of(name: str) -> str:
 
 
 def is_free(name: str) -> bool:
-    """Whether a column of the user's can stand under its own name beside those of the schema; split and path are shared.
+    """Whether a user's column can keep its name next to those of the schema; split and path are shared.
 
     Example:
         >>> is_free("camera"), is_free("split"), is_free("Label"), is_free("logits")
@@ -93,7 +93,7 @@ def is_free(name: str) -> bool:
 
 
 def rows_per_part(num_features: int) -> int:
-    """How many samples one part of a run holds at most."""
+    """Maximum number of samples in one part of a run."""
     return max(1, min(PART_ROWS, PART_NUMBERS // num_features))
 
 
@@ -102,8 +102,8 @@ def write_samples(
 ) -> int:
     """Write one `samples/part-*.parquet` in the schema above, and return its rows.
 
-    `columns` must hold id (strings or integers). A label of -1 or null means unlabeled; own columns that are not given are
-    null; further columns follow in their order.
+    `columns` must hold id (strings or integers). A label of -1 or null means unlabeled; schema columns that are not given are
+    null; other columns follow in their order.
     """
     matrix = np.ascontiguousarray(to_numpy(features), dtype=np.float32)  # (n, d)
     label = _as_arrow(columns.get("label", pa.nulls(len(matrix))), pa.int64())
@@ -126,10 +126,10 @@ def _as_arrow(values: Any, kind: pa.DataType | None = None) -> Any:
 
 
 class SampleFiles:
-    """One or more Parquet files with the same columns, as one sequence of rows."""
+    """One or more Parquet files with the same columns, read as one sequence of rows."""
 
     itemsize = 8
-    named = False  # whether the labels are names, once `name_classes` has joined them
+    named = False  # whether the labels are names, set by `name_classes`
 
     def __init__(self, files: list[Place]) -> None:
         self.files = files
@@ -159,7 +159,7 @@ class SampleFiles:
         return self.num_samples
 
     def pieces(self, rows: int) -> list[range]:
-        """Rows that are read together: a row group of a file that has several, or files of up to `rows` rows in all."""
+        """Ranges of rows that are read together: a row group of a file with several, or files with up to `rows` rows in total."""
         groups = Counter(str(file) for file, _, _ in self.groups)
         pieces: list[range] = []
         open_ended = False  # whether another file may join the last piece
@@ -174,14 +174,14 @@ class SampleFiles:
 
     @property
     def column_names(self) -> list[str]:
-        """Everything but the features: id and label first, whether or not the files hold them."""
+        """All columns except the features: id and label first, whether or not the files have them."""
         return ["id", "label", *(name for name in self.schema_names if name not in ("id", "label", *LIST_COLUMNS))]
 
     def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
-        """Columns of all rows. A row without an id has its number; a part without one of the columns has nulls in it."""
+        """Columns of all rows. Without ids, row numbers are used; a column missing from a part is null there."""
         twice = [name for name in names if self.schema_names.count(name) > 1]
         if twice:
-            raise FileError(f"{self.files[0]}: the column {twice[0]} is there {self.schema_names.count(twice[0])} times.")
+            raise FileError(f"{self.files[0]}: the column {twice[0]} appears {self.schema_names.count(twice[0])} times.")
         parts, row = [], 0
         for file in self.files:
             with self._open(file) as opened:
@@ -202,7 +202,7 @@ class SampleFiles:
             return pa.concat_tables(parts, promote_options="permissive").select(names)
 
     def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
-        """Join labels that are names to the class names, and return these; the names of the labels where there are none."""
+        """Map named labels to the class names, and return those; without class names, return the names of the labels."""
         if not self.labeled:
             return class_names
         schema, known = self._open(self.files[0]).schema_arrow, (class_names, num_classes)
@@ -211,7 +211,7 @@ class SampleFiles:
         return names
 
     def _distinct_labels(self) -> Iterator[Any]:
-        """Each value of the label column, file by file."""
+        """The distinct values of the label column, file by file."""
         for file in self.files:
             yield from as_text(read_parquet(file, ["label"]).column("label")).unique().to_pylist()
 
@@ -222,7 +222,7 @@ class SampleFiles:
             raise InputError(f"{file}: the column id must hold strings or 64-bit integers: {first_line(error)}.") from error
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
-        """Rows start..stop in order, in batches of at most `rows`; those of small files are joined."""
+        """Rows start..stop in order, in batches of at most `rows`; small files are joined."""
         waiting: list[Batch] = []
         for batch in self._read_groups(start, stop, rows, num_classes):
             if waiting and sum(map(len, waiting)) + len(batch) > rows:
@@ -248,7 +248,7 @@ class SampleFiles:
                         yield self._batch(part, max(first, start), num_classes, file)
             check_unchanged(file, self.states[str(file)])
             if row != piece.stop:
-                raise FileError(f"{file}: damaged: row group {group} claims {len(piece)} rows and holds {row - piece.start}.")
+                raise FileError(f"{file}: damaged: row group {group} claims {len(piece)} rows but holds {row - piece.start}.")
 
     def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Place) -> Batch:
         values, missing = list_matrix(part.column(self.held_as), str(file), self.width, first)
@@ -274,10 +274,10 @@ class SampleFiles:
     def _check_columns(file: Place, names: list[str]) -> str:
         for name in (*LIST_COLUMNS, "label", "id"):
             if names.count(name) > 1:
-                raise FileError(f"{file}: the column {name} is there {names.count(name)} times.")
+                raise FileError(f"{file}: the column {name} appears {names.count(name)} times.")
         present = [name for name in LIST_COLUMNS if name in names]
         if present == ["probs", "pred_probs"]:
-            raise FileError(f"{file}: probs and pred_probs are two names of the same: keep one of them.")
+            raise FileError(f"{file}: probs and pred_probs mean the same: keep only one of them.")
         if len(present) == 1:
             other_case = [name for name in names if name.lower() in ("label", "id") and name not in ("label", "id")]
             if other_case:
@@ -313,7 +313,7 @@ def _ids(column: pa.Array, file: Place) -> np.ndarray:
 
 
 def _id_column(column: Any, file: Place) -> Any:
-    """Ids as Arrow has them, strings or integers, none of them null."""
+    """Ids as an Arrow column of strings or integers, without nulls."""
     if column.null_count:
         raise InputError(f"{file}: the column id must not hold nulls, found {column.null_count}.")
     if pa.types.is_dictionary(column.type):

@@ -1,6 +1,6 @@
 """Files that hold a snapshot: runs, folders of shards, .npz, .npy, .parquet, and wide tables.
 
-Each gives its rows, and the head and the class names that are there.
+Each opens as rows, plus the head and class names if the file has them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from hardsight.files.wide_tables import take_apart
 from hardsight.head import Head
 from hardsight.pandas_index import align
 
-OWN_NAMES = (*ARRAYS, "kind", "scale", "labels", "ids", "class_names")  # of arrays in an .npz, beside its features
+OWN_NAMES = (*ARRAYS, "kind", "scale", "labels", "ids", "class_names")  # arrays in an .npz other than features
 
 Opened = tuple[Source, Head | None, list[str] | None]  # rows, head, class names
 
 
 def open_files(path: Place) -> Opened:
-    """The rows of a run, of shards or of one file, with the head and the class names that are there."""
+    """The rows of a run, of shards or of one file, with the head and class names if present."""
     ending = path.suffix.lower()
     if path.is_dir():
         shards = _shards(path)
@@ -52,16 +52,16 @@ def open_files(path: Place) -> Opened:
 
 
 def _instead(ending: str) -> str:
-    """What to do with a file that is not read."""
+    """What to do with an unsupported file."""
     if ending in (".pt", ".pth", ".bin", ".pkl", ".pickle", ".joblib"):
         return "Pickled files (.pt, .pkl) are not loaded; save arrays instead"
     return "Save a table as .csv or .parquet, and arrays as .npz"
 
 
 def relabeled(source: Source, labels: Any) -> ArraySource:
-    """The same rows with other labels: an array, or a .npy file."""
+    """The same rows with different labels: an array, or a .npy file."""
     if not isinstance(source, ArraySource):
-        raise InputError("labels= goes with .npz and .npy files; a Parquet file has its own label column.")
+        raise InputError("labels= works with .npz and .npy files only; a Parquet file has its own label column.")
     own = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
     own = align(own, "labels", source.values, source.evidence, source.ids)
     return ArraySource(source.evidence, source.values, own, source.ids, source.further, source.missing)
@@ -79,10 +79,10 @@ def _from_npz(path: Place) -> Opened:
     arrays = open_npz(path)
     present = [name for name in LIST_COLUMNS if name in arrays]
     if present == ["probs", "pred_probs"]:
-        raise FileError(f"{path}: probs and pred_probs are two names of the same: keep one of them.")
+        raise FileError(f"{path}: probs and pred_probs mean the same: keep only one of them.")
     if len(present) != 1:
         held = ", ".join(sorted(arrays)) or "nothing"
-        usual = "" if present else " Save them under these names: np.savez(FILE, features=X, labels=y)."
+        usual = "" if present else " Use these names: np.savez(FILE, features=X, labels=y)."
         raise FileError(f"{path}: needs one of features, logits or probs among its arrays, found {held}.{usual}")
     small = {name: np.asarray(rows) for name, rows in arrays.items() if name != present[0] and name in OWN_NAMES}
     head, names = head_from_arrays(path, small)
@@ -96,25 +96,25 @@ def _from_npz(path: Place) -> Opened:
 
 
 def _shards(folder: Place) -> list[Place]:
-    """The Parquet files in a folder that is no run, in order."""
+    """The Parquet files in a folder that is not a run, in order."""
     if (folder / "run.json").is_file() or (folder / "start.json").is_file():
         return []
     return sorted((file for file in folder.iterdir() if file.suffix.lower() == ".parquet"), key=lambda file: file.name)
 
 
 def is_column(path: Place, labels: Any) -> bool:
-    """Whether labels name a column of a Parquet file other than the usual one."""
+    """Whether labels name a column of a Parquet file other than the default one."""
     return isinstance(labels, str) and path.suffix.lower() in (".parquet", ".pq") and path.is_file() and labels != "label"
 
 
 def open_table(path: Place, features: Any, column: str | None) -> Opened:
-    """A wide table, or one with another label column: read whole."""
+    """A wide table, or one with another label column, read into memory."""
     if path.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
-        raise InputError(f"{path}: features names columns of a .csv or .parquet table, and this is not one.")
+        raise InputError(f"{path}: features names columns of a .csv or .parquet table, but this is not one.")
     table = read_table(path)
     if features is None and column is None and not set(LIST_COLUMNS) & set(table.column_names):
         raise InputError(
-            f"{path}: which columns are the features? Give them with --features 'f*' (features= in Python), and the labels with "
+            f"{path}: which columns are the features? Name them with --features 'f*' (features= in Python), and the labels with "
             f"--label NAME; it has {', '.join(table.column_names[:20])}."
         )
     try:
@@ -134,7 +134,7 @@ def _from_run(path: Place) -> Opened:
         files: list[Place] = [path / name for name in rows]
         own = all(file.resolve().is_relative_to(path.resolve()) for file in files)
     if not files or not own:
-        raise FileError(f"{manifest}: lists no samples of its own.")
+        raise FileError(f"{manifest}: lists no samples.")
     note_input(manifest, *files)
     head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
     samples = SampleFiles(files)

@@ -1,6 +1,6 @@
-"""suspects.parquet: what `hardsight clean` says of every sample, read back for the explorer, the report and exports.
+"""Reader of suspects.parquet, the verdicts of `hardsight clean`, for the explorer, the report and exports.
 
-Those of a run are in its `suspects.parquet`; those of a file are beside it: `photo.suspects.parquet` for `photo.npz`.
+A run has its own `suspects.parquet`; for a file it is next to it: `photo.suspects.parquet` for `photo.npz`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BESIDE = ".suspects.parquet"
 
 
 def suspects_file(path: Path) -> Path:
-    """Where the suspects of a run directory or of a file are.
+    """Path of the suspects of a run directory or a file.
 
     Example:
         >>> suspects_file(Path("photo.npz")).name
@@ -46,7 +46,7 @@ def suspects_file(path: Path) -> Path:
 
 
 def read_suspects(path: Path) -> pa.Table | None:
-    """The suspects of a run directory or a file, ids as strings; None where there are none."""
+    """The suspects of a run directory or a file, with ids as strings; None if there are none."""
     file = suspects_file(path)
     if not file.is_file():
         return None
@@ -54,32 +54,30 @@ def read_suspects(path: Path) -> pa.Table | None:
     table = read_parquet(file)
     missing = [name for name in ("id", *SUSPECTS.names) if name not in table.column_names]
     if missing:
-        raise FileError(f"{file}: not what hardsight clean writes: there is no column {missing[0]}. Remove or rename it.")
+        raise FileError(f"{file}: not written by hardsight clean: it has no column {missing[0]}. Remove or rename it.")
     schema = pa.schema([("id", pa.string()), *SUSPECTS], table.schema.metadata)
     try:
         table = table.select(schema.names).cast(schema).combine_chunks()
     except pa.ArrowException as error:
-        raise FileError(f"{file}: not what hardsight clean writes: {first_line(error)}. Remove or rename it.") from error
+        raise FileError(f"{file}: not written by hardsight clean: {first_line(error)}. Remove or rename it.") from error
     _check(file, table)
     return table
 
 
 def _check(file: Path, table: pa.Table) -> None:
-    """Ids that join one row each, and verdicts that are known."""
+    """Check that ids are unique and verdicts are known."""
     counted = pc.value_counts(table.column("id"))
     twice = counted.filter(pc.greater(counted.field("counts"), 1))
     if len(twice):
-        raise FileError(
-            f"{file}: ids must be unique, but {twice[0]['values'].as_py()!r:.80} is there {twice[0]['counts']} times."
-        )
+        raise FileError(f"{file}: ids must be unique, but {twice[0]['values'].as_py()!r:.80} appears {twice[0]['counts']} times.")
     verdicts = table.column("verdict").drop_null()
     unknown = verdicts.filter(pc.invert(pc.is_in(verdicts, value_set=pa.array(VERDICTS))))
     if len(unknown):
-        raise FileError(f"{file}: there is no verdict {unknown[0].as_py()!r:.80}; verdicts are {', '.join(VERDICTS)}.")
+        raise FileError(f"{file}: unknown verdict {unknown[0].as_py()!r:.80}; verdicts are {', '.join(VERDICTS)}.")
 
 
 def expected_errors(suspects: pa.Table) -> tuple[float, float, float] | None:
-    """How many labels are expected to be wrong, and the ends of its interval; None where the file does not say."""
+    """The expected number of wrong labels and its interval; None if the file does not have it."""
     try:
         notes = json.loads((suspects.schema.metadata or {})[b"hardsight"])
         errors, low, high = (float(notes[f"expected_errors{end}"]) for end in ("", "_low", "_high"))

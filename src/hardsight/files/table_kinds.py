@@ -1,4 +1,4 @@
-"""Which table a file holds, by its columns, or which arrays: so that none replaces one of another kind."""
+"""Which of our tables (or which arrays) a file holds, by its columns, so that none replaces another kind."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hardsight.files.npy import open_npz
 from hardsight.files.parquet import parquet_columns
 from hardsight.files.places import Place
 
-LIST_COLUMNS = ("features", "logits", "probs", "pred_probs")  # of samples; the last two are names of the same
+LIST_COLUMNS = ("features", "logits", "probs", "pred_probs")  # in samples; the last two are synonyms
 SAMPLES = "samples with features"
-FIRST_COLUMNS = {  # what each table of ours begins with
+FIRST_COLUMNS = {  # the first columns of each of our tables
     "scores": ("id", "label", "predicted", "status"),
     "suspects": ("id", "given_label", "suggested_label"),
     "labels after a review": ("id", "label", "given_label"),
@@ -31,7 +31,7 @@ FIRST_COLUMNS = {  # what each table of ours begins with
 
 
 def table_kind(columns: Iterable[str]) -> str | None:
-    """What a table with these columns holds, in words; None without columns.
+    """A description of a table with these columns; None without columns.
 
     Example:
         >>> table_kind(["id", "label", "predicted", "status", "avh"]), table_kind(["photo", "votes"])
@@ -47,7 +47,7 @@ def table_kind(columns: Iterable[str]) -> str | None:
 
 
 def kind_in_file(path: Place) -> str | None:
-    """What the table or the arrays in a file are; None where they cannot be read, so that there is nothing to protect."""
+    """A description of the table or arrays in a file; None if it is unreadable, so that there is nothing to protect."""
     columns = COLUMNS.get(kind_by_name(path))
     try:
         if kind_by_name(path) == "npz":
@@ -68,7 +68,7 @@ def _csv_columns(path: Place) -> list[str]:
 
 
 def _json_columns(path: Place) -> list[str]:
-    """The keys of the first of a list of objects; those of a document are no columns, but tell it from a table."""
+    """The keys of the first object in a list; those of a document are not columns, but distinguish it from a table."""
     text = _start(path).lstrip()
     value, _ = json.JSONDecoder().raw_decode(text.removeprefix("[").lstrip())
     return list(value) if isinstance(value, dict) else []

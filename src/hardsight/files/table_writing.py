@@ -1,4 +1,4 @@
-"""Tables written part by part, as Parquet, CSV or JSON: the name's ending says which."""
+"""Tables written part by part, as Parquet, CSV or JSON, depending on the extension."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from hardsight.files.table_kinds import table_kind
 from hardsight.files.writing import check_output, replacing
 
 FORMATS = (".parquet", ".csv", ".json")
-FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet would run
+FORMULA = r"^[=+\-@\t\r]"  # a spreadsheet would execute these
 
 
 def check_format(path: Place) -> str:
-    """The ending of a table's file name, one of FORMATS."""
+    """The extension of a table's file name, one of FORMATS."""
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: a table is written as {', '.join(FORMATS)}, chosen by the name's ending.")
+        raise InputError(f"{path}: the extension of a table must be one of {', '.join(FORMATS)}.")
     return path.suffix.lower()
 
 
 def check_table_output(path: Place, table: str) -> None:
-    """A table, one of `table_kinds.FIRST_COLUMNS`, may be written here: before anything slow."""
+    """Check, before anything slow, that a table of this kind (see `table_kinds.FIRST_COLUMNS`) may be written here."""
     check_format(path)
     check_output(path, table=table)
 
 
 class RowsWriter(AbstractContextManager["RowsWriter"]):
-    """Write a table part by part. The file appears under its name only when all is written."""
+    """Write a table part by part. The file appears under its name only when complete."""
 
     def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
         self.path, self.schema = place(path), schema
@@ -55,7 +55,7 @@ class RowsWriter(AbstractContextManager["RowsWriter"]):
                 stack.push(self._end_of_list)
                 self.parts.write("[")
                 self.rows_before = False
-            self.stack = stack.pop_all()  # all of it is open: from here on __exit__ closes it
+            self.stack = stack.pop_all()  # everything is open: from here on __exit__ closes it
         return self
 
     def write(self, part: pa.Table) -> None:
@@ -78,7 +78,7 @@ class RowsWriter(AbstractContextManager["RowsWriter"]):
 
 
 def finite_or_null(table: pa.Table) -> pa.Table:
-    """NaN and infinities as nulls: JSON has neither."""
+    """NaN and infinities become nulls, because JSON has neither."""
     for index, column in enumerate(table.schema):
         if pa.types.is_floating(column.type):
             values = table.column(index)
@@ -87,7 +87,7 @@ def finite_or_null(table: pa.Table) -> pa.Table:
 
 
 def without_formulas(table: pa.Table) -> pa.Table:
-    """Text that a spreadsheet would take for a formula gets a leading apostrophe; numbers stay as they are."""
+    """Prefix text that a spreadsheet would execute as a formula with an apostrophe; numbers are unchanged."""
     for index, column in enumerate(table.schema):
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             text = table.column(index)

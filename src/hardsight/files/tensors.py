@@ -1,4 +1,4 @@
-"""Arrays and tensors as safetensors, one after the other: the library holds a second copy, or writes to another name first."""
+"""Arrays and tensors written as safetensors one by one; the library would hold a second copy, or write to another name first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_safetensors(path: str | os.PathLike[str], tensors: Mapping[str, Any], 
     """Write NumPy arrays or torch tensors by name, with a checksum; the same tensors give the same bytes."""
     header: dict[str, Any] = {"__metadata__": {**(metadata or {}), "checksum": UNSEALED.decode()}}
     at = 0
-    ordered = sorted(tensors, key=lambda name: (-_item_size(tensors[name]), name))  # so that each array is aligned
+    ordered = sorted(tensors, key=lambda name: (-_item_size(tensors[name]), name))  # keeps each array aligned
     for name in ordered:
         tensor = tensors[name]
         end = at + _item_size(tensor) * int(np.prod(tensor.shape, dtype=np.int64))
@@ -46,7 +46,7 @@ def _type_name(tensor: Any) -> str:
 
 
 def _bytes(tensor: Any) -> Any:
-    """What is in memory, row by row and little-endian."""
+    """The values in row-major order, little-endian."""
     if isinstance(tensor, np.ndarray):
         array = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
         return array.reshape(-1).view(np.uint8).data

@@ -1,4 +1,4 @@
-"""`verify`: every file of a run, or one file, read again and compared with its checksum; nothing remembered is trusted."""
+"""`verify`: reread every file of a run, or one file, and compare it with its checksum, ignoring the cache."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from hardsight.files.inputs import note_input
 from hardsight.files.places import missing, place_on_disk
 from hardsight.files.run import not_a_run
 
-NOT_AS_LISTED = "damaged or changed: it does not agree with run.json"
+NOT_AS_LISTED = "damaged or changed: it does not match run.json"
 LISTED = re.compile(r'"([^"\n]+)": "([0-9a-f]{64})"|"name": "([^"\n]+)",\s+"rows": [^,]*,\s+"sha256": "([0-9a-f]{64})"')
 
-ProgressCallback = Callable[[int, int], None]  # bytes done, bytes in all
+ProgressCallback = Callable[[int, int], None]  # bytes done, total bytes
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What `verify` found.
+    """The result of `verify`.
 
     Attributes:
-        sound: names of files that agree with their checksums.
-        damaged: what is wrong, by the name of the file: it is damaged, missing or was changed.
-        unchecked: why a file could not be compared with anything, by its name.
+        sound: names of files that match their checksums.
+        damaged: what is wrong, by file name: damaged, missing or changed.
+        unchecked: why a file could not be verified, by file name.
     """
 
     sound: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ def verify(path: str | os.PathLike[str], progress: ProgressCallback | None = Non
 
     Args:
         path: a run directory; or a .parquet, .npz, .safetensors or .html file of ours.
-        progress: called with bytes done and bytes in all.
+        progress: called with bytes done and total bytes.
     """
     path = place_on_disk(path)
     if path.is_dir():
@@ -66,7 +66,7 @@ class _Reading:
         self.trusted = True  # whether run.json is sound
 
     def run(self) -> Verification:
-        """Compare every file of a run, and find those that are missing."""
+        """Verify every file of a run, and find missing ones."""
         manifest = self.directory / "run.json"
         if not manifest.is_file():
             raise FileError(not_a_run(self.directory))
@@ -84,7 +84,7 @@ class _Reading:
         return Verification(sound, {**result.damaged, **missing}, {**unchecked, **result.unchecked})
 
     def files(self, files: dict[str, Path], listed: dict[str, Entry]) -> Verification:
-        """Compare files by name with what is listed for them, or else with their own checksums."""
+        """Compare files with their listed checksums, or else with their own."""
         result = Verification()
         self.total = sum(path.stat().st_size for path in files.values())
         note_input(*files.values())
@@ -114,7 +114,7 @@ class _Reading:
             return NOT_AS_LISTED
         sound = own_checksum(path, self._read)
         if sound is not None:
-            return None if sound else "damaged or changed: it does not agree with its own checksum"
+            return None if sound else "damaged or changed: it does not match its own checksum"
         try:
             return _trouble_in_format(path)
         except _Unchecked:
@@ -131,19 +131,19 @@ class _Reading:
 
 
 class _Unchecked(Exception):
-    """There is nothing to compare a file with."""
+    """A file has no checksum to compare with."""
 
 
 def _visible_files(directory: Path) -> Iterator[Path]:
-    """All files but those whose names start with a dot: locks and what is being written."""
+    """All files except those whose names start with a dot: locks and temporary files."""
     return (path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
 
 
 def _manifest(path: Path) -> tuple[dict[str, Entry], str | None]:
-    """What a run.json lists, and what is wrong with it."""
+    """The entries of a run.json, and what is wrong with it."""
     try:
         if own_checksum(path) is False:
-            return {}, "damaged or changed: it does not agree with its own checksum"
+            return {}, "damaged or changed: it does not match its own checksum"
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
             return {}, "damaged: it does not hold a JSON object"
@@ -153,14 +153,14 @@ def _manifest(path: Path) -> tuple[dict[str, Entry], str | None]:
 
 
 def _entries_left(manifest: Path) -> dict[str, Entry]:
-    """What a damaged run.json still lists: its lines one by one, for it may not be JSON any more."""
+    """The entries that a damaged run.json still holds, line by line, since it may no longer be valid JSON."""
     text = manifest.read_text(encoding="utf-8", errors="replace")
     lines = [(match[1] or match[3], match[2] or match[4], bool(match[3])) for match in LISTED.finditer(text)]
     return {name: Entry(digest, part) for name, digest, part in lines}
 
 
 def _trouble_in_format(path: Path) -> str | None:
-    """Check a file without a checksum by its format: Parquet and PNG carry checksums inside."""
+    """Check a file without a checksum by its format: Parquet and PNG have internal checksums."""
     kind = kind_by_name(path)
     if kind == "png":
         return None if _png_is_sound(path) else "damaged: not a readable PNG image"
@@ -171,7 +171,7 @@ def _trouble_in_format(path: Path) -> str | None:
                     pass
         except (pa.ArrowException, OSError, ValueError) as error:
             return f"damaged: {first_line(error)}"
-    raise _Unchecked("run.json does not list it, and it carries no checksum")
+    raise _Unchecked("run.json does not list it, and it has no checksum")
 
 
 def _png_is_sound(path: Path) -> bool:

@@ -1,7 +1,7 @@
-"""Wide tables, one column per dimension, as data frames and CSV files have them: taken apart into features, labels and ids.
+"""Wide tables, with one column per dimension, such as data frames and CSV files, split into features, labels and ids.
 
-pandas and polars frames, Arrow tables and anything else that gives an Arrow stream of columns go in. A column of lists, named
-features, logits, probs or as asked for, is taken as it is.
+The input is a pandas or polars frame, an Arrow table or anything else that provides an Arrow stream of columns. A column of
+lists, named features, logits, probs or as requested, is used unchanged.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from hardsight.files.label_column import as_text, class_label_names, holds_names
 from hardsight.files.samples import evidence_of
 from hardsight.files.table_kinds import LIST_COLUMNS
 
-OWN = ("id", "label", "split", "path")  # columns that are never features unless they are asked for
+OWN = ("id", "label", "split", "path")  # columns that are features only if requested
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a table holds of n samples."""
+    """The n samples of a table."""
 
     evidence: str  # features, logits or probs
     values: Any  # (n, d) numbers, a pandas frame, or an Arrow column of lists
     labels: Any = None
     ids: Any = None
-    columns: dict[str, Any] = field(default_factory=dict)  # all others
-    class_names: list[str] | None = None  # of numeric labels, where the schema has them
+    columns: dict[str, Any] = field(default_factory=dict)  # all other columns
+    class_names: list[str] | None = None  # for numeric labels, if the schema has them
 
 
 def is_table(x: Any) -> bool:
@@ -53,26 +53,26 @@ def is_pandas(x: Any) -> bool:
 
 
 def snapshot_hint(x: Any) -> str:
-    """The end of a message where a table was given and a snapshot is needed."""
-    return " Of a table: hardsight.Snapshot(frame, labels='COLUMN')." if is_table(x) else ""
+    """A hint to append to a message if a table was passed instead of a snapshot."""
+    return " For a table, use hardsight.Snapshot(frame, labels='COLUMN')." if is_table(x) else ""
 
 
 def names_columns(table: Any, features: Any, *others: Any) -> bool:
-    """Whether something of a table is asked for by the name of a column, or stands under a name of ours."""
+    """Whether a column is requested by name, or the table has columns with our names."""
     asked = features is not None or any(isinstance(other, str) for other in others)
     return asked or (not is_pandas(table) and any(name in LIST_COLUMNS for name in _column_names(table)))
 
 
 def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = None) -> Parts:
-    """The features, labels, ids and further columns of a table.
+    """The features, labels, ids and other columns of a table.
 
     Args:
-        table: a pandas or polars frame, an Arrow table, or what `is_table` says is one.
-        features: names of columns, or patterns such as "f*", as text with commas: in the order of the table; or a list of
-            names, in its own order. Default: a column of lists named features, logits or probs; else every column of numbers
-            but the labels and ids.
-        labels: the name of a column, or (n,) labels beside the table. Default: the column `label`, if there is one.
-        ids: the name of a column, or (n,) ids beside the table. Default: the column `id`, if there is one.
+        table: a pandas or polars frame, an Arrow table, or anything else that `is_table` accepts.
+        features: comma-separated column names or patterns such as "f*", used in the order of the table; or a list of names,
+            used in its own order. Default: a column of lists named features, logits or probs; otherwise every numeric column
+            except labels and ids.
+        labels: a column name, or (n,) labels from outside the table. Default: the column `label`, if there is one.
+        ids: a column name, or (n,) ids from outside the table. Default: the column `id`, if there is one.
     """
     pandas = is_pandas(table)
     held = table if pandas else as_arrow(table)
@@ -97,7 +97,7 @@ def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = 
 
 
 def as_arrow(table: Any) -> pa.Table:
-    """Any table but a pandas one as Arrow has it; a Hugging Face dataset with its rows in their order."""
+    """Any table except a pandas frame as an Arrow table; a Hugging Face dataset keeps its row order."""
     if hasattr(table, "with_format") and hasattr(table, "features"):
         schema = table.features.arrow_schema
         held = table.with_format("arrow")[:]
@@ -107,7 +107,7 @@ def as_arrow(table: Any) -> pa.Table:
 
 
 def _plain_text(field: pa.Field) -> pa.Field:
-    """The field with the usual type of text: polars has another, which few other tools know."""
+    """The field with the standard text type: polars uses another, which few tools support."""
     return field.with_type(pa.string()) if field.type == pa.string_view() else field
 
 
@@ -118,13 +118,13 @@ def _column_names(table: Any) -> list[str]:
 
 
 def _named(names: Sequence[str], asked: Any, usual: str, what: str) -> str | None:
-    """The column that holds the labels or ids: the one that was asked for, or the usual one; None if they stand elsewhere."""
+    """The column that holds the labels or ids: the requested one, or the default one; None if they are outside the table."""
     if asked is None:
         return usual if usual in names else None
     if not isinstance(asked, str):
         return None
     if asked not in names:
-        raise InputError(f"{what} must be a column of the table, and there is no {asked!r}: {_there(names, asked)}")
+        raise InputError(f"{what} must be a column of the table, but there is no {asked!r}: {_there(names, asked)}")
     return asked
 
 
@@ -149,14 +149,12 @@ def _features(table: Any, names: Sequence[str], asked: Any, taken: set[str | Non
     wrong = [name for name in chosen if not _holds_numbers(table, names, name)]
     if wrong and len(chosen) > 1:
         word = _first_word(table, names, wrong[0])
-        raise InputError(
-            f"features must be columns of numbers, and {wrong[0]!r} is not{word}: choose others than {', '.join(patterns)}."
-        )
+        raise InputError(f"features must be numeric columns, but {wrong[0]!r} is not{word}: change {', '.join(patterns)}.")
     return chosen
 
 
 def _values(table: Any, names: Sequence[str], chosen: Sequence[str]) -> tuple[Any, str]:
-    """The columns side by side: (n, d); or the one column of lists, as it is."""
+    """The columns as an (n, d) matrix; or the single column of lists, unchanged."""
     if len(chosen) == 1 and not _holds_numbers(table, names, chosen[0]):
         return _column(table, names, chosen[0]), evidence_of(chosen[0]) if chosen[0] in LIST_COLUMNS else "features"
     if is_pandas(table):
@@ -184,12 +182,12 @@ def _is_flat(column: Any) -> bool:
 
 
 def _there(names: Sequence[str], asked: str | None = None) -> str:
-    """Which columns there are, and the nearest to the one that was asked for."""
+    """The available columns, and the one closest to the requested name."""
     near = [] if asked is None else difflib.get_close_matches(asked, names, 1)
     more = f", ... ({len(names)} in all)" if len(names) > 20 else ""
     hint = f" Did you mean {near[0]}?" if near else ""
     if len(names) == 1 and ";" in names[0]:
-        hint = " It is separated by semicolons: write it with commas."
+        hint = " It is separated by semicolons: save it with commas."
     return f"it has {', '.join(names[:20])}{more}.{hint}"
 
 

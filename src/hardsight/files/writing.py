@@ -1,7 +1,7 @@
-"""The one way files are written: checked first, under a temporary name, sealed, flushed to disk, then renamed over the old one.
+"""The one write path: check, write under a temporary name, add a checksum, flush to disk, then rename over the old file.
 
-Whoever reads a file of ours sees the old one or the new one, never a part of it. Nothing that the command reads is
-replaced, nor a file of another kind, nor what belongs to a run.
+Readers see either the old file or the new one, never a part of it. Inputs of the command, files of another kind and files
+that belong to a run are never replaced.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from hardsight.files.inputs import is_input, is_own, note_output
 from hardsight.files.locking import new_locked_file, remove_if_abandoned
 from hardsight.files.places import Place, Remote, place
 
-_discards = False  # set in a process that works beside the one whose files count
+_discards = False  # set in worker processes, whose files do not count
 
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]+\.tmp")  # .NAME.PID.HEX.tmp
 
 
 @contextlib.contextmanager
 def discarding() -> Iterator[None]:
-    """Inside, whatever is written is thrown away: for a process that works beside the one whose files count."""
+    """Discard everything written inside: for worker processes, whose files do not count."""
     global _discards
     before, _discards = _discards, True
     try:
@@ -41,18 +41,18 @@ def discarding() -> Iterator[None]:
 
 
 def discards() -> bool:
-    """Whether this process throws away what it writes."""
+    """Whether this process discards what it writes."""
     return _discards
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str | None = None) -> Iterator[Path]:
-    """A temporary path beside `path` to write to; on success it becomes `path`, on any error it is removed.
+    """A temporary path next to `path` to write to. It becomes `path` on success, and is removed on any error.
 
     Args:
-        path: of the file, which is replaced if it may be.
-        kind: what is written, one of `formats.WORDS`, where the name's ending does not tell it.
-        table: of a table, what it holds: see `table_kinds`.
+        path: the file, which is replaced if that is allowed.
+        kind: the format, one of `formats.WORDS`, if the extension does not tell.
+        table: for a table, what it holds: see `table_kinds`.
     """
     path = place(path)
     if _discards:
@@ -67,7 +67,7 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
             checksums.seal(temporary, kind)
         note_output(path)
         return
-    target = Path(os.path.realpath(path)) if path.is_symlink() else path  # a link stays one, and leads to the new file
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path  # keep the link, and let it point to the new file
     sweep(target.parent)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
@@ -86,12 +86,12 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
 
 
 def check_output(path: Place, kind: str | None = None, table: str | None = None) -> None:
-    """A file may be written here: before anything slow, and again before its first byte. Arguments as of `replacing`."""
+    """Check that a file may be written here: before anything slow, and again before its first byte. See `replacing`."""
     kind = kind or formats.kind_by_name(path)
     if isinstance(path, Path):
         check_place_for(path)
     if is_input(path):
-        raise FileError(f"{path} is the input of this command; write to another name.")
+        raise FileError(f"{path} is an input of this command; use another name.")
     if is_own(path):
         return
     try:
@@ -99,34 +99,34 @@ def check_output(path: Place, kind: str | None = None, table: str | None = None)
     except OSError as error:
         raise FileError(f"{path} exists and could not be read: {why(error)}") from error
     if not right_kind:
-        raise FileError(f"{path} exists and is not {formats.WORDS[kind]}; give another name.")
+        raise FileError(f"{path} exists and is not {formats.WORDS[kind]}; use another name.")
     if isinstance(path, Path) and checksums.is_part_of_run(path):
-        raise FileError(f"{path} is a part of a run; give another name.")
+        raise FileError(f"{path} is part of a run; use another name.")
     if isinstance(path, Path) and checksums.holds_marks(path):
-        raise FileError(f"{path} holds a person's marks; give another name.")
+        raise FileError(f"{path} holds review marks; use another name.")
     if table is not None and path.is_file():
         _check_same_table(path, table)
 
 
 def _check_same_table(path: Place, table: str) -> None:
-    from hardsight.files.table_kinds import kind_in_file  # which takes Arrow to import, and JSON does not need
+    from hardsight.files.table_kinds import kind_in_file  # imports Arrow, which JSON does not need
 
     held = kind_in_file(path)
     if held is not None and held != table:
         raise FileError(
-            f"{path} holds {held}, and would be replaced by {table}; give another name, or remove it if you no longer need it."
+            f"{path} holds {held}, and would be replaced by {table}; use another name, or remove it if you no longer need it."
         )
 
 
 def check_page_output(path: Path) -> None:
-    """An HTML page may be written here, under a name that a browser opens."""
+    """Check that an HTML page may be written here, under a name that a browser opens."""
     check_output(path, "html")
     if path.suffix and formats.kind_by_name(path) != "html":
-        raise FileError(f"{path}: the page is HTML: give a name that ends in .html.")
+        raise FileError(f"{path}: the page is HTML: use a name that ends in .html.")
 
 
 def sweep(directory: Path) -> None:
-    """Remove the temporary files of processes that were killed; those of processes that run stay."""
+    """Remove the temporary files of killed processes; those of running processes are kept."""
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if name := TEMPORARY.fullmatch(entry.name):
@@ -134,46 +134,46 @@ def sweep(directory: Path) -> None:
 
 
 def check_place_for(path: Path) -> None:
-    """There is a directory for the file that can be written to, and none in its place."""
+    """Check that the directory of the file is writable, and that the path itself is not a directory."""
     try:
         folder = path.parent.stat()
         if not stat.S_ISDIR(folder.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         taken = path.is_dir()
     except FileNotFoundError as error:
-        raise FileError(f"{path}: the directory {path.parent} does not exist; make it first.") from error
+        raise FileError(f"{path}: the directory {path.parent} does not exist; create it first.") from error
     except NotADirectoryError as error:
-        raise FileError(f"{path}: {path.parent} is a file, not a directory; give another name.") from error
+        raise FileError(f"{path}: {path.parent} is a file, not a directory; use another name.") from error
     except (OSError, ValueError) as error:
         raise FileError(f"{path} could not be written: {why(error)}") from error
     if taken:
-        raise FileError(f"{path} is a directory; give the name of a file in it.")
+        raise FileError(f"{path} is a directory; name a file in it.")
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise FileError(f"{path} could not be written: {path.parent} is not yours to write to, or its disk can only be read.")
+        raise FileError(f"{path} could not be written: no write permission for {path.parent}, or its disk is read-only.")
 
 
 REMEDIES = {
-    errno.ENOSPC: "make room on that disk, or write to another one",
-    errno.EDQUOT: "make room in your quota, or write to another disk",
-    errno.EFBIG: "files may not grow so large there (see ulimit -f); write to another disk",
-    errno.EACCES: "write to a directory that is yours, or ask for the right to",
-    errno.EPERM: "write to a directory that is yours, or ask for the right to",
-    errno.EROFS: "that disk can only be read; write to another one",
-    errno.ENAMETOOLONG: "give a shorter name",
+    errno.ENOSPC: "free some space on that disk, or write to another one",
+    errno.EDQUOT: "free some of your quota, or write to another disk",
+    errno.EFBIG: "the file exceeds the size limit (see ulimit -f); write to another disk",
+    errno.EACCES: "write to another directory, or get write permission",
+    errno.EPERM: "write to another directory, or get write permission",
+    errno.EROFS: "that disk is read-only; write to another one",
+    errno.ENAMETOOLONG: "use a shorter name",
 }
 
 
 def why(error: OSError | ValueError) -> str:
-    """What the system says of a file it would not write, and what to change."""
+    """The system's reason why a file could not be written, and what to change."""
     number = getattr(error, "errno", None)
     if number is None:
         return f"{first_line(error)}."
-    said = "no file can be made there" if number == errno.ENOENT else os.strerror(number)
-    return f"{said}; {REMEDIES.get(number, 'write to another place')}."
+    reason = "no file can be created there" if number == errno.ENOENT else os.strerror(number)
+    return f"{reason}; {REMEDIES.get(number, 'write somewhere else')}."
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """One JSON document, readable by people, without the NaN that JSON does not have."""
+    """Write a human-readable JSON document; NaN, which JSON does not have, is not allowed."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
 

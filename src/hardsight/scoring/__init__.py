@@ -1,16 +1,16 @@
-"""Scoring: a snapshot in, a table of scores out.
+"""Scoring: a snapshot in, a scores table out.
 
-    job.py           `score` and the job behind it: which scores, which rows, one or two passes
-    to_file.py       `score_to_file`: what `hardsight score` does; settings.py has its options
-    hardness.py      one score of every sample with its hard end up, from a run, a snapshot or a table
-    fitted_head.py   a head fitted by cross-validation where there is none
+    job.py           `score` and its job: which scores, which rows, one or two passes
+    to_file.py       `score_to_file`, the function behind `hardsight score`; settings.py has its options
+    hardness.py      one score of every sample, oriented so that high is hard, from a run, a snapshot or a table
+    fitted_head.py   a head fitted by cross-validation if there is none
     cluster.py       the same on a Dask cluster
-    beside.py        what some scores look at beside the snapshot: a reference, other models, images
+    beside.py        additional inputs of some scores: a reference, other models, images
     one_scale.py     two models on the same samples: compared by value, or by rank
-    several_models.py, layers.py, checkpoints.py   what three scores take from there and from the run
-    pictures.py      pictures of the samples, for a table shown in a notebook
+    several_models.py, layers.py, checkpoints.py   the data that three scores need from these inputs and from the run
+    pictures.py      images of the samples, for a table shown in a notebook
 
-Names load when first used.
+Names are imported on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What some scores look at beside the snapshot: a reference that they are fitted to, other models, and images."""
+"""Additional inputs of some scores: a reference to fit to, other models, and images."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hardsight.files.heads import ARRAYS
 from hardsight.head import Head
 from hardsight.snapshot import Snapshot
 
-SAME = 1e-4  # relative: heads saved in another precision are still the same
+SAME = 1e-4  # relative tolerance: heads saved in another precision count as the same
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Opened and checked: it goes with the snapshot."""
+    """Additional inputs, opened and checked against the snapshot."""
 
     reference: Snapshot | None = None
     models: tuple[Snapshot, ...] = ()
@@ -28,7 +28,7 @@ class Beside:
 
     @classmethod
     def opened(cls, snapshot: Snapshot, reference: Any = None, models: Any = None, images: Any = None) -> Beside:
-        """A reference and other models from paths or snapshots; those that are of something else are refused."""
+        """A reference and other models from paths or snapshots; mismatched ones are rejected."""
         known = None if reference is None else _opened(reference, "reference")
         others = tuple(_opened(model, "models") for model in listed(models))
         if known is not None:
@@ -47,7 +47,7 @@ def _opened(source: Any, name: str) -> Snapshot:
 
 
 def listed(models: Any) -> Sequence[Any]:
-    """Snapshots or paths, also from text with commas."""
+    """Snapshots or paths, also from comma-separated text."""
     if models is None:
         return ()
     if isinstance(models, str):
@@ -56,10 +56,10 @@ def listed(models: Any) -> Sequence[Any]:
 
 
 def check_reference(snapshot: Snapshot, reference: Snapshot) -> None:
-    """The reference must hold features of the same model: a score fitted to another's would mean nothing."""
+    """Require features of the same model: a score fitted to another model's features would be meaningless."""
     name = reference.name or "the reference"
     if reference.source.evidence != "features":
-        raise InputError(f"{name}: a reference holds features, and this one holds {reference.source.evidence}.")
+        raise InputError(f"{name}: a reference needs features, but this one holds {reference.source.evidence}.")
     if snapshot.source.evidence != "features":
         return
     widths = reference.source.width, snapshot.source.width
@@ -71,7 +71,7 @@ def check_reference(snapshot: Snapshot, reference: Snapshot) -> None:
     if theirs.num_classes != ours.num_classes:
         raise InputError(f"{name} is of another model: its head has {theirs.num_classes} classes, this one {ours.num_classes}.")
     if not _same(theirs, ours):
-        raise InputError(f"{name} is of another model: its head is not the same. Extract both with one model.")
+        raise InputError(f"{name} is of another model: its head is different. Extract both with one model.")
 
 
 def _same(head: Head, other: Head) -> bool:
@@ -89,7 +89,7 @@ def _same(head: Head, other: Head) -> bool:
 
 
 def _check_classes(snapshot: Snapshot, other: Snapshot) -> None:
-    """Models are compared by their probabilities, class by class."""
+    """Require probabilities over the same classes, by which models are compared."""
     name = other.name or "the other model"
     if other.source.evidence == "features" and other.head is None:
         raise InputError(f"{name} has no head: models are compared by their probabilities.")

@@ -1,4 +1,4 @@
-"""Gradients in the images at the checkpoints that `hardsight train --keep-epochs` keeps: epochs/epoch=0001.safetensors, ..."""
+"""Image gradients at the checkpoints kept by `hardsight train --keep-epochs`: epochs/epoch=0001.safetensors, ..."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hardsight.files.samples import Batch
 from hardsight.scores.gradients import within_class
 from hardsight.scores.sweep import Sweep
 
-BATCH = 64  # images whose gradients are taken at once
+BATCH = 64  # images per gradient computation
 
 
 def kept_epochs(run: Path | None) -> list[Path]:
-    """The weights that a run kept of its epochs, in order."""
+    """The weights that a run kept for its epochs, in order."""
     return [] if run is None else sorted((run / "epochs").glob("epoch=*.safetensors"))
 
 
@@ -28,10 +28,10 @@ class GradientVariance:
     """How much the gradients of each sample vary over the checkpoints, within its class."""
 
     def __init__(self, run: Path, images: Any, samples: pa.Table, progress: Callable[[int, int], None] | None = None) -> None:
-        """Args: the run, the images it was trained on, the `id` and `label` of its samples, and who is told how far it is."""
+        """Args: the run, its training images, the `id` and `label` of its samples, and a progress callback."""
         self.ids = samples.column("id").combine_chunks()
         labels = pc.fill_null(samples.column("label"), -1).to_numpy()
-        data, row_of = _joined(run, images, self.ids, labels)  # before torch, which takes seconds to load
+        data, row_of = _joined(run, images, self.ids, labels)  # before loading torch, which takes seconds
         require("torch", extra="torch", purpose="vog")
         values = np.full(len(self.ids), np.nan)
         for rows, variance in _variances(run, data, row_of, labels):
@@ -49,26 +49,26 @@ class GradientVariance:
 
 
 def _joined(run: Path, images: Any, ids: pa.Array, labels: np.ndarray) -> tuple[ImageData, np.ndarray]:
-    """The images, and the row of the labeled sample that each is of; -1 for none."""
+    """The images, and the row of the labeled sample of each; -1 for none."""
     data = open_data(images)
     rows = pc.fill_null(pc.index_in(pa.array(data.ids, type=ids.type), value_set=ids), -1).to_pylist()
     row_of = np.array([row if row >= 0 and labels[row] >= 0 else -1 for row in rows], np.int64)
     if not (row_of >= 0).any():
         raise InputError(
-            f"{images} has none of the labeled samples of {run}: give the data it was trained on. Its ids look like "
+            f"{images} has none of the labeled samples of {run}: pass the data it was trained on. Its ids look like "
             f"{next(iter(data.ids), '')!r}, the samples' like {ids[0].as_py() if len(ids) else ''!r}."
         )
     return data, row_of
 
 
 def _variances(run: Path, data: ImageData, row_of: np.ndarray, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(b,) rows of the samples and the mean over their pixels of the variance of the gradient, batch by batch."""
+    """(b,) sample rows and the gradient variance averaged over pixels, batch by batch."""
     from hardsight.models.trained import open_trained
 
     built = [open_trained(run / "model", weights) for weights in kept_epochs(run)]
     prepare = built[0].preprocessing
     if prepare is None:
-        raise InputError(f"{run}: vog takes gradients in the pixels of images, and this network was not trained on images.")
+        raise InputError(f"{run}: vog needs gradients with respect to pixels, but this network was not trained on images.")
     wanted = np.flatnonzero(row_of >= 0).tolist()
     networks = [network.module.eval() for network in built]
     for start in range(0, len(wanted), BATCH):

@@ -1,10 +1,10 @@
-"""The same scoring on a Dask cluster: each worker opens the snapshot by its path, scores a piece and writes it as a part.
+"""Scoring on a Dask cluster: each worker opens the snapshot by its path, scores a piece and writes it as a part.
 
-    <output>.parts/start.json             what is computed, and from which inputs; the same command resumes from it
-    <output>.parts/part-00000.parquet     one piece each, there only when complete
+    <output>.parts/start.json             what is computed, and from which inputs; needed to resume
+    <output>.parts/part-00000.parquet     one piece each, visible only when complete
 
-When all parts are there they are joined in order into the output, which has the bytes of a local run. Dask runs
-pickled code from whoever reaches its scheduler: see docs/scale.md.
+When all parts are complete they are joined in order into the output, which is byte-identical to that of a local run. Dask runs
+pickled code from anyone who can reach its scheduler: see docs/scale.md.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, write_table
 from hardsight.version import VERSION
 
-RETRIES = 2  # of a part that fails; a part whose worker dies is retried by Dask
-CONNECT = 15.0  # seconds for the scheduler to answer
-PATIENCE = 60.0  # seconds without any worker
+RETRIES = 2  # for a part that fails; if its worker dies, Dask retries
+CONNECT = 15.0  # seconds to wait for the scheduler
+PATIENCE = 60.0  # seconds to wait without any worker
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a worker has to know, as plain text."""
+    """The job description sent to a worker, as plain text."""
 
     path: str
     head: str | None
@@ -49,11 +49,11 @@ class Request:
     scores: str
     strict: bool
     parts: str
-    inputs: str  # fingerprints: a worker that has another state of the files open opens them again
+    inputs: str  # fingerprints: a worker reopens files that have changed
     version: str = VERSION
 
     def job(self) -> Job:
-        """The job that a worker does pieces of."""
+        """The job whose pieces a worker scores."""
         return Job(Snapshot.load(self.path, head=self.head, labels=self.labels), self.scores, strict=self.strict)
 
 
@@ -67,7 +67,7 @@ class TLS:
 
     @classmethod
     def given(cls, ca: str | None, cert: str | None, key: str | None) -> TLS | None:
-        """All three or none."""
+        """Require all three or none."""
         if ca and cert and key:
             return cls(ca, cert, key)
         if ca or cert or key:
@@ -78,15 +78,15 @@ class TLS:
 
 
 def score_part(number: int, piece: range, request: Request) -> int:
-    """Score one piece where this runs and write it as a part; returns its rows."""
+    """Score one piece on this worker and write it as a part; return its number of rows."""
     if request.version != VERSION:
-        raise RunError(f"this worker has hardsight {VERSION}, you have {request.version}; install the same on both.")
+        raise RunError(f"this worker has hardsight {VERSION}, you have {request.version}; install the same version on both.")
     table = _opened(request).part(piece)
     write_table(table, place(request.parts) / part_name(number))
     return len(table)
 
 
-_here = threading.local()  # a file being read belongs to one thread
+_here = threading.local()  # an open file belongs to one thread
 
 
 def _opened(request: Request) -> Job:
@@ -119,16 +119,16 @@ def score_on_cluster(
     summary: Summary | None = None,
     progress: ProgressCallback | None = None,
 ) -> Summary:
-    """Do a scoring job on a Dask cluster, and write the same bytes as `hardsight score` does here.
+    """Run a scoring job on a Dask cluster, and write the same bytes as a local `hardsight score`.
 
-    Started again after an interruption, it computes only the parts that are missing.
+    After an interrupt, it resumes with the missing parts.
 
     Args:
-        job: row scores of a loaded snapshot, whose files the workers can open under the same names: on a shared disk, or s3://.
-        output: .parquet, .csv or .json, also where workers can write; parts are kept beside it until it is complete.
-        cluster: the scheduler, as tcp://host:8786; or a `Cluster`, for tls:// and for another patience.
-        summary: gathers counts, means and the hardest samples.
-        progress: called with the rows done and the rows in all.
+        job: row scores of a loaded snapshot, whose files the workers can open under the same paths: on a shared disk, or s3://.
+        output: .parquet, .csv or .json, in a location that workers can write to; parts are next to it until it is complete.
+        cluster: the scheduler, such as tcp://host:8786; or a `Cluster`, for tls:// or another timeout.
+        summary: collects counts, means and the hardest samples.
+        progress: called with the rows done and the total.
     """
     summary = summary or Summary(num_classes=job.snapshot.num_classes)
     with parts_on_cluster(job, output, cluster, progress) as parts:
@@ -140,9 +140,9 @@ def score_on_cluster(
 def parts_on_cluster(
     job: Job, output: str | os.PathLike[str], cluster: str | Cluster, progress: ProgressCallback | None = None
 ) -> Iterator[Iterator[pa.Table]]:
-    """The table of a job, computed on a cluster, a piece at a time and in order.
+    """The table of a job, computed on a cluster, piece by piece and in order.
 
-    The parts are beside the output until the block ends without an error: by then the output must be complete.
+    The parts stay next to the output until the block ends without an error; by then the output must be complete.
     """
     _refuse_what_needs_all_rows(job)
     files = _files(job)
@@ -169,7 +169,7 @@ def parts_on_cluster(
 
 def _refuse_what_needs_all_rows(job: Job) -> None:
     if job.headless:
-        raise InputError("a head is fitted to all rows at once, and not on a cluster. Give one with --head.")
+        raise InputError("a head cannot be fitted on a cluster, because that needs all rows at once. Pass one with --head.")
     whole = [score for score in job.chosen if score.scope != "row"]
     if whole:
         raise InputError(
@@ -178,10 +178,10 @@ def _refuse_what_needs_all_rows(job: Job) -> None:
 
 
 def _files(job: Job) -> dict[str, Any]:
-    """Paths that workers open: the snapshot's, and those of head and labels if they are separate files."""
+    """Paths that workers open: those of the snapshot, and of head and labels if they are separate files."""
     files = job.snapshot.loaded_from
     if files is None:
-        raise InputError("a cluster scores a snapshot in files: save it, and load it with Snapshot.load.")
+        raise InputError("a cluster needs a snapshot in files: save it, and load it with Snapshot.load.")
     arrays = [name for name, file in files.items() if not (file is None or isinstance(file, (str, os.PathLike)))]
     if arrays:
         raise InputError(f"{arrays[0]} must be a file that the workers can open, not an array.")
@@ -189,7 +189,7 @@ def _files(job: Job) -> dict[str, Any]:
 
 
 def _fingerprints(job: Job, files: dict[str, Any]) -> dict[str, list[int]]:
-    """Size and time of every file that is read."""
+    """Size and time of every input file."""
     path, source = place(files["path"]), job.snapshot.source
     read: list[Place] = list(source.files) if isinstance(source, SampleFiles) else [path]
     if path.is_dir():
@@ -200,7 +200,7 @@ def _fingerprints(job: Job, files: dict[str, Any]) -> dict[str, list[int]]:
 
 
 def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
-    """Write `start.json`, or check that the parts there were started with the same arguments on the same files."""
+    """Write `start.json`, or check that existing parts were started with the same arguments on the same files."""
     start = {
         "version": VERSION,
         "scores": request.scores,
@@ -218,7 +218,7 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
         strangers = [file.name for file in parts.iterdir()]
         if strangers:
             raise RunError(
-                f"{parts} is not empty and not the parts of a hardsight run (it holds {strangers[0]}); give another -o."
+                f"{parts} is not empty and not the parts of a hardsight run (it holds {strangers[0]}); use another -o."
             )
         write_json(begun, start)
         return
@@ -230,7 +230,7 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
     if changed:
         was, is_now = (str(arguments.get(changed[0]))[:200] for arguments in (before, start))
         raise RunError(
-            f"{parts} was started with other {changed[0]}: was {was}, is {is_now}. Remove it to start over, or give another -o."
+            f"{parts} was started with other {changed[0]}: was {was}, is {is_now}. Remove it to start over, or use another -o."
         )
 
 
@@ -262,7 +262,7 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
         client = distributed.Client(cluster.address, security=security, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise RunError(
-            f"no Dask scheduler answers at {cluster.address}: {first_line(error)}. Give the address that `dask scheduler` "
+            f"no Dask scheduler answers at {cluster.address}: {first_line(error)}. Use the address that `dask scheduler` "
             "prints, such as tcp://host:8786, and for tls:// also --tls-ca, --tls-cert and --tls-key."
         ) from error
     with client:
@@ -270,7 +270,7 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
 
 
 def _computed(client: Any, missing: list[tuple[int, range]], request: Request, patience: float) -> Iterator[int]:
-    """Have the missing parts computed; yields the number of rows of each when it is complete."""
+    """Compute the missing parts on the cluster; yield the number of rows of each when it is complete."""
     numbers, pieces = zip(*missing, strict=True)
     futures = client.map(score_part, numbers, pieces, request=request, retries=RETRIES, pure=False)
     part_of = dict(zip((future.key for future in futures), missing, strict=True))
@@ -283,15 +283,15 @@ def _computed(client: Any, missing: list[tuple[int, range]], request: Request, p
             number, piece = part_of.pop(future.key)
             if future.status in ("error", "cancelled"):
                 raise _failure(future, number, piece)
-            future.release()  # the part is on disk: losing the worker that wrote it loses nothing
+            future.release()  # the part is on disk, so its worker may go away
             yield len(piece)
     finally:
-        with contextlib.suppress(Exception):  # the scheduler may be gone, which is then the error being raised
+        with contextlib.suppress(Exception):  # the scheduler may be gone, in which case that error is already being raised
             client.cancel(futures)
 
 
 def _next(finished: queue.SimpleQueue[Any], client: Any, patience: float, left: list[int]) -> Any:
-    """The next part that is computed or has failed. Dask would wait for a worker forever; we do not."""
+    """The next part that is done or has failed. Dask would wait for a worker forever; we time out."""
     alone_since: float | None = None
     while True:
         with contextlib.suppress(queue.Empty):
@@ -312,7 +312,7 @@ def _has_workers(client: Any) -> bool:
 
 
 def _failure(future: Any, number: int, piece: range) -> HardsightError:
-    """The error for a part that Dask gave up."""
+    """The error for a part that Dask gave up on."""
     from distributed import KilledWorker
 
     error = future.exception() if future.status == "error" else None
@@ -321,7 +321,7 @@ def _failure(future: Any, number: int, piece: range) -> HardsightError:
     if error is None:
         return RunError(f"{which} was cancelled ({future.status}); the scheduler may have been restarted. {kept}")
     if isinstance(error, KilledWorker):
-        return RunError(f"{which}: every worker that tried it died, out of memory or by a crash. {kept}")
+        return RunError(f"{which}: every worker that tried it died, out of memory or from a crash. {kept}")
     if isinstance(error, FileError):
         kept = f"Workers open the same paths as you do: use a shared disk, or s3://. {kept}"
     kind = type(error) if isinstance(error, HardsightError) else RunError
@@ -330,7 +330,7 @@ def _failure(future: Any, number: int, piece: range) -> HardsightError:
 
 
 def _in_order(folder: Place, pieces: list[range], job: Job) -> Iterator[pa.Table]:
-    """All parts, one piece each, as a local run gives them. Fails at the end if an id is repeated."""
+    """All parts, one piece each, as in a local run. Fails at the end if an id is repeated."""
     seen_ids = SeenIds()
     for number, piece in enumerate(pieces):
         part = _read_part(folder / part_name(number), len(piece))

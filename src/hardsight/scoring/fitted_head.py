@@ -1,5 +1,5 @@
-"""A linear head where none is given: fitted by cross-validation, so that each sample is scored by a head that has
-not seen it."""
+"""Fit a linear head by cross-validation if there is none, so that each sample is scored by a head that has not
+seen it."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from hardsight.threads import thread_pool
 def out_of_sample_heads(
     features: np.ndarray, labels: np.ndarray, *, folds: int = 5, seed: int = 0
 ) -> Iterator[tuple[np.ndarray, Head]]:
-    """Row indices and the head to score them by: each fold once, then unlabeled rows by a head fitted to all others.
+    """Row indices and the head to score them with: each fold once, then unlabeled rows with a head fitted to all labeled ones.
 
-    Logistic regression on standardised features, folded back to a head on the features as they are.
+    Logistic regression on standardised features, folded back into a head on the raw features.
     """
     from sklearn.model_selection import StratifiedKFold
 
     usable = np.isfinite(features).all(1)
     known = np.flatnonzero((labels >= 0) & usable)
-    c = int(labels.max(initial=0)) + 1  # also classes of which no sample is usable: there is no head for those
+    c = int(labels.max(initial=0)) + 1  # includes classes without a usable sample, for which no head can be fitted
     counts = np.bincount(labels[known], minlength=c)
     if c < 2 or counts.min() < 2:
         scarce = int(np.argmin(counts))
         raise InputError(
             "to fit a head, every class 0..c-1 needs at least two labeled samples and there must be two classes; "
-            f"class {scarce} of {c} has {counts[scarce]}. Give a head, or merge or drop such classes." + counted_from_one(labels)
+            f"class {scarce} of {c} has {counts[scarce]}. Pass a head, or merge or drop such classes." + counted_from_one(labels)
         )
     splits = StratifiedKFold(min(folds, int(counts.min())), shuffle=True, random_state=seed)
     jobs = [(known[train], known[test]) for train, test in splits.split(known, labels[known])]
     rest = np.setdiff1d(np.arange(len(labels)), known)
     if len(rest):
         jobs.append((known, rest))
-    with unconverged(), thread_pool() as pool:  # a fold per core: the threads of a product are slow on small data
+    with unconverged(), thread_pool() as pool:  # a fold per core: multithreaded BLAS is slow on small data
         heads = list(pool.map(lambda rows: fit_linear_head(features[rows[0]], labels[rows[0]], c), jobs))
     return iter([(at, head) for (_, at), head in zip(jobs, heads, strict=True)])
 
 
 @contextmanager
 def unconverged() -> Iterator[None]:
-    """No warning of a fit that has not converged: a nearly separable probe ranks well long before it does.
+    """Suppress convergence warnings: a nearly separable probe ranks well long before it converges.
 
-    Around all fits and their threads, since warnings are switched for the whole process.
+    Wraps all fits and their threads, since warning filters are process-wide.
     """
     from sklearn.exceptions import ConvergenceWarning
 
@@ -62,20 +62,20 @@ def fit_linear_head(features: np.ndarray, labels: np.ndarray, num_classes: int) 
     from sklearn.linear_model import LogisticRegression
 
     x = features.astype(np.float64)
-    constant = x.min(0) == x.max(0)  # such a dimension gets no weight
+    constant = x.min(0) == x.max(0)  # constant dimensions get no weight
     with np.errstate(over="ignore", invalid="ignore"):
         mean, deviation = np.where(constant, x[0], x.mean(0)), np.where(constant, 1.0, x.std(0))
     if not np.isfinite(deviation).all():
-        raise InputError("to fit a head, features must be below 1e150: divide them by a number, or give a head.")
+        raise InputError("to fit a head, features must be below 1e150: divide them by a number, or pass a head.")
     fitted = LogisticRegression(max_iter=300).fit((x - mean) / deviation, labels)
     weight, bias = fitted.coef_, fitted.intercept_
-    if len(weight) == 1:  # two classes have one row: split it so that softmax gives the same probabilities
+    if len(weight) == 1:  # two classes give one row: split it so that softmax gives the same probabilities
         weight, bias = np.concatenate([-weight / 2, weight / 2]), np.concatenate([-bias / 2, bias / 2])
     without = np.flatnonzero(~weight.any(axis=1))
     if len(without):
         raise InputError(
-            f"no head can be fitted: nothing in the features tells class {without[0]} from the others"
-            f"{', they are the same for every sample' if constant.all() else ''}. Give a head, or other features."
+            f"no head can be fitted: nothing in the features distinguishes class {without[0]} from the others"
+            f"{', they are the same for every sample' if constant.all() else ''}. Pass a head, or other features."
         )
     weight = weight / deviation
     dtype = np.float64 if features.dtype == np.float64 else np.float32

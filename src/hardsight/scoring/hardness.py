@@ -1,4 +1,4 @@
-"""One score of every sample with its hard end up, whatever it comes from: a run, a snapshot or a table of scores."""
+"""One score of every sample, oriented so that high is hard, from a run, a snapshot or a scores table."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from hardsight.table import read_scores, scores_given
 
 @dataclass(frozen=True)
 class Hardness:
-    """n samples by one score."""
+    """One score of n samples."""
 
     ids: np.ndarray  # (n,) strings or integers
     labels: np.ndarray  # (n,) int64, -1 unlabeled
-    values: np.ndarray  # (n,) the score as it is, NaN where there is none
+    values: np.ndarray  # (n,) the raw score, NaN if there is none
     score: str
 
     @property
     def harder(self) -> np.ndarray:
-        """(n,) the same with the hard end up; a column that is none of our scores is high where a sample is hard."""
+        """(n,) the score oriented so that high is hard; for columns that are not our scores, high already means hard."""
         return -self.values if self.score in SCORES and SCORES[self.score].hard == "low" else self.values
 
 
 def hardness_of(source: Any, name: str) -> Hardness:
-    """The score of that name of every sample.
+    """One score of every sample.
 
     Args:
-        source: a run, a snapshot or a table of scores, by its path; a `Snapshot`; or a table in memory with a column id.
-        name: a score, which is computed where there are features; or a column of the table.
+        source: the path of a run, a snapshot or a scores table; a `Snapshot`; or a table in memory with a column id.
+        name: a score, which is computed if there are features; or a column of the table.
     """
     if isinstance(source, (str, os.PathLike)):
         path = place(source)
@@ -60,16 +60,16 @@ def hardness_of(source: Any, name: str) -> Hardness:
 
 
 def given_table(source: Any) -> pa.Table:
-    """A table of scores in memory, whatever kind it is of."""
+    """A scores table in memory, of any supported type."""
     table = scores_given(source)
     if not isinstance(table, pa.Table):
-        said = "give a run, a file, a Snapshot or a table of scores"
-        raise InputError(f"{said}, got {type(source).__name__}.{snapshot_hint(source)}")
+        expected = "pass a run, a file, a Snapshot or a table of scores"
+        raise InputError(f"{expected}, got {type(source).__name__}.{snapshot_hint(source)}")
     return table
 
 
 def _in_order_of(snapshot: Snapshot, measured: Hardness) -> Hardness:
-    """A column of the run's scores in the order of the samples, NaN where it has none."""
+    """A column of the run's scores in sample order, NaN if missing."""
     columns = snapshot.columns(["id", "label"])
     ids, labels = columns.column("id").to_numpy(), columns.column("label").fill_null(-1).to_numpy()
     of = dict(zip(map(str, measured.ids.tolist()), measured.values.tolist(), strict=True))
@@ -78,14 +78,14 @@ def _in_order_of(snapshot: Snapshot, measured: Hardness) -> Hardness:
 
 
 def ids_and_labels(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) ids and (n,) labels of a table of scores, -1 where it has none."""
+    """(n,) ids and (n,) labels of a scores table, -1 if missing."""
     n = len(table)
     ids = check_ids(table.column("id").to_numpy(), n)
     return ids, np.full(n, -1) if "label" not in table.column_names else check_labels(_plain(table.column("label")), n, None)
 
 
 def check_columns(table: pa.Table, names: tuple[str, ...], where: str) -> None:
-    """One column of each name."""
+    """Require exactly one column of each name."""
     for column in names:
         if table.column_names.count(column) != 1:
             there = "no column" if column not in table.column_names else "more than one column"
@@ -94,11 +94,11 @@ def check_columns(table: pa.Table, names: tuple[str, ...], where: str) -> None:
 
 
 def of_table(table: pa.Table, name: str, where: str) -> Hardness:
-    """A column of a table of scores; `where` names the table in messages."""
+    """A column of a scores table; `where` names the table in messages."""
     check_columns(table, ("id", name), where)
     kind = table.schema.field(name).type
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
-        raise InputError(f"{where}: samples are ranked by a column of numbers, and {name} holds {kind}.")
+        raise InputError(f"{where}: samples must be ranked by a numeric column, but {name} holds {kind}.")
     ids, labels = ids_and_labels(table)
     values = np.asarray(table.column(name).cast(pa.float64()).to_numpy(), np.float64)
     return Hardness(ids, labels, np.where(np.isfinite(values), values, np.nan), name)
@@ -109,7 +109,7 @@ def _plain(labels: pa.ChunkedArray) -> np.ndarray:
 
 
 def run_and_score(text: str) -> tuple[str, str]:
-    """RUN:SCORE taken apart; a score may carry a number, as in run:avh_nearest:10.
+    """Split RUN:SCORE; a score may carry a number, as in run:avh_nearest:10.
 
     Example:
         >>> run_and_score("runs/teacher:avh"), run_and_score("run:avh_nearest:10")

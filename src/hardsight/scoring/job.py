@@ -1,8 +1,8 @@
-"""`score`: a snapshot in, the scores table out, a batch at a time.
+"""`score`: a snapshot in, the scores table out, batch by batch.
 
-Row scores take one pass over the rows. Dataset scores take one more, before it, to see them all, and reference scores one
-over the reference. What else a score looks at (a run's epochs, other models, layers, checkpoints) is read before, and
-joins by id or row.
+Row scores take one pass over the rows. Dataset scores take an extra pass first, to see all rows, and reference scores one over
+the reference. Other inputs of a score (a run's epochs, other models, layers, checkpoints) are read beforehand and joined by id
+or row.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from hardsight.version import VERSION
 
 MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
 NONFINITE_PROBABILITY = "nonfinite_probability"
-UNSCORED = (NONFINITE, NONFINITE_LOGIT, NONFINITE_PROBABILITY, MISSING, ZERO)  # nothing is known of such a row
+UNSCORED = (NONFINITE, NONFINITE_LOGIT, NONFINITE_PROBABILITY, MISSING, ZERO)  # such rows have no scores
 CROSS_VALIDATED = "linear, cross-validated: each sample scored by a head that was not fitted to it"
-OF_ALL_ROWS = ("dataset", "layers", "checkpoints")  # scopes in which a value depends on the other rows
+OF_ALL_ROWS = ("dataset", "layers", "checkpoints")  # scopes in which a value depends on other rows
 
-ProgressCallback = Callable[[int, int], None]  # rows done, rows in all
+ProgressCallback = Callable[[int, int], None]  # rows done, total rows
 Values = Callable[[Batch, Any, Sweep], np.ndarray]  # a batch, its features and its sweep -> (b,)
 
 
@@ -77,35 +77,35 @@ def score(
     hardness: bool = False,
     progress: ProgressCallback | None = None,
 ) -> ScoresTable:
-    """Score every sample: one row each, with id, label, predicted, status and one column per score.
+    """Score every sample: one row per sample, with id, label, predicted, status and one column per score.
 
     Args:
         source: (n, d) inputs of the last linear layer; a `Snapshot`, or the path of one; or a table: a pandas or polars
             frame, an Arrow table, a Hugging Face dataset, a .csv file.
-        head: a `Head`, an `nn.Linear`, the (c, d) weight of a linear head, or a fitted linear classifier or pipeline of
-            scikit-learn. Without one, it is fitted by cross-validation.
-        labels: (n,) given class, by its number or its name; -1 or null for unlabeled. Of a table, the name of a column.
-        features: columns of the table that are the features, as names or patterns: "f*". Or the features by their name.
-        bias: (c,) beside a weight array.
-        logits, probs: (n, c) instead of features; they give the scores of the confidence family. `pred_probs` is another
-            name of `probs`.
+        head: a `Head`, an `nn.Linear`, the (c, d) weight of a linear head, or a fitted scikit-learn linear classifier or
+            pipeline. Without one, a head is fitted by cross-validation.
+        labels: (n,) class numbers or names; -1 or null for unlabeled. For a table, the name of a column.
+        features: feature columns of the table, as names or patterns: "f*". Or the features themselves, as a keyword.
+        bias: (c,) for a weight array.
+        logits, probs: (n, c) instead of features, for the scores of the confidence family. `pred_probs` is an alias of
+            `probs`.
         ids: (n,) unique strings or integers, or the name of a column. Default: the index of a pandas frame, or row numbers.
-        class_names: (c,) names of the classes, which labels that are names are joined to.
-        scores: names from `SCORES`, "all", or None for the usual row scores that the input allows.
+        class_names: (c,) class names, to which named labels are matched.
+        scores: names from `SCORES`, "all", or None for the default row scores that the input allows.
         limit: number of rows to score, spread evenly over the data.
         first: score only the first rows.
-        shard: (i, n) or "i/n" for the i-th of n equal parts of the rows, counted from 0.
-        strict: refuse rows that cannot be scored instead of keeping them with their status.
+        shard: (i, n) or "i/n" for part i of n equal parts of the rows, counted from 0.
+        strict: raise an error for rows that cannot be scored instead of keeping them with their status.
         allow_duplicates: accept repeated ids.
-        reference: a `Snapshot`, or the path of one, that reference scores are fitted to: what the model was trained on.
+        reference: a `Snapshot`, or the path of one, of the model's training data, to fit reference scores to.
         models: snapshots of other models on the same samples, or their paths, for `model_agreement`.
-        images: data that the run was trained on, for `vog`.
-        hardness: turn every score so that high is hard: those whose low end is hard change their sign. The table's metadata
-            says so, and whatever reads it turns them back.
-        progress: called with the rows done and the rows in all.
+        images: the training data of the run, for `vog`.
+        hardness: orient every score so that high is hard: scores whose low end is hard change sign. The table's metadata
+            records this, and every reader reverts it.
+        progress: called with the rows done and the total.
 
-    Rows of pandas objects are joined by their index, everything else by position. The table shows a summary and the hardest
-    samples, and is used as a `pyarrow.Table`; `.arrow` is that table.
+    pandas objects are joined by index, everything else by position. The returned table shows a summary and the hardest
+    samples, and works like a `pyarrow.Table`; `.arrow` is that table.
 
     Example:
         >>> table = score(np.array([[2.0, 0.0], [1.0, 1.0]]), np.eye(2), [0, 0], scores=["avh", "angular_gap"])
@@ -116,7 +116,7 @@ def score(
     options = {"head": head, "labels": labels, "features": features, "class_names": class_names}
     snapshot = _opened(source, options, arrays)
     if progress is not None and not callable(progress):
-        raise InputError(f"progress must be a function of the rows done and the rows in all, got {progress!r}.")
+        raise InputError(f"progress must be a function of the rows done and the total, got {progress!r}.")
     further = Beside.opened(snapshot, reference, models, images)
     if limit is not None:
         n = len(snapshot) if first is None else min(len(snapshot), check_count(first, "first"))
@@ -129,29 +129,29 @@ def score(
 
 
 def _opened(source: Any, options: dict[str, Any], arrays: dict[str, Any]) -> Snapshot:
-    """The snapshot of whatever was given: one as it is, a file, a table, or arrays."""
+    """A snapshot from any input: a snapshot, a file, a table, or arrays."""
     if source is None:
         source, options = options["features"], {**options, "features": None}
     if isinstance(source, (Snapshot, str, os.PathLike)):
         beside = {**arrays, **(options if isinstance(source, Snapshot) else {})}
         extra = [name for name, value in beside.items() if value is not None]
         if extra:
-            raise InputError(f"{extra[0]} goes with arrays; a snapshot holds its own.")
+            raise InputError(f"{extra[0]} can only be used with arrays; a snapshot has its own.")
         return source if isinstance(source, Snapshot) else Snapshot.load(source, **options)
     columns = options.pop("features")
     if columns is None:
         return Snapshot(source, **options, **arrays)
     if not is_table(source):
-        raise InputError(f"features names columns of a table, and the samples are {type(source).__name__}: give one of them.")
+        raise InputError(f"features names columns of a table, but the samples are {type(source).__name__}: use one of them.")
     return of_table(source, columns, {**options, **arrays})
 
 
 def of_table(table: Any, features: Any, given: dict[str, Any]) -> Snapshot:
-    """The snapshot of a wide table: which columns are features, and labels, ids, a head and the like by keyword."""
+    """The snapshot of a wide table; keywords name the feature columns, labels, ids, a head and so on."""
     given = {name: value for name, value in given.items() if value is not None}
     if features is None:
         if {"predicted", "status"} <= set(map(str, getattr(table, "column_names", None) or table.columns)):
-            raise InputError("this is a table of scores: give the features that it was made from, or name columns of it.")
+            raise InputError("this is a table of scores: pass the features it was computed from, or name some of its columns.")
         return Snapshot(table, **given)
     held = take_apart(table, features, given.pop("labels", None), given.pop("ids", None))
     names, columns = given.pop("class_names", None) or held.class_names, {**held.columns, **given.pop("columns", {})}
@@ -161,7 +161,7 @@ def of_table(table: Any, features: Any, given: dict[str, Any]) -> Snapshot:
 
 @dataclass(frozen=True)
 class Job:
-    """One scoring job: which rows, which scores, how strict. `parts` computes the table, `schema` has its columns."""
+    """A scoring job: which rows, which scores, how strict. `parts` computes the table, `schema` has its columns."""
 
     snapshot: Snapshot
     scores: str | Sequence[str] | None = None
@@ -173,35 +173,35 @@ class Job:
 
     @property
     def headless(self) -> bool:
-        """Whether there are features and no head."""
+        """Whether there are features but no head."""
         return self.snapshot.head is None and self.snapshot.source.evidence == "features"
 
     @functools.cached_property
     def of_features_alone(self) -> bool:
-        """Whether no head can be fitted, for want of labels, and no score that is asked for needs one: nothing is predicted."""
+        """Whether there are no labels to fit a head to, and no requested score needs one: nothing is predicted."""
         if not self.headless or self.snapshot.source.labeled or not self.chosen:
             return False
         return not any(score.terms or score.labels for score in self.chosen)
 
     @property
     def cross_validated(self) -> bool:
-        """Whether there is no head, and one is fitted by cross-validation."""
+        """Whether there is no head, so that one is fitted by cross-validation."""
         return self.headless and not self.of_features_alone
 
     @functools.cached_property
     def run(self) -> Path | None:
-        """The run directory that the snapshot comes from, if it does."""
+        """The run directory of the snapshot, if it has one."""
         path = (self.snapshot.loaded_from or {}).get("path")
         return path if isinstance(path, Path) and path.is_dir() else None
 
     @functools.cached_property
     def run_with_dynamics(self) -> Path | None:
-        """The same, if it has the dynamics of the samples."""
+        """The run directory, if it has dynamics of the samples."""
         return self.run if self.run is not None and any((self.run / "dynamics").glob("epoch=*.parquet")) else None
 
     @functools.cached_property
     def chosen(self) -> list[Score]:
-        """The scores asked for, or the usual row scores that the input allows."""
+        """The requested scores, or the default row scores that the input allows."""
         if self.scores is None:
             return [score for score in SCORES.values() if score.default and self._obstacle(score) is None]
         if isinstance(self.scores, str) and self.scores.strip() == "all":
@@ -222,52 +222,52 @@ class Job:
         return chosen
 
     def _obstacle(self, score: Score) -> str | None:
-        """Why this input does not allow a score, in one line; None where it does."""
+        """Why a score cannot be computed from this input, in one line; None if it can."""
         name, source, head = score.name, self.snapshot.source, self.snapshot.head
         if score.scope in ("dynamics", "layers", "checkpoints"):
             return self._missing_in_run(score)
         if score.scope == "models":
             if not self.beside.models:
-                return f"{name} compares several models: give the runs of the others with --models RUN2,RUN3."
+                return f"{name} compares several models: pass the runs of the others with --models RUN2,RUN3."
             return f"{name} needs the probabilities of a model: a head, logits or probs." if self.headless else None
         if score.scope == "reference" and self.beside.reference is None:
-            return f"{name} is fitted to another snapshot: give what the model was trained on with --reference TRAIN."
+            return f"{name} is fitted to another snapshot: pass the model's training data with --reference TRAIN."
         if source.evidence != "features" and not score.from_logits():
             return f"{name} cannot be computed from {source.evidence}: it needs features and a head."
         if source.evidence == "probs" and score.needs_logits:
-            return f"{name} cannot be computed from probs: it needs logits, which they know only up to a constant."
+            return f"{name} cannot be computed from probs: it needs logits, which probs determine only up to a constant."
         if score.linear and head is not None and head.kind != "linear":
             return not_linear(name, head.kind)
         if score.scope == "reference" and score.terms and head is None:
-            return f"{name} needs a head, and there is none."
+            return f"{name} needs a head, but there is none."
         if score.fit is not None and score.fit(head).labels:
             if score.scope == "reference" and not (self.beside.reference and self.beside.reference.source.labeled):
-                return f"{name} is fitted to labeled samples, and the reference has no labels."
+                return f"{name} is fitted to labeled samples, but the reference has no labels."
             if score.scope == "dataset" and not source.labeled:
-                return f"{name} is fitted to labeled samples, and there are no labels."
+                return f"{name} is fitted to labeled samples, but there are no labels."
         return None
 
     def _missing_in_run(self, score: Score) -> str | None:
-        """What of a run a score needs and is not there."""
+        """What a score needs from a run that the run does not have."""
         name, where = score.name, self.snapshot.name or "this snapshot"
         has = f"{self.snapshot.name} has" if self.snapshot.name else "arrays have"
         if score.scope == "dynamics" and self.run_with_dynamics is None:
-            return f"{name} needs training dynamics, and {has} none: score a run of hardsight train."
+            return f"{name} needs training dynamics, but {has} none: score a run of hardsight train."
         if score.scope == "layers" and not layers_of(self.run):
-            return f"{name} needs the features of several layers, and {has} none: hardsight extract --layers a,b,c keeps them."
+            return f"{name} needs the features of several layers, but {has} none: hardsight extract --layers a,b,c stores them."
         if score.scope == "layers" and not self.snapshot.whole:
-            return f"{name} needs samples that follow each other: give --first instead of --limit."
+            return f"{name} needs consecutive samples: use --first instead of --limit."
         if score.scope == "layers" and self.headless:
-            return f"{name} needs what the network predicts, and {where} has no head."
+            return f"{name} needs the network's predictions, but {where} has no head."
         if score.scope == "checkpoints" and len(kept_epochs(self.run)) < 2:
-            return f"{name} needs a model at several epochs, and {has} none: hardsight train --keep-epochs keeps them."
+            return f"{name} needs a model at several epochs, but {has} none: hardsight train --keep-epochs stores them."
         if score.scope == "checkpoints" and self.beside.images is None:
-            return f"{name} needs the images that {where} was trained on: give them with --images DATA."
+            return f"{name} needs the images that {where} was trained on: pass them with --images DATA."
         return None
 
     @functools.cached_property
     def rows(self) -> range:
-        """The rows this job is about."""
+        """The rows of this job."""
         n = len(self.snapshot)
         n = n if self.first is None else min(n, check_count(self.first, "first"))
         if self.shard is None:
@@ -277,7 +277,7 @@ class Job:
 
     @functools.cached_property
     def schema(self) -> pa.Schema:
-        """Columns of the table; the notes travel in its metadata."""
+        """Columns of the table; notes go into its metadata."""
         ids = self.snapshot.source.id_type
         notes: dict[str, Any] = {
             "version": VERSION,
@@ -290,7 +290,7 @@ class Job:
         return pa.schema(columns, metadata={"hardsight": json.dumps(notes)})
 
     def parts(self, progress: ProgressCallback | None = None) -> Iterator[pa.Table]:
-        """The table, a piece at a time, in row order. Fails at the end if an id is repeated."""
+        """The table, piece by piece, in row order. Fails at the end if an id is repeated."""
         chosen, rows = self.chosen, self.rows
         fitted: dict[str, Fitted] = {score.name: score.fit(self.snapshot.head) for score in chosen if score.fit is not None}
         of_all = [fitted[score.name] for score in chosen if score.scope == "dataset"]
@@ -321,7 +321,7 @@ class Job:
             seen_ids.refuse_duplicates(self.snapshot, rows)
 
     def _fit_to_reference(self, scores: list[Fitted]) -> None:
-        """Let reference scores see every batch of the reference."""
+        """Fit reference scores to every batch of the reference."""
         reference = self.beside.reference
         if reference is None or not scores:
             return
@@ -337,7 +337,7 @@ class Job:
                 score.see(batch.values, swept)
 
     def _looked_up(self, progress: ProgressCallback | None) -> dict[str, Values]:
-        """The scores whose values are read or worked out beside the passes over the rows, by name."""
+        """The scores that are read or computed outside the passes over the rows, by name."""
         values_of: dict[str, Values] = {}
         dynamic = [score for score in self.chosen if score.scope == "dynamics"]
         if dynamic and self.run_with_dynamics is not None:
@@ -365,9 +365,9 @@ class Job:
         return np.asarray(labels.fill_null(-1).to_numpy(), np.int64)
 
     def write(self, parts: Iterable[pa.Table], output: str | os.PathLike[str], summary: Summary) -> None:
-        """Write pieces of the table as they come, summed up on the way; the file appears when all of them are in it."""
+        """Write pieces of the table as they are computed, and summarize them; the file appears when complete."""
         pieces = iter(parts)
-        first = list(itertools.islice(pieces, 1))  # whose schema says whether scores were turned
+        first = list(itertools.islice(pieces, 1))  # its schema says whether scores changed sign
         with TableWriter(output, first[0].schema if first else self.schema) as writer:
             for part in itertools.chain(first, pieces):
                 writer.write(part)
@@ -380,7 +380,7 @@ class Job:
         heads: Any = None,
         seen: Callable[[Batch], None] = lambda batch: None,
     ) -> pa.Table:
-        """One piece of the table. Row scores of a given head need only the piece, so it can be scored anywhere."""
+        """One piece of the table. With a given head, row scores need only the piece, so it can be scored anywhere."""
         tables = []
         for batch in self.snapshot.batches(piece.start if heads else self._batch_start(piece.start), piece.stop):
             x, swept = self._sweep(batch, self.terms, heads)
@@ -391,10 +391,10 @@ class Job:
         return pa.concat_tables(tables).combine_chunks()
 
     def _batch_start(self, row: int) -> int:
-        """Where the batch of a row begins when all rows are scored.
+        """The first row of a row's batch when all rows are scored.
 
-        A matrix product rounds a row by its place among the others, so a shard that begins within a batch
-        sweeps the rows before it too: joined shards are the whole table to the last bit.
+        The rounding of a matrix product depends on a row's position in the batch, so a shard that starts within a batch also
+        sweeps the rows before it: joined shards equal the whole table to the last bit.
         """
         if self.shard is None:
             return row
@@ -402,7 +402,7 @@ class Job:
         return row - (row - start) % self.snapshot.batch_rows
 
     def pieces(self) -> list[range]:
-        """The rows of this job, cut where the snapshot is."""
+        """The rows of this job, split where the snapshot is."""
         rows = self.rows
         cut = (range(max(piece.start, rows.start), min(piece.stop, rows.stop)) for piece in self.snapshot.pieces())
         return [piece for piece in cut if len(piece)]
@@ -437,11 +437,11 @@ class Job:
             assert self.snapshot.head is not None
             try:
                 return batch.values, sweep(batch.values, self.snapshot.head, batch.labels, terms)
-            except InputError as error:  # a class without a direction
+            except InputError as error:  # a class vector without a direction
                 raise InputError(f"{self.snapshot.name}: {error}" if self.snapshot.name else str(error)) from error
         fold_of, fold_heads, c = heads
         whole: Sweep | None = None
-        for fold, head in enumerate(fold_heads):  # each row by the head that did not see it
+        for fold, head in enumerate(fold_heads):  # each row with the head that did not see it
             mine = np.flatnonzero(fold_of[batch.start - self.rows.start :][: len(batch)] == fold)
             if len(mine):
                 part = sweep(to_numpy(batch.values)[mine], head, batch.labels[mine], terms)
@@ -450,10 +450,10 @@ class Job:
         return batch.values, replace(whole, labels=batch.labels, num_classes=c)
 
     def _fit_heads(self, rows: range, progress: ProgressCallback | None) -> tuple[np.ndarray, list[Head], int]:
-        """Which head scores which row: (n,) fold numbers, the heads, the number of classes."""
+        """Which head scores each row: (n,) fold numbers, the heads, the number of classes."""
         if not self.snapshot.source.labeled:
             name = f"{self.snapshot.name}: " if self.snapshot.name else ""
-            raise InputError(f"{name}features alone cannot be scored: give a head, or labels to fit one to.")
+            raise InputError(f"{name}features alone cannot be scored: pass a head, or labels to fit one to.")
         everything = self.snapshot.in_memory(rows.start, rows.stop)
         fold_of = np.zeros(len(rows), dtype=np.int64)
         heads: list[Head] = []
@@ -473,12 +473,12 @@ class Job:
             (name,) = batch.ids[bad[:1]].tolist()
             raise InputError(
                 f"{self.snapshot.name or 'input'}: row {batch.start + bad[0]} (id {name!r}) cannot be scored: "
-                f"{status[bad[0]]}. Fix or drop it, or leave out strict to keep such rows with their status."
+                f"{status[bad[0]]}. Fix or drop it, or omit strict to keep such rows with their status."
             )
 
 
 def _names(scores: Any) -> list[str]:
-    """Names of scores, from text with commas or anything that gives them in order."""
+    """Score names, from comma-separated text or any iterable."""
     names = scores.split(",") if isinstance(scores, str) else scores
     if isinstance(names, (set, frozenset, bytes)) or not hasattr(names, "__iter__"):
         raise InputError(f'scores must be a list of names, text such as "avh,loss", or "all", got {scores!r}.')
@@ -525,7 +525,7 @@ def _of_fitted(fitted: Fitted) -> Values:
 
 
 def _scatter(whole: Sweep | None, part: Sweep, at: np.ndarray, n: int) -> Sweep:
-    """Put the rows of a part at their places in a sweep of n rows."""
+    """Copy the rows of a part to their positions in a sweep of n rows."""
     names = [name for name in vars(part) if name not in ("num_classes", "precision", "more")]
 
     def put(values: np.ndarray, before: np.ndarray | None) -> np.ndarray:
@@ -551,13 +551,13 @@ def _as_table(batch: Batch, swept: Sweep, status: np.ndarray, columns: dict[str,
 
 
 class SeenIds:
-    """Finds repeated ids in eight bytes per id: equal hashes are compared by their ids before one is reported."""
+    """Finds repeated ids with eight bytes per id: if hashes are equal, the ids are compared before one is reported."""
 
     def __init__(self) -> None:
         self.parts: list[np.ndarray] = []
 
     def add(self, ids: np.ndarray) -> None:
-        """Take in the ids of the next rows."""
+        """Add the ids of the next rows."""
         self.parts.append(np.fromiter((hash(name) for name in ids.tolist()), np.int64, len(ids)))
 
     def refuse_duplicates(self, snapshot: Snapshot, rows: range) -> None:

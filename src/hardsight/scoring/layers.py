@@ -1,4 +1,4 @@
-"""Features of several layers, as `hardsight extract --layers` keeps them: layers/00-NAME/part-00000.parquet, ..."""
+"""Features of several layers, as stored by `hardsight extract --layers`: layers/00-NAME/part-00000.parquet, ..."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = "layers"
 
 
 def layers_of(run: Place | None) -> dict[str, list[Place]]:
-    """The files of each layer that a run has the features of, first layer first."""
+    """The files of each stored layer of a run, first layer first."""
     if run is None or not (run / FOLDER).is_dir():
         return {}
     names = [str(part["name"]) for part in read_manifest(run)["parts"]]
@@ -29,10 +29,10 @@ def layers_of(run: Place | None) -> dict[str, list[Place]]:
 
 
 class Depths:
-    """What nearest neighbours vote for at each layer, for some rows of a run."""
+    """The vote of the nearest neighbours at each layer, for some rows of a run."""
 
     def __init__(self, layers: dict[str, list[Place]], labels: np.ndarray, rows: range, k: int) -> None:
-        """Args: the files of each layer, the (n,) labels of the rows, which rows these are, and how many neighbours vote."""
+        """Args: the files of each layer, the (n,) labels of the rows, the rows, and the number of neighbours that vote."""
         self.rows = rows
         self.votes = np.stack([neighbours_vote(_features(name, files, rows), labels, k) for name, files in layers.items()])
 
@@ -45,6 +45,6 @@ class Depths:
 def _features(name: str, files: list[Place], rows: range) -> np.ndarray:
     source = SampleFiles(files)
     if len(source) < rows.stop:
-        raise FileError(f"{files[0]}: the layer {name} has {len(source)} rows, and {rows.stop} are needed.")
+        raise FileError(f"{files[0]}: the layer {name} has {len(source)} rows, but {rows.stop} are needed.")
     parts = [to_numpy(batch.values) for batch in source.read(rows.start, rows.stop, max(1, len(rows)), None)]
     return np.concatenate(parts) if parts else np.zeros((0, source.width), np.float32)

@@ -1,8 +1,8 @@
 """Two models on the same samples: which scores can be compared by value, and which only by rank.
 
-A difference of values says something only where both models measure on one scale: with the same head, or in probabilities of
-as many classes. Angles, norms and logits of two heads are not on one scale (an AVH of 0.09 may be easy for one head and hard
-for another), so there a sample's change is one of ranks: where it stands among the same samples, within its own model.
+A difference of values is meaningful only if both models share a scale: the same head, or probabilities over as many classes.
+Angles, norms and logits of two heads do not share a scale (an AVH of 0.09 may be easy for one head and hard for another), so
+there a sample's change is a change of rank among the same samples, within each model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PARTS = ("weight", "bias", "scale", "log_variance", "log_prior")  # of a head
 
 
 def why_two_scales(first: Head | None, second: Head | None, names: tuple[str, str]) -> str | None:
-    """Why values of two models are not on one scale; None where the same head made both.
+    """Why the values of two models do not share a scale; None if the heads are the same.
 
     Example:
         >>> why_two_scales(None, Head("linear", np.eye(2)), ("before", "after"))
@@ -46,7 +46,7 @@ def _equal(first: Any, second: Any) -> bool:
 
 
 def of_probabilities(name: str) -> bool:
-    """Whether a score is made of probabilities, or of being right or wrong over the epochs: two heads give it in one unit."""
+    """Whether a score depends only on probabilities, or on right and wrong over the epochs, so that two heads share its scale."""
     score = SCORES[name]
     if score.scope == "dynamics":
         return all(part == "correct" or of_probabilities(part) for part in score.columns)
@@ -56,7 +56,7 @@ def of_probabilities(name: str) -> bool:
 
 
 def hardness_ranks(values: np.ndarray, hard: str) -> np.ndarray:
-    """(n,) the share of the samples that are easier than each, equal ones counted half.
+    """(n,) the share of samples that are easier than each, with ties counted half.
 
     Example:
         >>> hardness_ranks(np.array([0.1, 0.4, 0.2, 0.2]), "high")
@@ -64,7 +64,7 @@ def hardness_ranks(values: np.ndarray, hard: str) -> np.ndarray:
     """
     order = np.argsort(values if hard == "high" else -values)
     ordered = values[order]
-    start = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(values)])  # of each run of equal values
+    start = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(values)])  # start of each run of equal values
     size = np.diff(start, append=len(values))
     ranks = np.empty(len(values))
     ranks[order] = np.repeat((start + size / 2) / max(1, len(values)), size)

@@ -1,4 +1,4 @@
-"""Pictures of the samples of a run, for the eyes of whoever looks at its table of scores."""
+"""Images of the samples of a run, shown with its scores table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = ("id", "path", "base_id", "degradation", "level")
 
 
 class RunPictures:
-    """Pictures by id. Nothing is read before one is asked for."""
+    """Images by id, read on demand."""
 
     def __init__(self, snapshot: Snapshot, directory: Path | None, images: str | None) -> None:
         self.snapshot, self.directory, self.given = snapshot, directory, images
@@ -34,11 +34,11 @@ class RunPictures:
 
     @functools.cached_property
     def columns(self) -> pa.Table:
-        """What says where a sample's image is."""
+        """The columns that locate a sample's image."""
         return self.snapshot.columns([name for name in COLUMNS if name in self.snapshot.column_names])
 
     def image(self, id: Any) -> Image.Image | None:
-        """The picture of a sample, degraded where the sample is; None where there is none."""
+        """The image of a sample, degraded like the sample; None if there is none."""
         try:
             ids = self.columns.column("id")
             row = pc.index(ids, pa.scalar(id, ids.type)).as_py()
@@ -50,12 +50,12 @@ class RunPictures:
             if sample.get("degradation") is None:
                 return image
             return degrade(image, Degradation(sample["degradation"], round(float(sample["level"]), 6)), base)
-        except (HardsightError, TypeError, ValueError):  # moved, broken, or a run of other columns: a table is still a table
+        except (HardsightError, TypeError, ValueError):  # moved, broken, or other columns: show no images
             return None
 
 
 def pictures_of(snapshot: Snapshot, images: Any = None) -> RunPictures | None:
-    """Where the pictures of a snapshot's samples may be found; None for arrays, which have none."""
+    """Where to find the images of a snapshot's samples; None for arrays, which have none."""
     path = (snapshot.loaded_from or {}).get("path")
     directory = path if isinstance(path, Path) and path.is_dir() else None
     given = str(images) if isinstance(images, (str, Path)) else None

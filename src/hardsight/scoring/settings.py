@@ -1,4 +1,4 @@
-"""Options of `hardsight score`, defined once. Nothing heavy is imported: `--help` is quick."""
+"""Options of `hardsight score`, defined once. Nothing heavy is imported, so `--help` is fast."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hardsight.options import HardnessView, SampleOptions, TableColumns, common,
 
 @dataclass(frozen=True)
 class ScoreSettings(TableColumns, SampleOptions, HardnessView):
-    """Which scores of which rows, what to say about them, and where to compute."""
+    """Which scores of which rows, what to report, and where to compute."""
 
     head: Any = common("head")
     labels: Any = common("labels")
     scores: Any = option(None, "Comma-separated score names, such as avh,avh_nearest:10, or all. Default: the usual row scores.")
-    reference: Any = option(None, "Snapshot that reference scores are fitted to: what the model was trained on.", metavar="TRAIN")
+    reference: Any = option(None, "Snapshot of the model's training data, to fit reference scores to.", metavar="TRAIN")
     models: Any = option(
         None, "Comma-separated snapshots of other models on the same samples, for model_agreement.", metavar="RUNS"
     )
@@ -35,9 +35,9 @@ class ScoreSettings(TableColumns, SampleOptions, HardnessView):
     tls_key: str | None = option(None, "Private key of the client certificate, for tls:// clusters.", metavar="FILE")
 
     def check(self) -> None:
-        """TLS options need a cluster; labels come from one place."""
+        """TLS options need a cluster; labels may come from one source only."""
         super().check()
         if self.cluster is not None and self.limit is not None:
-            raise InputError("--cluster scores whole files: give --first or --shard instead of --limit.")
+            raise InputError("--cluster scores whole files: use --first or --shard instead of --limit.")
         if self.cluster is None and (self.tls_ca or self.tls_cert or self.tls_key):
-            raise InputError("--tls-ca, --tls-cert and --tls-key go with --cluster, and there is none.")
+            raise InputError("--tls-ca, --tls-cert and --tls-key need --cluster.")

@@ -16,14 +16,14 @@ from hardsight.scores.sweep import Sweep
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks
 
-TABLE = 2**20  # probabilities of each model at a time
+TABLE = 2**20  # probabilities per model in memory at a time
 
 
 class SeveralModels:
-    """A snapshot and those of other models, whose rows may be in another order."""
+    """Snapshots of several models, whose rows may be in different orders."""
 
     def __init__(self, own: Snapshot, others: tuple[Snapshot, ...], rows: range) -> None:
-        """Args: the snapshot, the others, and the rows of it that are asked for: each model must have some of them."""
+        """Args: the snapshot, the others, and the requested rows: each model must have some of them."""
         self.own, self.others = own, others
         self.ids = [other.columns(["id"]).column("id").combine_chunks() for other in others]
         wanted = own.columns(["id"]).column("id").slice(rows.start, len(rows)).combine_chunks()
@@ -35,7 +35,7 @@ class SeveralModels:
                 raise InputError(f"{name} has none of the ids of {own.name or 'this snapshot'}.")
 
     def agreement(self, batch: Batch, x: Any, rows: Sweep) -> np.ndarray:
-        """(b,) agreement on each row; NaN where one of the models does not have it."""
+        """(b,) agreement on each row; NaN if one of the models lacks it."""
         result = np.full(len(batch), np.nan)
         ids = pa.array(batch.ids, type=self.own.source.id_type)
         places = [self._places(ids, number) for number in range(len(self.others))]  # (b,) each
@@ -48,20 +48,20 @@ class SeveralModels:
         return result
 
     def _places(self, ids: pa.Array, number: int) -> np.ndarray:
-        """(b,) row of each id in another model's snapshot, -1 where it is not there."""
+        """(b,) row of each id in another model's snapshot, -1 if it is missing."""
         return pc.fill_null(pc.index_in(ids, value_set=self.ids[number]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _rows(snapshot: Snapshot, rows: np.ndarray) -> np.ndarray:
-    """Some rows of a snapshot's values; those that follow each other are read as they lie."""
+    """Some rows of a snapshot's values; consecutive rows are read together."""
     if len(rows) and (np.diff(rows) == 1).all():
         return to_numpy(snapshot.in_memory(int(rows[0]), int(rows[-1]) + 1).values)
     return to_numpy(snapshot.take(rows).in_memory().values)
 
 
 def _probabilities(snapshot: Snapshot, values: np.ndarray) -> np.ndarray:
-    """(b, c) in float64, from whatever a snapshot holds; NaN where a row is not finite."""
-    from scipy.special import softmax  # whoever only opens a table does without
+    """(b, c) float64 probabilities from whatever a snapshot holds; NaN for rows that are not finite."""
+    from scipy.special import softmax  # not needed to open a table
 
     values = values.astype(np.float64)
     if snapshot.source.evidence == "probs":

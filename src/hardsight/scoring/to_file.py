@@ -1,4 +1,4 @@
-"""`score_to_file`: a snapshot in files in, a table in a file out, here or on a cluster."""
+"""`score_to_file`: score a snapshot on disk into a table on disk, locally or on a cluster."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from hardsight.threads import sample_rows
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """Where the table is, if it was written, and what to say about it."""
+    """The path of the table, if it was written, and its summary."""
 
     path: Place | None
     summary: Summary
     class_names: Sequence[str] | None
-    fitted_head: bool  # whether there was no head, and one was fitted by cross-validation
+    fitted_head: bool  # whether a head was fitted by cross-validation because there was none
 
 
 @takes(ScoreSettings)
@@ -45,14 +45,14 @@ def score_to_file(
     settings: ScoreSettings,
     progress: ProgressCallback | None = None,
 ) -> ScoredFile:
-    """Score a snapshot in files, a piece at a time, and write the table.
+    """Score a snapshot on disk, piece by piece, and write the table.
 
     Args:
         snapshot: a run directory, .npz, .npy, .parquet or a wide .csv; also s3://, gs:// and hdfs://.
-        output: .parquet, .csv or .json. By default the scores.parquet of a run directory, if all of it is scored with its
-            default scores; else nothing is written.
-        settings: all options as one object; each is also a keyword of its own, see below.
-        progress: called with the rows done and the rows in all.
+        output: .parquet, .csv or .json. Default: scores.parquet in a run directory, if all of it is scored with the default
+            scores; otherwise nothing is written.
+        settings: all options as one object; each is also a keyword, see below.
+        progress: called with the rows done and the total.
     """
     source = place(snapshot)
     note_input(source, settings.head, settings.labels, settings.class_names, settings.reference, *listed(settings.models))
@@ -76,26 +76,31 @@ def score_to_file(
 
 
 def open_with_columns(source: Place, settings: Any, class_names: list[str] | None = None) -> Snapshot:
-    """The snapshot, with what the options (head, labels, and those of TableColumns) say of its features and labels."""
+    """The snapshot, with the options (head, labels, and those of TableColumns) applied."""
     table = source.suffix.lower() in (".csv", ".tsv", ".parquet", ".pq")
     if settings.label is not None and not table:
-        raise InputError(f"--label names a column of a .csv or .parquet table, and {source} is none; --labels takes a file.")
+        raise InputError(f"--label names a column of a .csv or .parquet table, but {source} is not one; --labels takes a file.")
     if settings.features is not None and not table:
+<<<<<<< HEAD
         raise InputError(f"--features names columns of a .csv or .parquet table, and {source} is not one.")
     labels = getattr(settings, "labels", None) if settings.label is None else settings.label
+=======
+        raise InputError(f"--features names columns of a .csv or .parquet table, but {source} is not one.")
+    labels = settings.label if settings.labels is None else settings.labels
+>>>>>>> w-words
     head = getattr(settings, "head", None)  # mining needs none
     return Snapshot.load(source, head=head, labels=labels, features=settings.features, class_names=class_names)
 
 
 def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Place | None:
-    """Where to write, which is never over what is read."""
+    """The output path, which is never an input."""
     whole = settings.scores is None and settings.all_samples and settings.shard is None
     if output is None and whole and source.is_dir() and (source / "run.json").is_file():  # not into a folder of shards
         output = source / "scores.parquet"
     if output is not None:
         check_table_output(output, "scores")
     elif settings.cluster is not None:
-        raise InputError("--cluster writes its parts beside the output: give -o.")
+        raise InputError("--cluster writes its parts next to the output: use -o.")
     return output
 
 
@@ -104,14 +109,14 @@ def _ranked_by(job: Job, by: str | None) -> str:
     by = by or next((name for name in ("avh", "loss", *columns) if name in columns), "avh")
     if by not in columns:
         known = did_you_mean(by, columns) or f" They are: {', '.join(columns)}."
-        raise InputError(f"--by {by}: it must be among the scores computed.{known}")
+        raise InputError(f"--by {by}: it must be one of the computed scores.{known}")
     return by
 
 
 def _computed(
     job: Job, target: Place | None, settings: ScoreSettings, progress: ProgressCallback | None
 ) -> AbstractContextManager[Iterator[pa.Table]]:
-    """The table, a piece at a time."""
+    """The table, piece by piece."""
     if settings.cluster is None or target is None:
         return contextlib.nullcontext(job.parts(progress))
     tls = TLS.given(settings.tls_ca, settings.tls_cert, settings.tls_key)
@@ -119,7 +124,7 @@ def _computed(
 
 
 def _refuse_unnamed_classes(parts: Iterator[pa.Table], names: Sequence[str] | None, summary: Summary) -> Iterator[pa.Table]:
-    """The parts. Without a head, the number of classes is known only when all labels have been seen."""
+    """The parts. Without a head, the number of classes is known only after all labels have been read."""
     yield from parts
     if names is not None and len(names) < (summary.num_classes or 0):
         raise InputError(f"there must be one class name per class, got {len(names)} for {summary.num_classes} classes.")
