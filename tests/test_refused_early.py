@@ -278,15 +278,11 @@ HURRIED: dict[str, tuple[str, str]] = {
     "archive of images": ("extract timm:resnet18 photos.zip -o run", "Unpack it, and pass the folder."),
     "pictures of a phone": ("extract timm:resnet18 phone -o run", "Files such as 1.HEIC are not read: convert them to JPEG"),
     "answers transposed": ("correlate good.npz --human turned_counts.npy", "They look transposed: one row per sample."),
-<<<<<<< HEAD
-    "answers in other columns": ("correlate good.npz --human votes.csv", "columns 'image', 'votes': not a known form"),
+    "answers in other columns": ("correlate good.npz --human votes.csv", "columns 'image', 'votes': unknown format"),
     "class without samples": ("select hole.npz --budget 4 --per-class -o s.csv", "class 1 has no samples to choose from"),
     "groups of one": ("audit hole.npz --group case", "it names samples and not groups"),
     "ids of another subset": ("explore good.npz --subset human.csv --no-browser", "none of its ids is among the samples"),
     "misspelt file with an ending that others share": ("score zz.npz", "zz.npz does not exist.\n"),
-=======
-    "answers in other columns": ("correlate good.npz --human votes.csv", "columns 'image', 'votes': unknown format"),
->>>>>>> w-words
     "column of an array file": ("mine good.npz --label site", "--label names a column of a .csv or .parquet table"),
 }  # fmt: skip
 OUTPUTS = {

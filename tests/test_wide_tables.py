@@ -104,13 +104,9 @@ def test_functions_name_columns_of_a_wide_table(kind: str) -> None:
     assert groups.equals(audit(**arrays, head=4 * np.eye(2), columns={"site": frame["site"].to_numpy()}, group="site").arrow)
     pairs = mine(features=arrays["features"], labels=arrays["labels"]).table()
     assert mine(table, features="f*", labels="y").table().equals(pairs)
-<<<<<<< HEAD
     few: dict[str, Any] = {"head": 4 * np.eye(2), "budget": 5, "method": "hardest"}
     assert select(table, features="f*", labels="y", **few).equals(select(**arrays, **few).arrow)
-    with pytest.raises(InputError, match="this is a table of scores: give the features"):
-=======
     with pytest.raises(InputError, match="this is a table of scores: pass the features"):
->>>>>>> w-words
         clean(score(table, labels="y", features="f*"))
 
 

@@ -149,11 +149,7 @@ def plateau(curve: np.ndarray) -> Plateau:
     """
     curve = np.asarray(curve, dtype=np.float64)
     if len(curve) < FEWEST:
-<<<<<<< HEAD
-        return Plateau(None, None, None, f"there are only {len(curve)} points, and it takes at least {FEWEST} to tell")
-=======
         return Plateau(None, None, None, f"there are only {len(curve)} points, and at least {FEWEST} are needed")
->>>>>>> w-words
     if not np.isfinite(curve).all():
         return Plateau(None, None, None, "it has gaps")
     level = float(curve[-max(1, len(curve) // 10) :].mean())

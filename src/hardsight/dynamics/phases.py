@@ -51,11 +51,7 @@ def find_phases(angle: np.ndarray, norm: np.ndarray) -> Phases:
     """
     angle, norm = np.asarray(angle, np.float64), np.asarray(norm, np.float64)
     if len(angle) < FEWEST or not np.isfinite(angle + norm).all():
-<<<<<<< HEAD
-        why = f"there are only {len(angle)} points, and it takes at least {FEWEST} to tell"
-=======
-        why = f"there are only {len(angle)} moments, and at least {FEWEST} are needed"
->>>>>>> w-words
+        why = f"there are only {len(angle)} points, and at least {FEWEST} are needed"
         return _not_found(angle, norm, why if len(angle) < FEWEST else "there are gaps")
     fall, rise = angle[0] - angle[-1], norm[-1] - norm[0]
     if fall < LEAST_FALL * angle[0]:

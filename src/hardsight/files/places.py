@@ -43,16 +43,12 @@ def missing(path: Any) -> str:
 
 
 def near_name(path: Any) -> str:
-<<<<<<< HEAD
-    """The end of that message; nothing where no name is near."""
+    """The end of that message; empty if no name is close."""
     from difflib import SequenceMatcher
 
     def alike(name: str) -> bool:  # also without the ending, which two files may well share
         return SequenceMatcher(None, path.stem.lower(), Path(name).stem.lower()).ratio() >= 0.6
 
-=======
-    """The end of that message; empty if no name is close."""
->>>>>>> w-words
     try:
         beside = [utf8_name(each.name) for each in path.parent.iterdir()] if isinstance(path, Path) else []
     except (OSError, ValueError):

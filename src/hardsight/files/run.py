@@ -168,17 +168,10 @@ class Run:
             )
 
 
-<<<<<<< HEAD
 def check_run_directory(directory: str | os.PathLike[str], command: str, arguments: Mapping[str, Any] | None = None) -> Path:
-    """Refuse a directory that a run of this command can be neither begun nor resumed in; nothing is created.
-
-    A command calls it before anything slow, with the arguments that are final by then; `Run` does so again with all of them.
-=======
-def check_run_directory(directory: str | os.PathLike[str], command: str) -> Path:
     """Reject a directory in which this command can neither start nor resume a run; nothing is created.
 
-    Commands call this before anything slow; `Run` calls it again.
->>>>>>> w-words
+    Commands call this before anything slow, with the arguments known by then; `Run` calls it again with all of them.
     """
     path = place_on_disk(directory)
     try:

@@ -81,13 +81,8 @@ def open_with_columns(source: Place, settings: Any, class_names: list[str] | Non
     if settings.label is not None and not table:
         raise InputError(f"--label names a column of a .csv or .parquet table, but {source} is not one; --labels takes a file.")
     if settings.features is not None and not table:
-<<<<<<< HEAD
-        raise InputError(f"--features names columns of a .csv or .parquet table, and {source} is not one.")
-    labels = getattr(settings, "labels", None) if settings.label is None else settings.label
-=======
         raise InputError(f"--features names columns of a .csv or .parquet table, but {source} is not one.")
-    labels = settings.label if settings.labels is None else settings.labels
->>>>>>> w-words
+    labels = getattr(settings, "labels", None) if settings.label is None else settings.label
     head = getattr(settings, "head", None)  # mining needs none
     return Snapshot.load(source, head=head, labels=labels, features=settings.features, class_names=class_names)
 
