@@ -8,8 +8,8 @@ latter, so at most G / g of all labels are wrong, whatever the score; where righ
 
 If the model, or the network that its features come from, was trained on the same labels, wrong labels are less surprising than
 made-up ones. It shows: the bound then falls as g does, while it hardly changes otherwise. In that case the same bound is taken
-from the labels of each sample's ten nearest neighbours. What a network has memorised of one label moves that sample a little,
-but not the labels around it (Zhu, Song & Liu, "Clusterability as an Alternative to Anchor Points", ICML 2021).
+from the labels of the ten samples that are predicted most alike. What a model has memorised of a label moves that sample a
+little, but not the labels around it (Zhu, Song & Liu, "Clusterability as an Alternative to Anchor Points", ICML 2021).
 
 From the epochs of a training: the labels that won in fewer than a quarter of the epochs.
 """

@@ -92,15 +92,12 @@ class Evidence:
     kind: str  # epochs, probs, out-of-sample or head
     by: str  # the ranking
     probs: np.ndarray  # (n, c), NaN in rows that could not be scored
-    votes: np.ndarray | None = None  # (n, c) shares of the classes among the labels of the neighbours in features
     epochs: dict[str, np.ndarray] = field(default_factory=dict)  # (n,) dynamics scores by name
     warnings: tuple[str, ...] = ()
 
     def take(self, rows: np.ndarray) -> Evidence:
         """The same of some samples, or of all in another order."""
-        votes = None if self.votes is None else self.votes[rows]
-        epochs = {name: column[rows] for name, column in self.epochs.items()}
-        return replace(self, probs=self.probs[rows], votes=votes, epochs=epochs)
+        return replace(self, probs=self.probs[rows], epochs={name: column[rows] for name, column in self.epochs.items()})
 
 
 def order_of_ids(samples: Samples) -> np.ndarray:
@@ -177,16 +174,14 @@ def best_evidence(
         raise InputError(f"--by {settings.by} needs training dynamics, and there are none: clean a run of hardsight train.")
     by_epochs = samples.run is not None and (asked_for_epochs or settings.by is None)
     kind, probs = _probabilities(samples, settings, progress)
+    if kind == "out-of-sample" and nearby is not None:
+        probs = mixed(probs, neighbour_probs(nearby.rows, samples.labels, probs.shape[1]), samples.labels)
     _check_informative(probs, samples)
     if by_epochs:
         columns = _epoch_columns(samples, settings.by)
         if any(np.isfinite(column).any() for column in columns.values()):
-            return Evidence("epochs", settings.by or "epochs", probs, epochs=columns)
-    votes = None
-    if kind == "out-of-sample" and nearby is not None:
-        votes = neighbour_probs(nearby.rows, samples.labels, probs.shape[1])
-        probs = mixed(probs, votes, samples.labels)
-    return Evidence(kind, settings.by or "posterior", probs, votes, warnings=_warnings(samples, kind, probs))
+            return Evidence("epochs", settings.by or "epochs", probs, columns)
+    return Evidence(kind, settings.by or "posterior", probs, warnings=_warnings(samples, kind, probs))
 
 
 def _probabilities(samples: Samples, settings: CleanSettings, progress: ProgressCallback | None) -> tuple[str, np.ndarray]:

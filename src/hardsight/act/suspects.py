@@ -201,10 +201,7 @@ def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarr
         scores[known] = by_epochs(columns, evidence.by, None if noise.even else scores[known])
         return scores, count_of_lost(columns["cartography_correctness"], seed)
     if leaky(observed, made_up) and enough_voters(own_labels):
-        votes = votes_by_probs(probs, own_labels)
-        if evidence.votes is not None:
-            own_labels, votes = _without_empty(labels[known], evidence.votes[known])
-        return scores, count_by_votes(votes, own_labels, seed)
+        return scores, count_by_votes(votes_by_probs(probs, own_labels), own_labels, seed)
     return scores, count_from_shares(observed, made_up, seed)
 
 
