@@ -59,7 +59,7 @@ def test_superclasses_that_are_refused(tmp_path: Path) -> None:
         correlate(SNAPSHOT, FREQUENCY, superclasses=one, **FEW)
     with pytest.raises(InputError, match="need angles to every class"):
         correlate(TABLE, COUNTS, superclasses=one, **FEW)
-    with pytest.raises(InputError, match="go with human data"):
+    with pytest.raises(InputError, match="need human data"):
         correlate(SNAPSHOT, against="norm", superclasses=one, **FEW)
     (tmp_path / "m.csv").write_text("class,superclass\n0,a\n1,a\n2,b\n3,b\n")
     assert read_superclasses(tmp_path / "m.csv", None, 4).sizes.tolist() == [2, 2]

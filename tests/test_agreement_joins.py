@@ -191,7 +191,7 @@ def test_a_watched_set_that_only_the_dynamics_know(tmp_path: Path) -> None:
     for name in ("avh", "norm"):
         assert found.of().single(name)["agreement"] == pytest.approx(expected.of().single(name)["agreement"], abs=1e-6)
     pq.write_table(table.slice(1), tmp_path / "run" / "dynamics" / "epoch=0003.parquet")  # a number is missing
-    with pytest.raises(InputError, match="have no order to go by; give human data with ids"):
+    with pytest.raises(InputError, match="are in no defined order; pass human data with ids"):
         correlate(tmp_path / "run", COUNTS[1:], split="test", scores="avh", **FEW)
     joined = pa.table({"id": names, "counts": COUNTS.tolist()})
     assert correlate(tmp_path / "run", joined, split="test", scores="avh", allow_missing=True, **FEW).of().n == N - 1

@@ -195,7 +195,7 @@ def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (["net.npz"], r"give human data \(--human FILE\), or a column"),
+        (["net.npz"], r"pass either human data \(--human FILE\), or a column"),
         (["net.npz", "--human", "absent.npy"], "absent.npy does not exist"),
         (["absent", "--human", "counts.npy"], "absent does not exist"),
         (["net.npz", "--human", "short.npy"], "got 299 rows for 300 samples"),
