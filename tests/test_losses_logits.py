@@ -374,7 +374,7 @@ def test_alignment_sees_all_parameters_as_one_vector() -> None:
     product = float(flat[0] @ flat[1])
     expected = flat[0] + flat[1] - (product / float(flat[0] @ flat[0]) * flat[0] if product < 0 else 0)
     assert product < 0 and torch.allclose(torch.cat([x.flatten() for x in total]), expected, atol=1e-6)  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="as many gradients"):
+    with pytest.raises(InputError, match="same number of gradients"):
         aligned_sum(first, second[:2])
 
 
