@@ -148,7 +148,7 @@ def test_unseen_classes(correlations: hardsight.Correlations, tmp_path: Path) ->
 
 
 def test_groups_of_samples_without_a_label() -> None:
-    """A frequency needs no label, and samples without one are a group of their own."""
+    """A frequency needs no labels, and unlabeled samples form their own group."""
     labels = np.where(np.arange(N) < 10, -1, LABELS)
     found = correlate(Snapshot(FEATURES, WEIGHT, labels, class_names=SNAPSHOT.class_names), FREQUENCY, scores="norm", **FEW)
     sizes = {row["group"]: row["n"] for row in found.within("label").to_pylist()}

@@ -1,4 +1,4 @@
-"""What `correlate` and the reader of people's answers refuse: one clear message, before anything slow."""
+"""What `correlate` and the reader of human answers reject: one clear message, before anything slow."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def test_human_data_that_is_refused(human: Any, match: str) -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"human": None}, "one of the two"),
-        ({"against": "level"}, "one of the two"),
+        ({"human": None}, "pass either human data"),
+        ({"against": "level"}, "pass either human data"),
         ({"human": None, "against": "level"}, "no column 'level'"),
         ({"human": None, "against": "status"}, "must hold numbers"),
         ({"human": None, "against": "avh", "hard": "left"}, "hard must be one of low, high"),

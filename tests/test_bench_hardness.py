@@ -1,4 +1,4 @@
-"""`hardsight bench hardness` and `bench clean`: what is injected, how findings are counted, and that finished work is kept."""
+"""`hardsight bench hardness` and `bench clean`: what is injected, how detections are counted, and reuse of finished work."""
 
 from __future__ import annotations
 

@@ -123,8 +123,8 @@ def measured(noise: NoisyLabels, output: Path, progress: ProgressCallback) -> di
         return dict(before)
     directory = place(output, "runs", noise.pictures, noise.what, noise.seed)
     case = f"{noise.pictures.name}, {noise.what}, seed {noise.seed}"
-    said: ProgressCallback = lambda done, total, words: progress(done, total, f"{case}: {words}")
-    train(noise.pictures, noise.given, directory, noise.seed, progress=said)
+    case_progress: ProgressCallback = lambda done, total, words: progress(done, total, f"{case}: {words}")
+    train(noise.pictures, noise.given, directory, noise.seed, progress=case_progress)
     snapshot = Snapshot.load(directory)
     features = np.asarray(snapshot.in_memory().values)
     rows = np.asarray(snapshot.columns(["id"]).column("id").to_pylist(), dtype=np.int64)
@@ -183,16 +183,16 @@ def _whole(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
     features = rng.standard_normal((n, d), dtype=np.float32) + np.float32(0.3) * weight[labels]
     head = Head("linear", weight / np.float32(d**0.5))
     probs = softmax(head.logits(features))
-    given = mislabeled("uniform", features, labels, 0.1, 0)
+    noisy = mislabeled("uniform", features, labels, 0.1, 0)
     ours, table = "hardsight: clean", "hardsight: table of row and dataset scores"
     work: dict[str, Callable[[], object]] = {
-        table: lambda: score(features, head, given, scores=OF_ARRAYS),
-        "hardsight: table of row scores": lambda: score(features, head, given),
-        ours: lambda: clean(features=features, probs=probs, labels=given),
+        table: lambda: score(features, head, noisy, scores=OF_ARRAYS),
+        "hardsight: table of row scores": lambda: score(features, head, noisy),
+        ours: lambda: clean(features=features, probs=probs, labels=noisy),
     }
     datalab = "cleanlab: Datalab.find_issues"
     if {"cleanlab", "datasets"} <= set(peers.installed()):
-        work[datalab] = lambda: _find_issues(features, probs, given)
+        work[datalab] = lambda: _find_issues(features, probs, noisy)
     lines = compared(f"{n} x {d}, {c} classes", work, rounds, table, {ours: TABLE_LIMIT})
     times = {line.what: line.value for line in lines}
     if datalab in times:

@@ -38,13 +38,13 @@ def further_scores(pictures: ImageSet, labels: np.ndarray, run: Path, seed: int,
     inputs = pictures.inputs(pictures.images)
     probs = [probabilities(directory) for directory in (run, *others)]  # (n, c) each
     column = score(aldr, scores=["aldr_lambda"])
-    found = {
+    scores = {
         (MODELS, "model_agreement"): model_agreement(probs),
         (KEPT, "vog"): _variance_of_gradients(others[0], inputs, labels),
         (OTHER_LOSS, "aldr_lambda"): column.column("aldr_lambda").to_numpy()[_in_order(column.column("id").to_pylist())],
         (LAYERS, "prediction_depth"): prediction_depth(stages(run, inputs), labels, probs[0].argmax(axis=1)),
     }
-    return {(what, name): values if SCORES[name].hard == "high" else -values for (what, name), values in found.items()}
+    return {(what, name): values if SCORES[name].hard == "high" else -values for (what, name), values in scores.items()}
 
 
 def _in_order(ids: list[Any]) -> np.ndarray:

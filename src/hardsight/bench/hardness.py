@@ -205,17 +205,17 @@ def shown(summary: Mapping[str, Any], top: int) -> Iterator[tuple[str, list[tupl
         groups.setdefault((row["data"], row["kind"], row["rate"]), []).append(row)
     for (data, kind, rate), rows in groups.items():
         ordered = sorted(rows, key=lambda row: -row["average_precision"])
-        kept = [(place, row) for place, row in enumerate(ordered, 1) if place <= top or row["score"] == "avh"]
+        kept = [(rank, row) for rank, row in enumerate(ordered, 1) if rank <= top or row["score"] == "avh"]
         yield (
             f"{data}, {kind}, {rate:.0%}: {rows[0]['hard']} of {rows[0]['samples']}",
-            [_cells(place, len(ordered), row) for place, row in kept],
+            [_cells(rank, len(ordered), row) for rank, row in kept],
         )
 
 
-def _cells(place: int, total: int, row: Row) -> tuple[str, ...]:
+def _cells(rank: int, total: int, row: Row) -> tuple[str, ...]:
     spread = "" if row["deviation"] is None else f" ± {row['deviation']:.3f}"
     numbers = (f"{row['auroc']:.3f}", f"{row['average_precision']:.3f}{spread}", f"{row['missed']:.3f}")
-    return (row["score"], row["evidence"], f"{place} of {total}", *numbers)
+    return (row["score"], row["evidence"], f"{rank} of {total}", *numbers)
 
 
 def report(summary: Mapping[str, Any], settings: HardnessSettings, json: Path | None) -> None:

@@ -68,9 +68,9 @@ class OddInputs:
     def train(self, progress: ProgressCallback) -> None:
         """Train the network on clean labels, and evaluate every set after each epoch."""
         learned, _ = self._split
-        given = np.full(len(self.pictures.labels), -1)
-        given[learned] = self.pictures.labels[learned]
-        train(self.pictures, given, self.run, self.seed, self.sets, progress=progress)
+        labels = np.full(len(self.pictures.labels), -1)
+        labels[learned] = self.pictures.labels[learned]
+        train(self.pictures, labels, self.run, self.seed, self.sets, progress=progress)
 
     def scored(self, kind: str, rate: float) -> tuple[Scores, np.ndarray]:
         """Scores of held-out samples with a share of odd ones, and (n,) which are odd."""

@@ -126,7 +126,7 @@ def train(
     from hardsight import training
 
     kept = np.flatnonzero(labels >= 0)
-    watched = {name: (pictures.inputs(images), given) for name, (images, given) in (watch or {}).items()}
+    watched = {name: (pictures.inputs(images), watched_labels) for name, (images, watched_labels) in (watch or {}).items()}
     training.run(
         (pictures.inputs(pictures.images[kept]), labels[kept], kept),
         pictures.recipe.network,

@@ -45,10 +45,10 @@ def missing(path: Any) -> str:
 def near_name(path: Any) -> str:
     """The end of that message; empty if no name is close."""
     try:
-        beside = [utf8_name(each.name) for each in path.parent.iterdir()] if isinstance(path, Path) else []
+        siblings = [utf8_name(each.name) for each in path.parent.iterdir()] if isinstance(path, Path) else []
     except (OSError, ValueError):
         return ""
-    return did_you_mean(path.name, beside, 0.75)
+    return did_you_mean(path.name, siblings, 0.75)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ def supcon_loss(features: Tensor, labels: Tensor, *, temperature: float = 0.1, r
     """
     check_pairs(features, labels)
     (features,) = in_full_precision(features)
-    classes, place, count = labels.unique(return_inverse=True, return_counts=True)
-    anchors = count[place] > 1  # (n,)
+    classes, index, count = labels.unique(return_inverse=True, return_counts=True)
+    anchors = count[index] > 1  # (n,)
     if not bool(anchors.any()):
         return features.sum() * 0
     with torch.autocast(features.device.type, enabled=False):
@@ -36,8 +36,8 @@ def supcon_loss(features: Tensor, labels: Tensor, *, temperature: float = 0.1, r
         itself = logits.diagonal().clone()  # (n,)
         others = logits.fill_diagonal_(-torch.inf).logsumexp(1)  # (n,)
         # The sum over the positives is a single product with the sum of the class.
-        total = torch.zeros(len(classes), unit.shape[1], dtype=unit.dtype, device=unit.device).index_add(0, place, unit)
-        positives = ((unit * total[place]).sum(1) - itself) / (count[place] - 1).clamp_min(1)  # (n,)
+        total = torch.zeros(len(classes), unit.shape[1], dtype=unit.dtype, device=unit.device).index_add(0, index, unit)
+        positives = ((unit * total[index]).sum(1) - itself) / (count[index] - 1).clamp_min(1)  # (n,)
     return reduce_plain((others - positives)[anchors], reduction)
 
 
