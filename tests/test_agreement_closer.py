@@ -59,7 +59,7 @@ def test_superclasses_that_are_refused(tmp_path: Path) -> None:
         correlate(SNAPSHOT, FREQUENCY, superclasses=one, **FEW)
     with pytest.raises(InputError, match="need angles to every class"):
         correlate(TABLE, COUNTS, superclasses=one, **FEW)
-    with pytest.raises(InputError, match="go with human data"):
+    with pytest.raises(InputError, match="need human data"):
         correlate(SNAPSHOT, against="norm", superclasses=one, **FEW)
     (tmp_path / "m.csv").write_text("class,superclass\n0,a\n1,a\n2,b\n3,b\n")
     assert read_superclasses(tmp_path / "m.csv", None, 4).sizes.tolist() == [2, 2]
@@ -148,7 +148,7 @@ def test_unseen_classes(correlations: hardsight.Correlations, tmp_path: Path) ->
 
 
 def test_groups_of_samples_without_a_label() -> None:
-    """A frequency needs no label, and samples without one are a group of their own."""
+    """A frequency needs no labels, and unlabeled samples form their own group."""
     labels = np.where(np.arange(N) < 10, -1, LABELS)
     found = correlate(Snapshot(FEATURES, WEIGHT, labels, class_names=SNAPSHOT.class_names), FREQUENCY, scores="norm", **FEW)
     sizes = {row["group"]: row["n"] for row in found.within("label").to_pylist()}

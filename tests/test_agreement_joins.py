@@ -1,4 +1,4 @@
-"""`correlate` joins samples and people: every form of human data, ids in any order, splits, and what one side lacks."""
+"""`correlate` joins samples and people: every format of human data, ids in any order, splits, and missing rows on either side."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_ids_join_in_any_order(correlations: hardsight.Correlations) -> None:
 
 
 def human_forms(folder: Path) -> dict[str, Any]:
-    """The same answers in every form that is read."""
+    """The same answers in every supported format."""
     np.save(folder / "counts.npy", COUNTS)
     frame = pd.DataFrame({"id": IDS, **{str(k): COUNTS[:, k] for k in range(C)}})
     frame.to_csv(folder / "indices.csv", index=False)
@@ -150,7 +150,7 @@ def test_first_takes_the_first_samples_of_either_join() -> None:
 
 
 def test_one_split_of_a_run_is_as_if_there_were_no_other(correlations: hardsight.Correlations) -> None:
-    """Training samples beside the ones that people saw, in the run and in its epochs, some with the same ids."""
+    """Training samples in addition to the ones shown to people, in the run and in its epochs, some with the same ids."""
     ids = np.concatenate([[f"train-{i}" for i in range(50)], IDS])
     splits = np.array(["train"] * 50 + ["test"] * N)
     both = Snapshot(
@@ -174,7 +174,7 @@ def test_one_split_of_a_run_is_as_if_there_were_no_other(correlations: hardsight
 
 
 def test_a_watched_set_that_only_the_dynamics_know(tmp_path: Path) -> None:
-    """Its rows are sorted by the text of their ids, 0, 1, 10, ...: people's answers still find theirs."""
+    """Its rows are sorted by id as text, 0, 1, 10, ...: human answers are still matched correctly."""
     (tmp_path / "run" / "dynamics").mkdir(parents=True)
     pq.write_table(TABLE, tmp_path / "run" / "scores.parquet")
     rng = np.random.default_rng(0)
@@ -191,7 +191,7 @@ def test_a_watched_set_that_only_the_dynamics_know(tmp_path: Path) -> None:
     for name in ("avh", "norm"):
         assert found.of().single(name)["agreement"] == pytest.approx(expected.of().single(name)["agreement"], abs=1e-6)
     pq.write_table(table.slice(1), tmp_path / "run" / "dynamics" / "epoch=0003.parquet")  # a number is missing
-    with pytest.raises(InputError, match="have no order to go by; give human data with ids"):
+    with pytest.raises(InputError, match="are in no defined order; pass human data with ids"):
         correlate(tmp_path / "run", COUNTS[1:], split="test", scores="avh", **FEW)
     joined = pa.table({"id": names, "counts": COUNTS.tolist()})
     assert correlate(tmp_path / "run", joined, split="test", scores="avh", allow_missing=True, **FEW).of().n == N - 1
@@ -204,7 +204,7 @@ def test_answers_in_another_order_are_noticed(correlations: hardsight.Correlatio
 
 
 def test_an_image_that_is_no_copy_is_its_own_base(correlations: hardsight.Correlations) -> None:
-    """`hardsight train` writes a column of nulls where nothing is degraded."""
+    """`hardsight train` writes a column of nulls if nothing is degraded."""
     nothing = TABLE.append_column("base_id", pa.nulls(N, pa.string()))
     told = correlate(nothing, COUNTS, **FEW)
     assert told.table1().drop_columns(["model"]).equals(correlations.table1().drop_columns(["model"])) and not told.of().clustered

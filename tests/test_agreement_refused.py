@@ -1,4 +1,4 @@
-"""What `correlate` and the reader of people's answers refuse: one clear message, before anything slow."""
+"""What `correlate` and the reader of human answers reject: one clear message, before anything slow."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def test_human_data_that_is_refused(human: Any, match: str) -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"human": None}, "one of the two"),
-        ({"against": "level"}, "one of the two"),
+        ({"human": None}, "pass either human data"),
+        ({"against": "level"}, "pass either human data"),
         ({"human": None, "against": "level"}, "no column 'level'"),
         ({"human": None, "against": "status"}, "must hold numbers"),
         ({"human": None, "against": "avh", "hard": "left"}, "hard must be one of low, high"),
         ({"scores": "hardness"}, "no score 'hardness'"),
-        ({"bins": [0.5]}, "edges in rising order"),
-        ({"bins": [0, 1, 0.5]}, "edges in rising order"),
+        ({"bins": [0.5]}, "increasing edges"),
+        ({"bins": [0, 1, 0.5]}, "increasing edges"),
         ({"level": 95}, "level must be a number above 0 and below 1, got 95"),
         ({"replicates": 3}, "replicates must be a whole number of 20 or more"),
         ({"limit": 0}, "limit must be a whole number of 1 or more"),

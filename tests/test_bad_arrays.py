@@ -44,7 +44,7 @@ def columns(table: pa.Table) -> dict[str, list[Any]]:
 
 @pytest.fixture
 def refused(tmp_path: Path, cli: Callable[..., Any]) -> Callable[..., None]:
-    """These arrays are refused, by the function and by the command, with a message that says `match`."""
+    """The function and the command reject these arrays, with a message that matches `match`."""
 
     def check(
         match: str, *, head: Any = WEIGHT, features: Any = FEATURES, labels: Any = LABELS, options: tuple = (), **more: Any
@@ -65,7 +65,7 @@ def refused(tmp_path: Path, cli: Callable[..., Any]) -> Callable[..., None]:
 
 @pytest.fixture
 def quarantined(tmp_path: Path, cli: Callable[..., Any], refused: Callable[..., None]) -> Callable[..., None]:
-    """Row 2 keeps its place with null scores and this status; the others do not change by a bit; strict refuses it."""
+    """Row 2 stays in place with null scores and this status; the others are bit-identical; strict rejects it."""
 
     def check(features: np.ndarray, status: str) -> None:
         table = score(features, WEIGHT, LABELS)

@@ -1,4 +1,4 @@
-"""Files that lie, are cut short or would run code: a clear error that names the file, exit code 2, no output.
+"""Files that lie, are truncated or would run code: a clear error that names the file, exit code 2, no output.
 
 Each test is named after the fault. Wherever a file could run code, it tries to leave a canary behind.
 """
@@ -39,7 +39,7 @@ EXPECTED = hardsight.avh(FEATURES, WEIGHT, LABELS)
 
 @pytest.fixture
 def refused(tmp_path: Path, cli: Callable[..., Any]) -> Callable[..., None]:
-    """A snapshot that is refused, by `score` and by the command, naming the file."""
+    """`score` and the command reject this snapshot, naming the file."""
 
     def check(match: str, path: Path, head: Path | None = None) -> None:
         before = sorted(tmp_path.rglob("*"))
@@ -68,7 +68,7 @@ def features_file(tmp_path: Path) -> Path:
 
 
 class Canary:
-    """Pickled, it makes a file when it is loaded."""
+    """Unpickling it creates a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Options of the wrong type or value: a word about each, and never a guess."""
+"""Options of the wrong type or value are rejected with a clear message, never guessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places that cannot be written and commands that are stopped: one line, the right exit code, nothing half-written."""
+"""Unwritable outputs and interrupted commands: one line, the right exit code, nothing half-written."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_an_output_below_a_file(cli: Cli, snapshot: Path, tmp_path: Path) -> Non
 def test_what_the_system_refuses(
     cli: Cli, snapshot: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str, ending: str
 ) -> None:
-    """The disk says no when the file is flushed: whatever the reason, it is told, and the old file stays."""
+    """Flushing to disk fails: the error states the reason, and the old file is kept."""
 
     def failing(descriptor: int) -> None:
         raise OSError(number, os.strerror(number))
@@ -182,7 +182,7 @@ def test_paths_of_odd_types(path: Any) -> None:
 
 
 def stopped(words: list[str], when: Callable[[], bool], number: int) -> tuple[int, str]:
-    """Exit code and standard error of a command that gets a signal when something has happened."""
+    """Exit code and standard error of a command that gets a signal after a given event."""
 
     def heed() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the tests themselves may run in the background, where it is ignored

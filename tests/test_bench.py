@@ -1,4 +1,4 @@
-"""`hardsight bench`: every benchmark has a subcommand, and a limit that is broken is said."""
+"""`hardsight bench`: every benchmark has a subcommand, and exceeded limits are reported."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_an_epoch_with_dynamics_is_compared_with_one_without(monkeypatch: pytest
 
 
 def test_beside_busy_loops_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each measurement in a process that chooses by itself how its threads wait; the loops run for the first half only."""
+    """Each measurement is a process with its own wait policy; the busy loops run for the first half only."""
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
     monkeypatch.setattr(busy, "_busy_loops", busy_loops := Loops())
     took = {"one thread": 2.0, "extract": 2.5, "extract, spinning": 20.0}
@@ -146,7 +146,7 @@ def test_beside_busy_loops_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 class Loops:
-    """Stands in for two processes that keep the cores busy."""
+    """A stand-in for two processes that keep the cores busy."""
 
     running = False
 

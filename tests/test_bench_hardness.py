@@ -1,4 +1,4 @@
-"""`hardsight bench hardness` and `bench clean`: what is injected, how findings are counted, and that finished work is kept."""
+"""`hardsight bench hardness` and `bench clean`: what is injected, how detections are counted, and reuse of finished work."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_who_finds_what_is_printed_and_avh_is_always_among_them(
     [
         (["--rates", "0.9"], "rates must be above 0 and at most 0.5, got 0.9."),
         (["--kinds", "blurred"], "kinds must be of uniform, pair, .*, got 'blurred'."),
-        (["--sets", "mnist"], "mnist is not there; --data DIR names a directory that has it, and there is digits."),
+        (["--sets", "mnist"], "mnist is missing; --data DIR names a directory that has it. Available: digits."),
         (["--data", "nowhere"], "nowhere is not a directory."),
         (["--data", "."], "has no mnist.npz or cifar10_train.npz: --data names the directory that holds one of them."),
     ],

@@ -1,4 +1,4 @@
-"""`hardsight correlate`: what is said, what is written, what is refused."""
+"""`hardsight correlate`: what it prints, writes and rejects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUICK = ("--replicates", 40, "--permutations", 40, "--splits", 5)
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with a snapshot and what people said."""
+    """A directory with a snapshot and human answers."""
     SNAPSHOT.save(tmp_path / "net.npz")
     np.save(tmp_path / "counts.npy", COUNTS)
     np.save(tmp_path / "frequency.npy", FREQUENCY)
@@ -195,14 +195,14 @@ def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (["net.npz"], r"give human data \(--human FILE\), or a column"),
+        (["net.npz"], r"pass either human data \(--human FILE\) or a column"),
         (["net.npz", "--human", "absent.npy"], "absent.npy does not exist"),
         (["absent", "--human", "counts.npy"], "absent does not exist"),
         (["net.npz", "--human", "short.npy"], "got 299 rows for 300 samples"),
         (["net.npz", "--human", "negative.npy"], "negative.npy: counts must be 0 or more"),
         (["net.npz", "--human", "counts.npy", "--bins", "a,b"], "bins must be comma-separated numbers"),
         (["net.npz", "--human", "counts.npy", "--scores", "hardness"], "no score 'hardness'"),
-        (["net.npz", "--human", "counts.npy", "--against", "norm"], "one of the two"),
+        (["net.npz", "--human", "counts.npy", "--against", "norm"], "pass either human data"),
         (["net.npz", "--human", "counts.npy", "--group", "mood"], "no column 'mood'"),
         (["net.npz", "--human", "counts.npy", "--images", "counts.npy"], "images|shape|image"),
         (["net.npz", "--human", "counts.npy", "--replicates", "1"], "replicates"),

@@ -1,4 +1,4 @@
-"""`hardsight score` and the command line as a whole: what is said, what is written, what is refused."""
+"""`hardsight score` and the command line as a whole: what they print, write and reject."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_no_words_at_all_show_the_help(cli: Cli) -> None:
 
 
 def test_the_installed_script_answers_quickly(fresh_python: Callable[..., Any]) -> None:
-    """`hardsight --help` within 0.4 s of processor time, so well under 0.6 s in all; others may be busy on this machine."""
+    """`hardsight --help` takes at most 0.4 s of processor time, well under 0.6 s in total; the machine may be busy."""
     times = []
     for _ in range(10):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -47,21 +47,21 @@ def two_workers() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Any]:
-    """For tests that do no harm to them."""
+    """For tests that leave the workers alone."""
     with two_workers() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def victims() -> Iterator[Any]:
-    """For tests that kill: Dask starts the killed ones again."""
+    """For tests that kill workers: Dask restarts them."""
     with two_workers() as running:
         yield running
 
 
 @pytest.fixture
 def samples(tmp_path: Path) -> Path:
-    """A Parquet file of six row groups, and a head beside it."""
+    """A Parquet file with six row groups, and a separate head."""
     return write_samples(tmp_path, ids=[f"image {row}" for row in range(N)])
 
 
@@ -189,7 +189,7 @@ def test_started_again_only_missing_parts_are_computed(workers: Any, samples: Pa
 
 
 def test_a_damaged_part_is_named(samples: Path) -> None:
-    """Its column id has another name, which no checksum of a page covers."""
+    """The column id is renamed in the footer, which page checksums do not cover."""
     job = job_of(samples)
     part = samples.with_name(part_name(0))
     with TableWriter(part, job.schema) as writer:

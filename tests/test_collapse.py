@@ -28,7 +28,7 @@ def cloud(n: int = 60, d: int = 5, c: int = 4) -> tuple[np.ndarray, np.ndarray, 
 
 
 def test_a_simplex_has_collapsed() -> None:
-    """Three classes at 120 degrees, each one point: all measures are at their ends, wherever the centre is."""
+    """Three classes at 120 degrees, each a single point: all metrics are at their extremes, wherever the centre is."""
     corners = on_circle(90, 210, 330)
     measures = hardsight.neural_collapse(features=np.repeat(corners, 4, axis=0), labels=np.repeat(range(3), 4), head=5 * corners)
     np.testing.assert_allclose([*measures.values()], [0, 0, 0, 0, 1], atol=1e-12)
@@ -38,7 +38,7 @@ def test_a_simplex_has_collapsed() -> None:
 
 
 def test_against_the_formulas() -> None:
-    """With covariance matrices and a pseudo-inverse, as they stand in the papers; classes of different sizes count alike."""
+    """With covariance matrices and a pseudo-inverse, as in the papers; classes of different sizes have equal weight."""
     x, y, weight = cloud()
     c = 4
     mean = np.stack([x[y == k].mean(0) for k in range(c)])
@@ -193,7 +193,7 @@ def test_the_same_few_samples_are_kept() -> None:
 
 
 def test_processes_join_what_they_kept(tmp_path: Path) -> None:
-    """Two trackers with half of the samples each, as two processes have them."""
+    """Two trackers with half of the samples each, as in two processes."""
     x, y, weight = cloud()
     tables: list[Any] = []
     for half in (slice(0, 30), slice(30, 60)):

@@ -1,4 +1,4 @@
-"""CIFAR-10H: what people said about 10,000 images, against two published networks. The figures of docs/human-agreement.md."""
+"""CIFAR-10H: human answers about 10,000 images against two published networks. The figures of docs/human-agreement.md."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_two_networks_against_people(runs: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def check_the_page(said: str) -> None:
-    """Every line of the page's console output is a line of the real output; what is left out there is marked by dots."""
+    """Every line of console output on the page is a line of the real output; omissions are marked by dots."""
     page = (ROOT / "docs" / "human-agreement.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```text\n((?:2 models|resnet20) against selection frequency.*?)```", page, re.DOTALL)
     assert len(blocks) == 2

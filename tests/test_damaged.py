@@ -1,4 +1,4 @@
-"""Damaged files of every kind through every reader: an error of ours that names the file, or a result, within two seconds."""
+"""Damaged files of every kind through every reader: a hardsight error that names the file, or a result, within two seconds."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ KINDS: dict[str, tuple[Callable[[Path], object], list[Reader]]] = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_flipped_bytes_end_in_one_error_or_none(tmp_path: Path, name: str) -> None:
-    """Bytes at many places, one to four at a time, and ends cut off."""
+    """Bytes changed in many positions, one to four at a time, and truncated files."""
     write, readers = KINDS[name]
     path = tmp_path / "in" / name
     path.parent.mkdir()
@@ -166,7 +166,7 @@ def varint(number: int) -> bytes:
 
 @pytest.mark.parametrize("limit", [2**24, 10_000])
 def test_more_rows_than_there_are_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    """The counts in the footer are replaced by others that take as many bytes: noticed by the file's size, or in reading."""
+    """Counts in the footer are replaced by others of the same length: detected by the file size, or while reading."""
     path, rows, claimed = tmp_path / "s.parquet", 10_000, 1_000_000
     assert len(varint(rows)) == len(varint(claimed))
     monkeypatch.setattr(parquet, "SUSPICIOUS_ROWS", limit)
@@ -184,7 +184,7 @@ def test_more_rows_than_there_are_is_refused_at_once(tmp_path: Path, monkeypatch
 
 
 def test_every_byte_of_a_footer(tmp_path: Path) -> None:
-    """An offset that is two bytes too large made Arrow take a gigabyte and seconds to read 2 kB."""
+    """An offset that was two bytes too large made Arrow spend a gigabyte and seconds on reading 2 kB."""
     path = tmp_path / "s.parquet"
     lists = pa.FixedSizeListArray.from_arrays(pa.array(FEATURES.ravel()), 6)
     table = pa.table({"id": IDS, "label": LABELS, "features": lists})
@@ -207,7 +207,7 @@ def test_every_byte_of_a_footer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["parquet", "npz", "npy"])
 @pytest.mark.parametrize("how", ["replaced", "written over"])
 def test_a_file_that_changes_while_it_is_scored(tmp_path: Path, kind: str, how: str) -> None:
-    """The second half would come from another file: no table is better than a table of two."""
+    """The second half would come from another file: better no table than a mixture of two files."""
     path, other = tmp_path / f"s.{kind}", tmp_path / f"other.{kind}"
     for target, features in ((path, FEATURES), (other, -FEATURES)):
         if kind == "parquet":

@@ -1,4 +1,4 @@
-"""The docs are true: every block runs, every command and score is there as it is in the code."""
+"""The docs are correct: every block runs, and every command and score matches the code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIGURES: set[str] = set()  # of all pages: each is drawn once
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != README], ids=lambda page: page.name)
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable[..., Any]) -> None:
-    """Those of the README, with its demo, run in test_demo.py."""
+    """README blocks run with the demo in test_demo.py."""
     monkeypatch.chdir(tmp_path)
     with undrawn(once=FIGURES):
         run_blocks(page, cli)

@@ -1,4 +1,4 @@
-"""`hardsight.Dynamics`: what it writes is what a plain loop would, in whatever order and pieces it came."""
+"""`hardsight.Dynamics`: it writes what a plain loop would, whatever the order and size of the batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from properties import examples
 
 
 def by_loop(feature: np.ndarray, logits: np.ndarray, weight: np.ndarray, label: int, centre: Any) -> dict[str, Any]:
-    """One sample's row, said slowly in float64."""
+    """The row of one sample, computed step by step in float64."""
     norm = float(np.sqrt((feature**2).sum()))
     x, vectors = feature - centre, weight - centre
     angles = [float(np.arccos(np.clip(x @ w / np.linalg.norm(x) / np.linalg.norm(w), -1, 1))) for w in vectors]
@@ -196,7 +196,7 @@ def test_bytes_do_not_depend_on_the_order_of_the_batches(tmp_path: Path) -> None
 
 
 def test_many_rows_are_settled_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same bytes whether rows wait for each other or not."""
+    """The same bytes with and without queueing."""
     rng = np.random.default_rng(5)
     features, labels = rng.normal(size=(200, 4)), rng.integers(0, 3, 200)
     made = []
@@ -212,7 +212,7 @@ def test_many_rows_are_settled_in_between(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("odd", [False, True])
 def test_batches_that_wait_are_measured_as_they_were(tmp_path: Path, odd: bool) -> None:
-    """The head learns between batches, one batch has another size, and, if odd, one has a row without direction."""
+    """The head is updated between batches, one batch has another size, and, if odd, one has a row without direction."""
     torch = pytest.importorskip("torch")
     folders, sums = [tmp_path / "at once", tmp_path / "waiting"], []
     for folder in folders:
@@ -239,7 +239,7 @@ def test_batches_that_wait_are_measured_as_they_were(tmp_path: Path, odd: bool) 
 def test_the_head_of_a_linear_loss_is_made_once_and_read_at_every_batch(
     name: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A `Head` takes longer to check than a small batch to note; others than linear layers have no arrays of their own."""
+    """Validating a `Head` takes longer than recording a small batch; only linear layers own the arrays of their head."""
     torch = pytest.importorskip("torch")
     from hardsight import losses
 
@@ -370,7 +370,7 @@ def test_low_precision_is_widened(tmp_path: Path) -> None:
 
 
 def test_processes_gather_their_tables(tmp_path: Path) -> None:
-    """Three processes, one with nothing and two that share a sample: the file of one process with all of it."""
+    """Three processes, one empty and two that share a sample, write the same file as a single process."""
     rng = np.random.default_rng(0)
     features, labels = rng.normal(size=(10, 3)), rng.integers(0, 2, 10)
     weight = rng.normal(size=(2, 3))

@@ -1,4 +1,4 @@
-"""The Lightning and the Hugging Face callbacks in real trainings: what they write is what a bare loop records. And our metric."""
+"""The Lightning and the Hugging Face callbacks in real trainings: they record the same as a bare loop."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_hugging_face_without_ids(tmp_path: Path) -> None:
 
 
 def in_two_processes(kind: str, folder: Path) -> None:
-    """What torchrun starts, twice."""
+    """The script that torchrun starts twice."""
     torch.set_num_threads(1)
     if kind == "lightning":
         from hardsight.dynamics.lightning import DynamicsCallback

@@ -1,4 +1,4 @@
-"""Groups, curves, plateau, phases and what is said of them."""
+"""Groups, curves, plateau, phases and their description."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from undrawn import undrawn
 
 
 def at_angle(degrees: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """Features in the plane, so many degrees from class 0 (which points right)."""
+    """Features in the plane, at these angles from class 0 (which points right)."""
     radians = np.deg2rad(degrees)
     return length[:, None] * np.stack([np.cos(radians), np.sin(radians)], axis=1)
 
@@ -275,7 +275,7 @@ def test_phases_that_are_not_there(angle: Any, norm: Any, why: str) -> None:
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> Description:
-    """Of the known story, also inside its epochs, with every figure drawn."""
+    """The description of known dynamics, with steps and all figures."""
     folder = tmp_path_factory.mktemp("steps")
     story(folder, steps=True)
     return describe_dynamics(folder, split="test", figures=folder / "drawn")

@@ -1,4 +1,4 @@
-"""Scores made of stories: by hand, against plain loops and the AUM package, and joined to a run's table."""
+"""Scores from dynamics: by hand, against plain loops and the AUM package, and joined to a run's table."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_lambda_of_the_last_epoch_that_had_one() -> None:
 
 
 def test_lambdas_are_recorded_where_there_are_some(tmp_path: Path) -> None:
-    """Epoch 0 has held-out samples alone, and no such column; a run without any says which loss records them."""
+    """Epoch 0 has only held-out samples, without this column; for a run without it, the error names the loss that records it."""
     with Dynamics(tmp_path) as tracker:
         for epoch, lambdas in ((0, None), (1, [0.5, 0.25]), (2, [0.75, np.nan])):
             tracker.update(epoch, np.eye(2), np.eye(2), [0, 1], ["t0", "t1"], split="test")

@@ -1,4 +1,4 @@
-"""`hardsight extract`, end to end: every layout of images, every sort of model, degradations, broken images, options."""
+"""`hardsight extract`, end to end: every image layout, every kind of model, degradations, broken images, options."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ Cli = Callable[..., Any]
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with tiny_nets.py in it, as a user's own has."""
+    """A working directory with tiny_nets.py, like a user's own code."""
     (tmp_path / "tiny_nets.py").write_text(NET)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -103,7 +103,7 @@ def told(run: Path, file: str = "run.json") -> dict[str, Any]:
 
 
 def by_hand(factory: str, images: list[Image.Image]) -> np.ndarray:
-    """The features, with torch alone."""
+    """The features, computed with plain torch."""
     import tiny_nets
 
     net = getattr(tiny_nets, factory)().eval()
@@ -396,7 +396,7 @@ def test_other_classes_than_the_models(here: Path, cli: Cli) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "npz"])
 def test_numbers_of_other_classes_than_the_models(here: Path, cli: Cli, kind: str) -> None:
-    """One rule for folders and numbers: the head is left out where the labels are not its own."""
+    """The same rule for folders and numbers: the head is left out if the labels refer to other classes."""
     labels = [0, 3, 1, 2] * 3
     if kind == "csv":
         (here / "flat").mkdir()

@@ -1,4 +1,4 @@
-"""Real networks on real images, where they are at hand: published weights must give the published numbers.
+"""Real networks on real images, if available: published weights must reproduce the published numbers.
 
 The data lies in a directory named by HARDSIGHT_DATA, or in shared/data beside the project.
 """
@@ -67,7 +67,7 @@ def test_all_of_pacs(tmp_path: Path) -> None:
 
 
 def check_like_the_originals(snapshot: Snapshot, at_least: float) -> None:
-    """Features of 64-pixel pictures resemble those of the originals at 224, image by image; more than any other's."""
+    """The features of a 64-pixel image are more similar to those of its 224-pixel original than to any other's."""
     rows = snapshot.in_memory()
     with np.load(real("pacs_effnetlite0.npz"), allow_pickle=False) as arrays:
         where = {id.rpartition(".")[0]: row for row, id in enumerate(arrays["ids"].tolist())}
@@ -98,7 +98,7 @@ def test_the_same_network_in_onnx(tmp_path: Path) -> None:
 
 
 def test_transformers_from_a_config(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    """A directory as transformers saves it, weights and all, made here without a download."""
+    """A directory in the format of transformers, with weights, created without a download."""
     transformers = library("transformers")
     torch.manual_seed(0)
     config = transformers.ViTConfig(

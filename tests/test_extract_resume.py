@@ -1,4 +1,4 @@
-"""A run that is killed goes on where it stopped and ends with the same bytes; one that no longer fits is refused."""
+"""A killed run resumes and ends with the same bytes; if its inputs or options changed, resuming is rejected."""
 
 from __future__ import annotations
 
@@ -80,17 +80,17 @@ def whole(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def finished(data: Path, run: Path, kill_at: int) -> tuple[int, str]:
-    """The exit code of such a run, and what it said."""
+    """The exit code and output of such a run."""
     return started(SCRIPT, data, run, kill_at).ended()
 
 
 def parts(run: Path) -> dict[str, int]:
-    """Each part that is there, with the time it was written."""
+    """Each existing part, with its modification time."""
     return {path.name: path.stat().st_mtime_ns for path in (run / "samples").glob("part-*.parquet")}
 
 
 def content(run: Path) -> dict[str, bytes | dict[str, Any]]:
-    """All files of a run by name; of run.json everything but the seconds, the -o and the checksums that cover them."""
+    """All files of a run by name; run.json without the duration, the -o and the checksums that cover them."""
     found: dict[str, bytes | dict[str, Any]] = {}
     for path in run.rglob("*"):
         if path.is_file():
@@ -123,7 +123,7 @@ def test_killed_when_some_parts_are_there(
 
 
 def test_killed_at_each_kind_of_write(photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each start dies just before its n-th file gets its name; what the one before wrote stays."""
+    """Each attempt dies just before renaming its n-th file; files of earlier attempts are kept."""
     run = tmp_path / "run"
     deaths = [  # n, and the files that are there then
         (1, 0),  # before start.json
@@ -198,7 +198,7 @@ def extracted(photos: Path, run: Path, monkeypatch: pytest.MonkeyPatch, **change
 
 
 def begun(whole: Path, run: Path) -> Path:
-    """A copy of a run that was killed before its end."""
+    """A copy of an interrupted run."""
     shutil.copytree(whole, run)
     (run / "run.json").unlink()
     (run / "samples/part-00003.parquet").unlink()
@@ -323,7 +323,7 @@ def test_one_writer_at_a_time(photos: Path, whole: Path, tmp_path: Path, monkeyp
 
 
 def test_a_full_disk(photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part that cannot be written is an error of one line, leaves nothing half-written, and the run goes on later."""
+    """If a part cannot be written, the error is one line, nothing is left half-written, and the run can be resumed."""
     run = tmp_path / "run"
     limit = (whole / "samples/part-00000.parquet").stat().st_size // 2
     script = f"import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n{SCRIPT}".replace(
@@ -360,7 +360,7 @@ def test_torch_gives_the_same_bytes(photos: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_memory_is_flat_in_the_number_of_images(tmp_path: Path) -> None:
-    """Four times the images in parts of 16 MB: at most 32 MB more."""
+    """Four times the images, in parts of 16 MB, need at most 32 MB more."""
     torch = pytest.importorskip("torch")
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 512, 8, stride=8), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(2048, 2))
     pixels = np.random.default_rng(0).integers(0, 256, (8000, 16, 16, 3), dtype=np.uint8)

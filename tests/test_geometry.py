@@ -1,4 +1,4 @@
-"""Angles: exact at known places, and never NaN where there is one."""
+"""Angles: exact at known values, and never NaN if defined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four kinds of head: their logits, what they refuse, and their file."""
+"""The four kinds of head: their logits, their input checks, and their file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No command writes over a file that it reads: whichever option names it, and by whichever name it goes."""
+"""No command overwrites a file that it reads, whichever option names it, and under any name."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ WRITES_FILES = (
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Samples twice, their scores and their head, in the working directory."""
+    """Two copies of samples, their scores and their head, in the working directory."""
     monkeypatch.chdir(tmp_path)
     for name in ("s.parquet", "other.parquet"):
         write_samples(tmp_path / name, FEATURES, SAMPLES)
@@ -150,7 +150,7 @@ TABLES = {  # a command that writes a table, and what the table holds
 
 
 def test_a_table_replaces_none_of_another_kind(cli: Cli, run: Path, folder: Path) -> None:
-    """Neither another table of ours nor somebody's own; one of its own kind it does."""
+    """A table replaces neither another kind of table nor a user's own, only its own kind."""
     others = [*list(TABLES.items())[1:], next(iter(TABLES.items()))]
     for number, ((table, words), (other, more)) in enumerate(zip(TABLES.items(), others, strict=True)):
         output = folder / f"table-{number}{('.parquet', '.csv', '.json')[number % 3]}"

@@ -111,7 +111,7 @@ def test_rows_in_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_gradients_of_few_and_of_many_classes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of few, what they have along the vectors is added up from the cosines; of many, from the vectors."""
+    """With few classes, the component along the vectors is summed from the cosines; with many, from the vectors."""
     from hardsight.losses import cosine_softmax
 
     x, w, y = random_case(n=9)

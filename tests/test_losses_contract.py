@@ -1,4 +1,4 @@
-"""What holds for every loss of a family."""
+"""Laws that hold for every loss of a family."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ OTHERS: dict[str, Callable[..., Tensor]] = {
 
 
 def _taught(x: Tensor, y: Tensor) -> Tensor:
-    """Two heads and a teacher that is sure of itself."""
+    """Two heads and a confident teacher."""
     torch.manual_seed(1)
     c = max(2, int(y.max()) + 1)
     loss = losses.DualHeadLoss(x.shape[1], c, hidden=3).to(x.dtype)
@@ -71,7 +71,7 @@ def _taught(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _smooth(weight: Tensor, y: Tensor) -> Tensor:
-    """Of a network of one layer, whose weight is what learns; the noise that the search starts from is the same each time."""
+    """For a one-layer network, whose weight is trained; the initial noise of the search is fixed."""
     torch.manual_seed(1)
     inputs = torch.randn(len(y), len(weight)).to(weight.dtype)
     loss = losses.SmoothAdversarialCompSumLoss(nu=0.5, radius=0.1, step=0.05, steps=2, low=None, high=None)
@@ -291,7 +291,7 @@ def test_pair_loss_of_one_class_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_gradients_are_those_of_the_value(name: str) -> None:
-    """What is drawn or adapted on the way is no part of the gradient: there, a step along it must lower the value."""
+    """Random or adapted values are not part of the gradient: for these losses, a gradient step must lower the value."""
     x, y = batch(d=5)
     moves = {"aldr": "temperatures", "ens": "slopes"}
     if name not in moves:

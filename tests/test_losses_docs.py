@@ -1,4 +1,4 @@
-"""docs/losses.md has every loss, with the same fields. (Its blocks are run by test_docs.)"""
+"""docs/losses.md has every loss, with the same fields. (test_docs runs its blocks.)"""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_likelihood_is_of_the_own_class_only() -> None:
 
 
 def test_shrinking_variances_do_not_pay() -> None:
-    """Where the distance forgets the variance, log|S| falls without end; here the loss has its minimum at the data's own."""
+    """If the distance ignores the variance, log|S| falls without bound; here the minimum is at the variance of the data."""
     x, mean, _, y = case("identity", n=4000)
     x = mean[y] + 0.5 * x
     curve = [float(lgm_loss(x, mean, torch.full((6,), v).double(), y, alpha=0.0, likelihood=1.0)) for v in np.linspace(-4, 1, 21)]
@@ -164,7 +164,7 @@ def test_determinants_and_densities_that_underflow() -> None:
 
 
 def test_tight_clusters_keep_their_own_distance() -> None:
-    """Samples a thousandth from their means: multiplied out, the own distance would be rounding noise."""
+    """Samples a thousandth from their means: in expanded form, the own distance would be rounding noise."""
     x, mean, _, y = case("identity")
     near = mean[y] * 100 + 1e-3 * x
     _, own = gaussian_logits(near.float(), (mean * 100).float(), None, y)

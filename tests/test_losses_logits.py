@@ -107,7 +107,7 @@ def test_ldr_against_a_loop(normalise: Any) -> None:
 
 
 def sgd_twins(c: int = 30, d: int = 6, bias: bool = True, **options: Any) -> tuple[ZNormLinearLoss, nn.Linear]:
-    """The same layer twice: with its loss in one, and as torch has it."""
+    """The same layer twice: combined with its loss, and as a torch layer."""
     torch.manual_seed(0)
     linear = torch.nn.Linear(d, c, bias=bias).double()
     return ZNormLinearLoss(d, c, bias=bias, **options).load_linear(linear), linear
@@ -116,7 +116,7 @@ def sgd_twins(c: int = 30, d: int = 6, bias: bool = True, **options: Any) -> tup
 @pytest.mark.parametrize("limit", [100.0, 0.0])  # the factors as they are; W written out at every step
 @pytest.mark.parametrize("bias", [True, False])
 def test_znorm_linear_is_a_linear_layer_under_sgd(bias: bool, limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loss, gradient of the features and class vectors after 12 large steps; classes come twice in a batch, others never."""
+    """Loss, feature gradient and class vectors after 12 large steps; some classes occur twice in a batch, others never."""
     monkeypatch.setattr(factored_weight, "LIMIT", limit)
     loss, linear = sgd_twins(bias=bias, target=2.0, sharpness=1.5)
     optimizer = torch.optim.SGD(linear.parameters(), lr=5.0)
@@ -149,7 +149,7 @@ def test_znorm_linear_of_features_without_spread() -> None:
 
 
 def test_znorm_linear_never_has_all_logits() -> None:
-    """Each array that a step makes is small, whatever the number of classes: it would not be if it had one."""
+    """Every array created in a step is small, whatever the number of classes."""
     loss = ZNormLinearLoss(4, 50_000, reduction="sum")
     sizes = []
 
@@ -374,7 +374,7 @@ def test_alignment_sees_all_parameters_as_one_vector() -> None:
     product = float(flat[0] @ flat[1])
     expected = flat[0] + flat[1] - (product / float(flat[0] @ flat[0]) * flat[0] if product < 0 else 0)
     assert product < 0 and torch.allclose(torch.cat([x.flatten() for x in total]), expected, atol=1e-6)  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="as many gradients"):
+    with pytest.raises(InputError, match="same number of gradients"):
         aligned_sum(first, second[:2])
 
 

@@ -1,4 +1,4 @@
-"""`extract --passes`: mirrored images and draws of dropout as snapshots of their own, and what `correlate` makes of them."""
+"""`extract --passes`: mirrored images and dropout draws as separate snapshots, and their use in `correlate`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ N = 40
 
 
 def network(p: float = 0.5) -> nn.Sequential:
-    """Its features are the pixels themselves, a half of them dropped in a draw."""
+    """Its features are the pixels, half of them dropped in each draw."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Flatten(), nn.Dropout(p), nn.Linear(64, 10))
 

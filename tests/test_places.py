@@ -1,4 +1,4 @@
-"""Snapshots and scores in a store: a local S3 server stands for the real ones."""
+"""Remote snapshots and scores, on a local S3 server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A file system with an empty bucket, and the environment that finds it."""
+    """A file system with an empty bucket, and the environment variables to reach it."""
     for name, value in {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "ENDPOINT_URL": f"http://{endpoint}"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
     place_cache_clear()

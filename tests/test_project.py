@@ -1,4 +1,4 @@
-"""The project's own files agree with each other: versions, pins, what CONTRIBUTING says of the tree, and the rule about skips."""
+"""The project's own files agree with each other: versions, pins, the tree in CONTRIBUTING, and the rule about skips."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PINS = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text(en
 
 
 def normal(name: str) -> str:
-    """A package's name as the index compares it."""
+    """A normalized package name."""
     return re.sub(r"[-_.]+", "-", re.split(r"[\[<>=! ;]", name)[0]).lower()
 
 

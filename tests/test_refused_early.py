@@ -204,7 +204,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "typo in the header of a list": ("extract timm:resnet18 typo.csv -o run", "got 'pth', 'label'. Rename 'pth' to 'path'."),
     "typo in the header of answers": ("correlate good.npz --human typo_human.csv", "Did you mean frequency?"),
     "misspelt file of answers": ("correlate good.npz --human humn.csv", "humn.csv does not exist. Did you mean human.csv?"),
-    "no human data": ("correlate good.npz", "give human data (--human FILE), or a column to correlate against (--against"),
+    "no human data": ("correlate good.npz", "pass either human data (--human FILE) or a column to correlate against (--against"),
     "images without classes": ("train flat --model lenet -o run", "give --labels, or one folder of images per class."),
     "head of another model": ("score bare.npz --head other.npy", "got features (30, 5) and weight (3, 7)"),
     "run of another command": ("dynamics other", "(no directory other/dynamics): give a run of hardsight train."),

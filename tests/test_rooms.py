@@ -1,4 +1,4 @@
-"""The order of rooms, read from the source: a module imports from its own room and from those before it."""
+"""The order of the rooms, checked in the source: a module imports only from its own room and from those before it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ SIDE_BY_SIDE = {("models", "data"), ("generalize", "adapt")}  # neither of a pai
 
 @pytest.fixture(scope="module")
 def trees() -> dict[Path, ast.Module]:
-    """Every module as a syntax tree: seconds of work, and millions of objects, so not for longer than this file's tests."""
+    """Every module as a syntax tree. It takes seconds and millions of objects, so it is kept only for this file's tests."""
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PATHS}
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """(line, room) of every import of ours in a module, also inside functions; not those for type checkers alone."""
+    """(line, room) of every hardsight import in a module, also inside functions, except for those for type checkers only."""
     unchecked = {
         inner
         for node in ast.walk(tree)
@@ -70,7 +70,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _is_import_by_name(node: ast.AST) -> bool:
-    """`importlib.import_module("hardsight...")`, or a table `_HOME` of where a package's names are."""
+    """`importlib.import_module("hardsight...")`, or the table `_HOME` of a package's lazy names."""
     if isinstance(node, ast.Call):
         return "import_module" in (getattr(node.func, "attr", None), getattr(node.func, "id", None))
     return isinstance(node, ast.Assign) and any(isinstance(name, ast.Name) and name.id == "_HOME" for name in node.targets)
@@ -122,7 +122,7 @@ def test_every_way_to_import_is_seen(line: str, room: str) -> None:
 
 
 def test_no_room_hides_a_public_function() -> None:
-    """Once imported, a submodule of that name would stand in the function's place."""
+    """Once imported, a submodule of that name would shadow the function."""
     rooms = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
     assert not rooms & set(hardsight.__all__)
 
@@ -142,7 +142,7 @@ def test_few_modules_at_the_top_level() -> None:
 
 
 def test_few_functions_with_many_parameters(trees: dict[Path, ast.Module]) -> None:
-    """More than six, `self` counted: options belong in a settings class."""
+    """More than six, counting `self`: options belong in a settings class."""
     many = [
         f"{path.relative_to(ROOT)}:{function.lineno} {function.name}"
         for path, tree in trees.items()
@@ -182,7 +182,7 @@ def test_a_class_name_has_one_meaning(trees: dict[Path, ast.Module]) -> None:
 
 @pytest.mark.parametrize("room", [path.parent for path in PATHS if path.name == "__init__.py" and path.parent != ROOT], ids=str)
 def test_a_room_says_what_lives_in_it(room: Path, trees: dict[Path, ast.Module]) -> None:
-    """One paragraph at least; where it lists files, it lists them all."""
+    """At least one paragraph; if it lists files, it lists them all."""
     said = ast.get_docstring(trees[room / "__init__.py"]) or ""
     assert len(said) > 40
     listed = re.findall(r"[a-z_0-9*]+\.py", said)

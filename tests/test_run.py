@@ -1,4 +1,4 @@
-"""Run directories: begun, resumed, finished, and never mixed up."""
+"""Run directories: started, resumed, finished, and never mixed up."""
 
 from __future__ import annotations
 

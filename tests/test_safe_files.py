@@ -1,4 +1,4 @@
-"""Outputs that would destroy something are refused; checksums are compared; nothing is left lying about."""
+"""Outputs that would destroy something are rejected; checksums are verified; no stray files remain."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_scores_of_a_run_are_written_again(cli: Cli, run: Path) -> None:
 
 
 def test_inputs_are_those_of_one_command(tmp_path: Path) -> None:
-    """What an earlier command read may be written by the next; what an outer one reads may not be written inside it."""
+    """A command may overwrite the inputs of an earlier command, but not those of an outer one."""
     path = tmp_path / "x.json"
     write_json(path, {})
     with command():
@@ -272,7 +272,7 @@ def test_an_interrupted_run_does_not_become_complete(cli: Cli, run: Path, snapsh
 
 
 def test_what_later_commands_write_into_a_run_is_replaced_unless_it_is_a_part(tmp_path: Path) -> None:
-    """Scores, the report and figures that were there at the end are listed under `files`, like all else."""
+    """Scores, the report and figures that exist when the run ends are listed under `files`, like everything else."""
     names = ["scores.parquet", "report.html", "figures/curve.svg", "errors.csv", "parts/report.html", "parts/figures/a.svg"]
     contents = {"parquet": "PAR1", "html": "<html>", "svg": "<svg/>", "csv": "a,b\n1,2\n"}
     made = Run(tmp_path / "run", "a test", {}, {})
@@ -336,7 +336,7 @@ def writes(folder: Path) -> dict[str, Path]:
 
 
 def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
-    """In each byte of each file, the seal itself and the length of the Parquet footer included."""
+    """In each byte of each file, including the seal and the length of the Parquet footer."""
     for path in writes(tmp_path).values():
         assert checksums.own_checksum(path) is True
         content = path.read_bytes()
@@ -387,7 +387,7 @@ def test_a_damaged_part_of_a_run_is_named(run: Path, name: str) -> None:
 
 
 def test_a_flipped_bit_in_a_footer_is_not_unlabeled(run: Path, cli: Cli) -> None:
-    """The name of the column label in the footer: without it, every row would count as unlabeled."""
+    """The column name label in the footer: if it changes, every row would count as unlabeled."""
     part = run / "samples" / "part-00000.parquet"
     flip(part, part.read_bytes().rindex(b"label", 0, part.stat().st_size - 600))
     refused(cli("score", run), "part-00000.parquet")
@@ -402,7 +402,7 @@ def test_tables_written_after_the_run_carry_their_own(run: Path, name: str) -> N
 
 
 def test_a_part_exchanged_for_a_sound_one_is_noticed(run: Path) -> None:
-    """It agrees with its own checksum, but not with its run's."""
+    """It matches its own checksum, but not that of its run."""
     first, second = (run / "samples" / f"part-0000{number}.parquet" for number in range(2))
     first.write_bytes(second.read_bytes())
     with pytest.raises(FileError, match="part-00000.parquet: damaged, or changed .* the checksum in its run.json"):
@@ -410,7 +410,7 @@ def test_a_part_exchanged_for_a_sound_one_is_noticed(run: Path) -> None:
 
 
 def test_an_old_run_opens(run: Path) -> None:
-    """One from before files carried checksums: run.json without its own, a head whose metadata has none."""
+    """A run from before files had checksums: run.json without its own, a head without one in its metadata."""
     manifest = json.loads((run / "run.json").read_text())
     del manifest["checksum"], manifest["files"]
     save_file({"weight": FEATURES[:3].copy()}, run / "head.safetensors", metadata={"kind": "linear"})
@@ -420,7 +420,7 @@ def test_an_old_run_opens(run: Path) -> None:
 
 
 def test_what_was_found_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By size, time and inode in the cache directory: the second time nothing is read; a change is read again."""
+    """Cached by size, time and inode: the second time nothing is read; a changed file is read again."""
     monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(checksums, "REMEMBERED", 0)
     monkeypatch.setattr(checksums, "SETTLED", -(10**15))
@@ -495,7 +495,7 @@ def test_names_that_are_not_ours_are_not_swept(tmp_path: Path) -> None:
 
 @unix
 def test_without_locks_only_old_files_of_dead_processes_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that another machine may be writing to, and that knows no locks."""
+    """A disk without locks that another machine may be writing to."""
     monkeypatch.setattr("hardsight.files.locking.lock", lambda descriptor, wait: None)
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
@@ -514,7 +514,7 @@ def test_no_lock_remains_beside_a_run(run: Path) -> None:
 
 @unix
 def test_a_lock_file_keeps_everybody_else_out(tmp_path: Path) -> None:
-    """Four processes add to a number a hundred times each: whoever holds a removed lock file holds nothing."""
+    """Four processes increment a number a hundred times each: a lock on a removed file must not count."""
     code = (
         "import sys\nfrom pathlib import Path\nfrom hardsight.files.locking import lock_file\n"
         "folder = Path(sys.argv[1])\n"

@@ -1,4 +1,4 @@
-"""`score`: which rows, which columns, and what it does with less than everything."""
+"""`score`: which rows, which columns, and incomplete inputs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_to_a_file_and_what_is_said_of_it(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"net.npz", "scores.parquet"}  # nothing else is written
     for options, match in (
         ({"by": "norm", "scores": "avh"}, "--by norm: it must be one of the computed scores. They are: avh"),
-        ({"cluster": "tcp://127.0.0.1:1"}, "give -o"),
+        ({"cluster": "tcp://127.0.0.1:1"}, "use -o"),
         ({"tls_ca": "ca.pem"}, "need --cluster"),
         ({"limit": -1}, "limit must be a whole number of 1 or more"),
     ):
@@ -101,7 +101,7 @@ def test_shards_are_a_partition_of_the_rows(count: int) -> None:
 
 @pytest.mark.parametrize("kind", ["arrays", "parquet"])
 def test_joined_shards_are_the_whole_table_to_the_last_bit(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A product rounds a row by its place in the batch, and shards that begin within one keep it. Two rows are odd."""
+    """The rounding of a product depends on the position in the batch, which shards preserve. Two rows are odd."""
     rng = np.random.default_rng(1)
     features, weight = rng.standard_normal((3001, 48), np.float32), rng.standard_normal((100, 48), np.float32)
     features[5], features[1500] = 0, np.nan
@@ -406,7 +406,7 @@ def test_the_other_doors_join_by_the_index_too(tmp_path: Path) -> None:
 
 
 def test_columns_of_frames_are_joined_by_their_names() -> None:
-    """Classes that are not in sorted order, numbers that text puts into another order, features that another tool moved."""
+    """Classes in unsorted order, numbers that sort differently as text, features reordered by another tool."""
     pd = pytest.importorskip("pandas")
     names, moved = ["dog", "cat", "emu", "ant"], [3, 1, 0, 2]
     given = [names[k] for k in LABELS]

@@ -1,4 +1,4 @@
-"""Coefficients against SciPy (ties and all), resampling against plain loops, ceilings and calibration by hand."""
+"""Coefficients against SciPy (including ties), resampling against plain loops, ceilings and calibration by hand."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_pearson_interval_is_scipys() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_cover_as_promised(kind: Any) -> None:
-    """The true coefficient of a normal pair lies in 95 % of 600 intervals; errors of Fisher's z are as they are said to be."""
+    """The true coefficient of a normal pair lies in 95 % of 600 intervals; the standard errors of Fisher's z are correct."""
     rng = np.random.default_rng(3)
     rho = 0.5
     true = {"pearson": rho, "spearman": 6 / np.pi * np.arcsin(rho / 2), "kendall": 2 / np.pi * np.arcsin(rho)}[kind]
@@ -135,7 +135,7 @@ def test_three_samples_have_no_interval() -> None:
 
 
 def drawn(n: int, replicates: int, seed: int = 0, clusters: np.ndarray | None = None) -> list[np.ndarray]:
-    """The rows of each replicate, drawn as the bootstrap draws them but written out."""
+    """The rows of each replicate, with the same draws as the bootstrap, written out."""
     rows = []
     streams = np.random.SeedSequence(seed).spawn(-(-replicates // CHUNK))
     for index, stream in enumerate(streams):
@@ -177,7 +177,7 @@ def test_bootstrap_does_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_bootstrap_intervals_are_right_about_a_known_difference() -> None:
-    """The true difference lies in most of 100 intervals of 95 %, and equal scores are seldom told apart."""
+    """Most of 100 intervals of 95 % contain the true difference, and equal scores are seldom reported as different."""
     rng = np.random.default_rng(11)
     covered = apart = 0
     for seed in range(100):
@@ -316,7 +316,7 @@ def test_counts_that_are_none(counts: Any, match: str) -> None:
 
 
 def test_ceiling_is_what_a_perfect_score_reaches() -> None:
-    """People answer right with a chance that differs by image: the chance itself is the best score there can be."""
+    """The probability of a right answer varies by image, and is itself the best possible score."""
     rng = np.random.default_rng(0)
     chance = rng.uniform(0.2, 1, size=4000)
     right = rng.binomial(20, chance)

@@ -1,4 +1,4 @@
-"""`hardsight verify`: every file of a run is named when one bit of it changes."""
+"""`hardsight verify`: every file of a run is reported when one of its bits flips."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FEATURES = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
 
 @pytest.fixture
 def run(tmp_path: Path, cli: Cli) -> Path:
-    """A run with a file of every sort: parts, further files, and what later commands add."""
+    """A run with every kind of file: parts, other files, and what later commands add."""
     made = Run(tmp_path / "run", "a test", {}, {})
     part = made.folder("samples") / "part-00000.parquet"
     with made.only_writer():
@@ -55,7 +55,7 @@ def test_a_sound_run(cli: Cli, run: Path) -> None:
 
 
 def test_one_flipped_bit_in_each_file_names_each(cli: Cli, run: Path) -> None:
-    """Also in run.json, wherever in it: what it still lists is enough to tell the others from sound ones."""
+    """Also anywhere in run.json: its remaining entries are enough to verify the other files."""
     contents = {name: (run / name).read_bytes() for name in names(run)}
     manifest = contents["run.json"]
     spots = [0, 5, manifest.index(b"seconds"), manifest.index(b"checksum"), len(manifest) - 60, len(manifest) - 1]
@@ -135,7 +135,7 @@ def test_progress_counts_bytes_to_the_end(run: Path) -> None:
 
 
 def test_nothing_remembered_is_trusted(run: Path) -> None:
-    """A file that was sound a moment ago and changed without a new time."""
+    """A file that was sound a moment ago and changed without a new modification time."""
     import os
 
     path = run / "samples" / "part-00000.parquet"

@@ -1,15 +1,15 @@
-"""Do scores agree with people? Human data, joined to scores, compared and tested.
+"""Do scores agree with people? Human data joined to scores, with coefficients and tests.
 
-    settings.py       options of `correlate` and of the command
+    settings.py       options of `correlate`, in Python and on the command line
     models.py         runs, snapshots and tables as scores tables; predictions.py adds ensembles and several passes
-    targets.py        what scores are compared with: people's answers or a numeric column
+    targets.py        what scores are compared with: human answers or a numeric column
     comparing.py      coefficients and tests of one model against one target
     correlations.py   `correlate`: all models and targets as one result; hypotheses.py gives verdicts, tables.py the columns
-    calibrated.py, disagreement.py, granularity.py, unseen.py   questions beside the coefficients
-    studying.py       `study`: decides which of them the data allows, and computes all
-    printing.py, reporting.py, latex.py, page.py   a study on the screen and as files
+    calibrated.py, disagreement.py, granularity.py, unseen.py   additional analyses
+    studying.py       `study`: decides which analyses the data allows, and runs them
+    printing.py, reporting.py, latex.py, page.py   a study on the terminal and as files
 
-Names load when first used.
+Names are imported on first use.
 """
 
 from __future__ import annotations

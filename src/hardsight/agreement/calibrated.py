@@ -1,4 +1,4 @@
-"""Calibration beside agreement: does a model that says 80 % know it, and what does one temperature do to each correlation?"""
+"""Calibration: is a model that says 80 % right in 80 % of cases, and how does a temperature change each correlation?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
 
 @dataclass(frozen=True)
 class Calibration:
-    """Reliability before and after a temperature, both on the half it was not fitted to, and its effect on agreement."""
+    """Reliability before and after temperature scaling, both on the half it was not fitted to, and its effect on agreement."""
 
     __repr__ = brief
 
@@ -33,7 +33,7 @@ class Calibration:
 
 
 def calibration(model: ScoredModel, agreement: Agreement, seed: int = 0) -> Calibration:
-    """Fit a temperature on a random half of the labeled samples and judge it on the other half."""
+    """Fit a temperature on a random half of the labeled samples and evaluate it on the other half."""
     logits = all_logits(model.snapshot, "calibration")[: len(model.table)].astype(np.float64)
     labels = model.labels
     usable = np.flatnonzero((labels >= 0) & np.isfinite(logits).all(1))
@@ -53,7 +53,7 @@ def _reliability(logits: np.ndarray, labels: np.ndarray) -> Reliability:
 
 
 def _effects(logits: np.ndarray, labels: np.ndarray, agreement: Agreement, temperature: float) -> list[Row]:
-    """Each correlation before and after; angles and the norm do not see the temperature."""
+    """Each correlation before and after; angles and the norm do not depend on the temperature."""
     target = agreement.easy_target
     before, after = (_softmax_scores(logits / t, labels) for t in (1.0, temperature))
     rows: list[Row] = []
@@ -70,7 +70,7 @@ def _effects(logits: np.ndarray, labels: np.ndarray, agreement: Agreement, tempe
 def _softmax_scores(logits: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
     logs = log_softmax(logits, axis=1)
     own = np.where(labels >= 0, logs[np.arange(len(logs)), np.maximum(labels, 0)], np.nan)
-    return {  # probabilities tie at 1 where float32 does, as in the scores table
+    return {  # probabilities tie at 1 where float32 ones do, as in the scores table
         "confidence": np.exp(own).astype(np.float32).astype(np.float64),
         "loss": -own,
         "predicted_confidence": np.exp(logs.max(1)).astype(np.float32).astype(np.float64),

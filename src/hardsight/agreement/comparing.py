@@ -1,4 +1,4 @@
-"""The numbers of one model against one target: every score alone (Table 1), and every two of them (Tables 2 and 6 to 9)."""
+"""One model against one target: every single score (Table 1), and every pair of scores (Tables 2 and 6 to 9)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from hardsight.stats.permutation import swap_tests
 
 ProgressCallback = Callable[[int, int], None]
 FREQUENCY_BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # the AVH paper's
-FEWEST = 4  # samples for a coefficient with an interval
+FEWEST = 4  # minimum samples for a coefficient with an interval
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """One model against one target, on the samples that have a number for every score and for the target."""
+    """One model against one target, on the samples that have every score and a target value."""
 
     __repr__ = brief
 
@@ -43,7 +43,7 @@ class Agreement:
     ids: np.ndarray  # (n,)
     scores: dict[str, np.ndarray]  # (n,) each
     values: np.ndarray  # (n,) of the target
-    left_out: dict[str, int]  # why -> number of samples
+    left_out: dict[str, int]  # reason -> number of samples
     ceilings: dict[Kind, Ceiling | str]
     singles: list[Row] = field(repr=False)
     pairs: list[Row] = field(repr=False)
@@ -56,20 +56,20 @@ class Agreement:
 
     @property
     def easy_target(self) -> np.ndarray:
-        """(n,) the target, turned so that easy is high."""
+        """(n,) the target, oriented so that easy is high."""
         return turned(self.values, self.target.hard)
 
     def single(self, score: str, kind: Kind = "spearman") -> Row:
-        """The row of Table 1 over all samples."""
+        """The Table 1 row over all samples."""
         return next(row for row in self.singles if row["score"] == score and row["kind"] == kind and row["bin"] == "all")
 
     def easy(self, score: str) -> np.ndarray:
-        """(n,) the score, turned so that easy is high."""
+        """(n,) the score, oriented so that easy is high."""
         return turned(self.scores[score], hard_end(score))
 
 
 def turned(values: np.ndarray, hard: str) -> np.ndarray:
-    """The values, or their negatives, so that the easy end is the high one."""
+    """The values, or their negatives, so that easy is high."""
     return values if hard == "low" else -values
 
 
@@ -106,7 +106,7 @@ def agree(
 
 
 def _complete(model: ScoredModel, target: Target, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, int]]:
-    """Indices into the target's rows that have every number, and how many samples lack which one."""
+    """Indices of the target's rows that have every value, and how many samples lack which value."""
     keep = np.isfinite(target.values)
     left_out = {f"without {target.words}": int((~keep).sum())}
     for name, column in columns.items():
@@ -120,7 +120,7 @@ def _complete(model: ScoredModel, target: Target, columns: dict[str, np.ndarray]
 
 
 def _clusters(model: ScoredModel, rows: np.ndarray) -> np.ndarray | None:
-    """(n,) which image each row is a copy of: copies are drawn together, since they are not independent."""
+    """(n,) the base image of each row: copies are resampled together, since they are not independent."""
     if not model.has("base_id"):
         return None
     bases = [str(base) for base in model.table.column("base_id").take(rows).to_pylist()]
@@ -128,7 +128,7 @@ def _clusters(model: ScoredModel, rows: np.ndarray) -> np.ndarray | None:
 
 
 def _ceilings(target: Target, rows: np.ndarray, settings: CorrelateSettings) -> dict[Kind, Ceiling | str]:
-    """Noise ceiling of each coefficient, or why there is none."""
+    """The noise ceiling of each coefficient, or why there is none."""
     if target.counts is None or target.labels is None or target.measure is None:
         return dict.fromkeys(KINDS, target.no_ceiling)
     try:
@@ -139,7 +139,7 @@ def _ceilings(target: Target, rows: np.ndarray, settings: CorrelateSettings) -> 
 
 
 def check_varied(name: str, values: np.ndarray, where: str = "") -> None:
-    """Raise an InputError, in the words of the user's table, where a column has no coefficient."""
+    """Raise an InputError, with the user's column names, if a column has no coefficient."""
     n = len(values)
     if n < FEWEST:
         samples = "sample" if n == 1 else "samples"
@@ -150,14 +150,14 @@ def check_varied(name: str, values: np.ndarray, where: str = "") -> None:
 
 @dataclass(frozen=True)
 class _Sides:
-    """The two sides of a comparison, on the same n samples and turned so that easy is high."""
+    """The two sides of a comparison, on the same n samples and oriented so that easy is high."""
 
     model: str
     target: Target
     settings: CorrelateSettings
     easy: dict[str, np.ndarray]  # score -> (n,)
-    values: np.ndarray  # (n,) the target as it is
-    clusters: np.ndarray | None  # (n,) rows that are copies of one image
+    values: np.ndarray  # (n,) the raw target
+    clusters: np.ndarray | None  # (n,) equal for copies of one image
 
     @functools.cached_property
     def easy_target(self) -> np.ndarray:
@@ -165,25 +165,25 @@ class _Sides:
 
     @functools.cached_property
     def varied(self) -> list[str]:
-        """Scores that can have a coefficient."""
+        """The scores that have a coefficient."""
         return [name for name, column in self.easy.items() if len(column) >= FEWEST and np.ptp(column) > 0]
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
-        """(n, k) those scores."""
+        """(n, k) values of those scores."""
         return np.column_stack([self.easy[name] for name in self.varied])
 
     def resampled(self, progress: ProgressCallback | None) -> Bootstrap | None:
-        """The paired bootstrap of all scores at once; None where there is no coefficient."""
+        """The paired bootstrap of all scores at once; None if there is no coefficient."""
         if not self.varied or np.ptp(self.values) == 0:
             return None
         draws, seed = self.settings.replicates, self.settings.seed
         return bootstrap(self.matrix, self.easy_target, replicates=draws, seed=seed, clusters=self.clusters, progress=progress)
 
-    # ---- every score alone ----
+    # ---- single scores ----
 
     def bins(self) -> list[tuple[str, np.ndarray]]:
-        """Name of each bin and which samples are in it: closed below, open above, but the last one is closed."""
+        """The name and the samples of each bin: closed below and open above, except for the last, which is closed."""
         edges = self.settings.bins
         if edges is None:
             edges = FREQUENCY_BINS if self.target.key == "frequency" else ()
@@ -231,10 +231,10 @@ class _Sides:
         known = {"model": self.model, "target": self.target.key, "score": score, "hard": hard_end(score), "kind": kind}
         return {**known, "bin": part, "n": n, **dict.fromkeys(numbers), "reason": reason}
 
-    # ---- every two of them ----
+    # ---- pairs of scores ----
 
     def pairs(self, resampled: Bootstrap) -> list[Row]:
-        """Tables 2 and 6 to 9: each two scores, by each coefficient."""
+        """Tables 2 and 6 to 9: each pair of scores, by each coefficient."""
         matrix, target, names, settings = self.matrix, self.easy_target, self.varied, self.settings
         pairs = list(itertools.combinations(range(len(names)), 2))
         draws, seed = settings.permutations, settings.seed
@@ -267,7 +267,7 @@ def _finite(value: float) -> float | None:
 
 
 def _tests(a: float, b: float, c: float, n: int, level: float) -> Row:
-    """The paper's test and those for dependent correlations; null, with the reason, where they do not exist."""
+    """The paper's test and those for dependent correlations; null, with the reason, if undefined."""
     row: Row = {"reason": None}
     tests: dict[str, Callable[[], Outcome]] = {
         "independent": lambda: fisher_test(a, b, n),
@@ -290,7 +290,7 @@ def _tests(a: float, b: float, c: float, n: int, level: float) -> Row:
 
 
 def _bootstrapped(kind: Kind, difference: float, resampled: Bootstrap, pair: tuple[int, int], level: float) -> Row:
-    """The interval and p to trust, from the bootstrap over images."""
+    """The recommended interval and p-value, from the bootstrap over images."""
     low, high = resampled.difference(kind, *pair, level)
     error = resampled.error(kind, *pair)
     return _trusted("bootstrap", low, high, outcome(difference / error if error > 0 else 0.0))
@@ -299,7 +299,7 @@ def _bootstrapped(kind: Kind, difference: float, resampled: Bootstrap, pair: tup
 def _jackknifed(
     first: tuple[float, np.ndarray], second: tuple[float, np.ndarray], clusters: np.ndarray | None, level: float
 ) -> Row:
-    """The same for Kendall, from what each sample contributes: equal to the bootstrap to first order, and much cheaper."""
+    """The same for Kendall, from each sample's influence: equal to the bootstrap to first order, and much cheaper."""
     result, difference, error = compare_influences(first, second, clusters)
     half = -float(ndtri((1 - level) / 2)) * error
     return _trusted("jackknife", difference - half, difference + half, result)

@@ -1,4 +1,4 @@
-"""`correlate`: scores and people in, every coefficient and test out, as one frozen result."""
+"""`correlate`: scores and human answers in, every coefficient and test out, as one frozen result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from hardsight.threads import sample_rows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_SHOWN = 3  # models and notes in what the object says of itself
+MOST_SHOWN = 3  # models and notes in the repr
 TRUST = (
     "Which test to trust: the paired bootstrap (for Kendall the jackknife). Both coefficients come from the same samples and the "
     "same answers, so the paper's test for independent groups is the wrong model; Williams, Steiger and Meng know that, "
@@ -54,9 +54,9 @@ TRUST = (
 class Correlations:
     """How scores agree with people, or with any other target, for one or several models.
 
-    `table1()` has every score alone, `pairs()` every two of them, `hypotheses()` the verdicts, `models()` the models
-    side by side; `plot()` draws. All tables are Arrow. `agreement` is above 0 where what is hard for people is hard by
-    the score; `raw` is the coefficient with the sign of the columns as they are.
+    `table1()` has single scores, `pairs()` pairs of scores, `hypotheses()` the verdicts, `models()` the models side by side;
+    `plot()` draws figures. All tables are Arrow. `agreement` is above 0 if what is hard for people is hard by the score;
+    `raw` is the coefficient with the original signs of the columns.
 
     Example:
         >>> table = pa.table({"id": [0, 1, 2, 3, 4], "label": [0] * 5, "avh": [0.1, 0.2, 0.3, 0.4, 0.6]})
@@ -84,7 +84,7 @@ class Correlations:
 
     @property
     def main(self) -> tuple[Agreement, ...]:
-        """One agreement per model: with the first target. Levels of several degradations are targets in their own right."""
+        """One agreement per model, with the first target. Levels of several degradations are separate targets."""
         return tuple(agreement for agreement in self.agreements if agreement.target.key != "entropy")
 
     def table1(self) -> pa.Table:
@@ -92,14 +92,14 @@ class Correlations:
         return as_table([row for agreement in self.agreements for row in agreement.singles], SINGLE)
 
     def pairs(self) -> pa.Table:
-        """Tables 2 and 6 to 9: each two scores, with the paper's test, the right ones, and Holm's correction over all rows."""
+        """Tables 2 and 6 to 9: each pair of scores, with the paper's test, the correct ones, and Holm's correction."""
         rows = [row for agreement in self.agreements for row in agreement.pairs]
         corrected = holm([row["trusted_p"] for row in rows])
         full = [row | {"holm_p": float(p), "verdict": _verdict(row, float(p))} for row, p in zip(rows, corrected, strict=True)]
         return as_table(full, PAIR)
 
     def hypotheses(self) -> pa.Table:
-        """The paper's four hypotheses and the slides' Discovery 5, each with verdict, effect and interval."""
+        """The paper's four hypotheses and the slides' Discovery 5, each with a verdict, effect and interval."""
         return as_table(hypotheses(self.main, self.epochs), HYPOTHESIS)
 
     def models(self) -> pa.Table:
@@ -112,11 +112,11 @@ class Correlations:
         return as_table(rows, SIDE)
 
     def checkpoints(self) -> pa.Table:
-        """One row per epoch and score, where epochs were given (Observation 3)."""
+        """One row per epoch and score, if epochs were given (Observation 3)."""
         return as_table(self.epochs, EPOCH)
 
     def ceilings(self) -> pa.Table:
-        """How well people agree among themselves, and so the best that any score could reach."""
+        """How well people agree with each other, which bounds what any score can reach."""
         rows = []
         for agreement in self.agreements:
             for kind, ceiling in agreement.ceilings.items():
@@ -125,7 +125,7 @@ class Correlations:
         return as_table(rows, CEILING)
 
     def plot(self, score: str | None = None, model: str | None = None) -> Figure:
-        """2-D histograms against the target (Figures 5 and 16 to 18): one score, or all of a model side by side.
+        """2-D histograms against the target (Figures 5 and 16 to 18): one score, or all scores of a model side by side.
 
         The number above each is its `agreement`, as in `table1`.
         """
@@ -151,28 +151,28 @@ class Correlations:
         )
 
     def _axis(self, agreement: Agreement, name: str) -> tuple[str, np.ndarray]:
-        """A score's words and values for a figure, turned so that high is hard if that was asked for."""
+        """The description and values of a score for a figure, oriented so that high is hard if requested."""
         if self.settings.hardness and hard_end(name) == "low":
             return f"{score_words(name)}, other sign: high is hard", -agreement.scores[name]
         return score_axis(name), agreement.scores[name]
 
     def disagreement(self, score: str = "avh", model: str | None = None, top: int = 12) -> Disagreement:
-        """Easy for people and hard for the model, and the reverse: how many, and the clearest cases."""
+        """Samples easy for people and hard for the model, and the reverse: counts, and the clearest cases."""
         agreement = self.of(model)
         return disagreement(agreement, self.model(agreement.model), score, top)
 
     def calibration(self, model: str | None = None) -> Calibration:
-        """Reliability, a temperature fitted on a half, and what it does to each correlation. Needs a run or snapshot."""
+        """Reliability, a temperature fitted on a half, and its effect on each correlation. Needs a run or snapshot."""
         agreement = self.of(model)
         return calibration(self.model(agreement.model), agreement, self.settings.seed)
 
     def open_set(self, unseen: Any, model: str | None = None) -> pa.Table:
-        """AUROC of the scores without a label for inputs of unseen classes, another snapshot of the same model."""
+        """AUROC of label-free scores for inputs of unseen classes, from another snapshot of the same model."""
         rows = open_set(self.model(self.of(model).model), unseen, self.settings.level)
         return as_table(rows, OPEN_SET)
 
     def within(self, column: str, model: str | None = None) -> pa.Table:
-        """Spearman of each score inside each group of samples that share a value of a column."""
+        """Spearman of each score within each group of samples that share a value of a column."""
         agreement = self.of(model)
         return as_table(within_groups(agreement, self.model(agreement.model).groups(column, agreement.rows)), GROUP)
 
@@ -189,7 +189,7 @@ class Correlations:
         return named[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON: no NaN, null where a number does not exist, with its reason."""
+        """Everything for JSON: undefined numbers are null, with a reason, instead of NaN."""
         return {
             **{name: getattr(self.settings, name) for name in ("level", "replicates", "permutations", "splits", "seed")},
             "notes": list(self.notes),
@@ -223,16 +223,16 @@ def correlate(
     """Test whether scores agree with people, or with any numeric column.
 
     Args:
-        table: a scores table (Arrow or pandas), a `Snapshot`, the path of a run or of either; a list or a dict of several
-            models' by name.
+        table: a scores table (Arrow or pandas), a `Snapshot`, or the path of a run or of either; or a list, or a dict by name,
+            for several models.
         human: (n, c) counts of answers per class, an (n,) selection frequency of the given class, a table or a file:
-            .npy, .csv, .parquet or .json. Joined by id where it has ids, else by order.
-        settings: all options as one object; each is also a keyword of its own, see below.
-        passes: (passes, n, c) probabilities of MC-dropout or ensemble members, snapshots of them or a directory of such:
-            their aleatoric part, mutual information and variance become scores. Several models of the same samples make an
+            .npy, .csv, .parquet or .json. Joined by id if it has ids, otherwise by position.
+        settings: all options as one object; each is also a keyword, see below.
+        passes: (passes, n, c) probabilities of MC dropout or ensemble members, snapshots of them or a directory of such:
+            their aleatoric part, mutual information and variance become scores. Several models of the same samples form an
             ensemble automatically.
         superclasses: a mapping class -> superclass, a dict or a CSV: both sides are recomputed for the coarser classes.
-        epochs: tables of several epochs by number, to be correlated as well.
+        epochs: tables of several epochs by number, to correlate as well.
         progress: called with the number of replicates done and the total.
     """
     comparison = prepare(table, human, settings=settings, passes=passes, superclasses=superclasses, epochs=epochs)
@@ -241,7 +241,7 @@ def correlate(
 
 @dataclass(frozen=True)
 class Comparison:
-    """All inputs of `correlate`, opened and joined: what could be refused has been, and nothing is computed yet."""
+    """All inputs of `correlate`, opened, validated and joined; nothing is computed yet."""
 
     settings: CorrelateSettings
     models: tuple[ScoredModel, ...]
@@ -254,7 +254,7 @@ class Comparison:
         """Every coefficient and test. `progress` is called with the number of replicates done and the total."""
         agreements = _agreements(self.joined, self.settings, progress)
         people = self.people
-        if self.epochs and people is not None and people.ids is None:  # in the order of the model; an epoch's table has its own
+        if self.epochs and people is not None and people.ids is None:  # in the model's order; an epoch's table has its own
             ids = self.models[0].ids
             people = replace(people.take(match(people, ids)[1]) if people.numbered else people, ids=ids)
         rows = _over_epochs(self.epochs, people, self.settings)
@@ -271,16 +271,16 @@ def prepare(
     superclasses: Any = None,
     epochs: Mapping[Any, Any] | None = None,
 ) -> Comparison:
-    """Open and join everything that `correlate` compares."""
+    """Open and join all inputs of `correlate`."""
     if (human is None) == (settings.against is None):
-        raise InputError("give human data (--human FILE), or a column to correlate against (--against COLUMN): one of the two.")
+        raise InputError("pass either human data (--human FILE) or a column to correlate against (--against COLUMN).")
     if isinstance(human, (str, os.PathLike)):
         existing_file(human)
     loaded = load_models(table, settings.scores)
     class_names = settings.class_names or next((model.class_names for model in loaded if model.class_names), None)
     people = None if human is None else read_people(human, class_names)
     if people is not None and settings.split is None:
-        _check_people(people, loaded, settings.allow_missing)  # before they are scored, which may take long
+        _check_people(people, loaded, settings.allow_missing)  # before scoring, which may be slow
     models = scored_models(loaded, settings.scores, settings.split)
     if people is not None:
         _check_classes(people, models[0])
@@ -292,7 +292,7 @@ def prepare(
         models, notes = ([*models, together], ()) if together is not None else (models, (why_not,))
     if superclasses is not None:
         if people is None:
-            raise InputError("superclasses go with human data.")
+            raise InputError("superclasses need human data.")
         mapping = read_superclasses(superclasses, class_names, models[0].num_classes)
         people = coarse_people(people, mapping)
         models = [checked(coarse_model(model, mapping), settings.scores) for model in models]
@@ -309,8 +309,8 @@ def prepare(
 
 
 def _check_people(people: People, models: Sequence[ScoredModel], allow_missing: bool) -> None:
-    """Refuse answers about other classes or samples; those about degraded copies are joined later."""
-    _check_classes(people, models[0])  # others may tell more classes apart, as a note says
+    """Reject answers about other classes or samples; those about degraded copies are joined later."""
+    _check_classes(people, models[0])  # other models may have more classes, as a note says
     for model in models:
         if model.snapshot is not None and not model.has("base_id"):
             match_people(model, people, allow_missing)
@@ -339,7 +339,7 @@ def _agreements(
 
 
 def _targets(model: ScoredModel, people: People | None, settings: CorrelateSettings, allow_missing: bool) -> Iterable[Target]:
-    """What a model's scores are compared with."""
+    """The targets of a model's scores."""
     if people is not None:
         return human_targets(model, people, allow_missing)
     assert settings.against is not None
@@ -355,7 +355,7 @@ def _chosen(model: ScoredModel, wanted: Sequence[str] | None) -> list[str]:
 
 
 def _over_epochs(epochs: Mapping[Any, Any], people: People | None, settings: CorrelateSettings) -> list[Row]:
-    """Spearman of each score in each epoch; a table of dynamics also has samples that people have not seen."""
+    """Spearman of each score in each epoch; a dynamics table also has samples without human answers."""
     rows: list[Row] = []
     quick = replace(settings, bins=(), replicates=20, permutations=20, splits=1)  # only Fisher's interval is used
     for epoch, table in epochs.items():
@@ -372,7 +372,7 @@ def _over_epochs(epochs: Mapping[Any, Any], people: People | None, settings: Cor
 
 
 def _notes(agreements: Sequence[Agreement]) -> list[str]:
-    """What a reader must know before believing the numbers."""
+    """Caveats that a reader needs to interpret the numbers."""
     notes = []
     for agreement in agreements:
         model, target, values = agreement.model, agreement.target, agreement.values

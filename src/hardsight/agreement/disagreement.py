@@ -1,4 +1,4 @@
-"""Where people and the model part ways: easy for one, hard for the other."""
+"""Where people and the model disagree: easy for one, hard for the other."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from hardsight.screen import brief
 
 BOTH_EASY, BOTH_HARD = "easy for both", "hard for both"
 MODEL_HARD, PEOPLE_HARD = "easy for people, hard for the model", "hard for people, easy for the model"
-AGREED = 0.8  # of the people: where fewer chose the given class, they really disagree (the AVH paper's last bin starts here)
+AGREED = 0.8  # share of people: if fewer chose the given class, they really disagree (the AVH paper's last bin starts here)
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """How many samples each quadrant has, and the clearest cases of the two in which people and the model disagree."""
+    """The number of samples in each quadrant, and the clearest cases of the two in which people and the model disagree."""
 
     __repr__ = brief
 
@@ -37,17 +37,17 @@ class Disagreement:
 
     @property
     def cases(self) -> dict[str, list[Row]]:
-        """The clearest cases, by the words of their quadrant."""
+        """The clearest cases, by quadrant."""
         return {MODEL_HARD: self.model_hard, PEOPLE_HARD: self.people_hard}
 
 
 def disagreement(agreement: Agreement, model: ScoredModel, score: str = "avh", top: int = 12) -> Disagreement:
-    """Quadrants: hard for people where fewer than 80 % chose the given class, hard by the score in its harder half.
+    """Quadrants: hard for people if fewer than 80 % chose the given class, hard by the score in its harder half.
 
-    The harder half would not do for people: of most images nearly all of them are sure. Ties by the score stay together. The
-    clearest cases of a quadrant are far out in it on both sides: the ranks of the two are added.
+    A split into halves would not work for people, since they agree on most images. Ties in the score stay together. The
+    clearest cases of a quadrant are extreme on both sides: the two ranks are added.
     """
-    from scipy.stats import rankdata  # which takes a second to import: not before it is needed
+    from scipy.stats import rankdata  # takes a second to import
 
     if score not in agreement.scores:
         raise InputError(f"{agreement.model} has no score {score!r} to disagree by; it has {', '.join(agreement.scores)}.")
@@ -88,7 +88,7 @@ def disagreement(agreement: Agreement, model: ScoredModel, score: str = "avh", t
 
 
 def _names(model: ScoredModel, column: str) -> list[Any]:
-    """Class of each sample by name, or else by its number, as text."""
+    """The class of each sample as text: its name, or else its number."""
     if not model.has(column):
         return [None] * len(model.table)
     names = model.class_names
@@ -96,9 +96,9 @@ def _names(model: ScoredModel, column: str) -> list[Any]:
 
 
 def images_of(source: Any, model: ScoredModel) -> Callable[[Any], Any] | None:
-    """A function from id to thumbnail: of data as `hardsight extract` reads it, or of the images in the run itself.
+    """A function from id to thumbnail, for data that `hardsight extract` reads, or for the images in the run itself.
 
-    The function gives None for an image that is missing or damaged. Without any images there is no function.
+    The function returns None for an image that is missing or damaged. Without images, there is no function.
     """
     if source is None:
         return _images_of_run(model)

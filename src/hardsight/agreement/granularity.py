@@ -1,7 +1,7 @@
 """Coarser classes (Figure 19): a mapping class -> superclass, applied to both sides.
 
-People: the answers for all members of a superclass count together. The model: the angle to a superclass is the smallest
-angle to one of its members, its probability is theirs together.
+For people, the answers for all members of a superclass are added. For the model, the angle to a superclass is the smallest
+angle to one of its members, and its probability is the sum over them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Superclasses:
 
     @property
     def sizes(self) -> np.ndarray:
-        """(s,) number of classes in each."""
+        """(s,) number of classes in each superclass."""
         return np.bincount(self.of_class, minlength=len(self.names))
 
 
@@ -77,7 +77,7 @@ def read_superclasses(source: Any, class_names: Sequence[str] | None, num_classe
 
 
 def coarse_people(people: People, superclasses: Superclasses) -> People:
-    """Answers per superclass."""
+    """Human answers per superclass."""
     if people.counts is None:
         raise InputError(
             f"{people.name}: superclasses need counts per class. "
@@ -93,7 +93,7 @@ def coarse_people(people: People, superclasses: Superclasses) -> People:
 
 
 def coarse_model(model: ScoredModel, superclasses: Superclasses) -> ScoredModel:
-    """Scores of the superclass of each label, by the formulas of `SCORES`."""
+    """Scores of the superclass of each label, using the formulas of `SCORES`."""
     snapshot = model.snapshot
     if snapshot is None or snapshot.source.evidence != "features" or snapshot.head is None:
         raise InputError(
@@ -122,7 +122,7 @@ def coarse_model(model: ScoredModel, superclasses: Superclasses) -> ScoredModel:
 
 
 def _swept(theta: np.ndarray, probs: np.ndarray, labels: np.ndarray, norm: np.ndarray) -> Sweep:
-    """What scores are computed from, made of (n, s) angles and probabilities of superclasses."""
+    """The input of scores, from (n, s) angles and probabilities of superclasses."""
     at, own = np.arange(len(labels)), np.maximum(labels, 0)
     others = theta.copy()
     others[at, own] = np.inf
@@ -132,7 +132,7 @@ def _swept(theta: np.ndarray, probs: np.ndarray, labels: np.ndarray, norm: np.nd
 
 
 def within_groups(agreement: Agreement, groups: np.ndarray) -> list[Row]:
-    """Spearman of each score inside each group of (n,) samples; null, with the reason, where it does not exist."""
+    """Spearman of each score within each group of (n,) samples; null, with the reason, if undefined."""
     rows: list[Row] = []
     for group in dict.fromkeys(groups.tolist()):
         inside = groups == group

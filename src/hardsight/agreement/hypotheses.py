@@ -1,4 +1,4 @@
-"""The AVH paper's four hypotheses, and the slides' Discovery 5, with a verdict on the data at hand."""
+"""The AVH paper's four hypotheses, and the slides' Discovery 5, with a verdict on this data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _start(key: str, agreement: Agreement) -> Row:
 
 
 def _correlated(key: str, agreement: Agreement) -> Row:
-    """Null: no correlation. The effect is Spearman's, turned so that above 0 means hard for people is hard for the score."""
+    """Null: no correlation. The effect is Spearman's, oriented so that above 0 means hard for people is hard by the score."""
     row, name = _start(key, agreement), STATEMENTS[key][0]
     if name not in agreement.scores:
         return row | {"verdict": "not tested", "note": f"there is no {name}"}
@@ -52,7 +52,7 @@ def _correlated(key: str, agreement: Agreement) -> Row:
 
 
 def _stronger(agreement: Agreement) -> Row:
-    """Null: the two correlate alike. The effect is the difference of Spearman's coefficients, AVH minus confidence."""
+    """Null: both correlate equally. The effect is the difference of Spearman's coefficients, AVH minus confidence."""
     row = _start("H3", agreement)
     pairs = {pair["kind"]: pair for pair in agreement.pairs if {pair["first"], pair["second"]} == {"avh", "confidence"}}
     if not pairs:
@@ -70,7 +70,7 @@ def _stronger(agreement: Agreement) -> Row:
 
 
 def _consistent(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> Row:
-    """Whether the norm correlates alike everywhere: over all models, and all epochs where they were given."""
+    """Whether the norm's correlation is the same for all models, and for all epochs if given."""
     name = STATEMENTS["D5"][0]
     row = _start("D5", agreements[0]) | {"model": "all"}
     singles = [agreement.single(name) for agreement in agreements if name in agreement.scores]
@@ -82,13 +82,13 @@ def _consistent(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> Row:
     row |= {"effect": max(values) - min(values), "low": min(values), "high": max(values)}
     note = f"Spearman from {min(values):+.3f} to {max(values):+.3f} over {len(values)} models and epochs"
     largest_low, smallest_high = max(low for _, low, _ in known), min(high for _, _, high in known)
-    if largest_low <= smallest_high:  # one value lies in every interval
+    if largest_low <= smallest_high:  # all intervals share a value
         return row | {"verdict": "does not hold here: no change beyond chance", "note": note}
     return row | {"verdict": f"holds: the {'sign' if largest_low > 0 > smallest_high else 'size'} changes", "note": note}
 
 
 def _ends(single: Row) -> tuple[float, float]:
-    """The bootstrap's interval where there is one, else Fisher's."""
+    """The bootstrap's interval if there is one, otherwise Fisher's."""
     if single["bootstrap_low"] is None:
         return single["low"], single["high"]
     return single["bootstrap_low"], single["bootstrap_high"]

@@ -1,4 +1,4 @@
-"""Tables as LaTeX: plain `tabular`, no package needed, laid out as in the AVH paper."""
+"""LaTeX tables laid out as in the AVH paper: plain `tabular`, without packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hardsight.files.latex import escaped, tabular
 
 
 def table1(correlations: Correlations) -> str:
-    """Table 1 of every model and target: Spearman's coefficient over all samples and in bins."""
+    """Table 1 for every model and target: Spearman's coefficient over all samples and in bins."""
     parts = []
     for agreement in correlations.agreements:
         rows = [row for row in agreement.singles if row["kind"] == "spearman"]
@@ -31,7 +31,7 @@ def table1(correlations: Correlations) -> str:
 
 
 def pairs(correlations: Correlations) -> str:
-    """Tables 2 and 6 to 9: every two scores of every model."""
+    """Tables 2 and 6 to 9: every pair of scores of every model."""
     parts = []
     rows = correlations.pairs().to_pylist()
     percent = f"{100 * correlations.settings.level:g}"

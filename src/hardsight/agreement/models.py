@@ -1,4 +1,4 @@
-"""One or several models to compare: each is a scores table, with its snapshot where the input has one."""
+"""The models to compare: each is a scores table, with its snapshot if the input has one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EXTRA_HARD = dict.fromkeys(("passes_entropy", "passes_aleatoric", "passes_inform
 
 @dataclass(frozen=True)
 class ScoredModel:
-    """A name and a scores table with further columns; the snapshot behind it and its run, if there are."""
+    """A name and a scores table with extra columns; also its snapshot and run, if there are any."""
 
     __repr__ = brief
 
@@ -44,7 +44,7 @@ class ScoredModel:
 
     @property
     def splits(self) -> list[str]:
-        """Names of the splits there are."""
+        """Names of the splits."""
         splits = self.table.column("split").to_pylist() if self.has("split") else []
         return list(dict.fromkeys(str(split) for split in splits if split is not None))
 
@@ -55,11 +55,11 @@ class ScoredModel:
 
     @property
     def labels(self) -> np.ndarray:
-        """(n,) class of each sample, -1 where it has none."""
+        """(n,) class of each sample, -1 if unlabeled."""
         return np.array([-1 if label is None else label for label in self.table.column("label").to_pylist()], dtype=np.int64)
 
     def accuracy(self, rows: np.ndarray) -> float | None:
-        """Share of the labeled samples among some rows that are predicted right."""
+        """Accuracy on the labeled samples among some rows."""
         if not (self.has("label") and self.has("predicted")):
             return None
         labels, predicted = (self.table.column(name).take(rows).to_pylist() for name in ("label", "predicted"))
@@ -67,7 +67,7 @@ class ScoredModel:
         return float(np.mean(right)) if right else None
 
     def column(self, name: str) -> np.ndarray:
-        """(n,) numbers of a column; null is NaN."""
+        """(n,) values of a numeric column; null is NaN."""
         self.check_has(name)
         try:
             return np.asarray(self.table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
@@ -75,28 +75,28 @@ class ScoredModel:
             raise InputError(f"{self.name}: the column {name!r} must hold numbers: {first_line(error)}") from error
 
     def has(self, name: str) -> bool:
-        """Whether its table has a column."""
+        """Whether the table has a column."""
         return name in self.table.column_names
 
     def check_has(self, name: str) -> None:
-        """Refuse a column that its table lacks."""
+        """Raise an error if the table lacks a column."""
         if not self.has(name):
             known = self.table.column_names
             raise InputError(f"{self.name} has no column {name!r}; it has {', '.join(known)}.{did_you_mean(name, known)}")
 
     @property
     def has_logits(self) -> bool:
-        """Whether logits are known or can be computed."""
+        """Whether logits are available or can be computed."""
         return self.snapshot is not None and (self.snapshot.source.evidence != "features" or self.snapshot.head is not None)
 
     @property
     def num_classes(self) -> int:
-        """Number of classes: the snapshot's, or else by the labels."""
+        """Number of classes: the snapshot's, or else from the labels."""
         known = None if self.snapshot is None else self.snapshot.num_classes
         return known if known is not None else int(self.labels.max(initial=-1)) + 1
 
     def groups(self, column: str, rows: np.ndarray) -> np.ndarray:
-        """(n,) value of a column as text, for some rows; a label by its class name."""
+        """(n,) values of a column as text, for some rows; labels become class names."""
         self.check_has(column)
         values = self.table.column(column).take(rows).to_pylist()
         if self.class_names is not None and column == "label":
@@ -105,7 +105,7 @@ class ScoredModel:
 
 
 def hard_end(name: str) -> str:
-    """At which end a sample is hard: as the registry says; a column we do not know is hard where it is high."""
+    """The hard end of a score, from the registry; for unknown columns, high is hard."""
     return SCORES[name].hard if name in SCORES else EXTRA_HARD.get(name, "high")
 
 
@@ -119,43 +119,43 @@ WORDS = {
 
 
 def score_words(name: str) -> str:
-    """A score as a person would call it."""
+    """The human-readable name of a score."""
     return WORDS.get(name, name.replace("_", " "))
 
 
 def score_axis(name: str) -> str:
-    """What a score is and which end is hard, for an axis of a figure."""
+    """The name and hard end of a score, for an axis label."""
     return f"{score_words(name)}, {hard_end(name)} is hard"
 
 
 def open_models(source: Any, scores: Sequence[str] | None = None, split: str | None = None) -> list[ScoredModel]:
-    """Models from tables, snapshots, paths, a list of those, or a dict of them by name; of all samples, or of one split."""
+    """Models from tables, snapshots, paths, a list of those, or a dict by name; with all samples, or one split."""
     return scored_models(load_models(source, scores), scores, split)
 
 
 def load_models(source: Any, scores: Sequence[str] | None = None) -> list[ScoredModel]:
-    """The same before anything is scored, which may take long: where scores are not known, a table has the samples alone."""
+    """The same without scoring, which may be slow: if scores are not known yet, the table has only the samples."""
     named: list[tuple[Any, str | None]] = [(source, None)]
     if isinstance(source, Mapping):
         named = [(model, str(name)) for name, model in source.items()]
     elif isinstance(source, (list, tuple)):
         named = [(model, None if isinstance(model, (str, os.PathLike)) else f"model {at}") for at, model in enumerate(source)]
     if not named:
-        raise InputError("there is no model: give a run, a snapshot or a scores table.")
+        raise InputError("there is no model: pass a run, a snapshot or a scores table.")
     return [_open(model, scores, name) for model, name in named]
 
 
 def scored_models(models: list[ScoredModel], scores: Sequence[str] | None, split: str | None) -> list[ScoredModel]:
-    """What `load_models` gave, scored and checked."""
+    """The models of `load_models`, scored and checked."""
     models = [model if model.scored else _scored(model, scores) for model in models]
     names = [model.name for model in models]
-    if len(set(names)) < len(names):  # runs of the same name in other directories
+    if len(set(names)) < len(names):  # runs with the same name in different directories
         models = [replace(model, name=f"{model.name} ({at})") for at, model in enumerate(models)]
     return _ids_of_one_type([checked(_of_split(model, split), scores) for model in models])
 
 
 def _ids_of_one_type(models: list[ScoredModel]) -> list[ScoredModel]:
-    """The models with all ids as text where only some have text: extract writes '7' where an .npz has row 7."""
+    """The models with all ids as text if some have text ids: extract writes '7' where an .npz has row 7."""
     types = [pa.types.is_integer(model.table.schema.field("id").type) for model in models]
     if all(types) or not any(types):
         return models
@@ -166,7 +166,7 @@ def _ids_of_one_type(models: list[ScoredModel]) -> list[ScoredModel]:
 
 
 def _of_split(model: ScoredModel, split: str | None) -> ScoredModel:
-    """The model of one split's samples, its snapshot in memory."""
+    """The model restricted to one split, with its snapshot in memory."""
     if split is None:
         return model
     if model.directory is not None and split not in model.splits:
@@ -185,14 +185,14 @@ def _of_split(model: ScoredModel, split: str | None) -> ScoredModel:
 
 
 def _last_epoch(run: Path, split: str) -> pa.Table | None:
-    """What a training last saw of a watched set whose features it did not keep; None if it saw nothing of that name."""
+    """The last dynamics of a held-out set whose features were not kept; None if there is no such set."""
     files = moments(run) if (run / "dynamics").is_dir() else []
     table = read_moment(files[-1][1], split=split) if files else None
     return table if table is not None and len(table) else None
 
 
 def _in_order(name: str, table: pa.Table) -> ScoredModel:
-    """Dynamics are sorted by the text of their ids: in the order of the data again, where ids are numbers from 0 on."""
+    """Restore the data order: dynamics are sorted by id as text, which differs if ids are numbers from 0 on."""
     rows = rows_named(table.column("id").combine_chunks())
     if rows is None or not np.array_equal(np.sort(rows), np.arange(len(rows))):
         return ScoredModel(name, table, ordered=False)
@@ -200,7 +200,7 @@ def _in_order(name: str, table: pa.Table) -> ScoredModel:
 
 
 def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> ScoredModel:
-    """A model with its scores where these are known already, else with its samples alone."""
+    """A model with its scores if they are already known, otherwise with its samples only."""
     if isinstance(source, ScoredModel):
         return source
     if isinstance(source, (str, os.PathLike)):
@@ -221,7 +221,7 @@ def _open(source: Any, scores: Sequence[str] | None, name: str | None) -> Scored
 
 
 def _open_path(path: Path, scores: Sequence[str] | None) -> ScoredModel:
-    name = Path(os.path.abspath(path)).name if path.is_dir() else path.stem  # as the user calls it, also of a link
+    name = Path(os.path.abspath(path)).name if path.is_dir() else path.stem  # the user's name for it, also for a link
     if path.is_dir():
         if (path / "samples").is_dir():
             snapshot = Snapshot.load(path)
@@ -243,7 +243,7 @@ def _samples_alone(snapshot: Snapshot, name: str) -> ScoredModel:
 
 
 def _scored(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
-    """A snapshot, scored: by the names asked for, or by every row score."""
+    """A snapshot scored with the requested scores, or with every row score."""
     assert model.snapshot is not None
     known = None if scores is None else [score for score in scores if score in SCORES]
     table = score(model.snapshot, scores=known) if known is None or known else score(model.snapshot, scores=None)
@@ -251,7 +251,7 @@ def _scored(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
 
 
 def _with_sample_columns(table: pa.Table, snapshot: Snapshot) -> pa.Table:
-    """The table with what else is known of each sample: path, split, level, ... in the same order."""
+    """The table with the other columns of each sample (path, split, level, ...), in the same order."""
     samples = snapshot.columns()
     if not samples.column("id").equals(table.column("id")):
         raise InputError(f"{snapshot.name}: its scores.parquet is of other samples; score it again.")
@@ -262,7 +262,7 @@ def _with_sample_columns(table: pa.Table, snapshot: Snapshot) -> pa.Table:
 
 
 def checked(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
-    """The model with ids that are unique and with the norm within its class, where it can be computed."""
+    """The model, with ids checked to be unique and `norm_in_class` added if it can be computed."""
     table = model.table
     if "id" not in table.column_names:
         table = table.append_column("id", pa.array(np.arange(len(table))))
@@ -285,7 +285,7 @@ def checked(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
 
 
 def _with_base_ids(table: pa.Table) -> pa.Table:
-    """An image that is no degraded copy is its own base; where there are no copies, there is nothing to say."""
+    """Fill in base ids: an image that is not a degraded copy is its own base; without copies, nothing changes."""
     if "base_id" not in table.column_names:
         return table
     base = table.column("base_id")

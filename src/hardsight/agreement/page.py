@@ -1,4 +1,4 @@
-"""The page of `hardsight correlate`: verdicts, every table that `--verbose` prints, figures, and how it was made."""
+"""The page of `hardsight correlate`: verdicts, every table that `--verbose` prints, figures, and settings."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SECTIONS = {
     "disagreement": "Where people and the model disagree",
 }
 
-WRAPPED = ".wide .word { white-space: normal; max-width: 20rem }"  # sentences in a cell break, before the table is cut off
+WRAPPED = ".wide .word { white-space: normal; max-width: 20rem }"  # wrap sentences in cells, so that the table is not cut off
 
 
 def agreement_page(run: Run, study: Study, figures: Sequence[Path]) -> str:
-    """One HTML file with everything in it."""
+    """A single self-contained HTML file."""
     with showing(json=True) as shown, redirect_stdout(io.StringIO()):
         print_study(study, verbose=True)
     by_name: dict[str, list[ShownTable]] = {}

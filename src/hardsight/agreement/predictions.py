@@ -1,4 +1,4 @@
-"""Logits and probabilities of a snapshot's rows, in memory: what calibration, ensembles and superclasses start from."""
+"""Logits and probabilities of a snapshot's rows in memory, for calibration, ensembles and superclasses."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hardsight.stats.uncertainty import Passes, pass_scores
 
 
 def all_logits(snapshot: Snapshot | None, purpose: str) -> np.ndarray:
-    """(n, c) float32 logits of every row; NaN where a row has no features."""
+    """(n, c) float32 logits of every row; NaN for rows without features."""
     if snapshot is None:
-        raise InputError(f"{purpose} needs logits: give a run or a snapshot, not a table of scores.")
+        raise InputError(f"{purpose} needs logits: pass a run or a snapshot, not a table of scores.")
     if snapshot.source.evidence == "features" and snapshot.head is None:
-        raise InputError(f"{purpose} needs a head: {snapshot.name or 'the snapshot'} has features alone.")
+        raise InputError(f"{purpose} needs a head: {snapshot.name or 'the snapshot'} has only features.")
     parts = []
     for batch in snapshot.batches():
         if snapshot.source.evidence == "features":
@@ -37,12 +37,12 @@ def all_logits(snapshot: Snapshot | None, purpose: str) -> np.ndarray:
 
 
 def with_passes(model: ScoredModel, passes: Any) -> ScoredModel:
-    """The model's table with the uncertainty of several passes (MC-dropout, an ensemble) over its samples.
+    """The model's table with the uncertainty from several passes (MC dropout, an ensemble) over its samples.
 
     Args:
         model: the model whose samples they are.
         passes: (passes, n, c) probabilities, the .npy file of them, a list of at least two snapshots or their paths, or
-            a directory that holds them, such as run/passes of `extract --passes`.
+            a directory of snapshots, such as run/passes of `extract --passes`.
     """
     if isinstance(passes, (list, tuple)) and len(passes) == 1 and isinstance(passes[0], (str, os.PathLike)):
         passes = passes[0]
@@ -63,17 +63,17 @@ def with_passes(model: ScoredModel, passes: Any) -> ScoredModel:
 
 
 def _below(path: Path) -> list[Path]:
-    """The snapshots in a directory, by name; a snapshot itself is the only one."""
+    """The snapshots in a directory, by name; a snapshot's own path gives just that one."""
     if not path.is_dir() or (path / "start.json").exists() or (path / "samples").exists():
         return [path]
     runs = sorted(each for each in path.iterdir() if (each / "run.json").is_file())
     if not runs:
-        raise FileError(f"{path} holds no snapshots: give the passes/ of a run of extract --passes, or several --passes.")
+        raise FileError(f"{path} holds no snapshots: pass the passes/ of a run of extract --passes, or several --passes.")
     return runs
 
 
 def _of_snapshots(passes: Sequence[Any], model: ScoredModel) -> dict[str, np.ndarray]:
-    """Scores from snapshots of the model's samples, one in memory at a time; they may hold other samples as well."""
+    """Scores from snapshots of the model's samples, one in memory at a time; they may also hold other samples."""
     seen = Passes()
     wanted = [str(name) for name in model.ids]
     for source in passes:
@@ -93,7 +93,7 @@ def _of_snapshots(passes: Sequence[Any], model: ScoredModel) -> dict[str, np.nda
 
 
 def ensemble(models: Sequence[ScoredModel]) -> tuple[ScoredModel | None, str]:
-    """Several models of the same samples as one: mean prediction and disagreement. Or None, and why there is none."""
+    """Several models of the same samples as an ensemble: mean prediction and disagreement. Or None, and why there is none."""
     try:
         orders = [_order_of(model, models[0]) for model in models]
     except InputError as error:
@@ -108,9 +108,9 @@ def ensemble(models: Sequence[ScoredModel]) -> tuple[ScoredModel | None, str]:
 
 
 def _order_of(model: ScoredModel, first: ScoredModel) -> np.ndarray:
-    """(n,) row of the model for each sample of the first one, by id; an error where they do not fit together."""
+    """(n,) the model's row for each sample of the first model, by id; an error if they do not match."""
     if not model.has_logits:
-        raise InputError(f"{model.name} has no logits; give runs or snapshots, not tables of scores.")
+        raise InputError(f"{model.name} has no logits; pass runs or snapshots, not tables of scores.")
     if model.num_classes != first.num_classes:
         raise InputError(f"{model.name} has {model.num_classes} classes, {first.name} has {first.num_classes}.")
     row_of = {name: row for row, name in enumerate(model.ids.tolist())}

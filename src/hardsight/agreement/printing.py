@@ -1,4 +1,4 @@
-"""A study on the screen: the models side by side and the verdicts first; every table of it with `verbose`."""
+"""A study on the terminal: the models side by side and the verdicts first; every table with `verbose`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SIDE_BY_SIDE = {
     "avh": "AVH", "angular_gap": "angular gap", "confidence": "confidence", "norm_in_class": "norm in class",
     "passes_variance": "variance over models",
 }  # fmt: skip
-MOST_REASONS = 3  # on the screen; all are in table1.csv
+MOST_REASONS = 3  # to print; all are in table1.csv
 MOST_CASES = 5  # of each kind of disagreement
 
 
 def print_study(study: Study, verbose: bool = False) -> None:
-    """Print what a person reads first: one table of all models, the verdicts, what an option asked for, and the notes.
+    """Print the most important parts: one table of all models, the verdicts, what an option requested, and the notes.
 
-    With `verbose`, also every coefficient, bin, pair and sample that these are made of.
+    `verbose` adds every coefficient, bin, pair and sample behind them.
     """
     correlations = study.correlations
     _print_overview(correlations)
@@ -56,7 +56,7 @@ def _print_details(study: Study) -> None:
     correlations = study.correlations
     several = len({agreement.model for agreement in correlations.main}) > 1
     for agreement in correlations.agreements:
-        if several or agreement.target.key == "entropy":  # else it is the overview
+        if several or agreement.target.key == "entropy":  # otherwise the overview has it
             _print_singles(agreement, correlations.settings.level)
         _print_bins(agreement)
         if agreement.pairs:
@@ -73,7 +73,7 @@ def _print_details(study: Study) -> None:
 
 
 def _print_singles(agreement: Agreement, level: float) -> None:
-    """What is compared, how well people agree among themselves, and each score over all samples."""
+    """What is compared, how well people agree with each other, and each score over all samples."""
     target = agreement.target
     accuracy = "" if agreement.accuracy is None else f", accuracy {100 * agreement.accuracy:.2f} %"
     print_line(f"{agreement.model} against {target.words}: n = {agreement.n}, hard where {target.hard}{accuracy}")
@@ -90,7 +90,7 @@ def _print_singles(agreement: Agreement, level: float) -> None:
 
 
 def _of(agreement: Agreement) -> Row:
-    """What the rows of a table share, for machines."""
+    """The values shared by all rows of a table, for JSON."""
     return {"model": agreement.model, "target": agreement.target.key, "n": agreement.n}
 
 
@@ -104,7 +104,7 @@ def for_whom(agreement: Agreement) -> str:
 
 
 def _print_ceiling(agreement: Agreement) -> None:
-    """How well people agree among themselves, where that is known."""
+    """How well people agree with each other, if known."""
     spearman, pearson = agreement.ceilings["spearman"], agreement.ceilings["pearson"]
     if isinstance(spearman, Ceiling) and isinstance(pearson, Ceiling):
         print_line(
@@ -126,7 +126,7 @@ def _single_cells(agreement: Agreement, name: str) -> tuple[str, ...]:
 
 
 def _print_bins(agreement: Agreement) -> None:
-    """Table 1, where there are bins."""
+    """Table 1, if there are bins."""
     bins = [name for name in dict.fromkeys(row["bin"] for row in agreement.singles) if name != "all"]
     if not bins:
         return
@@ -145,7 +145,7 @@ def _print_bins(agreement: Agreement) -> None:
 
 
 def _print_pairs(correlations: Correlations, agreement: Agreement) -> None:
-    """The first score, AVH as a rule, against each other one."""
+    """The first score, usually AVH, against each other score."""
     pairs = correlations.pairs().to_pylist()
     pairs = [row for row in pairs if row["model"] == agreement.model and row["target"] == agreement.target.key]
     lead = "avh" if "avh" in agreement.scores else next(iter(agreement.scores))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def save(run: Run, study: Study) -> None:
-    """Write the run: correlations.json, one CSV per table, two LaTeX files, figures, and a page with all of it."""
+    """Write the run: correlations.json, one CSV per table, two LaTeX files, figures, and a page with everything."""
     directory, correlations = run.directory, study.correlations
     written = [directory / "correlations.json"]
     write_json(written[0], as_json(study))
@@ -42,7 +42,7 @@ def save(run: Run, study: Study) -> None:
     for name, rows in _extra_rows(study).items():
         table = pa.Table.from_pylist(rows)
         typed = [(column.name, pa.string() if pa.types.is_null(column.type) else column.type) for column in table.schema]
-        tables[name] = table.cast(pa.schema(typed))  # a CSV has no column without a type
+        tables[name] = table.cast(pa.schema(typed))  # a CSV cannot hold a column of null type
     for name, table in tables.items():
         if len(table):
             written.append(directory / f"{name}.csv")
@@ -82,7 +82,7 @@ def _extra_rows(study: Study) -> dict[str, list[Row]]:
 
 
 def as_json(study: Study) -> dict[str, Any]:
-    """All of it as one JSON document."""
+    """Everything as one JSON document."""
     coarse = study.coarse
     return {
         **study.correlations.to_dict(),
@@ -110,7 +110,7 @@ def _figures(folder: Path, study: Study) -> list[Path]:
 
 
 def _drawn(study: Study) -> dict[str, Figure]:
-    """Every figure by the name of its file."""
+    """Every figure by file name."""
     from hardsight.plots.agreement import over_epochs, quadrants, reliability_diagram, side_by_side
 
     correlations, target = study.correlations, study.correlations.of().target.words
@@ -141,12 +141,12 @@ def _drawn(study: Study) -> dict[str, Figure]:
 
 
 def _first_target(correlations: Correlations) -> list[Row]:
-    """The models side by side, for the target that the figure names."""
+    """The models side by side, for the target named in the figure."""
     return [row for row in correlations.models().to_pylist() if row["target"] == correlations.of().target.key]
 
 
 def _norm_by_superclass(coarse: Correlations, agreement: Agreement, groups: Sequence[Row]) -> Figure:
-    """Figure 19: the norm against the frequency, inside the superclasses with the most, the middle and the fewest samples."""
+    """Figure 19: norm against frequency, within the superclasses with the most, a medium number and the fewest samples."""
     from hardsight.plots.agreement import histograms
 
     name = "norm" if "norm" in agreement.scores else next(iter(agreement.scores))

@@ -1,4 +1,4 @@
-"""Options of `hardsight.correlate` and of `hardsight correlate`, defined once. Nothing heavy is imported: `--help` is quick."""
+"""Options of `hardsight.correlate` and of `hardsight correlate`, defined once. Nothing heavy is imported, so `--help` is fast."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ class CorrelateSettings(SampleOptions, HardnessView):
     class_names: tuple[str, ...] | None = common("class_names", read=_class_names)
 
     def check(self) -> None:
-        """Bin edges must rise."""
+        """Bin edges must be increasing."""
         edges = self.bins or ()
         if len(edges) == 1 or any(not low < high for low, high in itertools.pairwise(edges)):
-            raise InputError(f"bins are edges in rising order, such as 0,0.2,0.4,0.6,0.8,1, got {edges}.")
+            raise InputError(f"bins must be increasing edges, such as 0,0.2,0.4,0.6,0.8,1, got {edges}.")
 
 
 @dataclass(frozen=True)
 class StudySettings(CorrelateSettings):
-    """The same, and what to compute beside the coefficients."""
+    """The same, plus additional analyses."""
 
     by: str | None = option(
         None, "Column that holds the groups; each gets its own coefficients: label, level, ...", flag="--group", metavar="COLUMN"

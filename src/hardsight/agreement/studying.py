@@ -1,4 +1,4 @@
-"""`study`: everything that can be said about the agreement of runs with people. The command prints it and writes it."""
+"""`study`: the complete analysis of how runs agree with people, which the command prints and writes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from hardsight.options import takes
 from hardsight.screen import brief
 from hardsight.table import read_scores
 
-FEWEST_LABELED = 8  # samples to fit a temperature to a half of and judge it by the other
+FEWEST_LABELED = 8  # minimum samples to fit a temperature on one half and evaluate it on the other
 
 
 @dataclass(frozen=True)
 class Study:
-    """The coefficients of all models, and what was asked for or is possible beside them."""
+    """The coefficients of all models, and the additional analyses that were requested or are possible."""
 
     __repr__ = brief
 
@@ -43,15 +43,15 @@ class Study:
 
 @takes(StudySettings)
 def study(runs: Any, human: Any = None, *, settings: StudySettings, progress: Callable[[int, int], None] | None = None) -> Study:
-    """Compute all that `hardsight correlate` shows.
+    """Compute everything that `hardsight correlate` shows.
 
-    Beside the coefficients: with people, where they and each model disagree, and calibration where logits are known; and
-    groups, superclasses, epochs and unseen classes where the options ask for them.
+    In addition to the coefficients: with human data, where people and each model disagree, and calibration if logits are
+    available; and groups, superclasses, epochs and unseen classes if the options request them.
 
     Args:
-        runs: one or several models, as `correlate` takes them.
-        human: what people said, as `correlate` takes it.
-        settings: all options as one object; each is also a keyword of its own, see below.
+        runs: one or several models, as for `correlate`.
+        human: human answers, as for `correlate`.
+        settings: all options as one object; each is also a keyword, see below.
         progress: called with the number of replicates done and the total.
     """
     epochs = epoch_tables(runs) if settings.epochs else None
@@ -60,7 +60,7 @@ def study(runs: Any, human: Any = None, *, settings: StudySettings, progress: Ca
     if settings.superclasses is not None:
         by_superclass = prepare(runs, human, settings=settings, superclasses=settings.superclasses)
     images = images_of(settings.images, fine.models[0])
-    _check_options(fine, settings)  # what is refused is refused before the bootstrap, which takes long
+    _check_options(fine, settings)  # reject bad options before the slow bootstrap
     correlations = fine.computed(progress)
     coarse = None if by_superclass is None else by_superclass.computed(progress)
     names = _models_asked(correlations)
@@ -78,7 +78,7 @@ def study(runs: Any, human: Any = None, *, settings: StudySettings, progress: Ca
 
 
 def _check_options(comparison: Comparison, settings: StudySettings) -> None:
-    """Refuse groups and unseen classes that some model does not have. An ensemble of the others is asked neither."""
+    """Reject groups and unseen classes that some model does not have. Ensembles are exempt."""
     models = [model for model in comparison.models if model.name != "ensemble" or len(comparison.models) == 1]
     for model in models:
         if settings.by:
@@ -88,7 +88,7 @@ def _check_options(comparison: Comparison, settings: StudySettings) -> None:
 
 
 def epoch_tables(runs: Any) -> dict[str, pa.Table]:
-    """Scores of every epoch of one or several runs, in order, by number; of several runs also by name."""
+    """Scores of every epoch of one or several runs, in order, by epoch number; for several runs also by name."""
     sources = list(runs.values()) if isinstance(runs, Mapping) else runs if isinstance(runs, (list, tuple)) else [runs]
     directories = [Path(source) for source in sources if isinstance(source, (str, os.PathLike))]
     tables = {}
@@ -102,13 +102,13 @@ def epoch_tables(runs: Any) -> dict[str, pa.Table]:
 
 
 def _models_asked(correlations: Correlations) -> list[str]:
-    """Models that have questions of their own: not an ensemble of the others, which has no scores of its own."""
+    """Models to analyze individually: not an ensemble, which has no scores of its own."""
     scored = [a.model for a in correlations.main if "avh" in a.scores or "confidence" in a.scores]
     return list(dict.fromkeys(name for name in scored if name != "ensemble" or len(correlations.opened) == 1))
 
 
 def _disagreements(correlations: Correlations, names: list[str], top: int) -> list[Disagreement]:
-    """With people only: where each model disagrees with them, by AVH or the first score it has."""
+    """With human data only: where each model disagrees with people, by AVH or its first score."""
     if not _with_people(correlations) or not top:
         return []
     scores = {name: correlations.of(name).scores for name in names}

@@ -1,4 +1,4 @@
-"""Columns of the tables that a study gives, and rows as Arrow."""
+"""Columns of the tables of a study, and rows as Arrow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Columns = list[tuple[str, pa.DataType]]
 
 
 def _columns(words: str, names: str, whole: str = "n") -> Columns:
-    """Names in order with their types: words, whole numbers, and float64 for the rest."""
+    """Names in order with their types: text, integers, and float64 for the rest."""
     kinds = {**dict.fromkeys(words.split(), pa.string()), **dict.fromkeys(whole.split(), pa.int64())}
     return [(name, kinds.get(name, pa.float64())) for name in names.split()]
 
@@ -43,5 +43,5 @@ CEILING = _columns("model target kind reason", "model target kind n split_half r
 
 
 def as_table(rows: Sequence[Row], columns: Columns) -> pa.Table:
-    """Rows as Arrow; all columns are there even without a row, and null where a row lacks one."""
+    """Rows as Arrow; all columns exist even without rows, and are null if a row lacks one."""
     return pa.table({name: pa.array([row.get(name) for row in rows], type=kind) for name, kind in columns})

@@ -18,15 +18,15 @@ HARD_LEVEL = {"contrast": "low", "brightness": "low", "sharpness": "low", "noise
 
 @dataclass(frozen=True)
 class Target:
-    """One column to agree with. `hard` is the end at which a sample is hard for people."""
+    """One column to compare with. `hard` is the end at which a sample is hard for people."""
 
     __repr__ = brief
 
     key: str  # frequency, entropy, or the name of a column
     words: str
     hard: str
-    rows: np.ndarray  # (m,) which rows of the model's table it speaks of
-    values: np.ndarray  # (m,) NaN where nothing is known
+    rows: np.ndarray  # (m,) rows of the model's table that it covers
+    values: np.ndarray  # (m,) NaN if unknown
     counts: np.ndarray | None = None  # (m, c) answers, or (m, 2): the given class and the others
     labels: np.ndarray | None = None  # (m,) columns of counts
     measure: Measure | None = None
@@ -34,12 +34,12 @@ class Target:
 
     @property
     def axis(self) -> str:
-        """What it is and which end is hard, for an axis of a figure."""
+        """The name and hard end, for an axis label."""
         words = "share of people who chose the given class" if self.key == "frequency" else self.words
         return f"{words} ({self.hard} is hard)"
 
     def some(self, rows: np.ndarray | None) -> Target:
-        """The same for these rows of the table; None for all."""
+        """The target restricted to these rows of the table; None for all."""
         if rows is None:
             return self
         kept = np.isin(self.rows, rows)
@@ -48,7 +48,7 @@ class Target:
 
 
 def human_targets(model: ScoredModel, people: People, allow_missing: bool) -> list[Target]:
-    """Selection frequency, and the entropy of the answers where counts are known."""
+    """Selection frequency, and the entropy of the answers if counts are known."""
     rows, of_people = match_people(model, people, allow_missing)
     people = people.take(of_people)
     if people.counts is None:
@@ -74,9 +74,9 @@ def human_targets(model: ScoredModel, people: People, allow_missing: bool) -> li
 
 
 def match_people(model: ScoredModel, people: People, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the model and of the people; degraded copies belong to the image they were made of."""
+    """Matching rows of the model and of the human data; degraded copies belong to their base image."""
     if people.ids is None and not model.ordered:
-        raise InputError(f"{people.name}: the samples of {model.name} have no order to go by; give human data with ids.")
+        raise InputError(f"{people.name}: the samples of {model.name} are in no defined order; pass human data with ids.")
     splits = model.splits
     if people.ids is None and len(people) != len(model.table) and len(splits) > 1 and not model.has("base_id"):
         raise InputError(
@@ -89,7 +89,7 @@ def match_people(model: ScoredModel, people: People, allow_missing: bool) -> tup
 
 
 def _counts_from_frequency(people: People) -> tuple[np.ndarray | None, str]:
-    """(n, 2) chosen and not chosen, where the number of people is known."""
+    """(n, 2) chosen and not chosen, if the number of people is known."""
     if people.answers is None:
         return None, "a noise ceiling needs counts, or the number of answers beside each frequency"
     assert people.frequency is not None
@@ -97,7 +97,7 @@ def _counts_from_frequency(people: People) -> tuple[np.ndarray | None, str]:
     bad = np.flatnonzero(~(np.isfinite(answers) & (answers >= 0) & (np.floor(answers) == answers)))
     if len(bad):
         raise InputError(f"{people.name}: answers must be whole numbers of people; row {bad[0]} holds {answers[bad[0]]:g}.")
-    people.frequency[answers == 0] = np.nan  # nobody looked
+    people.frequency[answers == 0] = np.nan  # nobody answered
     chosen = np.nan_to_num(people.frequency) * answers
     off = np.flatnonzero(np.abs(chosen - np.rint(chosen)) > 0.05)
     if len(off):
@@ -111,7 +111,7 @@ def _counts_from_frequency(people: People) -> tuple[np.ndarray | None, str]:
 
 
 def column_targets(model: ScoredModel, name: str, hard: str | None) -> Iterator[Target]:
-    """A numeric column as the target; of a level of degradation, one target for each kind."""
+    """A numeric column as the target; for degradation levels, one target per kind."""
     values = model.column(name)
     if name == "level" and model.has("degradation"):
         kinds = np.array([kind or "" for kind in model.table.column("degradation").to_pylist()], dtype=object)

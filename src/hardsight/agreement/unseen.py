@@ -1,4 +1,4 @@
-"""Inputs of unseen classes (open set): which score without a label tells them from known ones?"""
+"""Open-set detection: which label-free score distinguishes inputs of unseen classes from known ones?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = ("avc_predicted", "predicted_confidence", "entropy", "max_logit", "norm"
 def open_unseen(model: ScoredModel, unseen: Any) -> Snapshot:
     """The snapshot of unseen classes, with rows as wide as those of the model."""
     if model.snapshot is None:
-        raise InputError(f"{model.name}: the open set needs its head: give a run or a snapshot, not a table of scores.")
+        raise InputError(f"{model.name}: the open set needs its head: pass a run or a snapshot, not a table of scores.")
     other = unseen if isinstance(unseen, Snapshot) else Snapshot.load(unseen, head=model.snapshot.head)
     if other.source.width != model.snapshot.source.width:
         raise InputError(
@@ -32,7 +32,7 @@ def open_unseen(model: ScoredModel, unseen: Any) -> Snapshot:
 
 
 def open_set(model: ScoredModel, unseen: Any, level: float = 0.95) -> list[Row]:
-    """AUROC of each score that needs no label: the chance that an unseen input looks harder than a known one."""
+    """AUROC of each label-free score: the probability that an unseen input looks harder than a known one."""
     other = open_unseen(model, unseen)
     assert model.snapshot is not None
     unlabeled = Snapshot(**{other.source.evidence: other.in_memory().values}, head=model.snapshot.head)

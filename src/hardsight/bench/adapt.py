@@ -1,4 +1,4 @@
-"""`hardsight bench adapt`: choosing pseudo-labels against the softmax and the angles it cannot do without."""
+"""`hardsight bench adapt`: pseudo-label selection against the softmax and angles that it needs at least."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(n: int, rounds: int) -> list[Measurement]:
     rng = np.random.default_rng(0)
     weight = rng.normal(size=(CLASSES, FEATURES)).astype(np.float32)
     features = np.empty((n, FEATURES), np.float32)
-    for start in range(0, n, 65536):  # after a ReLU, and nearer to one class than to the others
+    for start in range(0, n, 65536):  # after a ReLU, and closer to one class than to the others
         part = features[start : start + 65536]
         own = weight[rng.integers(0, CLASSES, len(part))]
         np.maximum(rng.standard_normal(part.shape, np.float32) + 0.3 * own, 0, out=part)

@@ -1,7 +1,7 @@
-"""`hardsight bench extract --busy`: a small network on small images beside two busy loops, and alone.
+"""`hardsight bench extract --busy`: a small network on small images, next to two busy loops and on an idle machine.
 
-Each measurement is a process of its own, because how threads wait is decided when a library is loaded. Beside busy loops a
-single thread is the limit: it has no one to wait for. Alone, threads that soon sleep must not be slower than threads that spin.
+Each measurement is a separate process, because how threads wait is decided when a library is loaded. Next to busy loops the
+limit is a single thread, which never waits. On an idle machine, threads that soon sleep must not be slower than spinning ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ print(time.perf_counter() - start)
 
 
 def beside_busy_loops(images: Path, folder: Path, rounds: int) -> list[Measurement]:
-    """`extract` as the command runs it against one thread beside busy loops, and against spinning threads alone."""
+    """`extract` as run by the command, against one thread next to busy loops, and against spinning threads on an idle machine."""
     runs = count()
 
     def seconds(kind: str) -> float:

@@ -1,10 +1,10 @@
-"""`hardsight bench clean`: wrong labels found by `hardsight.clean` and by cleanlab, how many there are, and how long it takes.
+"""`hardsight bench clean`: wrong labels found by `hardsight.clean` and by cleanlab, the error count, and the time.
 
-injected   noise that we put into digits and MNIST: the average precision of the rankings, and the estimated number of errors
-people     the same for labels of people: CIFAR-10N, where its labels and the images are at hand
-speed      the whole of `clean` against the scores table and against Datalab; near duplicates against the bare product
+injected   label noise injected into digits and MNIST: average precision of the rankings, and estimated number of errors
+people     the same for human labels: CIFAR-10N, if its labels and images are available
+speed      all of `clean` against the scores table and against Datalab; near duplicates against the bare product
 
-Networks are trained once and kept, results are written one by one: a run that is repeated resumes with what is left.
+Networks are trained once and kept, and results are written one by one, so repeating an interrupted run resumes it.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ from hardsight.threads import even_rows
 INJECTED = (("uniform", 0.1), ("uniform", 0.3), ("pair", 0.1))  # kind and rate
 INJECTED_INTO = ("digits", "mnist")
 PEOPLE = "cifar10n_train.npz"
-OF_EPOCHS = ("aum", "cartography_confidence")  # rankings by epochs alone
+OF_EPOCHS = ("aum", "cartography_confidence")  # rankings from epochs alone
 FROM_RUN, FROM_PROBS = "hardsight clean, of the run", "hardsight clean, of the same probabilities"
 FROM_FEATURES = "hardsight clean, of features and labels"
-WAYS = (FROM_RUN, FROM_PROBS, FROM_FEATURES)  # that `clean` is called, always with its defaults
-COUNT_LIMIT = 0.2  # how far the estimated number of errors may be off, as a share of the true one
-AS_GOOD = 1.001  # the best precision of cleanlab over ours: the same to three digits
-SHAPE, COPIES = (50_000, 512, 100), (100_000, 512)  # (n, d, c) of the timings, (n, d) of the search for duplicates
-# All that arrays have, but for the mean shift, which searches all pairs three times over. `clean` also looks at every pair.
+WAYS = (FROM_RUN, FROM_PROBS, FROM_FEATURES)  # ways to call `clean`, always with its defaults
+COUNT_LIMIT = 0.2  # allowed relative error of the estimated number of errors
+AS_GOOD = 1.001  # cleanlab's best precision over ours: equal to three digits
+SHAPE, COPIES = (50_000, 512, 100), (100_000, 512)  # (n, d, c) of the timings, (n, d) of the duplicate search
+# All scores of arrays except the mean shift, which searches all pairs three times. `clean` also compares every pair.
 OF_ARRAYS = [name for name, entry in SCORES.items() if entry.scope in ("row", "dataset") and name != "mean_shift"]
 TABLE_LIMIT, DATALAB_LIMIT, PRODUCT_LIMIT = 3.0, 0.1, 2.0
-QUERIES, CANDIDATES = 1024, 8192  # one block of the bare product
+QUERIES, CANDIDATES = 1024, 8192  # block size of the bare product
 
 
 @dataclass(frozen=True)
 class NoisyLabels:
-    """Labels of some images, of which some are wrong."""
+    """Labels of some images, some of them wrong."""
 
     what: str  # kind and rate, or the name of a set of labels
     pictures: ImageSet
@@ -70,7 +70,7 @@ class NoisyLabels:
 
 @takes(CleanBenchSettings)
 def run(output: Path, *, settings: CleanBenchSettings) -> list[Measurement]:
-    """All parts that were asked for; networks and results are kept in `output`."""
+    """Run the requested parts; networks and results are kept in `output`."""
     lines: list[Measurement] = []
     with progress_bar("training") as progress:
         if "injected" in settings.parts:
@@ -100,14 +100,14 @@ def _injected(output: Path, settings: CleanBenchSettings, progress: ProgressCall
 
 
 def _people(output: Path, settings: CleanBenchSettings, progress: ProgressCallback) -> list[Measurement]:
-    """CIFAR-10N: one network on all images for each set of labels."""
+    """CIFAR-10N: one network on all images for each label set."""
     if settings.data is None or "cifar10" not in available(settings.data) or not (settings.data / PEOPLE).is_file():
         return []
     pictures = load("cifar10", settings.data, settings.used_limit, quick=settings.quick)
     arrays = open_npz(settings.data / PEOPLE)
     rows = even_rows(len(arrays["clean"]), settings.used_limit)
     if not np.array_equal(np.asarray(arrays["clean"])[rows], pictures.labels):
-        raise InputError(f"{settings.data}: the labels of {PEOPLE} are not those of the images beside it.")
+        raise InputError(f"{settings.data}: the labels of {PEOPLE} do not match the images next to it.")
     lines: list[Measurement] = []
     for name in settings.label_sets:
         noise = NoisyLabels(name, pictures, np.asarray(arrays[name])[rows].astype(np.int64), pictures.labels, settings.seeds[0])
@@ -116,15 +116,15 @@ def _people(output: Path, settings: CleanBenchSettings, progress: ProgressCallba
 
 
 def measured(noise: NoisyLabels, output: Path, progress: ProgressCallback) -> dict[str, Any]:
-    """Average precisions and error counts of one case, from its file or measured now."""
+    """Average precisions and error counts of one case, cached in a file."""
     path = as_json(place(output, "clean", noise.pictures, noise.what, noise.seed))
     known = sorted([*WAYS, *OF_EPOCHS, *BY_PROBS, *peers.installed()])
     if path.is_file() and (before := read_json(path)).get("known") == known:
         return dict(before)
     directory = place(output, "runs", noise.pictures, noise.what, noise.seed)
     case = f"{noise.pictures.name}, {noise.what}, seed {noise.seed}"
-    said: ProgressCallback = lambda done, total, words: progress(done, total, f"{case}: {words}")
-    train(noise.pictures, noise.given, directory, noise.seed, progress=said)
+    case_progress: ProgressCallback = lambda done, total, words: progress(done, total, f"{case}: {words}")
+    train(noise.pictures, noise.given, directory, noise.seed, progress=case_progress)
     snapshot = Snapshot.load(directory)
     features = np.asarray(snapshot.in_memory().values)
     rows = np.asarray(snapshot.columns(["id"]).column("id").to_pylist(), dtype=np.int64)
@@ -157,7 +157,7 @@ def _expected(table: pa.Table) -> float:
 
 
 def measurements(case: str, results: list[dict[str, Any]]) -> list[Measurement]:
-    """Means over seeds: the precision of each ranking, ours against the best of cleanlab's, and how far the counts are off."""
+    """Means over seeds: the precision of each ranking, ours against cleanlab's best, and the error of the counts."""
     names = results[0]["average_precision"]
     mean = {name: float(np.mean([result["average_precision"][name] for result in results])) for name in names}
     theirs = max((value for name, value in mean.items() if name.startswith("cleanlab")), default=None)
@@ -175,7 +175,7 @@ def measurements(case: str, results: list[dict[str, Any]]) -> list[Measurement]:
 
 
 def _whole(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
-    """The whole of `clean` against the scores table and against Datalab, on the same features and probabilities."""
+    """All of `clean` against the scores table and against Datalab, on the same features and probabilities."""
     n, d, c = shape
     rng = np.random.default_rng(0)
     labels = rng.integers(0, c, n)
@@ -183,16 +183,16 @@ def _whole(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
     features = rng.standard_normal((n, d), dtype=np.float32) + np.float32(0.3) * weight[labels]
     head = Head("linear", weight / np.float32(d**0.5))
     probs = softmax(head.logits(features))
-    given = mislabeled("uniform", features, labels, 0.1, 0)
+    noisy = mislabeled("uniform", features, labels, 0.1, 0)
     ours, table = "hardsight: clean", "hardsight: table of row and dataset scores"
     work: dict[str, Callable[[], object]] = {
-        table: lambda: score(features, head, given, scores=OF_ARRAYS),
-        "hardsight: table of row scores": lambda: score(features, head, given),
-        ours: lambda: clean(features=features, probs=probs, labels=given),
+        table: lambda: score(features, head, noisy, scores=OF_ARRAYS),
+        "hardsight: table of row scores": lambda: score(features, head, noisy),
+        ours: lambda: clean(features=features, probs=probs, labels=noisy),
     }
     datalab = "cleanlab: Datalab.find_issues"
     if {"cleanlab", "datasets"} <= set(peers.installed()):
-        work[datalab] = lambda: _find_issues(features, probs, given)
+        work[datalab] = lambda: _find_issues(features, probs, noisy)
     lines = compared(f"{n} x {d}, {c} classes", work, rounds, table, {ours: TABLE_LIMIT})
     times = {line.what: line.value for line in lines}
     if datalab in times:
@@ -210,11 +210,11 @@ def _find_issues(features: np.ndarray, probs: np.ndarray, labels: np.ndarray) ->
 
 
 def _duplicates(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
-    """Near duplicates against the product of all rows with all rows, a block at a time, of which nothing is kept."""
+    """Near duplicates against the product of all rows with all rows, in blocks that are discarded."""
     n, d = shape
     features = np.random.default_rng(0).standard_normal((n, d), dtype=np.float32)
     copies = n // 100
-    features[-copies:] = features[:copies]  # one in a hundred is a copy
+    features[-copies:] = features[:copies]  # every hundredth row is a copy
     block = np.empty((QUERIES, CANDIDATES), np.float32)
 
     def product() -> None:
@@ -233,7 +233,7 @@ def _duplicates(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
 
 
 def absent(settings: CleanBenchSettings) -> list[str]:
-    """What was not measured, and why: one sentence each."""
+    """What was not measured, and why, one sentence each."""
     notes = []
     folder = settings.data
     if "injected" in settings.parts and (folder is None or "mnist" not in available(folder)):

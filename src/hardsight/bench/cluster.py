@@ -1,7 +1,7 @@
 """`hardsight bench cluster`: scoring on a Dask cluster of two workers against two bare processes that share the pieces.
 
-Both are started and warm before the clock runs, use one thread each and read the same files. The cluster's time holds
-all that it adds: connecting, scheduling, joining the parts. The bare processes only score and write.
+Both are started and warmed up before timing, use one thread each and read the same files. The cluster's time includes its
+overhead: connecting, scheduling, joining the parts. The bare processes only score and write.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LIMIT = 1.5
 
 
 def run(n: int, rounds: int) -> list[Measurement]:
-    """Wall time of both on the same run, in turns."""
+    """Wall time of both on the same run, alternating."""
     with tempfile.TemporaryDirectory(prefix="hardsight-bench-") as folder, _one_thread_each():
         snapshot = _make_run(Path(folder) / "run", n)
         with _two_processes() as pool, _two_workers() as address:
@@ -50,7 +50,7 @@ def run(n: int, rounds: int) -> list[Measurement]:
 
 
 def _make_run(folder: Path, n: int) -> Path:
-    """A finished run directory with random features."""
+    """A complete run directory with random features."""
     rng = np.random.default_rng(0)
     made = Run(folder, "bench", {"n": n}, {})
     parts = []
@@ -66,7 +66,7 @@ def _make_run(folder: Path, n: int) -> Path:
 
 
 def _share(snapshot: Path, index: int) -> int:
-    """What one bare process does: every other piece."""
+    """The work of one bare process: every other piece."""
     job = Job(Snapshot.load(snapshot))
     with TableWriter(snapshot.with_name(f"scores-{index}.parquet"), job.schema) as writer:
         for piece in job.pieces()[index::WORKERS]:
@@ -76,7 +76,7 @@ def _share(snapshot: Path, index: int) -> int:
 
 @contextlib.contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Processes started meanwhile use one thread."""
+    """Processes started inside this context use one thread."""
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
     try:

@@ -14,11 +14,11 @@ from hardsight.stats import bootstrap, kendall, kendall_influence
 SAMPLES, SCORES, REPLICATES = 30000, 8, 1000
 SECONDS, MEGABYTES = 45.0, 1024.0
 KENDALL_SAMPLES = 50000
-ALIKE = 1.1  # the same time, within what a busy machine does to a few milliseconds
+ALIKE = 1.1  # equal times, within the noise of a busy machine on a few milliseconds
 
 
 def run(rounds: int) -> list[Measurement]:
-    """The whole bootstrap once, a replicate against the plain way, Kendall against SciPy."""
+    """The full bootstrap once, a replicate against a plain implementation, Kendall against SciPy."""
     scores, target = _scores(SAMPLES)
     start = time.perf_counter()
     bootstrap(scores, target, replicates=REPLICATES)
@@ -31,7 +31,7 @@ def run(rounds: int) -> list[Measurement]:
     rng = np.random.default_rng(1)
 
     def plain() -> None:
-        """Replicates as one would write them: rows resampled and ranked again, score by score."""
+        """The straightforward implementation: rows are resampled and ranked again, score by score."""
         for _ in range(20):
             rows = rng.integers(0, SAMPLES, SAMPLES)
             for column in scores.T:
@@ -61,7 +61,7 @@ def _kendall(rounds: int) -> list[Measurement]:
 
 
 def _scores(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scores that follow a frequency of 51 answers, with some noise each."""
+    """Scores that follow a frequency of 51 answers, each with some noise."""
     rng = np.random.default_rng(0)
     chance = rng.beta(8, 1, n)
     target = rng.binomial(51, chance) / 51
@@ -70,5 +70,5 @@ def _scores(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _extra_memory() -> float | None:
     scores, target = _scores(SAMPLES)
-    bootstrap(scores[:100], target[:100], replicates=20)  # threads and libraries are not the bootstrap's
-    return extra_memory(lambda: bootstrap(scores, target, replicates=100))  # replicates leave only their coefficients
+    bootstrap(scores[:100], target[:100], replicates=20)  # warm up, so that threads and libraries are not counted
+    return extra_memory(lambda: bootstrap(scores, target, replicates=100))  # replicates keep only their coefficients

@@ -1,9 +1,9 @@
-"""`hardsight bench dynamics`: what recording every sample's dynamics adds to the steps of a training.
+"""`hardsight bench dynamics`: the overhead of recording every sample's dynamics during training.
 
-An epoch of plain steps is the baseline: forward, backward, update. The other epoch also gives each batch to the tracker, as
-`hardsight train` does, and writes the epoch's file at its end. The smaller the network, the more the tracker weighs: a step of
-the 8 x 8 digits' network takes a millisecond or two, of which no twentieth is left for Python to note 32 samples in, and an
-epoch a tenth of a second, of which writing a file takes a fifth. So it is shown without a limit.
+The baseline is an epoch of plain steps: forward, backward, update. The other epoch also passes each batch to the tracker, like
+`hardsight train`, and writes the epoch's file at its end. The smaller the network, the larger the overhead: a step of the
+8 x 8 digits network takes a millisecond or two, so Python cannot record 32 samples in a twentieth of it, and an epoch takes a
+tenth of a second, a fifth of which goes to writing the file. So that network is shown without a limit.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import require
 
 LIMIT = 1.05  # an epoch of a ResNet-20 with dynamics over one without
-DIGITS, SMALL = 1536, 512  # images of an epoch
+DIGITS, SMALL = 1536, 512  # images per epoch
 BASELINE, TRACKED = "plain steps", "with dynamics"
 
 
 def run(rounds: int) -> list[Measurement]:
-    """The digits' network in batches of 32 and of 128, and a ResNet-20 on images of 32 x 32."""
+    """The digits network with batches of 32 and 128, and a ResNet-20 on 32 x 32 images."""
     require("torch", extra="torch", purpose="hardsight bench dynamics")
     from hardsight.models.cifar_resnet import cifar_resnet20
     from hardsight.models.digits import DigitsCNN
@@ -47,7 +47,7 @@ def run(rounds: int) -> list[Measurement]:
 
 
 def _epoch(network: Any, shape: tuple[int, ...], batch: int, tracker: Dynamics | None) -> Callable[[], object]:
-    """A function that trains one epoch on made-up images, batch by batch."""
+    """A function that trains one epoch on synthetic images, batch by batch."""
     import torch
     import torch.nn.functional as F
 

@@ -1,7 +1,7 @@
-"""`hardsight bench explore`: how long the page takes, in a real headless Chromium.
+"""`hardsight bench explore`: response times of the page in a real headless Chromium.
 
-Main-thread times are the processor time of the page's main thread between the end of an action and the finished picture,
-as the browser itself counts it. Data are made up, since only their number matters; thumbnails are the built-in digits.
+Main-thread times are the processor time of the page's main thread between the end of an action and the finished frame, as
+reported by the browser. The data is synthetic, since only its size matters; thumbnails are the built-in digits.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from hardsight.bench.timing import Measurement
 from hardsight.errors import MissingExtra, require
 from hardsight.table import write_table
 
-READY = {50_000: 3.0, 1_000_000: 6.0}  # seconds from the command to its address
-USABLE = {50_000: 2.0, 1_000_000: 5.0}  # seconds from the address to a page that answers
+READY = {50_000: 3.0, 1_000_000: 6.0}  # seconds from the command to its URL
+USABLE = {50_000: 2.0, 1_000_000: 5.0}  # seconds from the URL to a responsive page
 REDRAWN = {50_000: 50.0, 1_000_000: 200.0}  # ms of the main thread from the end of a brush, filter or zoom
 THUMBNAILS = 1.0  # seconds
-MEMORY = 600.0  # MB beside the columns, at 1,000,000 rows
+MEMORY = 600.0  # MB on top of the columns, at 1,000,000 rows
 CLASSES = 100
 
 
 def make_table(n: int, seed: int = 0) -> pa.Table:
-    """A scores table like a real one: angles, norms and what follows from them."""
+    """A realistic scores table: angles, norms and the scores derived from them."""
     rng = np.random.default_rng(seed)
     label = rng.integers(0, CLASSES, n)
     angle = np.clip(rng.normal(1.1, 0.18, n), 0.05, 3)
@@ -62,13 +62,13 @@ def make_table(n: int, seed: int = 0) -> pa.Table:
 
 
 def find_browser() -> str | None:
-    """Path of an installed Chromium; the one without windows first, which starts and draws with less work."""
+    """Path of an installed Chromium; the headless shell first, which starts and draws with less work."""
     names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     return next((path for path in map(shutil.which, names) if path), None)
 
 
 def run(sizes: Sequence[int], rounds: int) -> list[Measurement]:
-    """All of it, each size in a server of its own."""
+    """Run everything, with a separate server for each size."""
     require("playwright", extra="all", purpose="bench explore")
     browser = find_browser()
     if browser is None:
@@ -138,7 +138,7 @@ def _server(file: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 def _brush(page: Any, turn: int) -> None:
-    """The end of a box over the middle; its drag happened before."""
+    """Release a box selection in the middle; the drag happened before."""
     box = page.locator("#cloud").bounding_box()
     page.mouse.move(box["x"] + box["width"] * (0.35 + 0.02 * turn), box["y"] + box["height"] * 0.3)
     page.mouse.down()
@@ -146,7 +146,7 @@ def _brush(page: Any, turn: int) -> None:
 
 
 def _filter(page: Any, turn: int) -> None:
-    """A click on a class is its own end."""
+    """A click on a class needs no preparation."""
 
 
 def _zoom(page: Any, turn: int) -> None:
@@ -161,13 +161,13 @@ ENDS: dict[Any, Any] = {
 
 
 def _main_thread(page: Any, act: Any, turn: int) -> float:
-    """Milliseconds of the main thread from the end of an action until all is redrawn."""
+    """Main-thread milliseconds from the end of an action until everything is redrawn."""
     page.evaluate("() => document.getElementById('clear').click()")
     page.wait_for_timeout(300)
     act(page, turn)
     page.wait_for_timeout(300)
     session = page.context.new_cdp_session(page)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})  # its own time, not that of others on the machine
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})  # the thread's own time, not wall time
     page.evaluate(WATCH)
     before = _busy(session)
     ENDS[act](page, turn)
@@ -177,7 +177,7 @@ def _main_thread(page: Any, act: Any, turn: int) -> float:
     return used * 1e3
 
 
-# A promise that the next redraw is on the screen: the first message after its frame. Thumbnails come later, and are timed apart.
+# A promise that the next redraw is on screen: the first message after its frame. Thumbnails load later and are timed separately.
 WATCH = """() => { window.redrawn = new Promise((done) => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = done;
@@ -187,7 +187,7 @@ WATCH = """() => { window.redrawn = new Promise((done) => {
 
 
 def _busy(session: Any) -> float:
-    """Seconds that the main thread has worked so far."""
+    """Seconds of main-thread work so far."""
     metrics = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
     return float(metrics["TaskDuration"])
 
@@ -209,7 +209,7 @@ def _thumbnails(page: Any) -> float:
 
 
 def _resident(process: int) -> float | None:
-    """MB of memory that a process holds at most, where the system says."""
+    """Peak memory of a process in MB, if the system reports it."""
     status = Path(f"/proc/{process}/status")
     if not status.exists():
         return None

@@ -1,8 +1,8 @@
-"""`hardsight bench extract`: images and a network through `extract`, against a bare loop over the same images.
+"""`hardsight bench extract`: `extract` against a bare loop over the same images.
 
-The bare loop is what one would write without us: a torch DataLoader whose worker processes decode and prepare the
-images just as we do, the same network, forward only, the same batches and threads; it keeps nothing. Ours also finds
-the head, takes fingerprints of model and images, and leaves a complete run on disk.
+The bare loop is the code one would write without hardsight: a torch DataLoader whose worker processes decode and preprocess the
+images in the same way, the same network, forward only, the same batches and threads; it stores nothing. Ours also finds the
+head, computes fingerprints of model and images, and writes a complete run to disk.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from hardsight.threads import num_threads
 
 BATCH = 32
 PHOTOS, SMALL = 192, 2000  # images
-RATIO_LIMIT = round(1 / 0.9, 2)  # in time: nine tenths of the images per second
+RATIO_LIMIT = round(1 / 0.9, 2)  # in time: nine tenths of the throughput
 START_LIMIT = 3.0  # seconds
 MEMORY_LIMIT = 32.0  # MB more for four times the images
 SMALL_NET = "hardsight.models.cifar_resnet:cifar_resnet20"
 
 
 def run(rounds: int, busy: bool = False) -> list[Measurement]:
-    """All of it in one run; or, where `busy`, what limiting how long threads spin is worth."""
+    """Run everything; or, with `busy`, measure the effect of limiting how long threads spin."""
     require("torch", extra="torch", purpose="hardsight bench extract")
     with tempfile.TemporaryDirectory() as folder:
         if busy:
@@ -54,7 +54,7 @@ def run(rounds: int, busy: bool = False) -> list[Measurement]:
 
 
 def _photos(folder: Path) -> Path:
-    """JPEGs as cameras and the web have them: smooth shapes, some noise, 500 x 375."""
+    """Realistic JPEGs: smooth shapes, some noise, 500 x 375."""
     rng = np.random.default_rng(0)
     root = folder / "photos"
     for number in range(PHOTOS):
@@ -87,7 +87,7 @@ def _timm_module(name: str) -> Any:
 
 
 class _Dataset:
-    """The bare loop's images: decoded and prepared as ours, (image, label) by row."""
+    """The bare loop's images, decoded and preprocessed like ours: (image, label) by row."""
 
     def __init__(self, data: ImageData, preprocessing: Preprocessing) -> None:
         self.data, self.preprocessing = data, preprocessing
@@ -120,7 +120,7 @@ def _against_a_bare_loop(case: str, model: Model, path: Path, folder: Path, roun
         "bare loop": lambda: bare_loop(model, data),
         "extract": lambda: extract(model, path, folder / f"{case} {next(runs)}", batch_size=BATCH),
     }
-    bare_loop(model, data, stop=2)  # libraries and caches are warm
+    bare_loop(model, data, stop=2)  # warm up libraries and caches
     times = compared(case, work, rounds, "bare loop", {"extract": RATIO_LIMIT})
     return [*times, *(Measurement(case, m.what, len(data) / (m.value / 1e3), "images/s") for m in times)]
 
@@ -149,7 +149,7 @@ hardsight.extract(SMALL_NET, sys.argv[1], sys.argv[3], batch_size=BATCH, progres
 
 
 def _first_batch(path: Path, folder: Path) -> list[Measurement]:
-    """From the start of Python to the end of the first forward pass, in processes of their own."""
+    """From the start of Python to the end of the first forward pass, in separate processes."""
     best: dict[str, float] = {}
     for number in range(2):
         for name, script in STARTS.items():
@@ -163,7 +163,7 @@ def _first_batch(path: Path, folder: Path) -> list[Measurement]:
 
 
 def _memory(path: Path, folder: Path) -> list[Measurement]:
-    """Memory on top of what is there, for a quarter of the images and for all."""
+    """Additional memory, for a quarter of the images and for all."""
     model, data = open_model(SMALL_NET), open_data(path)
     used: dict[int, float | None] = {}
     for name, size in (("warm", SMALL // 4), ("quarter", SMALL // 4), ("all", SMALL)):

@@ -1,4 +1,4 @@
-"""How well a score finds the samples that are hard: AUROC, average precision, and what a budget misses."""
+"""How well a score detects hard samples: AUROC, average precision, and the share missed by a budget."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Detection:
     """How well hard samples are found.
 
     Attributes:
-        auroc: the chance that a hard sample ranks before an easy one; 0.5 is a guess.
-        average_precision: mean share of hard samples among those ranked first, taken where each hard sample stands.
-        missed: share of the hard samples that are not among the first m, where m is how many of them there are.
+        auroc: the probability that a hard sample ranks before an easy one; 0.5 is chance level.
+        average_precision: mean precision at the rank of each hard sample.
+        missed: share of the hard samples that are not among the first m, where m is the number of hard samples.
     """
 
     auroc: float
@@ -23,10 +23,10 @@ class Detection:
 
 
 def detection(score: np.ndarray, hard: np.ndarray) -> Detection:
-    """How well a score that is high on hard samples finds them: (n,) numbers and (n,) bool.
+    """How well a score that is high on hard samples detects them: (n,) scores and (n,) bool.
 
-    Samples without a score come last. Equal scores are in no order: a pair of them is half won, and what a budget misses of
-    them is an expectation.
+    Samples without a score come last. Ties are unordered: a tied pair counts half, and the share missed among ties is an
+    expected value.
 
     Example:
         >>> detection(np.array([3.0, 2.0, 1.0, 0.0]), np.array([True, False, True, False]))
@@ -35,9 +35,9 @@ def detection(score: np.ndarray, hard: np.ndarray) -> Detection:
     _, level = np.unique(-np.where(np.isnan(score), -np.inf, score), return_inverse=True)  # (n,) 0 is the highest score
     hits, size = np.bincount(level, weights=hard), np.bincount(level)  # (levels,)
     easy, m = size - hits, int(hard.sum())
-    below = easy.sum() - np.cumsum(easy) + easy / 2  # easy samples that rank behind a level; of its own, half
+    below = easy.sum() - np.cumsum(easy) + easy / 2  # easy samples ranked below a level, plus half of its own
     precision = np.cumsum(hits) / np.cumsum(size)
-    left = np.clip(m - (np.cumsum(size) - size), 0, size)  # of a level, how many the budget still takes
+    left = np.clip(m - (np.cumsum(size) - size), 0, size)  # how many of a level still fit in the budget
     return Detection(
         float((hits * below).sum() / (m * easy.sum())),
         float((hits * precision).sum() / m),

@@ -1,8 +1,8 @@
-"""Scores that take more than one plain training: further networks learn the same labels.
+"""Scores that need more than one plain training: additional networks are trained on the same labels.
 
-model_agreement    two more networks, from other seeds, beside the first
+model_agreement    two more networks with other seeds
 vog                the weights of every epoch of one of them
-aldr_lambda        a training with the loss that has it
+aldr_lambda        a training with the ALDR loss
 prediction_depth   the features of every stage of the first network
 """
 
@@ -23,13 +23,13 @@ from hardsight.scoring import score
 from hardsight.scoring.checkpoints import gradient_variance, kept_epochs
 from hardsight.snapshot import Snapshot
 
-OTHER_SEEDS = (1000, 2000)  # added to the seed of a case: no case has these
+OTHER_SEEDS = (1000, 2000)  # added to the seed of a case; no case uses these
 MODELS, KEPT, OTHER_LOSS, LAYERS = "three models", "kept epochs", "ALDR loss", "layers"
 BATCH = 256  # images at a time
 
 
 def further_scores(pictures: ImageSet, labels: np.ndarray, run: Path, seed: int, progress: ProgressCallback) -> Scores:
-    """Scores of the images that the network in `run` has learned with (n,) labels; more networks are trained beside it."""
+    """Scores of the images that the network in `run` was trained on with (n,) labels; more networks are trained next to it."""
     others = [run.with_name(f"{run.name}-{number}") for number in range(1, len(OTHER_SEEDS) + 1)]
     for directory, further in zip(others, OTHER_SEEDS, strict=True):
         train(pictures, labels, directory, seed + further, keep_epochs=directory == others[0], progress=progress)
@@ -38,22 +38,22 @@ def further_scores(pictures: ImageSet, labels: np.ndarray, run: Path, seed: int,
     inputs = pictures.inputs(pictures.images)
     probs = [probabilities(directory) for directory in (run, *others)]  # (n, c) each
     column = score(aldr, scores=["aldr_lambda"])
-    found = {
+    scores = {
         (MODELS, "model_agreement"): model_agreement(probs),
         (KEPT, "vog"): _variance_of_gradients(others[0], inputs, labels),
         (OTHER_LOSS, "aldr_lambda"): column.column("aldr_lambda").to_numpy()[_in_order(column.column("id").to_pylist())],
         (LAYERS, "prediction_depth"): prediction_depth(stages(run, inputs), labels, probs[0].argmax(axis=1)),
     }
-    return {(what, name): values if SCORES[name].hard == "high" else -values for (what, name), values in found.items()}
+    return {(what, name): values if SCORES[name].hard == "high" else -values for (what, name), values in scores.items()}
 
 
 def _in_order(ids: list[Any]) -> np.ndarray:
-    """(n,) rows in the order of the images, whose ids are their rows."""
+    """(n,) rows in image order; ids are row numbers."""
     return np.argsort(np.asarray(ids, dtype=np.int64))
 
 
 def probabilities(run: Path) -> np.ndarray:
-    """(n, c) of the images, in their order."""
+    """(n, c) probabilities in image order."""
     snapshot = Snapshot.load(run)
     assert snapshot.head is not None
     order = _in_order(snapshot.columns(["id"]).column("id").to_pylist())
@@ -61,7 +61,7 @@ def probabilities(run: Path) -> np.ndarray:
 
 
 def _variance_of_gradients(run: Path, inputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(n,) VoG over the epochs that a run has kept: from (n, channels, h, w)."""
+    """(n,) VoG over the kept epochs of a run, from (n, channels, h, w)."""
     from hardsight.models.trained import open_trained
 
     networks = [open_trained(run / "model", weights).module.eval() for weights in kept_epochs(run)]
@@ -70,7 +70,7 @@ def _variance_of_gradients(run: Path, inputs: np.ndarray, labels: np.ndarray) ->
 
 
 def stages(run: Path, inputs: np.ndarray) -> list[np.ndarray]:
-    """(n, d) outputs of every ReLU of a network, first to last, averaged over the places of an image."""
+    """(n, d) outputs of every ReLU of a network, first to last, averaged over image positions."""
     import torch
 
     from hardsight.models.trained import open_trained

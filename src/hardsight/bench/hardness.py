@@ -1,11 +1,11 @@
-"""`hardsight bench hardness`: hardness of a known kind is put into images, and every score says which samples are hard.
+"""`hardsight bench hardness`: inject a known kind of hardness into images, and measure how well every score detects it.
 
-Wrong labels are put into the training set, and its samples are scored: by what happened to them in training, by the model they
-were trained on, and by heads that have not seen them. Everything else is put among held-out samples of one model, which was
-trained on clean labels and has never seen two of the classes.
+Wrong labels are injected into the training set, whose samples are then scored from their training dynamics, by the final model,
+and by heads that have not seen them. Everything else is mixed into the held-out samples of a model that was trained on clean
+labels and has never seen two of the classes.
 
-Every case is a set of images, a kind of hardness, a rate and a seed. Its result is a file, written when it is known; a run that
-is repeated resumes with the cases that are left, and measures those again whose list of scores has grown.
+A case is a dataset, a kind of hardness, a rate and a seed. Its result is written to a file when complete; a repeated run
+resumes with the missing cases, and repeats cases whose list of scores has grown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure."""
+    """One case to measure."""
 
     data: str
     kind: str
@@ -56,12 +56,12 @@ class Case:
 def run(
     output: Path, *, settings: HardnessSettings, progress: ProgressCallback | None = None, say: Say | None = None
 ) -> dict[str, Any]:
-    """Measure every case, and give the means over the seeds.
+    """Measure every case, and return the means over the seeds.
 
     Args:
-        output: directory for the trained networks (`runs/`) and the results (`hardness/`); what is there is not done again.
-        settings: all options below as one object; options given beside it override its own.
-        progress: called with cases done, cases in all, and what is going on.
+        output: directory for the trained networks (`runs/`) and the results (`hardness/`); existing ones are reused.
+        settings: all options below as one object; single options override it.
+        progress: called with the cases done, the total, and a description.
         say: called with a sentence for each finished case.
     """
     study = HardnessStudy(Path(output), settings, say or (lambda sentence: None))
@@ -72,7 +72,7 @@ def run(
 
 
 def _within(progress: ProgressCallback | None, number: int, total: int, case: str) -> ProgressCallback:
-    """The progress of one case as that of all: the bar counts cases, its words are those of the training."""
+    """Progress over all cases: the bar counts cases, with the description of the current training."""
 
     def tell(done: int, steps: int, words: str) -> None:
         if progress is not None:
@@ -83,20 +83,18 @@ def _within(progress: ProgressCallback | None, number: int, total: int, case: st
 
 @dataclass(frozen=True)
 class HardnessStudy:
-    """Cases, where their results are, and what is shared between them."""
+    """The cases, the paths of their results, and what they share."""
 
     output: Path
     settings: HardnessSettings
     say: Say
 
     def cases(self) -> list[Case]:
-        """Every set, seed, kind and rate; those that share a network stand together."""
+        """Every dataset, seed, kind and rate; those that share a network are adjacent."""
         there = available(self.settings.data)
         missing = [name for name in self.settings.sets if name not in there]
         if missing:
-            raise InputError(
-                f"{missing[0]} is not there; --data DIR names a directory that has it, and there is {', '.join(there)}."
-            )
+            raise InputError(f"{missing[0]} is missing; --data DIR names a directory that has it. Available: {', '.join(there)}.")
         s = self.settings
         names = [name for name in there if name in (s.sets or there)]
         return [
@@ -105,27 +103,27 @@ class HardnessStudy:
 
     @cached_property
     def known(self) -> list[str]:
-        """Everything that says something about a sample: our scores, and the libraries of others that are installed."""
+        """Everything that scores a sample: our scores, and other installed libraries."""
         return sorted([*SCORES, *peers.installed()])
 
     @cached_property
     def pictures(self) -> Callable[[str], ImageSet]:
-        """The images of a set, kept while they are in use."""
+        """The images of a dataset, cached while in use."""
         s = self.settings
         return cache(lambda name: load(name, s.data, MOST if s.used_limit is None else s.used_limit, quick=s.quick))
 
     @cached_property
     def odd(self) -> Callable[[str, int], OddInputs]:
-        """Held-out samples of a set, split by a seed."""
+        """Held-out samples of a dataset, split by a seed."""
         clean = partial(place, self.output, "runs")
         return cache(lambda name, seed: OddInputs(self.pictures(name), seed, clean(self.pictures(name), "clean", seed)))
 
     def place(self, folder: str, case: Case) -> Path:
-        """Where the network or the result of a case is."""
+        """Path of the network or the result of a case."""
         return place(self.output, folder, self.pictures(case.data), f"{case.kind}-{case.rate:g}", case.seed)
 
     def measure(self, case: Case, progress: ProgressCallback) -> None:
-        """Write the result of a case, unless it is there."""
+        """Write the result of a case, unless it exists."""
         path = as_json(self.place("hardness", case))
         if path.is_file() and read_json(path).get("known") == self.known:
             return
@@ -137,7 +135,7 @@ class HardnessStudy:
         self.say(f"{case}: {_sentence(rows)}  {time.perf_counter() - start:.0f} s")
 
     def _label_errors(self, case: Case, progress: ProgressCallback) -> tuple[Scores, np.ndarray]:
-        """Scores of the training samples of a network that learned wrong labels, and which are wrong."""
+        """Scores of the training samples of a network trained on wrong labels, and which labels are wrong."""
         pictures = self.pictures(case.data)
         noisy = mislabeled(case.kind, pictures.images, pictures.labels, case.rate, case.seed)
         directory = self.place("runs", case)
@@ -151,13 +149,13 @@ class HardnessStudy:
         return scores, noisy != pictures.labels
 
     def _odd_inputs(self, case: Case, progress: ProgressCallback) -> tuple[Scores, np.ndarray]:
-        """Scores of held-out samples, some of which are odd, and which are."""
+        """Scores of held-out samples, and which of them are odd."""
         odd = self.odd(case.data, case.seed)
         odd.train(progress)
         return odd.scored(case.kind, case.rate)
 
     def summary(self, cases: list[Case]) -> dict[str, Any]:
-        """What was measured, as it goes into the JSON file: the means over the seeds."""
+        """The results for the JSON file: means over the seeds."""
         groups: dict[tuple[str, str, float], list[Row]] = {}
         for case in cases:
             path = as_json(self.place("hardness", case))
@@ -178,7 +176,7 @@ class HardnessStudy:
 
 
 def means(results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
-    """The mean of every score over the results of one set, kind and rate: one per seed."""
+    """The mean of every score over the results of one dataset, kind and rate, one per seed."""
     by_score: dict[tuple[str, str], list[Mapping[str, float]]] = {}
     for result in results:
         for row in result["found"]:
@@ -193,7 +191,7 @@ def means(results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
 
 
 def _sentence(rows: list[Row]) -> str:
-    """The best score of a case and AVH, in a few words."""
+    """A short summary of a case: the best score, and AVH."""
     ordered = sorted(rows, key=lambda row: -row["average_precision"])
     avh = next((row for row in ordered if row["score"] == "avh"), None)
     words = [f"{row['score']} ({row['evidence']}) {row['average_precision']:.3f}" for row in (ordered[0], avh) if row]
@@ -201,27 +199,27 @@ def _sentence(rows: list[Row]) -> str:
 
 
 def shown(summary: Mapping[str, Any], top: int) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """A title and the rows of a table for every set, kind and rate: the best scores, and AVH wherever it stands."""
+    """A title and the table rows for every dataset, kind and rate: the best scores, and AVH with its rank."""
     groups: dict[tuple[str, str, float], list[Row]] = {}
     for row in summary["results"]:
         groups.setdefault((row["data"], row["kind"], row["rate"]), []).append(row)
     for (data, kind, rate), rows in groups.items():
         ordered = sorted(rows, key=lambda row: -row["average_precision"])
-        kept = [(place, row) for place, row in enumerate(ordered, 1) if place <= top or row["score"] == "avh"]
+        kept = [(rank, row) for rank, row in enumerate(ordered, 1) if rank <= top or row["score"] == "avh"]
         yield (
             f"{data}, {kind}, {rate:.0%}: {rows[0]['hard']} of {rows[0]['samples']}",
-            [_cells(place, len(ordered), row) for place, row in kept],
+            [_cells(rank, len(ordered), row) for rank, row in kept],
         )
 
 
-def _cells(place: int, total: int, row: Row) -> tuple[str, ...]:
+def _cells(rank: int, total: int, row: Row) -> tuple[str, ...]:
     spread = "" if row["deviation"] is None else f" ± {row['deviation']:.3f}"
     numbers = (f"{row['auroc']:.3f}", f"{row['average_precision']:.3f}{spread}", f"{row['missed']:.3f}")
-    return (row["score"], row["evidence"], f"{place} of {total}", *numbers)
+    return (row["score"], row["evidence"], f"{rank} of {total}", *numbers)
 
 
 def report(summary: Mapping[str, Any], settings: HardnessSettings, json: Path | None) -> None:
-    """Print who finds what, and write it as JSON for machines."""
+    """Print which score finds what, and write it as JSON."""
     from hardsight.screen import print_line, print_table, print_wrote
 
     header = ("score", "evidence", "rank", "AUROC", "average precision", "missed")

@@ -1,12 +1,12 @@
-"""Hardness put in on purpose, so that it is known which samples are hard.
+"""Injected hardness, so that the hard samples are known.
 
 wrong labels      uniform, pair, adjacent, instance: `mislabeled`
 atypical views    shift, zoom, crop: `VIEWS`
-no class at all   far: pixels in random order (`scrambled`); near: images of classes that were left out, which needs no function
+no class at all   far: pixels in random order (`scrambled`); near: images of left-out classes, which need no function
 copies            duplicate: `copied`
 
-Images are (n, channels, h, w) in [0, 1]. Everything is drawn from a seed; exactly the share asked for is mislabeled, and a wrong
-label is never the right one.
+Images are (n, channels, h, w) in [0, 1]. Everything is seeded; exactly the requested share is mislabeled, and a wrong label is
+never the right one.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from collections.abc import Callable
 
 import numpy as np
 
-WrongLabels = tuple[np.ndarray, np.ndarray | None]  # (n,) the label each sample would get, and (n,) how likely it is to get it
+WrongLabels = tuple[np.ndarray, np.ndarray | None]  # (n,) the wrong label of each sample, and (n,) its probability
 
-SHIFT = 4  # an image moves by this part of its side
-WINDOW = 5 / 8  # of the side, what is left of a cropped image
-COPY_NOISE = 0.02  # standard deviation of what is added to a copy: a file that was compressed again
+SHIFT = 4  # an image is shifted by its side divided by this
+WINDOW = 5 / 8  # share of the side that a crop keeps
+COPY_NOISE = 0.02  # standard deviation of the noise added to a copy, as from recompression
 
 
 def mislabeled(kind: str, images: np.ndarray, labels: np.ndarray, rate: float, seed: int) -> np.ndarray:
-    """(n,) labels of which exactly round(rate n) are wrong.
+    """(n,) labels with exactly round(rate n) of them wrong.
 
     Args:
         kind: one of `MISLABELS`.
-        images: (n, channels, h, w), for the kinds that depend on what is seen.
-        labels: (n,) right ones, 0 to c - 1.
+        images: (n, channels, h, w), for the kinds that depend on the images.
+        labels: (n,) correct labels, 0 to c - 1.
         rate: share to change.
-        seed: of the choice.
+        seed: random seed.
     """
     rng = np.random.default_rng([seed, list(MISLABELS).index(kind)])
     wrong, chance = MISLABELS[kind](images, labels, rng)
@@ -41,7 +41,7 @@ def mislabeled(kind: str, images: np.ndarray, labels: np.ndarray, rate: float, s
 
 
 def _uniform(images: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> WrongLabels:
-    """Any other class, all alike."""
+    """Any other class, uniformly."""
     c = int(labels.max()) + 1
     return (labels + rng.integers(1, c, len(labels))) % c, None
 
@@ -52,7 +52,7 @@ def _pair(images: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> W
 
 
 def _adjacent(images: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> WrongLabels:
-    """The class that looks most like the right one: whose mean image is nearest to that of the right class."""
+    """The most similar class: its mean image is closest to that of the correct class."""
     means = _class_means(images, labels)
     between = _distances(means, means)  # (c, c)
     np.fill_diagonal(between, np.inf)
@@ -60,13 +60,13 @@ def _adjacent(images: np.ndarray, labels: np.ndarray, rng: np.random.Generator) 
 
 
 def _instance(images: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> WrongLabels:
-    """The class whose mean this very image is nearest to, and the likelier the nearer it is."""
+    """The class whose mean is closest to this image, with a probability that grows with closeness."""
     flat = images.reshape(len(images), -1)
     distances = _distances(flat, _class_means(images, labels))  # (n, c)
     rows = np.arange(len(labels))
     own = distances[rows, labels].copy()
     distances[rows, labels] = np.inf
-    margin = distances.min(1) - own  # (n,) small or negative: it looks like another class
+    margin = distances.min(1) - own  # (n,) small or negative if the image looks like another class
     chance = np.exp(-margin / (margin.std() or 1.0))
     return distances.argmin(1), chance / chance.sum()
 
@@ -92,7 +92,7 @@ def _distances(x: np.ndarray, means: np.ndarray) -> np.ndarray:
 
 
 def shifted(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Each image moved by a quarter of its side, up or down and left or right; black comes in."""
+    """Each image shifted by a quarter of its side, up or down and left or right, filled with black."""
     n, _, h, w = images.shape
     down, right = max(1, h // SHIFT), max(1, w // SHIFT)
     padded = np.pad(images, ((0, 0), (0, 0), (down, down), (right, right)))
@@ -105,14 +105,14 @@ def shifted(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def zoomed(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The middle of each image, twice as large."""
+    """The centre of each image, enlarged twice."""
     h, w = images.shape[2:]
     rows, columns = h // 4 + np.arange(h) // 2, w // 4 + np.arange(w) // 2
     return np.ascontiguousarray(images[:, :, rows][:, :, :, columns])
 
 
 def cropped(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A window of each image, at random; the rest is black."""
+    """A random window of each image; the rest is black."""
     n, _, h, w = images.shape
 
     def inside(side: int) -> np.ndarray:
@@ -127,11 +127,11 @@ VIEWS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {"sh
 
 
 def scrambled(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The pixels of each image in random order: as bright as before, and nothing to see."""
+    """The pixels of each image in random order: the same brightness, but no content."""
     return rng.permuted(images.reshape(len(images), -1), axis=1).reshape(images.shape)
 
 
 def copied(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Copies with a little noise."""
+    """Copies with slight noise."""
     noise = rng.normal(0.0, COPY_NOISE, images.shape)
     return np.clip(images + noise, 0.0, 1.0).astype(images.dtype)

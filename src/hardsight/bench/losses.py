@@ -1,4 +1,4 @@
-"""`hardsight bench losses`: forward and backward of each head against `nn.Linear` and cross-entropy, and against the peers."""
+"""`hardsight bench losses`: forward and backward of each head against `nn.Linear` with cross-entropy, and against peers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CLASSES = (1000, 10000, 100000)
 BASELINE = "torch: nn.Linear + cross-entropy"
 TIME_LIMIT = {"AVHLoss": 1.35, "NormFaceLoss": 1.5, "CosFaceLoss": 1.5, "ArcFaceLoss": 1.5, "LGMLoss per class": 3.0}
 MEMORY_LIMIT = {"AVHLoss": 1.1}
-CLASSES_LIMIT = 1.5  # a step of ZNormLinearLoss at the most classes, over one at the fewest
+CLASSES_LIMIT = 1.5  # a step of ZNormLinearLoss with the most classes, over one with the fewest
 RATE = 0.1  # of plain SGD
 PEERS = ("NormalizedSoftmaxLoss", "CosFaceLoss", "ArcFaceLoss")
 
 
 def run(rounds: int) -> list[Measurement]:
-    """Times at each number of classes, the Z-loss's against them, then memory; the peers where they are installed."""
+    """Times for each number of classes, the Z-loss's scaling with classes, then memory; peers if installed."""
     require("torch", extra="torch", purpose="hardsight bench losses")
     lines: list[Measurement] = []
     for c in CLASSES:
@@ -34,7 +34,7 @@ def run(rounds: int) -> list[Measurement]:
 
 
 def _names() -> list[str]:
-    """What is measured, the baseline first."""
+    """What to measure, the baseline first."""
     ours = [
         "AVHLoss",
         "NormFaceLoss",
@@ -96,7 +96,7 @@ def _loss(name: str, c: int) -> tuple[Callable[[Any, Any], Any], list[Any]]:
 
 
 def _steps_against_c(rounds: int) -> list[Measurement]:
-    """How the time of a whole step of the Z-loss, with plain SGD, grows with the number of classes: by its two ways."""
+    """How the time of a full step of the Z-loss, with plain SGD, grows with the number of classes, for both forms."""
     lines = []
     for name in ("nn.Linear, ZNormLoss, SGD", "ZNormLinearLoss"):
         work = {f"c = {c}": _sgd_step(name, c) for c in CLASSES}
@@ -138,7 +138,7 @@ def _sgd_step(name: str, c: int) -> Callable[[], object]:
 
 
 def _memory() -> list[Measurement]:
-    """Memory on top of parameters and batch."""
+    """Additional memory on top of parameters and batch."""
     lines = []
     for c in CLASSES[1:]:
         measured = {name: in_fresh_process(_extra_memory, name, c) for name in _names()}
@@ -151,5 +151,5 @@ def _memory() -> list[Measurement]:
 
 
 def _extra_memory(name: str, c: int) -> float | None:
-    _step(name, 10)()  # libraries, threads and their buffers are not the loss's
+    _step(name, 10)()  # warm up, so that libraries, threads and their buffers are not counted
     return extra_memory(_step(name, c))

@@ -1,4 +1,4 @@
-"""`hardsight bench mine`: mining against the bare products it needs, an index, and a SupCon step against the peer's."""
+"""`hardsight bench mine`: mining against the bare products it needs, an index, and a SupCon step against a peer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(n: int, rounds: int) -> list[Measurement]:
 
 
 def bare_product(x: np.ndarray) -> None:
-    """x @ x.T, a block at a time and thrown away, on the same threads."""
+    """x @ x.T in blocks that are discarded, on the same threads."""
     memory = [np.empty((SIDE, SIDE), np.float32) for _ in range(num_workers(np))]
 
     def work(corner: tuple[int, int]) -> None:
@@ -48,7 +48,7 @@ def bare_product(x: np.ndarray) -> None:
 
 
 def _index(features: np.ndarray, labels: np.ndarray) -> list[Measurement]:
-    """Recall of the first tenth of the samples by each index that is installed."""
+    """Recall on the first tenth of the samples with each installed index."""
     few = max(1000, len(labels) // 10)
     lines = []
     for package in ("usearch", "faiss"):
@@ -59,7 +59,7 @@ def _index(features: np.ndarray, labels: np.ndarray) -> list[Measurement]:
 
 
 def _supcon(rounds: int) -> list[Measurement]:
-    """Forward and backward on a batch, against pytorch-metric-learning where it is installed."""
+    """Forward and backward on a batch, against pytorch-metric-learning if installed."""
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("pytorch_metric_learning") is None:
         return []
     import torch

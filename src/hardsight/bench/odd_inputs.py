@@ -1,4 +1,4 @@
-"""Held-out samples among which some are odd: of classes the network has never seen, of nothing, seen oddly, or copies."""
+"""Held-out samples mixed with odd ones: unseen classes, scrambled images, unusual views, or copies."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from hardsight.scores.duplicates import near_duplicates
 from hardsight.scoring import score
 from hardsight.snapshot import Snapshot
 
-LEFT_OUT = 2  # classes that the network does not learn, the last ones
-TRAINED = 0.6  # share of the other images that it learns
-UNLABELED = ("near", "far")  # what belongs to no class has no label, and neither has what it is mixed with
+LEFT_OUT = 2  # number of classes (the last ones) left out of training
+TRAINED = 0.6  # share of the other images used for training
+UNLABELED = ("near", "far")  # inputs of no class have no label, nor do the samples they are mixed with
 
 
 @dataclass(frozen=True, eq=False)
 class OddInputs:
-    """The images of a set, split by a seed: what a network learns, and what it is asked about.
+    """The images of a dataset, split by a seed into training and held-out samples.
 
     Attributes:
         pictures: all images.
-        seed: of the split and of the odd images.
-        run: where the network is trained, or is to be.
+        seed: random seed of the split and of the odd images.
+        run: run directory of the network.
     """
 
     pictures: ImageSet
@@ -49,9 +49,9 @@ class OddInputs:
 
     @cached_property
     def sets(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Images and labels of the held-out samples (`known`), and odd ones of each kind; half as many, as no rate is higher.
+        """Images and labels of the held-out samples (`known`), and half as many odd ones of each kind, the highest rate.
 
-        The first odd view, copy or scrambled image is made of the first held-out image, and so on.
+        The first odd view, copy or scrambled image is made from the first held-out image, and so on.
         """
         images, labels = self.pictures.images, self.pictures.labels
         _, held_out = self._split
@@ -66,14 +66,14 @@ class OddInputs:
         return sets
 
     def train(self, progress: ProgressCallback) -> None:
-        """Train the network on clean labels, and let it see every set after each epoch."""
+        """Train the network on clean labels, and evaluate every set after each epoch."""
         learned, _ = self._split
-        given = np.full(len(self.pictures.labels), -1)
-        given[learned] = self.pictures.labels[learned]
-        train(self.pictures, given, self.run, self.seed, self.sets, progress=progress)
+        labels = np.full(len(self.pictures.labels), -1)
+        labels[learned] = self.pictures.labels[learned]
+        train(self.pictures, labels, self.run, self.seed, self.sets, progress=progress)
 
     def scored(self, kind: str, rate: float) -> tuple[Scores, np.ndarray]:
-        """Scores of held-out samples of which a share is odd, and (n,) which are."""
+        """Scores of held-out samples with a share of odd ones, and (n,) which are odd."""
         rows, hard = mixed(self._rows["known"], self._rows[kind], rate, pairs=kind == "duplicate")
         labeled = kind not in UNLABELED
         features = self._features[rows]  # (n, d)
@@ -89,7 +89,7 @@ class OddInputs:
         return scores, hard
 
     def _by_reference(self, features: np.ndarray, labels: np.ndarray | None) -> dict[str, np.ndarray]:
-        """Scores that are fitted to the training set, ours and those of peers."""
+        """Scores fitted to the training set, ours and those of other libraries."""
         learned = self._rows["train"]
         train_features, train_labels = self._features[learned], self._labels[learned]
         names = [name for name, entry in SCORES.items() if entry.scope == "reference"]
@@ -117,13 +117,13 @@ class OddInputs:
 
     @cached_property
     def _rows(self) -> dict[str, np.ndarray]:
-        """Rows of the snapshot by set; within a set they are in its order."""
+        """Rows of the snapshot by set, in the order of the set."""
         split = self._snapshot.columns(["split"]).column("split")
         return {name: np.flatnonzero(pc.equal(split, name).to_numpy()) for name in ("train", *self.sets)}
 
     @cached_property
     def _dynamics(self) -> dict[str, np.ndarray]:
-        """What happened to every sample while the network was trained."""
+        """Dynamics scores of every sample."""
         columns = as_hardness(score(self.run, scores="all"))
         return {name: values for name, values in columns.items() if SCORES[name].scope == "dynamics"}
 
@@ -131,8 +131,8 @@ class OddInputs:
 def mixed(known: np.ndarray, odd: np.ndarray, rate: float, *, pairs: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Rows of as many samples as are known, a share of them odd: (n,) rows and (n,) bool.
 
-    The odd ones take the place of those that they were made of. A copy is odd beside what it is a copy of, and so is that: with
-    `pairs` half of the odd samples are copies and half are their originals.
+    Odd samples replace those that they were made from. With `pairs`, for copies, both a copy and its original count as odd:
+    half of the odd samples are copies and half are their originals.
 
     Example:
         >>> mixed(np.arange(4), np.arange(10, 12), 0.25)

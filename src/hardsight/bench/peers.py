@@ -1,8 +1,8 @@
-"""What other libraries find, where they are installed: scores by name, high where a sample is hard.
+"""Scores of other libraries, if installed, by name; high means hard.
 
 cleanlab      rankings of labels from out-of-sample probabilities; outliers from features and from probabilities; near duplicates
-aum           the area under the margin of its authors, fed with the margins that our training recorded
-datagnosis    the methods of H-CAT; each trains a network of its own
+aum           the authors' area under the margin, on the margins recorded by our training
+datagnosis    the methods of H-CAT; each trains its own network
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Scores = dict[str, np.ndarray]
 
 
 def installed() -> list[str]:
-    """The libraries that are here."""
+    """The installed libraries."""
     return [name for name in LIBRARIES if importlib.util.find_spec(name) is not None]
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """What other libraries print and warn of stays out of our table."""
+    """Suppress the output and warnings of other libraries."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         yield
@@ -45,7 +45,7 @@ def quiet() -> Iterator[None]:
 def label_rankings(probs: np.ndarray, labels: np.ndarray) -> Scores:
     """cleanlab's rankings of (n, c) out-of-sample probabilities and (n,) given labels.
 
-    `find_label_issues` names some samples and orders them by self-confidence; all others follow, in the same order.
+    `find_label_issues` returns some samples, ordered by self-confidence; all others follow, in the same order.
     """
     if "cleanlab" not in installed():
         return {}
@@ -60,7 +60,7 @@ def label_rankings(probs: np.ndarray, labels: np.ndarray) -> Scores:
 
 
 def outliers(features: np.ndarray, probs: np.ndarray, reference: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Scores:
-    """cleanlab's outlier scores of (n, d) features and (n, c) probabilities, fitted to the same and labels of a reference."""
+    """cleanlab's outlier scores of (n, d) features and (n, c) probabilities, fitted to those of a labeled reference."""
     if "cleanlab" not in installed():
         return {}
     from cleanlab.outlier import OutOfDistribution
@@ -89,7 +89,7 @@ def near_duplicates(features: np.ndarray) -> Scores:
 
 
 def area_under_margin(run: Path, num_samples: int) -> Scores:
-    """AUM by the package of its authors, from the margins of a run of n samples whose ids are their rows."""
+    """AUM from its authors' package, on the margins of a run of n samples whose ids are row numbers."""
     if "aum" not in installed():
         return {}
     import torch
@@ -104,20 +104,20 @@ def area_under_margin(run: Path, num_samples: int) -> Scores:
             margin = torch.tensor(number_column(table, "logit_margin"))
             rows = rows_named(table.column("id").combine_chunks())
             assert rows is not None
-            logits = torch.stack([margin, torch.zeros_like(margin)], 1)  # (b, 2): the margin of class 0 is what was recorded
+            logits = torch.stack([margin, torch.zeros_like(margin)], 1)  # (b, 2): the margin of class 0 is the recorded one
             calculator.update(logits, torch.zeros(len(margin), dtype=torch.int64), rows.tolist())
     mean = [calculator.sums[row] / calculator.counts[row] for row in range(num_samples)]
     return {"aum package": -np.array(mean)}
 
 
 def datagnosis(pictures: ImageSet, labels: np.ndarray) -> tuple[Scores, list[str]]:
-    """The methods of datagnosis on all images with these labels, and a sentence for each that fails."""
+    """The methods of datagnosis on all images with these labels, and a note for each that fails."""
     if "datagnosis" not in installed():
         return {}, []
     from hardsight.errors import first_line
     from hardsight.models.torchvision_models import import_torchvision
 
-    import_torchvision()  # which datagnosis imports, and a torch without CUDA takes some help for
+    import_torchvision()  # datagnosis imports it, which needs a workaround for a torch without CUDA
     from datagnosis.plugins import Plugins
     from datagnosis.plugins.core.datahandler import DataHandler
 
@@ -130,13 +130,13 @@ def datagnosis(pictures: ImageSet, labels: np.ndarray) -> tuple[Scores, list[str
                 plugin = Plugins(["generic"]).get(name, **_training(pictures))
                 plugin.fit(datahandler=handler, use_caches_if_exist=False, workspace=Path(folder))
             scores |= _of_plugin(name, plugin.scores, plugin.hard_direction())
-        except Exception as error:  # whatever goes wrong in there, the others are still worth measuring
+        except Exception as error:  # if one fails, measure the others anyway
             notes.append(f"datagnosis {name}: {type(error).__name__}: {first_line(error)}")
     return scores, notes
 
 
 def _training(pictures: ImageSet) -> dict[str, object]:
-    """What a plugin of datagnosis trains: the same network for as many epochs."""
+    """The arguments of a datagnosis plugin: the same network for as many epochs."""
     import torch
 
     from hardsight.models.trainable import open_trainable
@@ -155,7 +155,7 @@ def _training(pictures: ImageSet) -> dict[str, object]:
 
 
 def _of_plugin(name: str, scores: object, hard: str) -> Scores:
-    """One score, or a confidence that is low on hard samples and an uncertainty that is high on them."""
+    """A single score, or a confidence (low on hard samples) and an uncertainty (high on them)."""
     if isinstance(scores, tuple):
         confidence, uncertainty = (np.asarray(part, dtype=np.float64) for part in scores)
         return {f"datagnosis {name} confidence": -confidence, f"datagnosis {name} uncertainty": uncertainty}

@@ -1,4 +1,4 @@
-"""The images of `bench hardness` and `bench clean`, and the one small network that is trained on each set of them."""
+"""The datasets of `bench hardness` and `bench clean`, and the small network that is trained on each."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import numpy as np
 from hardsight.errors import InputError, require_installed
 from hardsight.threads import even_rows
 
-ProgressCallback = Callable[[int, int, str], None]  # steps done, steps in all, what is going on
+ProgressCallback = Callable[[int, int, str], None]  # steps done, total steps, description
 
 LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}
-MOST = 5000  # samples of a set, where nobody says how many
+MOST = 5000  # default number of samples of a dataset
 
 
 @dataclass(frozen=True)
 class TrainingRecipe:
-    """A set of images: where it is, and how a network learns it.
+    """A dataset: where it is, and how to train a network on it.
 
     Attributes:
-        file: in the directory of `--data`; None for what is built in.
+        file: in the directory of `--data`; None for the built-in digits.
         arrays: names of the images and the labels in that file.
-        network: to train.
-        scaling: mean and deviation that the network's input is scaled by.
-        epochs, quick_epochs: passes over the data, and in a quick trial.
+        network: the network to train.
+        scaling: mean and standard deviation for the network's input.
+        epochs, quick_epochs: number of epochs, normally and in a quick trial.
         batch_size: samples per step.
         lr: learning rate.
     """
@@ -53,7 +53,7 @@ RECIPES = {
 
 @dataclass(frozen=True)
 class ImageSet:
-    """Images (n, channels, h, w) in [0, 1] with labels (n,), and the recipe for a network that learns them."""
+    """Images (n, channels, h, w) in [0, 1] with labels (n,), and the recipe to train a network on them."""
 
     name: str
     images: np.ndarray
@@ -67,13 +67,13 @@ class ImageSet:
         return int(self.labels.max()) + 1
 
     def inputs(self, images: np.ndarray) -> np.ndarray:
-        """Images as the network takes them."""
+        """Images as network input."""
         mean, deviation = self.recipe.scaling
         return (images - np.float32(mean)) / np.float32(deviation)
 
 
 def available(folder: Path | None) -> list[str]:
-    """Names of the sets that are there: the built-in digits, and those in a directory."""
+    """Names of the available datasets: the built-in digits, and those in a directory."""
     names = [name for name, recipe in RECIPES.items() if recipe.file is None or (folder and (folder / recipe.file).is_file())]
     if folder is not None and len(names) == 1:
         files = " or ".join(recipe.file for recipe in RECIPES.values() if recipe.file)
@@ -82,7 +82,7 @@ def available(folder: Path | None) -> list[str]:
 
 
 def load(name: str, folder: Path | None, limit: int | None, *, quick: bool = False) -> ImageSet:
-    """A set by name, or an even subsample of it."""
+    """A dataset by name, or an even subsample of it."""
     recipe = RECIPES[name]
     if recipe.file is None:
         from hardsight.data.digits import load_digits
@@ -112,21 +112,21 @@ def _from_file(path: Path, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarr
 def train(
     pictures: ImageSet, labels: np.ndarray, output: Path, seed: int, watch: dict[str, Any] | None = None, **options: Any
 ) -> Path:  # fmt: skip
-    """Train the set's network on its images and these labels: a run with every sample's dynamics, resumed if interrupted.
+    """Train the dataset's network on its images and these labels: a run with dynamics, resumed if interrupted.
 
     Args:
         pictures: what to train on; images whose label is -1 are left out.
-        labels: (n,) given ones.
+        labels: (n,) given labels.
         output: run directory.
-        seed: of the training.
-        watch: further sets by name: (images, labels) to evaluate after each epoch.
-        **options: further ones of `hardsight.training.run`, such as progress.
+        seed: random seed of the training.
+        watch: more sets by name, (images, labels), to evaluate after each epoch.
+        **options: other options of `hardsight.training.run`, such as progress.
     """
     require_installed("torch", extra="torch", purpose="this benchmark")
     from hardsight import training
 
     kept = np.flatnonzero(labels >= 0)
-    watched = {name: (pictures.inputs(images), given) for name, (images, given) in (watch or {}).items()}
+    watched = {name: (pictures.inputs(images), watched_labels) for name, (images, watched_labels) in (watch or {}).items()}
     training.run(
         (pictures.inputs(pictures.images[kept]), labels[kept], kept),
         pictures.recipe.network,
@@ -145,12 +145,12 @@ def train(
 
 
 def place(output: Path, folder: str, pictures: ImageSet, what: str, seed: int) -> Path:
-    """Where a network that was trained on some images, or a result, is: its name tells what it depends on."""
+    """Path of a trained network or a result; its name encodes what it depends on."""
     directory = output / folder
     directory.mkdir(parents=True, exist_ok=True)
     return directory / f"{pictures.name}-{len(pictures.labels)}x{pictures.epochs}-{what}-seed{seed}"
 
 
 def as_json(path: Path) -> Path:
-    """The same name with .json added; what follows the dot of a rate is no ending."""
+    """The same name with .json appended; the dot of a rate does not start an extension."""
     return path.with_name(f"{path.name}.json")

@@ -1,4 +1,4 @@
-"""`hardsight bench score`: scores against the bare product features @ weight.T, and against the peers."""
+"""`hardsight bench score`: scores against the bare product features @ weight.T, and against peers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PEERS_SHAPE = (20000, 512, 100)
 
 
 def run(rounds: int) -> list[Measurement]:
-    """All of it, in one run; torch and peers only where they are installed."""
+    """Run everything; torch and peers only if installed."""
     lines: list[Measurement] = []
     for backend in ("torch", "numpy"):
         if backend == "torch" and importlib.util.find_spec("torch") is None:
@@ -65,7 +65,7 @@ def _against_the_product(backend: str, shape: tuple[int, int, int], index: int, 
 
 
 def _growth(rounds: int) -> list[Measurement]:
-    """Time for four times the samples: four times as much is linear."""
+    """Time for four times the samples: four times as long is linear."""
     features, head, labels = _arrays((40000, 256, 200))
     quarter = slice(0, 10000)
     work: dict[str, Callable[[], object]] = {
@@ -76,7 +76,7 @@ def _growth(rounds: int) -> list[Measurement]:
 
 
 def _memory() -> list[Measurement]:
-    """Memory on top of the inputs: the same for ten times the samples, and for 100,000 classes."""
+    """Additional memory on top of the inputs: the same for ten times the samples, and for 100,000 classes."""
     lines = []
     for shape in ((20000, 256, 1000), (200000, 256, 1000), (2000, 64, 100000)):
         used = in_fresh_process(_extra_memory, shape)
@@ -87,14 +87,14 @@ def _memory() -> list[Measurement]:
 
 def _extra_memory(shape: tuple[int, int, int]) -> float | None:
     features, head, labels = _arrays(shape)
-    _ = features[:64] @ head.weight.T  # the product's own threads and buffers are not ours
+    _ = features[:64] @ head.weight.T  # warm up, so that BLAS threads and buffers are not counted
     used = extra_memory(lambda: sweep(features, head, labels))
-    results = 8 * 13 * shape[0] / 2**20  # what the caller gets back is not extra
+    results = 8 * 13 * shape[0] / 2**20  # the results do not count as additional
     return None if used is None else max(0.0, used - results)
 
 
 def _peers(rounds: int) -> list[Measurement]:
-    """What others take for their scores, from probabilities or logits that are ready."""
+    """Times of other libraries for their scores, from precomputed probabilities or logits."""
     features, head, labels = _arrays(PEERS_SHAPE)
     from scipy.special import softmax
 

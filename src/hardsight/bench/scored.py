@@ -1,8 +1,8 @@
-"""Every score of some samples, high where a sample is hard, by what it goes by and by name.
+"""Every score of some samples, oriented so that high is hard, by evidence and name.
 
-epochs                what happened to a sample in training, or to a held-out one while others were trained on
-final model           the network that was trained last, and for dataset scores the other samples
-out-of-sample heads   heads on that network's features, each fitted without the samples that it scores
+epochs                the dynamics of a sample: in training, or as a held-out sample
+final model           the trained network, and for dataset scores the other samples
+out-of-sample heads   heads on that network's features, each fitted without the samples it scores
 reference             the training set, for held-out samples
 """
 
@@ -22,13 +22,13 @@ from hardsight.scoring import score
 from hardsight.scoring.fitted_head import out_of_sample_heads
 from hardsight.snapshot import Snapshot
 
-Scores = dict[tuple[str, str], np.ndarray]  # (evidence, name) -> (n,) high where hard
+Scores = dict[tuple[str, str], np.ndarray]  # (evidence, name) -> (n,) high is hard
 
 EPOCHS, FINAL, UNSEEN, REFERENCE = "epochs", "final model", "out-of-sample heads", "reference"
 
 
 def as_hardness(table: pa.Table) -> dict[str, np.ndarray]:
-    """The columns of a scores table that have values, high where a sample is hard."""
+    """The columns of a scores table that have values, oriented so that high is hard."""
     columns = {}
     for name in table.column_names[4:]:
         values = np.asarray(table.column(name).to_numpy(), dtype=np.float64)
@@ -38,9 +38,9 @@ def as_hardness(table: pa.Table) -> dict[str, np.ndarray]:
 
 
 def of_training_samples(run: Path, labels: np.ndarray) -> Scores:
-    """Scores of the samples that a network was trained on, with labels of which some are wrong: ours, and those of peers.
+    """Scores of a network's training samples, some of them mislabeled: ours, and those of other libraries.
 
-    `clean` is what `hardsight.clean` ranks labels by: of the run, and of the out-of-sample probabilities.
+    `clean` is the ranking of `hardsight.clean`, for the run and for the out-of-sample probabilities.
     """
     table = score(run, scores="all")
     row_of = np.argsort(np.asarray(table.column("id").to_pylist(), dtype=np.int64))
@@ -59,7 +59,7 @@ def _evidence(name: str) -> str:
 
 
 def by_unseen_heads(features: np.ndarray, labels: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Row scores and (n, c) probabilities by heads that were fitted without the samples: from (n, d) and (n,)."""
+    """Row scores and (n, c) probabilities from heads fitted without the samples: from (n, d) and (n,)."""
     names = [name for name, entry in SCORES.items() if entry.scope == "row"]
     columns: dict[str, np.ndarray] = {}
     probs = np.zeros((len(labels), int(labels.max()) + 1))
@@ -72,7 +72,7 @@ def by_unseen_heads(features: np.ndarray, labels: np.ndarray) -> tuple[dict[str,
 
 
 def error_score(table: pa.Table) -> np.ndarray:
-    """(n,) what `hardsight.clean` ranks labels by."""
+    """(n,) the error score by which `hardsight.clean` ranks labels."""
     return np.asarray(table.column("error_score").to_numpy(), dtype=np.float64)
 
 

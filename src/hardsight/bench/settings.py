@@ -1,4 +1,4 @@
-"""Options of `hardsight bench hardness` and `bench clean`, defined once. Nothing heavy is imported: `--help` is quick."""
+"""Options of `hardsight bench hardness` and `bench clean`, defined once. Nothing heavy is imported, so `--help` is fast."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hardsight.training.settings import read_numbers
 
 SETS = ("digits", "mnist", "cifar10")
 MISLABELED = ("uniform", "pair", "adjacent", "instance")  # training samples with wrong labels
-ODD = ("near", "far", "shift", "zoom", "crop", "duplicate")  # held-out samples that are not like the others
+ODD = ("near", "far", "shift", "zoom", "crop", "duplicate")  # held-out samples unlike the others
 PARTS = ("injected", "people", "speed")
-LABEL_SETS = ("random1", "random2", "random3")  # of CIFAR-10N: the first for choosing, the others for reporting
+LABEL_SETS = ("random1", "random2", "random3")  # of CIFAR-10N: the first for tuning, the others for reporting
 
 
 def _words(name: str, known: tuple[str, ...]) -> Callable[[Any], tuple[str, ...]]:
-    """A reader of words from a text with commas, or a sequence; each must be known."""
+    """A reader of comma-separated words, or a sequence; each must be known."""
 
     def read(value: Any) -> tuple[str, ...]:
         parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else list(value)
@@ -38,20 +38,20 @@ def _rates(value: Any) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class StudyOptions(Options):
-    """On which images, how many of them, and how often."""
+    """Which images, how many of them, and how many seeds."""
 
     data: Path | None = option(
         None, "Directory with mnist.npz, cifar10_train.npz or cifar10n_train.npz. Default: only the built-in digits.", read=Path
     )
     sets: tuple[str, ...] = option(
-        (), f"Comma-separated sets of images: {', '.join(SETS)}. Default: all that are there.", read=_words("sets", SETS)
+        (), f"Comma-separated sets of images: {', '.join(SETS)}. Default: all available.", read=_words("sets", SETS)
     )
     seeds: tuple[int, ...] = option(5, "Number of seeds, counted from 0, or comma-separated seeds.", read=read_seeds)
     limit: int | None = common("limit", help="Use only N samples of each set, spread evenly over it. Default: 5000.", least=20)
     quick: bool = option(False, "Try it: one seed, few samples and few epochs. The numbers mean little.")
 
     def check(self) -> None:
-        """At least one seed, none twice; and the directory is there."""
+        """Check that there are seeds, that they are unique, and that the directory exists."""
         super().check()
         check_different("seeds", self.seeds)
         if self.data is not None and not self.data.is_dir():
@@ -59,12 +59,12 @@ class StudyOptions(Options):
 
     @property
     def used_seeds(self) -> tuple[int, ...]:
-        """The seeds; in a quick trial the first."""
+        """The seeds; in a quick trial, only the first."""
         return self.seeds[:1] if self.quick else self.seeds
 
     @property
     def used_limit(self) -> int | None:
-        """The limit; in a quick trial, where none is given, 600."""
+        """The limit; in a quick trial, 600 unless given."""
         return 600 if self.quick and self.limit is None else self.limit
 
 
@@ -81,7 +81,7 @@ class HardnessSettings(StudyOptions):
     top: int = option(5, "Number of scores to print for each kind; AVH is always among them.", least=1)
 
     def check(self) -> None:
-        """A rate is a share, neither nothing nor all."""
+        """Rates must be above 0 and at most 0.5."""
         super().check()
         check_different("rates", self.rates)
         if not all(0 < rate <= 0.5 for rate in self.rates):
@@ -89,12 +89,12 @@ class HardnessSettings(StudyOptions):
 
     @property
     def used_kinds(self) -> tuple[str, ...]:
-        """The kinds asked for, or all."""
+        """The requested kinds, or all."""
         return self.kinds or (*MISLABELED, *ODD)
 
     @property
     def used_rates(self) -> tuple[float, ...]:
-        """The rates; in a quick trial 0.1, if it is among them, else the first."""
+        """The rates; in a quick trial 0.1 if it is among them, otherwise the first."""
         return self.rates if not self.quick else (0.1 if 0.1 in self.rates else self.rates[0],)
 
 
@@ -104,7 +104,7 @@ class CleanBenchSettings(StudyOptions):
 
     parts: tuple[str, ...] = option(
         ",".join(PARTS),
-        "Comma-separated parts: injected (noise that we put in), people (CIFAR-10N: labels of people), speed.",
+        "Comma-separated parts: injected (injected label noise), people (CIFAR-10N: human labels), speed.",
         read=_words("parts", PARTS),
     )
     label_sets: tuple[str, ...] = option(

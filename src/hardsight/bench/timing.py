@@ -1,4 +1,4 @@
-"""How every benchmark measures and reports: interleaved rounds, and ratios to a baseline of the same run."""
+"""Measurement and reporting for every benchmark: interleaved rounds, and ratios to a baseline of the same run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hardsight.version import VERSION
 
 Result = TypeVar("Result")
 
-REST = 0.25  # seconds before each turn: the threads of a product keep their cores spinning for over a tenth of a second
-TURN = 0.3  # seconds that short work may fill with repeats: the first after a rest finds cold caches and sleeping threads
-LONGEST = 4  # times the rounds asked for, where the limit is too near to tell on which side a ratio is
+REST = 0.25  # seconds before each turn: BLAS threads spin for over a tenth of a second
+TURN = 0.3  # seconds to repeat short work: the first call after a rest has cold caches and sleeping threads
+LONGEST = 4  # multiple of the requested rounds, if a ratio is too close to its limit to decide
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Measurement:
     value: float
     unit: str
     ratio: float | None = None  # to the baseline of the same case
-    limit: float | None = None  # what we promise the ratio, or else the value, stays under
+    limit: float | None = None  # upper limit of the ratio, or else of the value
 
     @property
     def within(self) -> bool | None:
-        """Whether it stays under its limit; None where it has none."""
+        """Whether it is within its limit; None without a limit."""
         measured = self.value if self.ratio is None else self.ratio
         return None if self.limit is None else measured <= self.limit
 
@@ -48,19 +48,19 @@ def compared(
     limits: dict[str, float],
     seconds: Callable[[Callable[[], Any]], float] | None = None,
 ) -> list[Measurement]:
-    """One measurement per piece of work, the baseline's own ratio being 1.
+    """One measurement per function; the baseline's ratio is 1.
 
-    All take turns in each round, and a ratio is the median of the rounds' own: a machine whose speed changes from one
-    minute to the next changes both sides alike. Rounds are added while a limit lies within the 95 % interval of a
-    median, on whichever side: the same product may take 24 ms or 36 ms a minute later where a machine is shared.
+    All functions take turns in each round, and a ratio is the median over rounds: a machine whose speed varies affects both
+    sides equally. Rounds are added while a limit lies within the 95 % interval of a median, on either side: on a shared
+    machine the same product may take 24 ms, and 36 ms a minute later.
 
     Args:
-        case: name of what is compared.
+        case: name of the comparison.
         work: functions by name.
-        rounds: turns of each, at least.
-        baseline: name of the one that others are compared with.
-        limits: what the ratio of a name should stay under.
-        seconds: how long a function takes in one turn; by default its fastest call.
+        rounds: minimum number of rounds.
+        baseline: name of the function that others are compared with.
+        limits: upper limits of ratios, by name.
+        seconds: how to time a function in one turn. Default: its fastest call.
     """
     from hardsight.screen import progress_bar
 
@@ -83,14 +83,14 @@ def _undecided(times: dict[str, list[float]], baseline: str, limits: dict[str, f
 
 
 def _median_interval(times: list[float], baseline: list[float]) -> tuple[float, float]:
-    """95 % interval of the median ratio from the order of the rounds' own (sign test); the whole range of a few rounds."""
+    """95 % interval of the median ratio from the sorted ratios of the rounds (sign test); the full range for few rounds."""
     ratios = sorted(_ratios(times, baseline))
     outside = max(0, int(len(ratios) / 2 - 0.98 * len(ratios) ** 0.5))
     return ratios[outside], ratios[-1 - outside]
 
 
 def ratios_to(baseline: str, case: str, times: dict[str, list[float]], limits: dict[str, float]) -> list[Measurement]:
-    """One measurement per piece of work from its seconds in each round: the best of them, and the median of the ratios."""
+    """One measurement per function from its seconds in each round: the best time, and the median of the ratios."""
     return [
         Measurement(case, name, min(seconds) * 1e3, "ms", _median_ratio(seconds, times[baseline]), limits.get(name))
         for name, seconds in times.items()
@@ -119,7 +119,7 @@ def _ratios(times: list[float], baseline: list[float]) -> list[float]:
 
 
 def extra_memory(function: Callable[[], object]) -> float | None:
-    """Peak resident memory in MB over what was there before, or None where the system does not say."""
+    """Increase of peak resident memory in MB, or None if the system does not report it."""
     status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
     if not reset.exists():
         return None
@@ -127,20 +127,20 @@ def extra_memory(function: Callable[[], object]) -> float | None:
     def kilobytes(name: str) -> int:
         return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(name))
 
-    reset.write_text("5")  # the peak starts again from here
+    reset.write_text("5")  # resets the peak
     before = kilobytes("VmRSS")
     function()
     return (kilobytes("VmHWM") - before) / 1024
 
 
 def in_fresh_process(function: Callable[..., Result], *arguments: Any) -> Result:
-    """The result of a function in a process of its own: memory that an earlier one gave back would hide what it takes."""
+    """The result of a function in a separate process: memory freed by an earlier one would hide what it allocates."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
         return fresh.submit(function, *arguments).result()
 
 
 def report(measurements: list[Measurement], json: Path | None) -> None:
-    """Print a table with the limits and a verdict; write it as JSON for machines."""
+    """Print a table with the limits and a verdict; also write it as JSON."""
     from hardsight.screen import Cell, number, print_line, print_table, print_wrote
 
     verdict = {True: "yes", False: "NO", None: ""}

@@ -137,8 +137,8 @@ def _tolerance(samples: Labeled) -> float:
 def _histograms(pairs: Iterable[_Pairs], bins: int) -> CosineHistograms:
     counts, sums = np.zeros(2 * bins, np.int64), np.zeros(2)
     for cosine, different in pairs:
-        place = np.minimum(((cosine + 1) * (bins / 2)).astype(np.int64), bins - 1)
-        counts += np.bincount(place + bins * different, minlength=2 * bins)
+        bin_index = np.minimum(((cosine + 1) * (bins / 2)).astype(np.int64), bins - 1)
+        counts += np.bincount(bin_index + bins * different, minlength=2 * bins)
         sums += cosine.sum(where=~different), cosine.sum(where=different)
     positive, negative = counts.reshape(2, bins)
     means = [

@@ -65,44 +65,46 @@ def describe_dynamics(
         raise InputError(f"{run}: no split {split!r} in the dynamics; there is {', '.join(map(str, there))}.")
     chosen = [split] if split is not None else [name for name in there if name != "train"] or there
     groups = {name: _groups(run, by, human, name) for name in chosen}  # before anything is plotted: the grouping may not fit
-    said = Description()
+    description = Description()
     passes = len(_PASSES) * len(chosen)
     for name in chosen:
         for describe in _PASSES:
             if progress is not None:
-                progress(said.passes, passes)
-            describe(run, name, groups[name], folder, said)
-            said.passes += 1
-    return said
+                progress(description.passes, passes)
+            describe(run, name, groups[name], folder, description)
+            description.passes += 1
+    return description
 
 
-def _describe_all(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+def _describe_all(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
     name = split or "all samples"
     curves = read_curves(run, split=split)
-    numbers = said.numbers[name] = {"epochs": curves.times, "samples": int(curves.count.max(initial=0))}
+    numbers = description.numbers[name] = {"epochs": curves.times, "samples": int(curves.count.max(initial=0))}
     if curves.moments:
-        said.lines.append(f"{name}: {numbers['samples']:,} samples, epochs {curves.times[0]} to {curves.times[-1]}")
-        said.lines += _plateau_lines(curves, numbers)
+        description.lines.append(f"{name}: {numbers['samples']:,} samples, epochs {curves.times[0]} to {curves.times[-1]}")
+        description.lines += _plateau_lines(curves, numbers)
         _draw(
             curves,
             ("norm", "avh", "correct", "confidence"),
             f"{name}, all samples",
             folder / f"dynamics-{_file_word(name)}.png",
-            said,
+            description,
         )
 
 
-def _describe_easy_and_hard(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+def _describe_easy_and_hard(
+    run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description
+) -> None:
     name = split or "all samples"
     curves = read_curves(run, by_hardness(run, split), split=split)
     if curves.moments:
-        boundaries = _phase_lines(curves, said, said.numbers[name])
+        boundaries = _phase_lines(curves, description, description.numbers[name])
         title = f"{name}: the third with the lowest and the third with the highest mean AVH"
         path = folder / f"dynamics-{_file_word(name)}-easy-hard.png"
-        _draw(curves, ("own_angle", "norm", "avh", "correct"), title, path, said, boundaries)
+        _draw(curves, ("own_angle", "norm", "avh", "correct"), title, path, description, boundaries)
 
 
-def _describe_groups(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+def _describe_groups(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
     if groups is None:
         return
     name = split or "all samples"
@@ -112,47 +114,47 @@ def _describe_groups(run: str | Path, split: str | None, groups: Groups | None, 
     present = curves.present()
     if not present:
         raise InputError(f"{name}: no sample has a {groups.name} to group by: its ids do not match those of the dynamics.")
-    said.lines.append(f"  by {groups.name}, at epoch {curves.times[-1]}:")
+    description.lines.append(f"  by {groups.name}, at epoch {curves.times[-1]}:")
     for group in present:
         at = plateau(curves.mean["avh"][group])
         settled = f"AVH settles at epoch {curves.times[at.at]}" if at.at is not None else f"AVH does not settle: {at.why_not}"
         values = {key: float(curves.mean[key][group, -1]) for key in ("avh", "norm", "correct")}
-        said.lines.append(
+        description.lines.append(
             f"    {groups.names[group]} (n = {int(curves.count[group].max()):,}): AVH {values['avh']:.4g}, "
             f"norm {values['norm']:.4g}, accuracy {percent(values['correct'])} %; {settled}"
         )
-        said.numbers[name].setdefault("groups", {})[groups.names[group]] = values
+        description.numbers[name].setdefault("groups", {})[groups.names[group]] = values
     path = folder / f"dynamics-{_file_word(name)}-by-{_file_word(groups.name)}.png"
-    _draw(curves, ("norm", "avh", "correct", "confidence"), f"{name} by {groups.name}", path, said)
+    _draw(curves, ("norm", "avh", "correct", "confidence"), f"{name} by {groups.name}", path, description)
 
 
-def _describe_steps(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+def _describe_steps(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
     name = split or "all samples"
     curves = read_curves(run, groups, split=split, steps=True)
     if not curves.moments:
         return
     path = folder / f"dynamics-{_file_word(name)}-steps.png"
-    _draw(curves, ("norm", "own_angle", "avh", "correct"), f"{name}, inside the epochs", path, said)
+    _draw(curves, ("norm", "own_angle", "avh", "correct"), f"{name}, inside the epochs", path, description)
     if groups is None:
-        said.lines.append(f"  inside the epochs, steps {curves.times[0]} to {curves.times[-1]}:")
-        said.lines += [f"  {line}" for line in _plateau_lines(curves, said.numbers[name].setdefault("steps", {}))]
+        description.lines.append(f"  inside the epochs, steps {curves.times[0]} to {curves.times[-1]}:")
+        description.lines += [f"  {line}" for line in _plateau_lines(curves, description.numbers[name].setdefault("steps", {}))]
 
 
-def _describe_collapse(run: str | Path, split: str | None, groups: Groups | None, folder: Path, said: Description) -> None:
+def _describe_collapse(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
     """Neural collapse, uniformity and tolerance, if they were recorded."""
     name = split or "all samples"
     table = epoch_table(run, [split])
-    said.table = table if said.table is None else pa.concat_tables([said.table, table])
+    description.table = table if description.table is None else pa.concat_tables([description.table, table])
     measured = table.filter(pc.is_valid(table.column("measured")))
     if len(measured) == 0:
         return
-    said.lines += collapse_lines(measured)
-    said.numbers[name]["collapse"] = measured.slice(len(measured) - 1).select(list(MEASURES)).to_pylist()[0]
+    description.lines += collapse_lines(measured)
+    description.numbers[name]["collapse"] = measured.slice(len(measured) - 1).select(list(MEASURES)).to_pylist()[0]
     if len(measured) > 1:
         from hardsight.plots.collapse import collapse_figure
 
         figure = collapse_figure(measured, title=f"{name}: collapse of the features, and cosines of pairs")
-        _save(figure, folder / f"dynamics-{_file_word(name)}-collapse.png", said)
+        _save(figure, folder / f"dynamics-{_file_word(name)}-collapse.png", description)
 
 
 _PASSES = (_describe_all, _describe_easy_and_hard, _describe_groups, _describe_steps, _describe_collapse)
@@ -178,7 +180,7 @@ def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
     ]
 
 
-def _phase_lines(curves: Curves, said: Description, numbers: dict[str, Any]) -> list[tuple[int, int]]:
+def _phase_lines(curves: Curves, description: Description, numbers: dict[str, Any]) -> list[tuple[int, int]]:
     """Check the conjecture separately for easy and hard samples; return the boundaries."""
     boundaries = []
     for group in curves.present():
@@ -187,7 +189,7 @@ def _phase_lines(curves: Curves, said: Description, numbers: dict[str, Any]) -> 
         if phases.found and phases.at is not None:
             boundaries.append((group, curves.times[phases.at]))
         at = None if phases.at is None else curves.times[phases.at]
-        said.lines.append(f"  {name} third: {_phase_words(phases, curves.unit, at)}")
+        description.lines.append(f"  {name} third: {_phase_words(phases, curves.unit, at)}")
         numbers.setdefault("phases", {})[name] = _phase_numbers(phases, at)
     return boundaries
 
@@ -241,17 +243,17 @@ def _draw(
     columns: tuple[str, ...],
     title: str,
     path: Path,
-    said: Description,
+    description: Description,
     marks: list[tuple[int, int]] | None = None,
 ) -> None:
     from hardsight.plots.dynamics import curves_figure
 
-    _save(curves_figure(curves, columns, title=title, marks=marks or []), path, said)
+    _save(curves_figure(curves, columns, title=title, marks=marks or []), path, description)
 
 
-def _save(figure: Any, path: Path, said: Description) -> None:
+def _save(figure: Any, path: Path, description: Description) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    said.figures += save_figure(figure, path)
+    description.figures += save_figure(figure, path)
 
 
 def _from_to(curve: np.ndarray, form: str) -> str:

@@ -123,12 +123,12 @@ def by_human(run: str | Path, human: Any, split: str | None = None) -> Groups:
             the run's ids are names, row i of its samples.
         split: the split that the answers refer to.
     """
-    given = Answers.of(human, allow_missing=True)
-    people = read_people(given.source, _class_names(run))
+    answers = Answers.of(human, allow_missing=True)
+    people = read_people(answers.source, _class_names(run))
     ids, labels = _last_seen(run, split)
     if people.ids is not None:
         originals = [str(name).partition("#")[0] for name in ids.to_pylist()]
-        samples, rows = match_bases(people, originals, given.allow_missing or split is None)
+        samples, rows = match_bases(people, originals, answers.allow_missing or split is None)
     else:
         of_people = _rows_by_number(ids, len(people))
         if of_people is None:

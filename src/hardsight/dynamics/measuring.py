@@ -70,8 +70,8 @@ def alike(batch: WaitingBatch, other: WaitingBatch) -> bool:
 def sweep_batches(batches: list[WaitingBatch]) -> Sweep:
     """Sweep similar batches, in one tile if all of them are ordinary."""
     alone = len(batches) == 1
-    given = batches[0].labels if alone else np.concatenate([to_numpy(batch.labels) for batch in batches])
-    labels = check_labels(given, sum(len(batch.features) for batch in batches), len(batches[0].weight))
+    all_labels = batches[0].labels if alone else np.concatenate([to_numpy(batch.labels) for batch in batches])
+    labels = check_labels(all_labels, sum(len(batch.features) for batch in batches), len(batches[0].weight))
     if all(map(_ordinary, batches)):
         rows = _in_one_tile(batches, labels)
         if rows is not None:

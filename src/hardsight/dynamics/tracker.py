@@ -311,8 +311,8 @@ def _all_kept(tables: Sequence[pa.Table], own: dict[str | None, KeptFeatures]) -
     return result
 
 
-def _lambdas(given: Any, n: int) -> pa.Array:
-    values = to_numpy(as_numbers(given, "aldr_lambda"))
+def _lambdas(aldr_lambda: Any, n: int) -> pa.Array:
+    values = to_numpy(as_numbers(aldr_lambda, "aldr_lambda"))
     if values.shape != (n,):
         raise InputError(f"there must be one aldr_lambda per sample, got shape {values.shape} for {n} samples.")
     return pa.array(values.astype(np.float32), from_pandas=True)

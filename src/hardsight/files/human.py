@@ -113,8 +113,8 @@ def read_people(source: Any, class_names: Sequence[str] | None = None) -> People
                 return _from_columns(read_columns(path), str(path), class_names)
             return _from_anything(_read(path), str(path), class_names)
     except InputError as error:
-        said = str(error)
-        raise InputError(said if said.startswith(str(path)) else f"{path}: {said}") from error
+        message = str(error)
+        raise InputError(message if message.startswith(str(path)) else f"{path}: {message}") from error
 
 
 def _read(path: Path) -> Any:
@@ -309,13 +309,13 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
     unknown = [id for id in known if id not in there]
     absent = ids[rows < 0].tolist()
     if (absent or unknown) and not allow_missing:
-        said = []
+        problems = []
         if absent:
-            said.append(f"{len(absent)} of {n} samples have no human data (the first: {absent[0]!r})")
+            problems.append(f"{len(absent)} of {n} samples have no human data (the first: {absent[0]!r})")
         if unknown:
-            said.append(f"{len(unknown)} of {len(known)} human ids are not among the samples (the first: {unknown[0]!r})")
+            problems.append(f"{len(unknown)} of {len(known)} human ids are not among the samples (the first: {unknown[0]!r})")
         raise InputError(
-            f"{people.name}: {' and '.join(said)}. Use --allow-missing to keep the {(rows >= 0).sum()} that both have."
+            f"{people.name}: {' and '.join(problems)}. Use --allow-missing to keep the {(rows >= 0).sum()} that both have."
         )
     if not (rows >= 0).any():
         raise InputError(

@@ -50,10 +50,10 @@ def near_name(path: Any) -> str:
         return SequenceMatcher(None, path.stem.lower(), Path(name).stem.lower()).ratio() >= 0.6
 
     try:
-        beside = [utf8_name(each.name) for each in path.parent.iterdir()] if isinstance(path, Path) else []
+        siblings = [utf8_name(each.name) for each in path.parent.iterdir()] if isinstance(path, Path) else []
     except (OSError, ValueError):
         return ""
-    return did_you_mean(path.name, filter(alike, beside), 0.75)
+    return did_you_mean(path.name, filter(alike, siblings), 0.75)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Losses, one a file: a function to read against the paper, and a thin module that owns parameters.
+"""Losses, one per file: a function that reads like the paper, and a thin module that owns the parameters.
 
 Heads own class vectors and take (features, labels). Logit losses take (logits, labels). Pair losses take
 (features, labels). Others document their inputs. docs/losses.md has the paper, formula and defaults of each.

@@ -1,4 +1,4 @@
-"""A-Softmax (SphereFace): class vectors of length 1, the own angle multiplied by m (Liu et al., CVPR 2017, arXiv:1704.08063)."""
+"""A-Softmax (SphereFace): unit class vectors, with the own angle multiplied by m (Liu et al., CVPR 2017, arXiv:1704.08063)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def a_softmax_loss(
     reduction: Reduction = "mean",
     class_weight: Tensor | None = None,
 ) -> Tensor:
-    """Cross-entropy on |x| cos, the own class's being |x| (plain * cos + psi) / (1 + plain)."""
+    """Cross-entropy on |x| cos, with |x| (plain * cos + psi) / (1 + plain) for the own class."""
     features, weight = in_full_precision(features, weight)
     with torch.autocast(features.device.type, enabled=False):
         cosine = cosines(features, weight)  # (n, c)

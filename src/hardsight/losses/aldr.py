@@ -1,7 +1,7 @@
 """ALDR-KL: LDR-KL whose lambda adapts to each sample (Zhu, Ying, Yang, ICML 2023, arXiv:2112.14869).
 
-A sample whose classes are clearly separated gets a small lambda, an ambiguous one keeps the largest. So the lambdas are a
-score of their own: which samples the network finds hard, or mislabeled.
+A sample whose classes are clearly separated gets a small lambda; an ambiguous one keeps the largest. So the lambdas can be
+used as a score: they show which samples the network finds hard, or mislabeled.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hardsight.losses.ldr import Normalise, ldr_loss, margin_gaps, normalised
 def adapted_temperature(gaps: Tensor, temperature: Tensor, *, start: float, alpha: float) -> Tensor:
     """lambda0 - lambda0 / (alpha log c) * KL(softmax(gaps / lambda) || uniform): (n, c), (n,) -> (n,).
 
-    It is where the loss, less its penalty on leaving lambda0, has no slope in lambda; each visit makes one step of it.
+    This is where the loss minus its penalty on leaving lambda0 is stationary in lambda; each visit makes one step towards it.
     """
     log_p = torch.log_softmax(gaps / temperature[:, None], dim=1)
     log_c = math.log(gaps.shape[1])
@@ -30,10 +30,10 @@ def adapted_temperature(gaps: Tensor, temperature: Tensor, *, start: float, alph
 class ALDRLoss(nn.Module):
     """ALDR-KL: takes `(logits, labels, indices)`, where the indices identify the training samples.
 
-    loss = ldr(lambda_i) - alpha log c / (2 lambda0) * (lambda_i - lambda0)^2, the lambdas being no part of the gradient.
+    loss = ldr(lambda_i) - alpha log c / (2 lambda0) * (lambda_i - lambda0)^2, with no gradient through the lambdas.
 
     Args:
-        num_samples: how many training samples there are.
+        num_samples: number of training samples.
         start: lambda0. alpha: above 1, so that every lambda stays positive.
         margin: as in `ldr_loss`.
     """
@@ -56,10 +56,10 @@ class ALDRLoss(nn.Module):
             raise InputError(f"alpha must be above 1, so that every lambda stays positive, got {alpha}.")
         self.start, self.alpha, self.margin = check_positive("start", start), alpha, check_not_negative("margin", margin)
         self.normalise, self.reduction = normalise, check_reduction(reduction)
-        self.register_buffer("temperatures", torch.full((num_samples,), float(start)))  # lambda_i, saved with the rest
+        self.register_buffer("temperatures", torch.full((num_samples,), float(start)))  # lambda_i, saved in the state dict
 
     def forward(self, logits: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
-        """The loss of (n, c) logits, (n,) labels and (n,) indices; in training mode their lambdas move."""
+        """The loss of (n, c) logits, (n,) labels and (n,) indices; in training mode their lambdas are updated."""
         logits = checked_logits(logits, labels)
         if indices.shape != labels.shape:
             raise InputError(f"there must be one index per sample, got {tuple(indices.shape)} for {len(labels)} samples.")

@@ -1,7 +1,7 @@
 """ArcFace: a margin added to the own angle (Deng et al., CVPR 2019, arXiv:1801.07698).
 
-cos(angle + margin) turns up again once the angle exceeds pi - margin: a sample opposite to its class would be rewarded
-for staying. There, cos(angle) - margin * sin(margin) takes over, which keeps falling.
+cos(angle + margin) increases again once the angle exceeds pi - margin: a sample opposite to its class would be rewarded
+for staying there. Beyond that point we use cos(angle) - margin * sin(margin), which keeps decreasing.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def arcface_loss(
     reduction: Reduction = "mean",
     class_weight: Tensor | None = None,
 ) -> Tensor:
-    """Cross-entropy on scale * cos, the own class's being scale * cos(angle + margin); margin in radians."""
+    """Cross-entropy on scale * cos, with scale * cos(angle + margin) for the own class; margin in radians."""
     losses = cosine_cross_entropy(features, weight, labels, scale=scale, margin=lambda own: added_angle(own, margin))  # (n,)
     return reduce(losses, labels, reduction, class_weight)
 
 
 def added_angle(cosine: Tensor, margin: float) -> Tensor:
-    """cos(angle + margin), continued past pi - margin so that it never turns up again: (n,) -> (n,)."""
+    """cos(angle + margin), continued past pi - margin so that it never increases: (n,) -> (n,)."""
     smallest = torch.finfo(cosine.dtype).eps  # the square root's slope is infinite at 0
     sine = (1 - cosine**2).clamp_min(smallest).sqrt()
     shifted = cosine * math.cos(margin) - sine * math.sin(margin)

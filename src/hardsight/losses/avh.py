@@ -1,8 +1,8 @@
-"""The AVH loss: cross-entropy on minus the scaled angles (Chen et al., Angular Visual Hardness, ICML 2020, eq. 5).
+"""The AVH loss: cross-entropy on the negative scaled angles (Chen et al., Angular Visual Hardness, ICML 2020, eq. 5).
 
-The paper prints exp(s(pi - angle_y)) / sum_k exp(s(pi - angle_k)), a probability. We read the loss as its negative
-logarithm; pi cancels, and what remains is cross-entropy on -s * angle. Unlike a cosine, an angle has the same slope
-everywhere, so a sample that points away from its class is pushed as hard as any other.
+The paper prints exp(s(pi - angle_y)) / sum_k exp(s(pi - angle_k)), a probability. We take the loss to be its negative
+logarithm; pi cancels, which leaves cross-entropy on -s * angle. Unlike a cosine, an angle has the same slope everywhere,
+so a sample that points away from its class gets as large a gradient as any other.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def avh_loss(
     reduction: Reduction = "mean",
     class_weight: Tensor | None = None,
 ) -> Tensor:
-    """`F.cross_entropy(avh_logits(features, weight), labels)`, in about the time of a linear layer's.
+    """`F.cross_entropy(avh_logits(features, weight), labels)`, in about the time of a linear layer.
 
-    Angles are taken in float32 or better, whatever the inputs and autocast. The gradient of a sample is at most
+    Angles are computed in float32 or better, whatever the input dtype and autocast. The gradient of a sample is at most
     2 * scale over its length. A feature of zeros is at a right angle to everything and has a gradient of 0.
 
     Example:
@@ -48,7 +48,7 @@ def avh_loss(
 
 
 def smallest_scale(num_classes: int, probability: float) -> float:
-    """The scale below which no sample can reach this probability of its own class.
+    """The smallest scale at which a sample can reach this probability of its own class.
 
     At best, a sample lies along its class vector and the others are spread evenly: at an angle of arccos(-1/(c-1)).
 
@@ -66,8 +66,8 @@ class AVHLoss(HeadLoss):
     """`avh_loss` with its own class vectors.
 
     Args:
-        scale: inverse temperature. The paper sets it by cross-validation; 10 serves up to about 100 classes, 20 to 30
-            serve 1000 (see `smallest_scale`).
+        scale: inverse temperature. The paper sets it by cross-validation; 10 works for up to about 100 classes, 20 to 30
+            for 1000 (see `smallest_scale`).
     """
 
     def __init__(self, num_features: int, num_classes: int, *, scale: float = 10.0, **common: Any) -> None:
@@ -85,5 +85,5 @@ class AVHLoss(HeadLoss):
 
     @property
     def head(self) -> Head:
-        """An angular head of this scale."""
+        """An angular head with this scale."""
         return Head("angular", self.weight.detach(), scale=self.scale)

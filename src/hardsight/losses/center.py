@@ -1,4 +1,4 @@
-"""Center loss: softmax, and a pull of each feature to its class's centre (Wen et al., ECCV 2016)."""
+"""Center loss: softmax, plus a pull of each feature towards the centre of its class (Wen et al., ECCV 2016)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def moved_centres(centres: Tensor, features: Tensor, labels: Tensor, rate: float
 
 
 class CenterLoss(SoftmaxLoss):
-    """Softmax cross-entropy + `pull` * `center_loss`. Predicts by the linear layer.
+    """Softmax cross-entropy + `pull` * `center_loss`. Predictions come from the linear layer.
 
     Args:
         pull: weight of the centre term.
-        rate: how far the centres move at each training step; they follow the paper's rule, not the optimizer.
+        rate: step size of the centres, which follow the paper's update rule, not the optimizer.
     """
 
     centres: Tensor
@@ -43,7 +43,7 @@ class CenterLoss(SoftmaxLoss):
         self.register_buffer("centres", torch.zeros(num_classes, num_features))
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
-        """The loss of (n, d) features and (n,) labels; in training mode the centres then move."""
+        """The loss of (n, d) features and (n,) labels; in training mode the centres are then updated."""
         check_batch(features, labels, self.num_features, self.num_classes)
         softmax = softmax_loss(features, self.weight, self.bias, labels, **self.reducing)
         loss = softmax + self.pull * center_loss(features, self.centres, labels, **self.reducing)

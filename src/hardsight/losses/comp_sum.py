@@ -1,4 +1,4 @@
-"""The comp-sum family: tau leads from sum-exponential to cross-entropy to MAE (Mao et al., ICML 2023, arXiv:2304.07288).
+"""The comp-sum family: tau interpolates between sum-exponential, cross-entropy and MAE (Mao et al., ICML 2023, arXiv:2304.07288).
 
 With u = sum_{k != y} exp(z_k - z_y) = 1/p_y - 1, the loss is ((1 + u)^(1 - tau) - 1) / (1 - tau), and log(1 + u) at tau = 1:
 
@@ -20,7 +20,7 @@ from hardsight.losses.contract import Reduction, check_not_negative, check_reduc
 
 
 def comp_sum_loss(logits: Tensor, labels: Tensor, *, tau: float = 1.0, reduction: Reduction = "mean") -> Tensor:
-    """Phi_tau(u) from log p_y, so that neither end loses digits.
+    """Phi_tau(u) from log p_y, which is accurate at both ends.
 
     Example:
         >>> logits = torch.zeros(1, 4)  # p_y = 1/4
@@ -30,7 +30,7 @@ def comp_sum_loss(logits: Tensor, labels: Tensor, *, tau: float = 1.0, reduction
     check_not_negative("tau", tau)
     logits = checked_logits(logits, labels)
     log_p = -F.cross_entropy(logits, labels, reduction="none")  # (n,)
-    largest = 0.5 * math.log(torch.finfo(log_p.dtype).max)  # 1/p of a hopeless sample (p < 1e-19) is held to a number
+    largest = 0.5 * math.log(torch.finfo(log_p.dtype).max)  # keeps 1/p of a hopeless sample (p < 1e-19) finite
     losses = -log_p if tau == 1 else torch.expm1(((tau - 1) * log_p).clamp_max(largest)) / (1 - tau)
     return reduce_plain(losses, reduction)
 

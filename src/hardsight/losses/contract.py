@@ -1,4 +1,4 @@
-"""What the families of losses share: input checks, precision, reduction, and the class vectors of a head.
+"""Shared by all losses: input checks, precision, reduction, and the class vectors of a head.
 
 Four families. **Heads** own class vectors and take `(features, labels)`. **Logit losses** take `(logits, labels)`.
 **Pair losses** take `(features, labels)` and compare the samples of a batch. **Others** document their inputs.
@@ -23,7 +23,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 class Reducing(TypedDict, total=False):
-    """How the (n,) losses of a batch become one: the last options of every loss with class vectors (see `reduce`)."""
+    """How the (n,) losses of a batch are reduced: the last options of every loss with class vectors (see `reduce`)."""
 
     reduction: Reduction
     class_weight: Tensor | None
@@ -34,9 +34,9 @@ class HeadLoss(nn.Module, ABC):
 
     Args:
         num_features: d, the length of a feature.
-        num_classes: c, how many classes there are.
+        num_classes: c, the number of classes.
         reduction: "mean" over the batch, "sum", or "none" for one loss per sample.
-        class_weight: (c,) weight of each class's samples; "mean" is then the weighted mean, as in torch.
+        class_weight: (c,) weight of the samples of each class; "mean" is then the weighted mean, as in torch.
     """
 
     class_weight: Tensor | None
@@ -54,9 +54,9 @@ class HeadLoss(nn.Module, ABC):
         if num_classes < 2:
             raise InputError(f"a loss needs at least two classes, got num_classes = {num_classes}.")
         self.weight = nn.Parameter(torch.empty(num_classes, num_features))
-        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # as nn.Linear does
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # like nn.Linear
         self.reduction = check_reduction(reduction)
-        # Not in the state dict: it belongs to the data, and a plain nn.Linear's state dict then fits.
+        # Not in the state dict: it belongs to the data, and this keeps the state dict compatible with nn.Linear.
         self.register_buffer("class_weight", as_class_weight(class_weight, num_classes), persistent=False)
 
     @property
@@ -71,16 +71,16 @@ class HeadLoss(nn.Module, ABC):
 
     @property
     def reducing(self) -> Reducing:
-        """The options of `reduce` that this loss was made with."""
+        """The `reduce` options of this loss."""
         return {"reduction": self.reduction, "class_weight": self.class_weight}
 
     @abstractmethod
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
-        """(n, d) features, (n,) labels -> the loss, margin and all."""
+        """(n, d) features, (n,) labels -> the loss, with its margin."""
 
     @abstractmethod
     def logits(self, features: Tensor) -> Tensor:
-        """(n, d) features -> (n, c) logits to predict with, no margin."""
+        """(n, d) features -> (n, c) logits for prediction, without the margin."""
 
     @property
     @abstractmethod
@@ -99,12 +99,12 @@ class HeadLoss(nn.Module, ABC):
         return self
 
     def extra_repr(self) -> str:
-        """What `print` shows of the loss."""
+        """Arguments shown by `print`."""
         return f"{self.num_features}, {self.num_classes}, reduction={self.reduction!r}"
 
 
 def reduce(losses: Tensor, labels: Tensor, reduction: Reduction = "mean", class_weight: Tensor | None = None) -> Tensor:
-    """(n,) losses -> their mean, sum, or themselves; with class weights as in `F.cross_entropy`."""
+    """(n,) losses -> their mean or sum, or the losses unchanged; with class weights as in `F.cross_entropy`."""
     check_reduction(reduction)
     if class_weight is None:
         return reduce_plain(losses, reduction)
@@ -114,17 +114,17 @@ def reduce(losses: Tensor, labels: Tensor, reduction: Reduction = "mean", class_
 
 
 def cross_entropy(logits: Tensor, labels: Tensor, reduction: Reduction = "mean", class_weight: Tensor | None = None) -> Tensor:
-    """`F.cross_entropy` by the names that `reduce` has."""
+    """`F.cross_entropy` with the arguments of `reduce`."""
     return F.cross_entropy(logits, labels, class_weight, reduction=reduction)
 
 
 def reduce_plain(losses: Tensor, reduction: Reduction) -> Tensor:
-    """Any losses -> their mean, sum, or themselves."""
+    """Any losses -> their mean or sum, or the losses unchanged."""
     return losses if check_reduction(reduction) == "none" else losses.mean() if reduction == "mean" else losses.sum()
 
 
 def in_full_precision(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """The tensors in one precision, at least float32: bfloat16 cannot tell an angle below 5 degrees from 0."""
+    """The tensors in one precision, at least float32: bfloat16 cannot distinguish angles below 5 degrees from 0."""
     dtype = torch.float32
     for tensor in tensors:
         dtype = torch.promote_types(dtype, tensor.dtype)
@@ -132,14 +132,14 @@ def in_full_precision(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def check_batch(features: Tensor, labels: Tensor, num_features: int, num_classes: int) -> None:
-    """features (n, d) and labels (n,) go with each other and with the class vectors."""
+    """Check that features (n, d) and labels (n,) match each other and the class vectors."""
     if features.ndim != 2 or features.shape[1] != num_features:
         raise InputError(f"features must have shape (n, {num_features}), got {tuple(features.shape)}.")
     check_labels(labels, len(features), num_classes)
 
 
 def checked_logits(logits: Tensor, labels: Tensor) -> Tensor:
-    """(n, c) logits in full precision, once they and the (n,) labels are known to go with each other."""
+    """(n, c) logits in full precision, after checking that they match the (n,) labels."""
     if logits.ndim != 2 or logits.shape[1] < 2:
         raise InputError(f"logits must have shape (n, c) with at least two classes, got {tuple(logits.shape)}.")
     check_labels(labels, len(logits), logits.shape[1])
@@ -147,14 +147,14 @@ def checked_logits(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def check_pairs(features: Tensor, labels: Tensor) -> None:
-    """features (n, d) and labels (n,) go with each other; the classes are whichever labels there are."""
+    """Check that features (n, d) and labels (n,) match; any integers can be labels."""
     if features.ndim != 2:
         raise InputError(f"features must have shape (n, d), got {tuple(features.shape)}.")
     check_labels(labels, len(features), None)
 
 
 def check_labels(labels: Tensor, num_samples: int, num_classes: int | None) -> None:
-    """(n,) class indices. Their range is checked on the CPU; on a GPU that would wait for the device at every step."""
+    """(n,) class indices. Their range is checked on the CPU only; on a GPU that would synchronize at every step."""
     if labels.shape != (num_samples,):
         raise InputError(f"there must be one label per sample, got labels {tuple(labels.shape)} for {num_samples} samples.")
     if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
@@ -168,7 +168,7 @@ def check_labels(labels: Tensor, num_samples: int, num_classes: int | None) -> N
 
 
 def as_class_weight(class_weight: Tensor | Sequence[float] | None, num_classes: int) -> Tensor | None:
-    """(c,) weights of classes as a tensor, checked."""
+    """(c,) class weights as a validated tensor."""
     if class_weight is None:
         return None
     weight = torch.as_tensor(class_weight, dtype=torch.get_default_dtype()).detach().clone()
@@ -178,7 +178,7 @@ def as_class_weight(class_weight: Tensor | Sequence[float] | None, num_classes: 
 
 
 def check_reduction(reduction: Reduction) -> Reduction:
-    """The reduction, if it is one of those there are."""
+    """The reduction, if it is valid."""
     if reduction not in get_args(Reduction):
         raise InputError(f"reduction must be one of {', '.join(get_args(Reduction))}, got {reduction!r}.")
     return reduction

@@ -22,17 +22,17 @@ def contrastive_loss(
     mining: PairMining | Miner = "all",
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Over the pairs of a batch: 1/2 |x_i - x_j|^2 if of one class, else 1/2 max(0, margin - |x_i - x_j|)^2.
+    """For each pair of a batch: 1/2 |x_i - x_j|^2 if of one class, else 1/2 max(0, margin - |x_i - x_j|)^2.
 
-    "mean" is over all these pairs, those at zero loss too. Without a pair the loss is 0.
+    "mean" is over all these pairs, including those with zero loss. Without pairs the loss is 0.
 
     Args:
         features: (n, d).
         labels: (n,) any integers.
-        margin: distance from which on samples of different classes are far enough apart.
-        mining: "all" pairs; "hard": of each sample the farthest of its class and the nearest of another one, by the distance
-            of this loss, each pair once. Or a miner: a function of features and labels that returns index tensors of triplets
-            (a, p, n) or of pairs (a, p, a, n), such as those of pytorch-metric-learning.
+        margin: distance beyond which samples of different classes are far enough apart.
+        mining: "all" pairs; "hard": for each sample, the farthest of its class and the nearest of another class, by the
+            distance of this loss, each pair once. Or a miner: a function of features and labels that returns index tensors of
+            triplets (a, p, n) or of pairs (a, p, a, n), such as those of pytorch-metric-learning.
         reduction: "mean", "sum" or "none".
 
     Example:
@@ -50,13 +50,13 @@ def contrastive_loss(
         return features.sum() * 0
     same = labels[i] == labels[j]
     square = squares[i, j]  # (pairs,)
-    distance = torch.where(square > 0, square, 1).sqrt() * (square > 0)  # slope 0 where two samples coincide
+    distance = torch.where(square > 0, square, 1).sqrt() * (square > 0)  # slope 0 if two samples coincide
     losses = 0.5 * torch.where(same, square, (margin - distance).clamp_min(0) ** 2)
     return reduce_plain(losses, reduction)
 
 
 def _pairs(mining: PairMining | Miner, features: Tensor, labels: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
-    """The pairs that count: which two samples."""
+    """Indices of the pairs to use."""
     if mining == "all":
         i, j = torch.triu_indices(len(labels), len(labels), 1, device=labels.device)
         return i, j
@@ -73,13 +73,13 @@ def _pairs(mining: PairMining | Miner, features: Tensor, labels: Tensor, squares
 
 
 def _distinct(i: Tensor, j: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Each pair once, the smaller number first."""
+    """Each pair once, with the smaller index first."""
     pair = (torch.minimum(i, j) * n + torch.maximum(i, j)).unique()
     return pair // n, pair % n
 
 
 def pair_squares(features: Tensor) -> Tensor:
-    """(n, d) -> (n, n) squared distances, 0 on the diagonal; centred first so that far-off features keep their digits."""
+    """(n, d) -> (n, n) squared distances, 0 on the diagonal; centred first to keep the precision of far-off features."""
     with torch.autocast(features.device.type, enabled=False):
         x = features - features.detach().mean(0)
         square = x.square().sum(1)

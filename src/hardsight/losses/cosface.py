@@ -1,4 +1,4 @@
-"""CosFace, also AM-softmax: a margin taken from the own cosine (Wang et al., CVPR 2018, arXiv:1801.09414)."""
+"""CosFace, also AM-softmax: a margin subtracted from the own cosine (Wang et al., CVPR 2018, arXiv:1801.09414)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cosface_loss(
     reduction: Reduction = "mean",
     class_weight: Tensor | None = None,
 ) -> Tensor:
-    """Cross-entropy on scale * cos, the own class's being scale * (cos - margin)."""
+    """Cross-entropy on scale * cos, with scale * (cos - margin) for the own class."""
     losses = cosine_cross_entropy(features, weight, labels, scale=scale, margin=lambda own: own - margin)  # (n,)
     return reduce(losses, labels, reduction, class_weight)
 

@@ -1,14 +1,13 @@
 """Cross-entropy on logits made of cosines, with a hand-written backward pass: the basis of every angular loss here.
 
-The straightforward form normalises the class vectors, keeps the copy, keeps the cosines, the angles, the logits and
-their softmax for the backward pass. With 100,000 classes that is most of the memory and half of the time. Two facts
-spare it:
+The straightforward form normalises the class vectors and keeps the copy, the cosines, the angles, the logits and their
+softmax for the backward pass. With 100,000 classes that is most of the memory and half of the time. Two facts avoid it:
 
-- The loss of a sample depends on its own row of cosines only. So the row's gradient is computed in the forward pass,
-  while the row is in the cache, and it replaces the row: one (n, c) array is all that is kept.
-- A cosine changes only across its vectors, never along them. So the gradient is the one of a plain product, less its
-  part along the vector: no normalised copy and no cosines are needed. That part is a product of gradient and vector; of a
-  few classes it is quicker to add up gradient times cosine, which is in the cache, over samples or classes.
+- The loss of a sample depends only on its own row of cosines. So the row's gradient is computed in the forward pass,
+  while the row is in the cache, and replaces the row: only one (n, c) array is kept.
+- A cosine changes only across its vectors, never along them. So the gradient is that of a plain product, minus its
+  component along the vector: no normalised copy and no cosines are needed. That component is a product of gradient and
+  vector; for few classes it is faster to sum gradient times cosine, which is in the cache, over samples or classes.
 
 A vector of zeros has no direction: all its cosines are 0 and its gradient is 0.
 """
@@ -25,12 +24,12 @@ from torch.autograd.function import once_differentiable
 from hardsight.head import Head
 from hardsight.losses.contract import HeadLoss, in_full_precision
 
-Margin = Callable[[Tensor], Tensor]  # (n,) cosines to the own class -> (n,) what replaces them
+Margin = Callable[[Tensor], Tensor]  # (n,) cosines to the own class -> (n,) replacements
 Logit = Literal["cosine", "angular"]
 
-NO_DIRECTION = 1e-12  # a vector this short counts as zero: its gradient, one over its length, would overflow
-BLOCK = 2**18  # entries worked on at a time: a few arrays of them stay in the cache
-FEW = 2 * BLOCK  # entries of (n, c) up to which a second array of them is kept for the backward pass
+NO_DIRECTION = 1e-12  # shorter vectors count as zero: their gradient, one over the length, would overflow
+BLOCK = 2**18  # entries per block: a few such arrays fit in the cache
+FEW = 2 * BLOCK  # up to this many entries, a second (n, c) array is kept for the backward pass
 
 
 def cosine_cross_entropy(
@@ -48,9 +47,9 @@ def cosine_cross_entropy(
         features: (n, d) samples; their length does not matter.
         weight: (c, d) class vectors; their length does not matter.
         labels: (n,) own classes.
-        scale: inverse temperature; a tensor of one number gets a gradient too.
+        scale: inverse temperature; a scalar tensor gets a gradient too.
         logit: "cosine" for scale * cos, "angular" for -scale * angle.
-        margin: cosine logits only: changes the cosine to the own class, and nothing else, before scaling.
+        margin: cosine logits only: changes only the cosine to the own class, before scaling.
     """
     features, weight = in_full_precision(features, weight)
     scale = torch.as_tensor(scale, dtype=features.dtype, device=features.device)
@@ -68,7 +67,7 @@ def cosines(features: Tensor, weight: Tensor) -> Tensor:
 
 
 class ScaledCosineLoss(HeadLoss):
-    """A head loss that predicts by scale * cos, whatever its margin does in training."""
+    """A head loss that predicts with scale * cos, without its training margin."""
 
     scale: float
 
@@ -78,12 +77,12 @@ class ScaledCosineLoss(HeadLoss):
 
     @property
     def head(self) -> Head:
-        """A cosine head of this scale."""
+        """A cosine head with this scale."""
         return Head("cosine", self.weight.detach(), scale=self.scale)
 
 
 def arccos(cosine: Tensor) -> Tensor:
-    """The angle, with a slope that is bounded and nowhere zero: a sample opposite to its class keeps learning."""
+    """The angle, with a slope that is bounded and never zero: a sample opposite to its class keeps learning."""
     angle: Tensor = _Arccos.apply(cosine)  # type: ignore[no-untyped-call]
     return angle
 
@@ -96,7 +95,7 @@ def inverse_norms(x: Tensor) -> Tensor:
 
 
 def _inverse_norms(x: Tensor) -> Tensor:
-    """The same without a gradient, in half the calls."""
+    """The same without a gradient, with half the calls."""
     norm = torch.linalg.vector_norm(x, dim=1)
     return norm.reciprocal().masked_fill_(norm <= NO_DIRECTION, 0)
 
@@ -120,17 +119,17 @@ class _CosineCrossEntropy(torch.autograd.Function):
         logit, margin = kind
         x_inverse, w_inverse = _inverse_norms(x), _inverse_norms(w)  # (n,), (c,)
         unit = x * x_inverse[:, None]  # (n, d)
-        rows = unit @ w.T  # (n, c), soon cosines, in the end the gradient
+        rows = unit @ w.T  # (n, c), reused for cosines and then for the gradient
         losses, by_scale, by_row = (torch.empty_like(x_inverse) for _ in range(3))
         want_gradient, want_scale = any(ctx.needs_input_grad[:4]), ctx.needs_input_grad[3]
         s, step = float(scale), max(1, BLOCK // len(w))
         scaled_inverse = w_inverse * s
-        edge = 1 - torch.finfo(rows.dtype).eps / 2  # the last number before 1: rounding can carry a cosine past it
+        edge = 1 - torch.finfo(rows.dtype).eps / 2  # the last number before 1: rounding can push a cosine past it
         changed = slope = None
         if margin is not None:
             own_cosine = rows.gather(1, labels[:, None])[:, 0] * w_inverse[labels]  # (n,)
             changed, slope = _with_slope(margin, own_cosine.clamp(-1, 1))
-        # (n, c) total * d loss / d cos, times cos: its sums are what the gradients have along the vectors
+        # (n, c) total * d loss / d cos, times cos: its sums are the components of the gradients along the vectors
         along = torch.empty_like(rows) if want_gradient and logit == "angular" and rows.numel() <= FEW else None
         spare = rows.new_empty(2, min(step, len(x)), len(w))
         for start in range(0, len(x), step):
@@ -140,9 +139,9 @@ class _CosineCrossEntropy(torch.autograd.Function):
             if logit == "angular":
                 cosine.mul_(w_inverse).clamp_(-edge, edge)
                 nearest = torch.acos(cosine, out=z).amin(1, keepdim=True)
-                torch.add(s * nearest, z, alpha=-s, out=z)  # (b, c) logits, less the largest of the row
+                torch.add(s * nearest, z, alpha=-s, out=z)  # (b, c) logits minus the largest in the row
             else:
-                z = cosine.mul_(scaled_inverse)  # the cosines are not needed again
+                z = cosine.mul_(scaled_inverse)  # the cosines are no longer needed
                 if changed is not None:
                     z.scatter_(1, own, s * changed[part, None])
                 z.sub_(z.amax(1, keepdim=True))
@@ -190,14 +189,14 @@ class _CosineCrossEntropy(torch.autograd.Function):
 
 
 def _remove_along(w: Tensor, grad_w: Tensor, w_inverse: Tensor) -> None:
-    """Take from each row of a (c, d) gradient its part along the row of w, in place."""
+    """Remove from each row of a (c, d) gradient its component along the row of w, in place."""
     step = max(1, 4 * BLOCK // w.shape[1])
     for some, its, inverse in zip(grad_w.split(step), w.split(step), w_inverse.split(step), strict=True):
         some.addcmul_(its, ((some * its).sum(1) * inverse**2)[:, None], value=-1)
 
 
 def _with_slope(margin: Margin, cosine: Tensor) -> tuple[Tensor, Tensor]:
-    """What the margin makes of each cosine, and how fast it changes there."""
+    """The margin applied to each cosine, and its derivative."""
     with torch.enable_grad():
         cosine = cosine.clone().requires_grad_()
         changed = margin(cosine)

@@ -1,7 +1,7 @@
 """Dual-head distillation: labels teach one head, the teacher's logits another (Yang et al., arXiv:2411.08937).
 
-A loss on logits and one on probabilities pull a single linear layer apart. So each gets its own layer on the shared
-features; the one taught by the teacher is dropped after training.
+A loss on logits and one on probabilities conflict in a single linear layer. So each gets its own layer on the shared
+features; the one trained by the teacher is dropped after training.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hardsight.losses.softmax import SoftmaxLoss
 def binary_kl_loss(
     student_logits: Tensor, teacher_logits: Tensor, *, temperature: float = 2.0, reduction: Reduction = "mean"
 ) -> Tensor:
-    """T^2 sum_k KL(sigmoid(t_k / T) || sigmoid(s_k / T)), each class as a yes or no of its own: (n, c), (n, c) -> the loss."""
+    """T^2 sum_k KL(sigmoid(t_k / T) || sigmoid(s_k / T)), each class as a separate yes or no: (n, c), (n, c) -> the loss."""
     if student_logits.shape != teacher_logits.shape:
         raise InputError(
             f"student and teacher must have the same logits, got {tuple(student_logits.shape)} and {tuple(teacher_logits.shape)}."
@@ -33,13 +33,13 @@ def binary_kl_loss(
 
 
 def aligned_sum(first: Sequence[Tensor | None], second: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """Two losses' gradients added up, the second one without the part that works against the first (gradient alignment).
+    """The sum of two losses' gradients, without the part of the second that opposes the first (gradient alignment).
 
-    Taken as one long vector each: if first . second < 0, second - (first . second / first . first) first replaces second.
+    Each is treated as one long vector: if first . second < 0, second - (first . second / first . first) first replaces second.
 
     Args:
-        first: one gradient per parameter, None where a loss does not reach it: those of the labels.
-        second: those of the teacher.
+        first: gradients of the label loss, one per parameter, None if the loss does not reach it.
+        second: gradients of the teacher loss.
 
     Example:
         >>> import torch
@@ -47,7 +47,7 @@ def aligned_sum(first: Sequence[Tensor | None], second: Sequence[Tensor | None])
         [tensor([1., 2.])]
     """
     if len(first) != len(second):
-        raise InputError(f"there must be as many gradients of both losses, got {len(first)} and {len(second)}.")
+        raise InputError(f"both losses must have the same number of gradients, got {len(first)} and {len(second)}.")
     shared = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
     product = sum(float((a.double() * b.double()).sum()) for a, b in shared)
     if product < 0:
@@ -59,13 +59,13 @@ def aligned_sum(first: Sequence[Tensor | None], second: Sequence[Tensor | None])
 class DualHeadLoss(SoftmaxLoss):
     """Cross-entropy on a linear layer + `distill` * `binary_kl_loss` on a second: takes `(features, labels, teacher_logits)`.
 
-    Without teacher_logits it is plain cross-entropy. Predicts by the first layer.
+    Without teacher_logits it is plain cross-entropy. Predictions come from the first layer.
 
     Args:
-        distill: weight of the teacher's part; 1 for CIFAR, 0.1 for ImageNet in the paper.
+        distill: weight of the teacher loss; 1 for CIFAR, 0.1 for ImageNet in the paper.
         temperature: T.
-        hidden: width of the second head's hidden layer; 0 for a linear one, None for no second head: both losses then meet in
-            the first, the paper's counter-example.
+        hidden: width of the second head's hidden layer; 0 for a linear one, None for no second head: both losses then use the
+            first, the paper's counter-example.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class DualHeadLoss(SoftmaxLoss):
             self.second = nn.Sequential(*layers)
 
     def forward(self, features: Tensor, labels: Tensor, teacher_logits: Tensor | None = None) -> Tensor:
-        """The loss of features and labels, with (n, c) logits of a teacher if there are any."""
+        """The loss of features and labels, with (n, c) teacher logits if given."""
         if teacher_logits is None:
             return super().forward(features, labels)
         loss, taught = self.parts(features, labels, teacher_logits)
         return loss + taught
 
     def parts(self, features: Tensor, labels: Tensor, teacher_logits: Tensor) -> tuple[Tensor, Tensor]:
-        """The labels' part of the loss and the teacher's, `distill` included."""
+        """The label loss and the teacher loss, the latter times `distill`."""
         check_batch(teacher_logits, labels, self.num_classes, self.num_classes)
         taught_logits = self.logits(features) if self.second is None else self.second(features)
         taught = binary_kl_loss(taught_logits, teacher_logits, temperature=self.temperature, reduction=self.reduction)
@@ -102,10 +102,10 @@ class DualHeadLoss(SoftmaxLoss):
     def aligned_backward(
         self, parameters: Iterable[nn.Parameter], features: Tensor, labels: Tensor, teacher_logits: Tensor
     ) -> Tensor:
-        """In place of `loss.backward()`: gradients of both parts by `aligned_sum`, added to each parameter's `grad`.
+        """A replacement for `loss.backward()`: combines the gradients of both losses with `aligned_sum`, and adds them to `grad`.
 
         Args:
-            parameters: all that are trained: the network's and this loss's.
+            parameters: all trained parameters: the network's and this loss's.
         """
         trained = [p for p in parameters if p.requires_grad]
         parts = self.parts(features, labels, teacher_logits)

@@ -1,7 +1,7 @@
 """EnsLoss: for two classes, a new random convex calibrated loss at every step (Dai, ICML 2025, arXiv:2409.00908).
 
-Not the loss but its slopes are drawn: negative, and smaller in size the larger the margin, as for any convex calibrated
-loss. The value returned has those slopes and means nothing else.
+Only the slopes of the loss are drawn: negative, and smaller in magnitude for larger margins, as for any convex calibrated
+loss. The returned value has those slopes; the value itself has no meaning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hardsight.losses.contract import Reduction, check_reduction, checked_logits
 def ens_loss(
     logits: Tensor, labels: Tensor, *, reduction: Reduction = "mean", generator: torch.Generator | None = None
 ) -> Tensor:
-    """slope * margin, the slopes held fixed; margin = z_1 - z_0 for class 1, z_0 - z_1 for class 0."""
+    """slope * margin, with fixed slopes; margin = z_1 - z_0 for class 1, z_0 - z_1 for class 0."""
     logits = checked_logits(logits, labels)
     if logits.shape[1] != 2:
         raise InputError(f"EnsLoss is for two classes, got logits {tuple(logits.shape)}.")
@@ -26,7 +26,7 @@ def ens_loss(
 
 
 def random_slopes(margin: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """(n,) negative slopes: -exp(normal), at least -1, the steepest at the smallest margin, over the margin past 1."""
+    """(n,) negative slopes: -exp(normal), at least -1, the steepest at the smallest margin, divided by margins above 1."""
     normal = torch.randn(margin.shape, generator=generator, dtype=margin.dtype, device=margin.device)
     drawn = (-normal.exp()).clamp_min(-1).sort().values  # ascending: steepest first
     slopes = torch.empty_like(drawn)
@@ -35,12 +35,12 @@ def random_slopes(margin: Tensor, generator: torch.Generator | None = None) -> T
 
 
 class EnsLoss(nn.Module):
-    """`ens_loss` as a module; pass a generator for the same slopes twice."""
+    """`ens_loss` as a module; pass a generator for reproducible slopes."""
 
     def __init__(self, *, reduction: Reduction = "mean", generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.reduction, self.generator = check_reduction(reduction), generator
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """A value whose slopes are freshly drawn, for (n, 2) logits and (n,) labels."""
+        """The loss of (n, 2) logits and (n,) labels, with newly drawn slopes."""
         return ens_loss(logits, labels, reduction=self.reduction, generator=self.generator)

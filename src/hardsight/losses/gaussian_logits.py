@@ -1,13 +1,13 @@
 """Distances to class Gaussians, with a hand-written backward pass: the basis of L-GM.
 
 energy_k(x) = 1/2 (x - mean_k)' S_k^-1 (x - mean_k) + 1/2 log|S_k|, so that -energy is log N(x; mean_k, S_k) without its
-constant. The square is multiplied out, so that products of matrices do the work and no (n, c, d) array is ever made:
+constant. The square is expanded, so that matrix products do the work and no (n, c, d) array is created:
 
     1/2 sum_j p_kj (x_j - m_kj)^2 = 1/2 (x^2 @ p_k - 2 x @ (p_k m_k) + m_k^2 @ p_k),   p_k = exp(-log_variance_k)
 
-Multiplied out, a small distance is the difference of large numbers. Two things keep its digits: everything is first
-moved to where the means are, and the distance to the own class, which the margin and the likelihood rest on, is taken
-from the difference itself. Classes are worked on in blocks, backward too, so copies of the means stay small.
+In this form, a small distance is the difference of large numbers. Two things preserve its precision: everything is first
+centred on the means, and the distance to the own class, on which the margin and the likelihood depend, is computed
+directly from the difference. Classes are processed in blocks, also in the backward pass, so copies of the means stay small.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from hardsight.losses.contract import in_full_precision
 
-BLOCK = 2**19  # entries of the means worked on at a time
+BLOCK = 2**19  # entries of the means per block
 Bounds = tuple[float, float]
 
 
@@ -34,15 +34,15 @@ def gaussian_logits(
     alpha: float = 0.0,
     bounds: Bounds = (-4.0, 4.0),
 ) -> tuple[Tensor, Tensor]:
-    """(n, c) minus the energies, the own one less alpha times its distance part, and (n,) the own energy.
+    """(n, c) negative energies, with alpha times the distance subtracted for the own class, and (n,) the own energy.
 
     Args:
         features: (n, d).
         mean: (c, d).
         log_variance: None for the identity, (d,) shared by all classes, or (c, d).
         labels: (n,) own classes.
-        alpha: the margin, on the own distance and not on log|S|.
-        bounds: log-variances are held between these. A gradient that leads back between them passes.
+        alpha: the margin, applied to the own distance but not to log|S|.
+        bounds: log-variances are clamped to these. Gradients that lead back inside pass through.
     """
     features, mean = in_full_precision(features, mean)
     if log_variance is not None:
@@ -58,14 +58,14 @@ class _GaussianLogits(torch.autograd.Function):
         ctx: Any, features: Tensor, mean: Tensor, log_variance: Tensor | None, labels: Tensor, margin: tuple[float, Bounds]
     ) -> tuple[Tensor, Tensor]:
         alpha, bounds = margin
-        centre = mean.mean(0)  # distances do not change, and far-off features keep their digits
+        centre = mean.mean(0)  # leaves distances unchanged, and keeps the precision of far-off features
         x = features - centre  # (n, d)
         squares = x * x
         logits = x.new_empty(len(x), len(mean))
         kept, stray = None, _is_outside(log_variance, bounds)
         for block in _blocks(mean, centre, log_variance, bounds if stray else None):
             part, m, v, p, pm = block
-            kept = block if len(m) == len(mean) else None  # few classes: the backward pass finds it ready
+            kept = block if len(m) == len(mean) else None  # few classes: reuse it in the backward pass
             constant = 0.5 * torch.linalg.vecdot(pm, m)  # (b,)
             negative = torch.addmm(-constant, x, pm.T)  # (n, b)
             negative = negative.addmm_(squares, p.T, alpha=-0.5) if len(p) == len(m) else negative.sub_(0.5 * squares @ p.T)
@@ -84,10 +84,10 @@ class _GaussianLogits(torch.autograd.Function):
         x, squares, centre, mean, log_variance, labels = ctx.saved_tensors
         own = labels[:, None]
         at_own = by_logits.gather(1, own)[:, 0]  # (n,)
-        # Minus the gradient by the distances: it has the sign of the logits, and the products below add up in place.
+        # Negative gradient with respect to the distances: it has the sign of the logits, so the products below add up in place.
         h = by_logits.scatter_add(1, own, (ctx.alpha * at_own - by_own)[:, None])  # (n, c)
         total = -h.sum(0)  # (c,)
-        by_energy = total.index_add(0, labels, ctx.alpha * at_own)  # (c,) the margin does not reach log|S|
+        by_energy = total.index_add(0, labels, ctx.alpha * at_own)  # (c,) the margin does not apply to log|S|
         grad_x, grad_mean = torch.zeros_like(x), torch.empty_like(mean)
         grad_v = None
         if ctx.needs_input_grad[2]:
@@ -111,12 +111,12 @@ class _GaussianLogits(torch.autograd.Function):
         if grad_v is not None and ctx.bounds is not None:
             low, high = ctx.bounds
             stray = ((log_variance > high) & (grad_v < 0)) | ((log_variance < low) & (grad_v > 0))
-            grad_v.masked_fill_(stray, 0)  # a step along it would lead further out
+            grad_v.masked_fill_(stray, 0)  # a step along it would lead further outside
         return grad_x, grad_mean, grad_v, None, None
 
 
 def _is_outside(log_variance: Tensor | None, bounds: Bounds) -> bool:
-    """Whether any log-variance lies outside its bounds; looking is cheaper than a copy that is held between them."""
+    """Whether any log-variance is out of bounds; checking is cheaper than a clamped copy."""
     if log_variance is None:
         return False
     least, most = log_variance.aminmax()
@@ -126,7 +126,7 @@ def _is_outside(log_variance: Tensor | None, bounds: Bounds) -> bool:
 def _blocks(
     mean: Tensor, centre: Tensor, log_variance: Tensor | None, bounds: Bounds | None
 ) -> Iterator[tuple[slice, Tensor, Tensor, Tensor, Tensor]]:
-    """Some classes at a time: which, their centred means m, log-variances v, precisions p and p * m; v and p (b, d) or (1, d)."""
+    """Blocks of classes: slice, centred means m, log-variances v, precisions p and p * m; v and p are (b, d) or (1, d)."""
     step = max(1, BLOCK // mean.shape[1])
     for start in range(0, len(mean), step):
         part = slice(start, start + step)

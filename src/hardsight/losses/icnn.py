@@ -1,7 +1,7 @@
-"""ICNN: how well the neighbours of a sample are of its class, as a score and as a loss (SuSana Distancia, arXiv:2305.09062).
+"""ICNN: how well a sample's neighbours match its class, as a score and as a loss (SuSana Distancia, arXiv:2305.09062).
 
-The paper's score has a part that counts neighbours and a part that measures distances; how they are put on one scale
-is our choice, stated below. It also serves as a measure of an embedding's quality.
+The paper's score has a part that counts neighbours and a part that measures distances; how we combine them is our choice,
+described below. It also measures the quality of an embedding.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from hardsight.errors import InputError
 from hardsight.losses.contract import Reduction, check_pairs, check_reduction, in_full_precision, reduce_plain
 from hardsight.losses.contrastive import pair_squares
 
-NO_DISTANCE = 1e-12  # where all samples coincide, all distances count as 0
+NO_DISTANCE = 1e-12  # if all samples coincide, all distances count as 0
 
 
 def icnn_scores(features: Tensor, labels: Tensor, *, neighbours: int = 5) -> Tensor:
-    """(n,) scores in [0, 1], 1 being best: the mean of a share and a closeness, both over the nearest neighbours.
+    """(n,) scores in [0, 1], 1 is best: the mean of a share and a closeness, both over the nearest neighbours.
 
-    The share is of neighbours of the own class; it has no gradient. The closeness is the mean of 1 - u over neighbours of
-    the own class and u over the others, u being the distance over that to the farthest sample of the batch.
+    The share counts neighbours of the own class; it has no gradient. The closeness is the mean of 1 - u over neighbours of
+    the own class and u over the others, where u is the distance divided by that to the farthest sample of the batch.
     """
     check_pairs(features, labels)
     if neighbours < 1:
@@ -32,14 +32,14 @@ def icnn_scores(features: Tensor, labels: Tensor, *, neighbours: int = 5) -> Ten
     hidden = square.detach().clone().fill_diagonal_(torch.inf)
     near = hidden.topk(min(neighbours, len(labels) - 1), largest=False).indices  # (n, k)
     same = labels[near] == labels[:, None]  # (n, k)
-    distance = torch.where(square > 0, square, 1).sqrt() * (square > 0)  # slope 0 where two samples coincide
+    distance = torch.where(square > 0, square, 1).sqrt() * (square > 0)  # slope 0 if two samples coincide
     u = distance.gather(1, near) / distance.amax(1, keepdim=True).clamp_min(NO_DISTANCE)  # (n, k)
     closeness = torch.where(same, 1 - u, u).mean(1)
     return (same.to(u.dtype).mean(1) + closeness) / 2
 
 
 def icnn_loss(features: Tensor, labels: Tensor, *, neighbours: int = 5, reduction: Reduction = "mean") -> Tensor:
-    """-log of the scores, a score below 1e-6 counting as that."""
+    """-log of the scores, clamped at 1e-6."""
     return reduce_plain(-icnn_scores(features, labels, neighbours=neighbours).clamp_min(1e-6).log(), reduction)
 
 

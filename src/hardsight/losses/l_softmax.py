@@ -1,4 +1,4 @@
-"""L-Softmax: a linear layer whose own angle is multiplied by m (Liu et al., ICML 2016, arXiv:1612.02295)."""
+"""L-Softmax: a linear layer with the own angle multiplied by m (Liu et al., ICML 2016, arXiv:1612.02295)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def l_softmax_loss(
     reduction: Reduction = "mean",
     class_weight: Tensor | None = None,
 ) -> Tensor:
-    """Cross-entropy on |w| |x| cos, the own class's being |w| |x| (plain * cos + psi) / (1 + plain)."""
+    """Cross-entropy on |w| |x| cos, with |w| |x| (plain * cos + psi) / (1 + plain) for the own class."""
     features, weight = in_full_precision(features, weight)
     with torch.autocast(features.device.type, enabled=False):
         own_weight = weight[labels]  # (n, d)
@@ -54,7 +54,7 @@ class LSoftmaxLoss(MultipliedAngleLoss):
         self.anneal(m, Annealing(base, gamma, power, smallest))
 
     def logits(self, features: Tensor) -> Tensor:
-        """Those of a linear layer: (n, d) -> (n, c)."""
+        """The logits of a linear layer: (n, d) -> (n, c)."""
         return F.linear(features, self.weight)
 
     @property

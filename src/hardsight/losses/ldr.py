@@ -1,7 +1,7 @@
 """LDR-KL: label-distributionally robust loss with a KL ball (Zhu, Ying, Yang, ICML 2023, arXiv:2112.14869).
 
 lambda * log( (1/c) sum_k exp((z_k - z_y + margin [k != y]) / lambda) ): lambda near 0 is the Crammer-Singer hinge, lambda = 1
-without margin is cross-entropy less log c.
+without margin is cross-entropy minus log c.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ def ldr_loss(
 
 
 def margin_gaps(logits: Tensor, labels: Tensor, margin: float) -> Tensor:
-    """z_k - z_y + margin for the other classes, 0 for the own: (n, c)."""
+    """z_k - z_y + margin for the other classes, 0 for the own class: (n, c)."""
     own = labels[:, None]
     gaps = logits - logits.gather(1, own) + margin
     return gaps.scatter(1, own, 0.0)
 
 
 def normalised(logits: Tensor, how: Normalise) -> Tensor:
-    """Logits on one scale: "softplus" over its mean, "l1" over the mean absolute value, or as they are."""
+    """Normalised logits: "softplus" divides by its mean, "l1" by the mean absolute value; otherwise unchanged."""
     if how not in get_args(Normalise):
         raise InputError(f"normalise must be one of {', '.join(get_args(Normalise))}, got {how!r}.")
     if how == "none":
         return logits
     size = F.softplus(logits) if how == "softplus" else logits
-    smallest = torch.finfo(logits.dtype).tiny ** 0.5  # all logits zero: they stay so
+    smallest = torch.finfo(logits.dtype).tiny ** 0.5  # all-zero logits stay zero
     return size / size.abs().mean(1, keepdim=True).clamp_min(smallest)
 
 

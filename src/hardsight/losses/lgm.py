@@ -2,8 +2,8 @@
 
 With d_k = 1/2 (x - mean_k)' S_k^-1 (x - mean_k) and the prior p(k):
 
-    classification   -log of  p(y) |S_y|^-1/2 exp(-(1 + alpha) d_y)  over itself plus the same of the others, without alpha
-    likelihood       -log N(x; mean_y, S_y) = d_y + 1/2 log|S_y|, and the constant (d/2) log 2 pi that no gradient sees
+    classification   -log of  p(y) |S_y|^-1/2 exp(-(1 + alpha) d_y)  over itself plus the same for the others, without alpha
+    likelihood       -log N(x; mean_y, S_y) = d_y + 1/2 log|S_y|, plus the constant (d/2) log 2 pi, which has no gradient
     loss             classification + lambda * likelihood
 
 The likelihood is a density, so the loss may be negative. GM is L-GM without the margin (alpha = 0).
@@ -49,7 +49,7 @@ def lgm_loss(
 
 
 def warm_up(epoch: float, epochs: float, start: float) -> float:
-    """The share of a setting at an epoch: from `start` at epoch 0 in a straight line to 1 at epoch `epochs`.
+    """Linear warm-up factor: from `start` at epoch 0 to 1 at epoch `epochs`.
 
     Example:
         >>> warm_up(0, 10, 0.1), warm_up(5, 10, 0.1), warm_up(20, 10, 0.1)
@@ -59,14 +59,14 @@ def warm_up(epoch: float, epochs: float, start: float) -> float:
 
 
 def step_up(step: int, start: float, factor: float, every: int, largest: float) -> float:
-    """A setting that grows by leaps: start * factor^(step // every), at most `largest` (STEPUP of the authors' code).
+    """A value that grows in steps: start * factor^(step // every), at most `largest` (STEPUP of the authors' code).
 
     Example:
         >>> [step_up(step, 0.001, 10, 1000, 1.0) for step in (0, 999, 1000, 9000)]
         [0.001, 0.001, 0.01, 1.0]
     """
     leaps = step // every
-    grown = math.log(start) + leaps * math.log(factor)  # as logarithms: factor^leaps alone would overflow
+    grown = math.log(start) + leaps * math.log(factor)  # in logarithms, because factor^leaps could overflow
     return largest if grown >= math.log(largest) else start * factor**leaps
 
 
@@ -77,13 +77,13 @@ class LGMLoss(HeadLoss):
         alpha: margin, as a share of the own distance.
         likelihood: lambda, the weight of the likelihood.
         covariance: "identity", "shared" (one diagonal for all classes) or "per_class" (a diagonal each), learned as
-            `log_variance` from 0 on. Train it with a tenth of the learning rate and no weight decay.
-        prior: (c,) class probabilities; equal when not given.
-        bounds: log-variances are held between these.
+            `log_variance`, starting at 0. Train it with a tenth of the learning rate and no weight decay.
+        prior: (c,) class probabilities. Default: equal.
+        bounds: log-variances are clamped to these.
         warmup_epochs: number of epochs over which alpha rises from a tenth and lambda from a hundredth of its value;
-            set the epoch with `set_epoch`. 0 for none.
-        step_up: (start, factor, every): alpha begins at start and is multiplied by factor every `every` training
-            steps, until it reaches its value; the authors' MNIST setting is (0.001, 10, 1000). None for none.
+            set the epoch with `set_epoch`. 0 disables the warm-up.
+        step_up: (start, factor, every): alpha starts at start and is multiplied by factor every `every` training
+            steps, until it reaches its value; the authors' MNIST setting is (0.001, 10, 1000). None disables it.
     """
 
     log_prior: Tensor | None
@@ -113,7 +113,7 @@ class LGMLoss(HeadLoss):
         self.warmup_epochs, self.epoch = warmup_epochs, 0.0
         self.step_up = None if step_up is None else _check_step_up(step_up, warmup_epochs)
         steps = None if step_up is None else torch.zeros((), dtype=torch.int64)
-        self.register_buffer("step", steps)  # training steps so far; resumes with the rest
+        self.register_buffer("step", steps)  # training steps so far; part of checkpoints
         shape = {"identity": None, "shared": (num_features,), "per_class": (num_classes, num_features)}[covariance]
         self.log_variance = None if shape is None else nn.Parameter(torch.zeros(shape))
         self.register_buffer("log_prior", _log_prior(prior, num_classes))
@@ -154,7 +154,7 @@ class LGMLoss(HeadLoss):
         return logits if self.log_prior is None else logits + self.log_prior
 
     def log_likelihood(self, features: Tensor, labels: Tensor | None = None) -> Tensor:
-        """(n,) log N(x; mean_k, S_k), constant and all, of the given or else the predicted class: low is abnormal."""
+        """(n,) log N(x; mean_k, S_k), including the constant, of the given or else the predicted class: low is abnormal."""
         if labels is None:
             labels = self.logits(features).argmax(1)
         check_batch(features, labels, self.num_features, self.num_classes)
@@ -163,7 +163,7 @@ class LGMLoss(HeadLoss):
 
     @property
     def head(self) -> Head:
-        """A gaussian head of these means, variances and prior."""
+        """A gaussian head with these means, variances and prior."""
         log_variance = None if self.log_variance is None else self.log_variance.detach().clamp(*self.bounds)
         return Head("gaussian", self.weight.detach(), log_variance=log_variance, log_prior=self.log_prior)
 

@@ -1,4 +1,4 @@
-"""Which triplets and pairs of a batch count: all of them, the hard ones, or those that a miner names."""
+"""Which triplets and pairs of a batch to use: all of them, the hard ones, or those returned by a miner."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Miner = Callable[[Tensor, Tensor], tuple[Tensor, ...]]  # features, labels -> (a
 def batch_triplets(
     cosine: Tensor, same: Tensor, *, kind: Negatives = "hard", k: int = 1, farthest: bool = True, margin: float = 0.2
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Anchor, positive and negative of the hard or semi-hard triplets by angle, by anchor, nearest negative first.
+    """Anchor, positive and negative of the hard or semi-hard triplets by angle, sorted by anchor, nearest negative first.
 
     Args:
-        cosine: (q, m) of each anchor to each sample; NaN where an anchor is that sample itself.
-        same: (q, m) whether both are of one class.
+        cosine: (q, m) of each anchor to each sample; NaN for the anchor itself.
+        same: (q, m) whether both have the same class.
         kind: "hard" negatives are the nearest samples of other classes, "semihard" the nearest that are farther than the
             positive, by less than the margin.
         k: negatives per anchor.
-        farthest: whether the positive is the farthest sample of the class; else the nearest.
-        margin: in radians, of semi-hard negatives.
+        farthest: whether the positive is the farthest sample of the class; otherwise the nearest.
+        margin: of semi-hard negatives, in radians.
     """
     itself = cosine.isnan()
     own = cosine.masked_fill(~same | itself, torch.inf if farthest else -torch.inf)
@@ -42,7 +42,7 @@ def batch_triplets(
 
 
 def mined_by(miner: Miner, features: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
-    """What a miner names: three index tensors of triplets, or four of pairs."""
+    """The output of a miner: three index tensors for triplets, or four for pairs."""
     with torch.no_grad():
         named: Any = miner(features, labels)
     if not isinstance(named, tuple) or len(named) not in (3, 4):

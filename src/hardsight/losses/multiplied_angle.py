@@ -1,6 +1,6 @@
-"""psi, the multiplied angle of L-Softmax and A-Softmax, and what the two losses share: how it is annealed.
+"""psi, the multiplied angle of L-Softmax and A-Softmax, and its annealing, shared by the two losses.
 
-psi(angle) = (-1)^k cos(m angle) - 2k for angle in [k pi/m, (k+1) pi/m]: cos(m angle), continued so that it always falls.
+psi(angle) = (-1)^k cos(m angle) - 2k for angle in [k pi/m, (k+1) pi/m]: cos(m angle), continued so that it always decreases.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hardsight.losses.contract import HeadLoss, check_batch
 
 
 def psi(cosine: Tensor, m: int) -> Tensor:
-    """psi from the cosine, by Chebyshev's recursion: no arccos, so the slope is at most m^2 everywhere. (n,) -> (n,)
+    """psi from the cosine, by Chebyshev's recursion: without arccos, so the slope is at most m^2. (n,) -> (n,)
 
     Example:
         >>> psi(torch.tensor([1.0, 0.0, -1.0]), 4)  # 0, 90 and 180 degrees
@@ -33,7 +33,7 @@ def psi(cosine: Tensor, m: int) -> Tensor:
 
 
 class Annealing(NamedTuple):
-    """How much of the plain cosine is mixed in: base * (1 + gamma * step)^-power, never below `smallest`.
+    """The share of the plain cosine: base * (1 + gamma * step)^-power, never below `smallest`.
 
     Example:
         >>> Annealing(base=1000.0, gamma=2e-5, power=45.0, smallest=0.0).at(0)
@@ -46,12 +46,12 @@ class Annealing(NamedTuple):
     smallest: float
 
     def at(self, step: int) -> float:
-        """The plain cosine's share at a training step."""
+        """The share of the plain cosine at a training step."""
         return max(self.smallest, self.base * (1 + self.gamma * step) ** -self.power)
 
 
 class MultipliedAngleLoss(HeadLoss):
-    """A loss whose own angle is multiplied by m, with the plain cosine's share annealed over training steps."""
+    """A loss that multiplies the own angle by m, with the share of the plain cosine annealed over training steps."""
 
     loss: ClassVar[Callable[..., Tensor]]  # of (features, weight, labels, m=, plain=, ...)
     m: int
@@ -61,15 +61,15 @@ class MultipliedAngleLoss(HeadLoss):
     def anneal(self, m: int, annealing: Annealing) -> None:
         """Start counting training steps."""
         self.m, self.annealing = check_count(m, "m", 1), annealing
-        self.register_buffer("step", torch.zeros((), dtype=torch.int64))  # training steps so far; resumes with the rest
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))  # training steps so far; part of checkpoints
 
     @property
     def plain(self) -> float:
-        """The plain cosine's share at the current step."""
+        """The share of the plain cosine at the current step."""
         return self.annealing.at(int(self.step))
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
-        """The loss at the current step; in training mode the step then counts up."""
+        """The loss at the current step; in training mode the step counter then increases."""
         check_batch(features, labels, self.num_features, self.num_classes)
         loss = type(self).loss(features, self.weight, labels, m=self.m, plain=self.plain, **self.reducing)
         if self.training:

@@ -1,7 +1,7 @@
 """A generative head on frozen features: Gaussian naive Bayes, shared variance (Zheng et al., ICML 2023, arXiv:2302.02334).
 
-It needs no training, only counts, means and squared deviations, gathered batch by batch in any order. Its logits are those of
-L-GM with a shared diagonal covariance; with few samples per class it often beats a linear layer.
+It needs no training, only counts, means and squared deviations, accumulated over batches in any order. Its logits are those
+of L-GM with a shared diagonal covariance; with few samples per class it often beats a linear layer.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.losses.contract import check_batch, in_full_precision
 
-VARIANCE_FLOOR = 1e-9  # added to the variance, so that a dimension that never varies does not divide by zero
+VARIANCE_FLOOR = 1e-9  # added to the variance, so that a constant dimension does not divide by zero
 
 
 class GaussianNaiveBayes(nn.Module):
-    """log prior_k - 1/2 sum_j (x_j - mean_kj)^2 / variance_j; fitted by `update`, one batch after the other.
+    """log prior_k - 1/2 sum_j (x_j - mean_kj)^2 / variance_j; fitted by `update`, batch by batch.
 
-    The variance is the classes' own, weighted by their share of the samples. A class without samples is never predicted.
+    The variance is the within-class variance, weighted by class size. A class without samples is never predicted.
 
     Example:
         >>> model = GaussianNaiveBayes(2, 2)
@@ -37,14 +37,14 @@ class GaussianNaiveBayes(nn.Module):
 
     def __init__(self, num_features: int, num_classes: int) -> None:
         super().__init__()
-        wide = torch.float64  # sums of many numbers
+        wide = torch.float64  # for sums of many numbers
         self.register_buffer("count", torch.zeros(num_classes, dtype=wide))  # (c,)
         self.register_buffer("mean", torch.zeros(num_classes, num_features, dtype=wide))
-        self.register_buffer("deviation", torch.zeros(num_features, dtype=wide))  # squared, from the own mean, summed
+        self.register_buffer("deviation", torch.zeros(num_features, dtype=wide))  # sum of squared deviations from the class mean
 
     @torch.no_grad()
     def update(self, features: Tensor, labels: Tensor) -> Self:
-        """Take in a batch: counts, means and squared deviations are merged, never recomputed from far-off sums."""
+        """Add a batch: counts, means and squared deviations are merged in a numerically stable way."""
         check_batch(features, labels, self.mean.shape[1], len(self.mean))
         x = features.to(self.mean)
         new = torch.bincount(labels, minlength=len(self.count)).to(self.count)  # (c,)
@@ -71,7 +71,7 @@ class GaussianNaiveBayes(nn.Module):
         return self.count @ self.mean / self.count.sum()
 
     def _means(self) -> Tensor:
-        """(c, d) means; a class without samples lies at the centre, so that it costs the others no digits."""
+        """(c, d) means; a class without samples is placed at the centre, so that the others lose no precision."""
         return torch.where(self.count[:, None] > 0, self.mean, self.centre)
 
     @property
@@ -83,7 +83,7 @@ class GaussianNaiveBayes(nn.Module):
         """(n, d) -> (n, c), in at least float32."""
         (features,) = in_full_precision(features)
         deviation = self.variance.sqrt()
-        centre = self.centre  # distances do not change, and far-off features keep their digits
+        centre = self.centre  # leaves distances unchanged, and keeps the precision of far-off features
         mean = ((self._means() - centre) / deviation).to(features.dtype)  # (c, d)
         x = ((features.to(centre.dtype) - centre) / deviation).to(features.dtype)  # (n, d)
         square = x.square().sum(1, keepdim=True) - 2 * x @ mean.T + mean.square().sum(1)
@@ -95,5 +95,5 @@ class GaussianNaiveBayes(nn.Module):
 
     @property
     def head(self) -> Head:
-        """A gaussian head of the fitted means, variances and prior."""
+        """A gaussian head with the fitted means, variances and prior."""
         return Head("gaussian", self._means(), log_variance=self.variance.log(), log_prior=self.log_prior)

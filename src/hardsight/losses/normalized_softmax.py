@@ -1,7 +1,7 @@
-"""Normalised softmax, and prototypes for classes never seen in training (arXiv:2102.03243).
+"""Normalised softmax, and prototypes for classes not seen in training (arXiv:2102.03243).
 
-Trained as softmax on scaled cosines. A class that was not in training then needs a few samples only: its class vector
-is the direction of their mean. The paper's further constraint term is not implemented.
+It is trained as softmax on scaled cosines. A new class then needs only a few samples: its class vector is the direction of
+their mean. The paper's additional constraint term is not implemented.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hardsight.losses.normface import NormFaceLoss
 
 
 def cosine_prototypes(features: Tensor, labels: Tensor) -> Tensor:
-    """Class vectors of length 1 from samples: the direction of the mean direction. (n, d), (n,) -> (k, d).
+    """Unit class vectors from samples: the direction of their mean direction. (n, d), (n,) -> (k, d).
 
-    Labels count from 0 without a gap. Samples count by their direction only; those of zeros are left out.
+    Labels count from 0 without gaps. Only the directions of samples count; all-zero samples are ignored.
 
     Example:
         >>> features = torch.tensor([[2.0, 0.0], [0.0, 5.0], [0.0, -3.0]])
@@ -31,7 +31,7 @@ def cosine_prototypes(features: Tensor, labels: Tensor) -> Tensor:
     """
     check_pairs(features, labels)
     (features,) = in_full_precision(features)
-    count = torch.bincount(labels)  # refuses negative labels
+    count = torch.bincount(labels)  # rejects negative labels
     if not len(count) or int(count.min()) == 0:
         raise InputError("labels must be 0 to k-1 with at least one sample each.")
     unit = features * inverse_norms(features)[:, None]  # (n, d)
@@ -44,12 +44,12 @@ def cosine_prototypes(features: Tensor, labels: Tensor) -> Tensor:
 
 
 class NormalizedSoftmaxLoss(NormFaceLoss):
-    """Softmax on scaled cosines with a fixed scale, and a head that takes on new classes."""
+    """Softmax on scaled cosines with a fixed scale, and a head that can be extended with new classes."""
 
     def __init__(self, num_features: int, num_classes: int, *, scale: float = 20.0, **common: Any) -> None:
         super().__init__(num_features, num_classes, scale=scale, learn_scale=False, **common)
 
     def head_with(self, features: Tensor, labels: Tensor) -> Head:
-        """The head with k more classes, c to c + k - 1, each from some samples labeled 0 to k - 1."""
+        """The head with k new classes, c to c + k - 1, from samples labeled 0 to k - 1."""
         prototypes = cosine_prototypes(features.detach(), labels).to(self.weight.dtype)  # (k, d)
         return Head("cosine", torch.cat([self.weight.detach(), prototypes]), scale=self.head.scale)

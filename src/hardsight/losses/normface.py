@@ -1,4 +1,4 @@
-"""NormFace: softmax on scaled cosines, the scale learned or fixed (Wang et al., ACM MM 2017, arXiv:1704.06369)."""
+"""NormFace: softmax on scaled cosines, with a learned or fixed scale (Wang et al., ACM MM 2017, arXiv:1704.06369)."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ class NormFaceLoss(HeadLoss):
 
     @property
     def head(self) -> Head:
-        """A cosine head of the current scale."""
+        """A cosine head with the current scale."""
         return Head("cosine", self.weight.detach(), scale=self.log_scale.exp().item())

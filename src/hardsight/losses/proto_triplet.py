@@ -1,4 +1,4 @@
-"""Proto-Triplet: nearer to the own prototype than to any other, by a margin (SuSana Distancia, arXiv:2305.09062)."""
+"""Proto-Triplet: closer to the own prototype than to any other, by a margin (SuSana Distancia, arXiv:2305.09062)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def proto_triplet_loss(
 
 
 def batch_prototypes(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Class means of a batch, and which of them is each sample's own: (n, d), (n,) -> (k, d), (n,)."""
+    """Class means of a batch, and the index of each sample's own: (n, d), (n,) -> (k, d), (n,)."""
     check_pairs(features, labels)
     (features,) = in_full_precision(features)
     classes, index = labels.unique(return_inverse=True)
@@ -41,7 +41,7 @@ def batch_prototypes(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class ProtoTripletLoss(nn.Module):
-    """`proto_triplet_loss` with the batch's own class means as prototypes. A batch of one class has a loss of 0."""
+    """`proto_triplet_loss` with the class means of the batch as prototypes. A batch of one class has a loss of 0."""
 
     def __init__(self, *, margin: float = 0.5, reduction: Reduction = "mean") -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Smooth adversarial comp-sum: a comp-sum loss, and how far the margins can be moved (Mao et al., ICML 2023, arXiv:2304.07288).
+"""Smooth adversarial comp-sum: a comp-sum loss, plus how far the margins can move (Mao et al., ICML 2023, arXiv:2304.07288).
 
-The paper's experiments leave nu and the search for the worst input open; the defaults here are our choice.
+The paper does not specify nu and the search for the worst input; the defaults here are our choice.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Network = Callable[[Tensor], Tensor]
 
 
 class Search(NamedTuple):
-    """The ball around each input, in the input's units, and the projected gradient steps in it; low, high: an input's range."""
+    """The ball around each input, in the input's units, and the projected gradient steps in it; low, high: the input range."""
 
     radius: float = 8 / 255
     step: float = 2 / 255
     steps: int = 10
     low: float | None = 0.0
     high: float | None = 1.0
-    generator: torch.Generator | None = None  # of the noise to start from
+    generator: torch.Generator | None = None  # for the initial noise
 
 
 def smooth_adversarial_comp_sum_loss(
@@ -34,7 +34,7 @@ def smooth_adversarial_comp_sum_loss(
 ) -> Tensor:  # fmt: skip
     """Phi_tau of the margins over rho, plus nu times how far the margins move within a ball around the input.
 
-    The margins are z_y - z_k for k != y. The move is |margins(x') - margins(x)|, at its largest over |x' - x| <= radius
+    The margins are z_y - z_k for k != y. The move is the largest |margins(x') - margins(x)| over |x' - x| <= radius
     in each coordinate, found by projected gradient steps. `search` takes the fields of `Search`: radius, step, steps, low,
     high and generator.
     """
@@ -46,10 +46,10 @@ def smooth_adversarial_comp_sum_loss(
 
 
 def worst_inputs(model: Network, inputs: Tensor, logits: Tensor, labels: Tensor, search: Search) -> Tensor:
-    """Inputs in the ball around these whose margins are as far as can be from those of `logits`, the model's here."""
+    """Inputs in the ball whose margins are as far as possible from those of `logits`, the model's output at the centre."""
     radius, step, steps, low, high, generator = search
     noise = torch.empty_like(inputs).uniform_(-1, 1, generator=generator)
-    moved = _within(inputs + 1e-3 * radius * noise, low, high)  # at the input itself, nothing has moved and no slope leads on
+    moved = _within(inputs + 1e-3 * radius * noise, low, high)  # at the input itself the gradient is zero
     for _ in range(steps):
         moved.requires_grad_()
         with torch.enable_grad():
@@ -64,7 +64,7 @@ def _within(inputs: Tensor, low: float | None, high: float | None) -> Tensor:
 
 
 def _margin_change(moved: Tensor, still: Tensor, labels: Tensor) -> Tensor:
-    """(n, c), (n, c) logits -> (n,) Euclidean distance of their margins; its gradient is 0 where nothing moved."""
+    """(n, c), (n, c) logits -> (n,) Euclidean distance of their margins; its gradient is 0 if nothing moved."""
     change = moved - still
     return torch.linalg.vector_norm(change.gather(1, labels[:, None]) - change, dim=1)
 
@@ -74,7 +74,7 @@ class SmoothAdversarialCompSumLoss(nn.Module):
 
     Args:
         tau: as in `comp_sum_loss`.
-        rho: scale of the margins. nu: weight of the adversarial term; the theory asks for nu >= sqrt(c - 1) / rho.
+        rho: scale of the margins. nu: weight of the adversarial term; the theory requires nu >= sqrt(c - 1) / rho.
         radius, step, steps: the ball around each input and the search in it, in the input's units.
         low, high: the range of an input; None for none.
     """

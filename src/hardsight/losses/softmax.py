@@ -1,4 +1,4 @@
-"""Softmax cross-entropy on a linear layer: the baseline every other head is compared with."""
+"""Softmax cross-entropy on a linear layer: the baseline for all other heads."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class SoftmaxLoss(HeadLoss):
 
     @property
     def head(self) -> Head:
-        """A linear head of this weight and bias."""
+        """A linear head with this weight and bias."""
         return Head("linear", self.weight.detach(), None if self.bias is None else self.bias.detach())

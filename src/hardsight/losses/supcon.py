@@ -16,8 +16,8 @@ def supcon_loss(features: Tensor, labels: Tensor, *, temperature: float = 0.1, r
     Args:
         features: (n, d); their length does not matter.
         labels: (n,) any integers.
-        temperature: T; a low one looks at the hardest negatives alone.
-        reduction: "mean" is over the samples that have another of their class in the batch. Without any the loss is 0.
+        temperature: T; a low one focuses on the hardest negatives.
+        reduction: "mean" is over the samples with another of their class in the batch. Without any, the loss is 0.
 
     Example:
         >>> features = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0]])  # cosines 1, 0 and 0
@@ -26,8 +26,8 @@ def supcon_loss(features: Tensor, labels: Tensor, *, temperature: float = 0.1, r
     """
     check_pairs(features, labels)
     (features,) = in_full_precision(features)
-    classes, place, count = labels.unique(return_inverse=True, return_counts=True)
-    anchors = count[place] > 1  # (n,)
+    classes, index, count = labels.unique(return_inverse=True, return_counts=True)
+    anchors = count[index] > 1  # (n,)
     if not bool(anchors.any()):
         return features.sum() * 0
     with torch.autocast(features.device.type, enabled=False):
@@ -35,17 +35,17 @@ def supcon_loss(features: Tensor, labels: Tensor, *, temperature: float = 0.1, r
         logits = unit @ unit.T  # (n, n) s / T
         itself = logits.diagonal().clone()  # (n,)
         others = logits.fill_diagonal_(-torch.inf).logsumexp(1)  # (n,)
-        # The sum over the positives is one product: that with the sum of the class.
-        total = torch.zeros(len(classes), unit.shape[1], dtype=unit.dtype, device=unit.device).index_add(0, place, unit)
-        positives = ((unit * total[place]).sum(1) - itself) / (count[place] - 1).clamp_min(1)  # (n,)
+        # The sum over the positives is a single product with the sum of the class.
+        total = torch.zeros(len(classes), unit.shape[1], dtype=unit.dtype, device=unit.device).index_add(0, index, unit)
+        positives = ((unit * total[index]).sum(1) - itself) / (count[index] - 1).clamp_min(1)  # (n,)
     return reduce_plain((others - positives)[anchors], reduction)
 
 
 def info_nce_loss(first: Tensor, second: Tensor, *, temperature: float = 0.1, reduction: Reduction = "mean") -> Tensor:
-    """InfoNCE of two views: each of 2n features should be nearest to the other view of its sample (NT-Xent of SimCLR).
+    """InfoNCE of two views: each of 2n features should be closest to the other view of its sample (NT-Xent of SimCLR).
 
     Args:
-        first, second: (n, d) features of one view and of the other.
+        first, second: (n, d) features of the two views.
         temperature: T, as in `supcon_loss`.
         reduction: "none" gives (2n,) losses, those of the first view first.
     """
@@ -58,12 +58,13 @@ def info_nce_loss(first: Tensor, second: Tensor, *, temperature: float = 0.1, re
 class SupConLoss(nn.Module):
     """`supcon_loss` as a module, on the features themselves or on a projection of them.
 
-    A projection takes the brunt of the loss and is dropped afterwards: the features before it serve classification better
-    (Chen et al., SimCLR, arXiv:2002.05709).
+    A projection absorbs most of the loss and is dropped after training: the features before it work better for
+    classification (Chen et al., SimCLR, arXiv:2002.05709).
 
     Args:
         temperature: T.
-        projection: length of the projected features; 0 for none. The head is a hidden layer of d units, ReLU, and a linear one.
+        projection: length of the projected features; 0 for none. The projection head is a hidden layer of d units, ReLU, and a
+            linear layer.
         num_features: d, needed for a projection.
         reduction: "mean", "sum" or "none".
     """

@@ -1,4 +1,4 @@
-"""Triplet loss in FaceNet's form: squared distances of features of length 1 (Schroff et al., CVPR 2015, arXiv:1503.03832)."""
+"""Triplet loss in FaceNet's form: squared distances of unit-length features (Schroff et al., CVPR 2015, arXiv:1503.03832)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Mining = Literal["all", "semihard", "hard"]
 def triplet_loss(
     features: Tensor, labels: Tensor, *, margin: float = 0.2, mining: Mining | Miner = "all", reduction: Reduction = "mean"
 ) -> Tensor:
-    """max(0, |a - p|^2 - |a - n|^2 + margin), features scaled to length 1.
+    """max(0, |a - p|^2 - |a - n|^2 + margin), with features scaled to length 1.
 
     Args:
         features: (n, d).
@@ -29,7 +29,7 @@ def triplet_loss(
             anchor its farthest positive and its nearest negative. Or a miner: a function of features and labels that returns
             index tensors (anchors, positives, negatives), such as `hardsight.act.pairs.AngleMiner` and those of
             pytorch-metric-learning.
-        reduction: "mean" is over all these triplets, those at zero loss too. Without a triplet the loss is 0.
+        reduction: "mean" is over all these triplets, including those with zero loss. Without triplets the loss is 0.
     """
     check_pairs(features, labels)
     if not callable(mining) and mining not in get_args(Mining):

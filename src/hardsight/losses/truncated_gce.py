@@ -1,7 +1,7 @@
-"""Truncated generalized cross-entropy: unlikely samples do not count (Zhang and Sabuncu, NeurIPS 2018).
+"""Truncated generalized cross-entropy: unlikely samples are ignored (Zhang and Sabuncu, NeurIPS 2018).
 
-(1 - p_y^q) / q where p_y is above k, and the constant (1 - k^q) / q below: a label that is probably wrong has no gradient.
-Before a network has learned anything, that is every label, and so the first epochs are without truncation.
+(1 - p_y^q) / q if p_y is above k, and the constant (1 - k^q) / q below: a label that is probably wrong has no gradient.
+Before a network has learned anything, that would be every label, so the first epochs are not truncated.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class TruncatedGCELoss(nn.Module):
 
     Args:
         q: from cross-entropy (towards 0) to mean absolute error (1).
-        k: the probability of the own class below which a sample does not count.
-        warmup_epochs: number of epochs at the start in which every sample counts; set the epoch with `set_epoch`.
+        k: probability of the own class below which a sample is ignored.
+        warmup_epochs: number of initial epochs in which every sample counts; set the epoch with `set_epoch`.
     """
 
     def __init__(self, *, q: float = 0.7, k: float = 0.5, warmup_epochs: float = 0, reduction: Reduction = "mean") -> None:

@@ -1,6 +1,6 @@
 """The Z-loss: softplus of the own logit's z-score among all logits (de Brebisson and Vincent, arXiv:1604.08859).
 
-Not the (log Z)^2 penalty of language models, which is also called z-loss; hence the name here.
+It is not the (log Z)^2 penalty of language models, which is also called z-loss; hence the name.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from hardsight.losses.contract import Reduction, check_positive, check_reduction
 def znorm_loss(
     logits: Tensor, labels: Tensor, *, sharpness: float = 1.0, target: float | None = None, reduction: Reduction = "mean"
 ) -> Tensor:
-    """log(1 + exp(a (b - z_y))) / a, with z the logits less their mean over their standard deviation over classes.
+    """log(1 + exp(a (b - z_y))) / a, with z the logits minus their mean, divided by their standard deviation over classes.
 
-    a is `sharpness`, b is `target`. A z-score is at most sqrt(c - 1), and b must be below it; half of it when not given.
-    Adding a number to all logits, or multiplying them by a positive one, changes nothing. So with two classes z_y is
-    +1 or -1 and there is nothing to learn: use it with more.
+    a is `sharpness`, b is `target`. A z-score is at most sqrt(c - 1), and b must be below that; the default is half of it.
+    Adding a number to all logits, or multiplying them by a positive one, changes nothing. So with two classes z_y is always
+    +1 or -1 and there is nothing to learn: use more classes.
 
-    On (n, c) logits it costs O(c), as any loss does. `ZNormLinearLoss` is the same from features, at a cost without c.
+    On (n, c) logits it costs O(c), like any loss. `ZNormLinearLoss` takes features instead, at a cost independent of c.
     """
     logits = checked_logits(logits, labels)
     b = check_target(target, logits.shape[1])
@@ -35,11 +35,11 @@ def znorm_loss(
 
 
 def check_target(target: float | None, num_classes: int) -> float:
-    """b for this number of classes: as given, or half of the highest z-score there is."""
+    """b for this number of classes: as given, or half of the highest possible z-score."""
     highest = math.sqrt(num_classes - 1)
     b = highest / 2 if target is None else target
     if b >= highest:
-        raise InputError(f"target must be below sqrt(c - 1) = {highest:.4g}, the highest z-score there is, got {b}.")
+        raise InputError(f"target must be below sqrt(c - 1) = {highest:.4g}, the highest possible z-score, got {b}.")
     return b
 
 

@@ -1,11 +1,11 @@
-"""The Z-loss with a linear layer of its own, whose training step costs the same for any number of classes.
+"""The Z-loss with its own linear layer, whose training step costs the same for any number of classes.
 
-The Z-loss (see znorm.py) looks at the logits o through three numbers: o_y, their mean m and their standard deviation s. With
+The Z-loss (see znorm.py) depends on the logits o through three numbers: o_y, their mean m and their standard deviation s. With
 z = (o_y - m) / s and t = dL/dz its gradient is
 
     dL/do = t (e_y / s - 1 / (c s) - z (o - m) / (c s^2))
 
-which has the form that `FactoredWeight` moves by: no (n, c) array is made, and no gradient of the (c, d) class vectors.
+which has the form of the updates of `FactoredWeight`: no (n, c) array and no gradient of the (c, d) class vectors is created.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from hardsight.losses.znorm import check_target
 
 
 class ZNormLinearLoss(nn.Module):
-    """`nn.Linear` and `znorm_loss` in one, learned by exact steps of plain SGD that do not visit every class.
+    """`nn.Linear` and `znorm_loss` in one, trained by exact steps of plain SGD that do not visit every class.
 
-    The class vectors are no parameters: after `backward`, which gives the features their gradient, `step(lr)` moves them as
-    `torch.optim.SGD` without momentum and weight decay would. Like gradients, steps that were not made add up until
-    `zero_grad`. The loss, the gradient and the step take O(n d^2) for n samples of d features. Once in a while, when the
-    factors of the weight have become badly conditioned, a step writes it out at a cost of c; so do `weight`, `logits` and `head`.
+    The class vectors are not parameters: after `backward`, which gives the features their gradient, `step(lr)` updates them
+    like `torch.optim.SGD` without momentum and weight decay. Like gradients, pending steps accumulate until `zero_grad`. The
+    loss, the gradient and the step take O(n d^2) for n samples of d features. Occasionally, when the factors of the weight
+    have become badly conditioned, a step writes it out at a cost of O(c); so do `weight`, `logits` and `head`.
 
     Args:
         num_features, num_classes: d and c.
@@ -71,7 +71,7 @@ class ZNormLinearLoss(nn.Module):
         self.load_linear(nn.Linear(num_features, num_classes, bias=bias))
 
     def load_linear(self, linear: nn.Linear) -> Self:
-        """Start from a copy of this layer."""
+        """Initialize from a copy of this layer."""
         if linear.weight.shape != (self.num_classes, self.num_features) or (linear.bias is not None) != self.has_bias:
             raise InputError(f"this loss takes a Linear layer of {self.extra_repr()}, got {linear}.")
         columns = [linear.weight] if linear.bias is None else [linear.weight, linear.bias[:, None]]
@@ -81,12 +81,12 @@ class ZNormLinearLoss(nn.Module):
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, d) features and (n,) labels."""
         check_batch(features, labels, self.num_features, self.num_classes)
-        learns = torch.zeros((), requires_grad=True)  # there is a backward pass also where the features are frozen
+        learns = torch.zeros((), requires_grad=True)  # triggers a backward pass even if the features are frozen
         losses = _ZNormLinear.apply(features, labels, self, learns)  # type: ignore[no-untyped-call]
         return reduce_plain(losses, self.reduction)
 
     def step(self, lr: float) -> None:
-        """Move the class vectors against the gradient of all `backward` since the last step."""
+        """Update the class vectors with the gradients of all `backward` calls since the last step."""
         check_not_negative("lr", lr)
         if self.pending:
             x, labels, a, b, g = (torch.cat(parts) for parts in zip(*self.pending, strict=True))
@@ -94,7 +94,7 @@ class ZNormLinearLoss(nn.Module):
         self.pending = []
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the steps that were not made."""
+        """Discard pending steps."""
         super().zero_grad(set_to_none)
         self.pending = []
 
@@ -109,7 +109,7 @@ class ZNormLinearLoss(nn.Module):
         return self.factored.matrix()[:, -1] if self.has_bias else None
 
     def logits(self, features: Tensor) -> Tensor:
-        """(n, d) features -> (n, c) logits to predict with."""
+        """(n, d) features -> (n, c) logits for prediction."""
         return F.linear(features, self.weight.to(features), None if self.bias is None else self.bias.to(features))
 
     @property
@@ -118,7 +118,7 @@ class ZNormLinearLoss(nn.Module):
         return Head("linear", self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """What `print` shows of the loss."""
+        """Arguments shown by `print`."""
         return f"in_features={self.num_features}, out_features={self.num_classes}, bias={self.has_bias}"
 
 
@@ -142,7 +142,7 @@ class _ZNormLinear(torch.autograd.Function):
         mean = x @ factored.total / c  # (n,)
         variance = torch.linalg.vecdot(by_gram, x) / c - mean**2
         dtype = torch.promote_types(features.dtype, torch.float32)
-        floor = torch.finfo(dtype).tiny ** 0.5  # as in `znorm_loss`: where all logits are the same, z is 0
+        floor = torch.finfo(dtype).tiny ** 0.5  # as in `znorm_loss`: if all logits are equal, z is 0
         deviation = variance.clamp_min(floor).sqrt()
         z = (torch.linalg.vecdot(own, x) - mean) / deviation
         ctx.save_for_backward(x, labels, own, by_gram, mean, deviation, z, variance > floor)

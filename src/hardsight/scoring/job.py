@@ -146,17 +146,17 @@ def _opened(source: Any, options: dict[str, Any], arrays: dict[str, Any]) -> Sna
     return of_table(source, columns, {**options, **arrays})
 
 
-def of_table(table: Any, features: Any, given: dict[str, Any]) -> Snapshot:
+def of_table(table: Any, features: Any, options: dict[str, Any]) -> Snapshot:
     """The snapshot of a wide table; keywords name the feature columns, labels, ids, a head and so on."""
-    given = {name: value for name, value in given.items() if value is not None}
+    options = {name: value for name, value in options.items() if value is not None}
     if features is None:
         if {"predicted", "status"} <= set(map(str, getattr(table, "column_names", None) or table.columns)):
             raise InputError("this is a table of scores: pass the features it was computed from, or name some of its columns.")
-        return Snapshot(table, **given)
-    held = take_apart(table, features, given.pop("labels", None), given.pop("ids", None))
-    names, columns = given.pop("class_names", None) or held.class_names, {**held.columns, **given.pop("columns", {})}
+        return Snapshot(table, **options)
+    held = take_apart(table, features, options.pop("labels", None), options.pop("ids", None))
+    names, columns = options.pop("class_names", None) or held.class_names, {**held.columns, **options.pop("columns", {})}
     own = {held.evidence: held.values, "labels": held.labels, "ids": held.ids, "columns": columns, "class_names": names}
-    return Snapshot(**given, **own)
+    return Snapshot(**options, **own)
 
 
 @dataclass(frozen=True)

@@ -58,5 +58,5 @@ def pictures_of(snapshot: Snapshot, images: Any = None) -> RunPictures | None:
     """Where to find the images of a snapshot's samples; None for arrays, which have none."""
     path = (snapshot.loaded_from or {}).get("path")
     directory = path if isinstance(path, Path) and path.is_dir() else None
-    given = str(images) if isinstance(images, (str, Path)) else None
-    return RunPictures(snapshot, directory, given) if directory is not None or given is not None else None
+    image_path = str(images) if isinstance(images, (str, Path)) else None
+    return RunPictures(snapshot, directory, image_path) if directory is not None or image_path is not None else None

@@ -38,12 +38,12 @@ class SeveralModels:
         """(b,) agreement on each row; NaN if one of the models lacks it."""
         result = np.full(len(batch), np.nan)
         ids = pa.array(batch.ids, type=self.own.source.id_type)
-        places = [self._places(ids, number) for number in range(len(self.others))]  # (b,) each
-        scored = np.flatnonzero(rows.ok & np.all([place >= 0 for place in places], axis=0))
+        rows_of_others = [self._places(ids, number) for number in range(len(self.others))]  # (b,) each
+        scored = np.flatnonzero(rows.ok & np.all([at >= 0 for at in rows_of_others], axis=0))
         for part in blocks(len(scored), max(1, TABLE // (self.own.num_classes or 1))):
             at = scored[part]
             tables = [_probabilities(self.own, to_numpy(x)[at])]
-            tables += [_probabilities(other, _rows(other, place[at])) for other, place in zip(self.others, places, strict=True)]
+            tables += [_probabilities(other, _rows(other, of[at])) for other, of in zip(self.others, rows_of_others, strict=True)]
             result[at] = model_agreement(tables)
         return result
 

@@ -1,4 +1,4 @@
-"""Statistics of agreement, as pure functions on plain arrays: coefficients, tests, resampling, reliability, calibration."""
+"""Agreement statistics as pure functions on arrays: coefficients, tests, resampling, reliability, calibration."""
 
 from hardsight.stats.answers import Ceiling, answer_entropy, noise_ceiling, selection_frequency
 from hardsight.stats.bootstrap import Bootstrap, bootstrap

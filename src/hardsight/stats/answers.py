@@ -1,4 +1,4 @@
-"""What people said: how often they chose the given class, how much they disagreed, and how far that can be trusted."""
+"""Human answers: how often people chose the given class, how much they disagreed, and how reliable that is."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from hardsight.stats.coefficients import COEFFICIENTS, Kind
 Measure = Literal["frequency", "entropy"]
 
 
-MOST_ANSWERS = 10**9  # about a sample: NumPy draws halves of fewer only
+MOST_ANSWERS = 10**9  # per sample: NumPy's limit for drawing halves
 
 
 def check_counts(counts: Any) -> np.ndarray:
-    """(n, c) whole, non-negative numbers of answers; rows without any answer are allowed and mean nothing is known."""
+    """(n, c) whole, non-negative counts of answers; rows without answers are allowed and mean "unknown"."""
     array = to_numpy(counts)
     if array.ndim != 2:
         raise InputError(f"counts must be (n, c), one row per sample and one column per class, got shape {array.shape}.")
@@ -36,7 +36,7 @@ def check_counts(counts: Any) -> np.ndarray:
     ):
         if bad.any():
             row, column = (int(at[0]) for at in np.nonzero(bad))
-            hint = " Give relative frequencies as one column, that of the given class." if what == "whole numbers" else ""
+            hint = " Pass relative frequencies as one column, that of the given class." if what == "whole numbers" else ""
             raise InputError(f"counts must be {what}, but row {row} has {array[row, column]:g} for class {column}.{hint}")
     answers = array.sum(1)
     if (answers >= MOST_ANSWERS).any():
@@ -46,7 +46,7 @@ def check_counts(counts: Any) -> np.ndarray:
 
 
 def selection_frequency(counts: Any, labels: Any) -> np.ndarray:
-    """(n,) b / m: how many of the m people who looked at a sample chose its given class. NaN where nobody looked.
+    """(n,) b / m: the share of the m people shown a sample who chose its given class. NaN without answers.
 
     Example:
         >>> selection_frequency([[3, 1], [0, 0]], [0, 1])
@@ -62,7 +62,7 @@ def selection_frequency(counts: Any, labels: Any) -> np.ndarray:
 
 
 def answer_entropy(counts: Any) -> np.ndarray:
-    """(n,) entropy of the answers in nats: 0 where all agree, log c where they are spread evenly. NaN where nobody looked.
+    """(n,) entropy of the answers in nats: 0 if all agree, log c if they are spread evenly. NaN without answers.
 
     Example:
         >>> answer_entropy([[2, 2], [5, 0]]).round(4)
@@ -79,11 +79,11 @@ def _entropy(counts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """How well one half of the people predicts the other, and so the best that any score could reach."""
+    """How well one half of the people predicts the other, which bounds what any score can reach."""
 
     kind: Kind
-    split_half: float  # correlation of the two halves, mean over the splits
-    reliability: float  # of all answers together (Spearman-Brown)
+    split_half: float  # correlation of the two halves, averaged over the splits
+    reliability: float  # of all answers combined (Spearman-Brown)
     ceiling: float  # highest correlation that a score can be expected to reach
     splits: int
     n: int  # samples with two answers or more
@@ -98,11 +98,11 @@ def noise_ceiling(
     splits: int = 100,
     seed: int = 0,
 ) -> Ceiling:
-    """Reliability of human data by halves: each sample's answers are split at random, and the halves correlated.
+    """Split-half reliability of human data: each sample's answers are split at random, and the halves correlated.
 
-    A half has half the answers, so Spearman-Brown takes the correlation r of halves to 2 r / (1 + r) for all of them.
-    Its square root is the highest correlation with these data that a score without any error could be expected to have.
-    For Pearson this is exact in the mean; for ranks it is an approximation.
+    A half has half the answers, so the Spearman-Brown formula turns the correlation r of the halves into 2 r / (1 + r) for all
+    answers. Its square root is the highest correlation that a perfect score can be expected to have with this data.
+    For Pearson this is exact in expectation; for ranks it is an approximation.
     """
     return noise_ceilings(counts, labels, (kind,), of=of, splits=splits, seed=seed)[kind]
 
@@ -148,7 +148,7 @@ def _measure(counts: np.ndarray, labels: np.ndarray, of: Measure) -> np.ndarray:
 
 
 def _half(counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(n, c) half of each row's answers, drawn without replacement; of an odd number, a coin decides who gets one more."""
+    """(n, c) half of each row's answers, drawn without replacement; if the number is odd, a coin decides which half gets more."""
     answers = counts.sum(1)
     wanted = (answers + rng.integers(0, 2, len(answers))) // 2
     left = answers.copy()

@@ -1,8 +1,8 @@
-"""The paired bootstrap: images are drawn again, with all their scores, and every coefficient is computed anew.
+"""The paired bootstrap: resample images, with all their scores, and recompute every coefficient.
 
-Drawing n of n images with replacement gives each image a whole number of copies. A rank among copies needs no sorting:
-values were sorted once into groups of ties, and the running total of copies over the groups gives every group its mean
-rank. One replicate of one score is then three passes over n numbers.
+Drawing n of n images with replacement gives each image a whole number of copies. Ranking the copies needs no sorting:
+values are sorted once into groups of ties, and the running total of copies over the groups gives every group its mean
+rank. One replicate of one score then takes three passes over n numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.threads import thread_pool
 
-CHUNK = 20  # replicates from one random stream: results do not depend on the number of threads
+CHUNK = 20  # replicates per random stream, so that results do not depend on the number of threads
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Bootstrap:
         return percentiles(getattr(self, kind)[:, score], level)
 
     def difference(self, kind: str, first: int, second: int, level: float = 0.95) -> tuple[float, float]:
-        """Percentile interval of the first coefficient minus the second, image by image the same draws."""
+        """Percentile interval of the first coefficient minus the second, from the same draws."""
         values = getattr(self, kind)
         return percentiles(values[:, first] - values[:, second], level)
 
@@ -44,7 +44,7 @@ class Bootstrap:
     def p(self, kind: str, first: int, second: int) -> float:
         """Two-sided: twice the share of replicates on the wrong side of no difference, counting one more of each.
 
-        It cannot fall below 2 / (replicates + 1); where many tests are corrected together, take `error` and the normal.
+        It cannot fall below 2 / (replicates + 1); to correct for many tests, use `error` and the normal distribution.
         """
         values = getattr(self, kind)
         difference = values[:, first] - values[:, second]
@@ -62,15 +62,15 @@ def bootstrap(
     clusters: Any = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Bootstrap:
-    """Spearman and Pearson of each score with the target, over images drawn again.
+    """Spearman and Pearson of each score with the target, over resampled images.
 
     Args:
         scores: (n, k) finite numbers, one column per score.
         target: (n,) what they are compared with.
-        replicates: how many times the images are drawn.
-        seed: same seed, same draws, on any number of threads.
+        replicates: number of times the images are resampled.
+        seed: random seed; the draws do not depend on the number of threads.
         clusters: (n,) rows with the same value are drawn together, such as degraded copies of one image.
-        progress: called with the replicates done and those in all.
+        progress: called with the replicates done and the total.
 
     Example:
         >>> x = np.arange(50.0)
@@ -82,7 +82,7 @@ def bootstrap(
     columns = np.column_stack([to_numpy(scores), to_numpy(target)]).astype(np.float64)  # (n, k + 1), the target last
     n = len(columns)
     if n < 2 or columns.shape[1] < 2:
-        raise InputError(f"a bootstrap needs two samples and a score at least, got shape {to_numpy(scores).shape}.")
+        raise InputError(f"a bootstrap needs at least two samples and one score, got shape {to_numpy(scores).shape}.")
     if not np.isfinite(columns).all():
         row = int(np.flatnonzero(~np.isfinite(columns).all(1))[0])
         raise InputError(f"scores and target must be finite; row {row} is not. Leave such rows out first.")
@@ -90,7 +90,7 @@ def bootstrap(
         raise InputError(f"replicates must be at least 1, got {replicates}.")
     unit = np.arange(n) if clusters is None else np.unique(to_numpy(clusters), return_inverse=True)[1]
     units = int(unit.max()) + 1
-    groups = [np.unique(column, return_inverse=True)[1] for column in columns.T]  # (n,) each: the place of its value
+    groups = [np.unique(column, return_inverse=True)[1] for column in columns.T]  # (n,) each: index of its distinct value
     moments = _moments(columns)
     draws = Bootstrap(*(np.empty((replicates, columns.shape[1] - 1)) for _ in range(2)))
     streams = np.random.SeedSequence(seed).spawn(-(-replicates // CHUNK))
@@ -116,7 +116,7 @@ def bootstrap(
 
 
 def percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
-    """The middle `level` of the values; replicates in which a column was constant do not count."""
+    """The central `level` of the values; replicates with a constant column are ignored."""
     values = values[np.isfinite(values)]
     if len(values) == 0:
         raise InputError("no replicate has a coefficient: a column is constant or nearly so.")
@@ -125,7 +125,7 @@ def percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
 
 
 def _weighted_spearman(groups: list[np.ndarray], copies: np.ndarray) -> np.ndarray:
-    """(k,) Spearman with the last column, each row counted `copies` times; NaN where a column is constant."""
+    """(k,) Spearman with the last column, each row counted `copies` times; NaN if a column is constant."""
     total = copies.sum()
     middle = (total + 1) / 2  # the mean of all ranks
 
@@ -154,7 +154,7 @@ def _moments(columns: np.ndarray) -> np.ndarray:
 
 
 def _weighted_pearson(sums: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """(b, k) Pearson from (b, 3k + 2) weighted sums of `_moments`; NaN where a column is constant."""
+    """(b, k) Pearson from (b, 3k + 2) weighted sums of `_moments`; NaN if a column is constant."""
     mean = sums / total[:, None]
     k = (mean.shape[1] - 2) // 3
     x, xx, xy, y, yy = mean[:, :k], mean[:, k : 2 * k], mean[:, 2 * k : 3 * k], mean[:, -2:-1], mean[:, -1:]

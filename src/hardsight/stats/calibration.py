@@ -1,4 +1,4 @@
-"""Whether a model that says 80 % is right in 80 % of cases: reliability, ECE, and one temperature to mend it.
+"""Whether a model that says 80 % is right in 80 % of cases: reliability, ECE, and temperature scaling.
 
 Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
 """
@@ -19,7 +19,7 @@ from hardsight.pandas_index import align, counted_by, in_class_order
 
 @dataclass(frozen=True)
 class Reliability:
-    """Confidence against accuracy in equal bins of confidence; NaN where a bin is empty."""
+    """Confidence against accuracy in equal-width bins of confidence; NaN for an empty bin."""
 
     edges: np.ndarray  # (bins + 1,)
     count: np.ndarray  # (bins,)
@@ -58,9 +58,9 @@ def reliability(confidence: Any, correct: Any, bins: int = 15) -> Reliability:
 
 
 def ece_by_chance(confidence: np.ndarray, draws: int = 100, quantile: float = 0.95, bins: int = 15) -> float:
-    """The expected calibration error that a calibrated model with this (n,) confidence stays below in 19 of 20 cases.
+    """The ECE that a calibrated model with this (n,) confidence stays below in 19 of 20 cases.
 
-    Each draw is right with the probability that the model says. The seed is fixed: the same confidence gives the same number.
+    Each simulated sample is right with the probability that the model states. The seed is fixed, so the result is reproducible.
 
     Example:
         >>> ece_by_chance(np.array([0.0, 1.0])), ece_by_chance(np.array([0.5]))  # sure, and as unsure as can be
@@ -77,7 +77,7 @@ def ece_by_chance(confidence: np.ndarray, draws: int = 100, quantile: float = 0.
 
 
 def _bins(confidence: np.ndarray, bins: int) -> np.ndarray:
-    """(n,) the bin of each, open below and closed above."""
+    """(n,) the bin of each sample, open below and closed above."""
     edges = np.linspace(0.0, 1.0, bins + 1)
     return np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
 
@@ -85,9 +85,9 @@ def _bins(confidence: np.ndarray, bins: int) -> np.ndarray:
 def fit_temperature(logits: Any, labels: Any) -> float:
     """The temperature T at which softmax(logits / T) has the smallest cross-entropy on these (n, c) logits.
 
-    Above 1, the model was too sure of itself. The predicted class does not change.
+    A temperature above 1 means that the model was overconfident. The predicted class does not change.
     """
-    from scipy.optimize import minimize_scalar  # slow to import: not before it is needed
+    from scipy.optimize import minimize_scalar  # slow to import
 
     logits = in_class_order(logits)
     labels = counted_by(align(labels, "labels", logits, "logits"), logits, 1)
@@ -96,7 +96,7 @@ def fit_temperature(logits: Any, labels: Any) -> float:
     known = labels >= 0
     logits, labels = logits[known], labels[known]
     if len(logits) == 0:
-        raise InputError("a temperature is fitted to labeled samples, and there are none.")
+        raise InputError("fitting a temperature needs labeled samples, but there are none.")
     if not np.isfinite(logits).all():
         raise InputError(f"logits must be finite; row {int(np.flatnonzero(~np.isfinite(logits).all(1))[0])} is not.")
     rows = np.arange(len(logits))

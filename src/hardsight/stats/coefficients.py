@@ -1,6 +1,6 @@
-"""Pearson, Spearman and Kendall, with an interval and a p value; ties share their mean rank, and Kendall is tau-b.
+"""Pearson, Spearman and Kendall, with an interval and a p-value; ties share their mean rank, and Kendall is tau-b.
 
-A coefficient that does not exist (a constant column, too few samples) is an `InputError` that says why, never a NaN.
+An undefined coefficient (a constant column, too few samples) raises an `InputError` that says why, instead of returning NaN.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from hardsight.errors import InputError
 
 Kind = Literal["spearman", "pearson", "kendall"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-FEWEST = 4  # samples below which Fisher's z has no variance
+FEWEST = 4  # minimum samples for Fisher's z to have a variance
 
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One coefficient: its value, interval, Fisher's z and the two-sided p of no correlation at all."""
+    """One coefficient: its value, interval, Fisher's z and two-sided p-value."""
 
     kind: Kind
     value: float
@@ -52,7 +52,7 @@ def spearman(x: Any, y: Any) -> float:
         >>> spearman([1, 2, 300], [1, 3, 2])
         0.5
     """
-    from scipy.stats import rankdata  # which takes a second to import: not before the first number
+    from scipy.stats import rankdata  # takes a second to import
 
     x, y = check_columns(x, y)
     return _pearson(rankdata(x), rankdata(y))
@@ -69,19 +69,19 @@ def kendall(x: Any, y: Any) -> float:
 
 
 def _kendall(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """tau-b and its p, by SciPy, which sorts places of two bytes faster than the values themselves."""
+    """tau-b and its p-value from SciPy, which sorts two-byte ranks faster than the values."""
     from scipy.stats import kendalltau
 
     if len(x) < 2**16:
         x, y = _places(x), _places(y)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a p so small that it underflows
+        warnings.simplefilter("ignore")  # about a p-value that underflows
         both = kendalltau(x, y)
     return float(both.statistic), float(both.pvalue)
 
 
 def _places(x: np.ndarray) -> np.ndarray:
-    """(n,) place of each value among the distinct ones, from 0, for fewer than 2^16 values."""
+    """(n,) rank of each value among the distinct ones, from 0, for fewer than 2^16 values."""
     order = np.argsort(x)
     value = x[order]
     places = np.empty(len(x), dtype=np.uint16)
@@ -93,9 +93,9 @@ COEFFICIENTS: dict[Kind, Callable[[Any, Any], float]] = {"spearman": spearman, "
 
 
 def correlate_columns(kind: Kind, x: Any, y: Any, level: float = 0.95) -> Coefficient:
-    """A coefficient of two (n,) columns with its interval and p.
+    """A coefficient of two (n,) columns with its interval and p-value.
 
-    p is that of Student's t for Pearson and Spearman and of SciPy's tie-corrected normal for Kendall.
+    p comes from Student's t for Pearson and Spearman, and from SciPy's tie-corrected normal for Kendall.
     """
     x, y = check_columns(x, y)
     n = len(x)
@@ -112,7 +112,7 @@ def correlate_columns(kind: Kind, x: Any, y: Any, level: float = 0.95) -> Coeffi
 
 
 def fisher_z(r: float) -> float:
-    """Fisher's transform atanh(r), in which a coefficient's error hardly depends on its value.
+    """Fisher's transform atanh(r), whose error hardly depends on the coefficient's value.
 
     Example:
         >>> round(fisher_z(0.36), 3)
@@ -124,7 +124,7 @@ def fisher_z(r: float) -> float:
 
 
 def standard_error(kind: Kind, r: float, n: int) -> float:
-    """Standard error of Fisher's z of a coefficient r of n samples.
+    """Standard error of Fisher's z for a coefficient r of n samples.
 
     1 / (n - 3) for Pearson; (1 + r^2 / 2) / (n - 3) for Spearman (Bonett and Wright, 2000); 0.437 / (n - 4) for Kendall
     (Fieller, Hartley and Pearson, 1957).
@@ -149,13 +149,13 @@ def interval(kind: Kind, r: float, n: int, level: float = 0.95) -> tuple[float, 
         return float(r), float(r)
     try:
         half = -special.ndtri((1 - level) / 2) * standard_error(kind, r, n)
-    except InputError:  # four samples and Kendall: nothing is excluded
+    except InputError:  # Kendall with four samples: the interval is unbounded
         return -1.0, 1.0
     return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 
 
 def holm(p: Any) -> np.ndarray:
-    """(k,) p values corrected for k tests (Holm, 1979); NaN stays NaN and does not count.
+    """(k,) p-values corrected for k tests (Holm, 1979); NaN stays NaN and is not counted.
 
     Example:
         >>> holm([0.01, 0.04, 0.03])
@@ -173,7 +173,7 @@ def holm(p: Any) -> np.ndarray:
 
 
 def check_columns(x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> tuple[np.ndarray, np.ndarray]:
-    """Two float64 columns of one length, finite, of two samples or more, neither of them constant."""
+    """Two finite float64 columns of equal length, with at least two samples, neither constant."""
     columns = []
     for column, name in zip((x, y), names, strict=True):
         array = np.asarray(to_numpy(column), dtype=np.float64)
@@ -186,7 +186,7 @@ def check_columns(x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> tuple[
     if len(first) < 2:
         raise InputError(f"a correlation needs at least two samples, got {len(first)}.")
     for array, name in zip(columns, names, strict=True):
-        low, high = array.min(), array.max()  # NaN if there is one: two passes tell all that must be known
+        low, high = array.min(), array.max()  # NaN if there is one: two passes are enough
         if not (math.isfinite(low) and math.isfinite(high)):
             bad = np.flatnonzero(~np.isfinite(array))
             raise InputError(f"{name} must be finite, but {len(bad)} of {len(array)} values are not; the first is row {bad[0]}.")

@@ -1,4 +1,4 @@
-"""Kendall's tau-b and how much each sample contributes to it: what its errors and paired differences need.
+"""Kendall's tau-b and the influence of each sample on it, for standard errors and paired differences.
 
 For sample i, s_i is the number of samples it is concordant with minus those it is discordant with. tau-b is
 S / sqrt(U V), with S the sum of s_i and U, V the numbers of pairs not tied in x and in y. To first order each sample
@@ -38,7 +38,7 @@ def kendall_influence(x: Any, y: Any) -> tuple[float, np.ndarray]:
 
 
 def compare_kendall(first: Any, second: Any, target: Any, clusters: Any = None) -> tuple[Outcome, float, float]:
-    """z test of two taus with one target on the same samples; with it their difference and its standard error.
+    """z test of two taus with one target on the same samples, plus their difference and its standard error.
 
     Rows with the same value in (n,) `clusters`, such as degraded copies of one image, count as one unit.
     """
@@ -60,7 +60,7 @@ def compare_influences(
 
 
 def _concordance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(n,) concordant minus discordant partners of each sample, from whole numbers from 0 on."""
+    """(n,) concordant minus discordant partners of each sample, for columns of integers from 0 on."""
     n = len(x)
     below = _dominated(x, y)  # partners smaller in both
     x_less, x_equal = _counts_below(x)
@@ -78,13 +78,13 @@ def _concordance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _counts_below(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) how many are smaller than each, and how many are equal (itself too)."""
+    """(n,) how many are smaller than each, and how many are equal (including itself)."""
     sizes = np.bincount(column)
     return (np.cumsum(sizes) - sizes)[column], sizes[column]
 
 
 def _equal_pairs(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(n,) how many are equal in both (itself too)."""
+    """(n,) how many are equal in both (including itself)."""
     _, where, sizes = np.unique(x * (int(y.max()) + 1) + y, return_inverse=True, return_counts=True)
     return np.asarray(sizes[where])
 
@@ -97,10 +97,10 @@ def _dominated_ties(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(n,) how many are smaller in both: by halves of halves, as in a merge sort, all blocks of a size at once."""
+    """(n,) how many are smaller in both, by a bottom-up merge sort that handles all blocks of a size at once."""
     n = len(x)
-    order = np.lexsort((-y, x))  # by x; among equal x the larger y first, so that none counts the others
-    value = y[order]  # (n,) in order of x: count, before each position, the smaller values
+    order = np.lexsort((-y, x))  # by x; for equal x the larger y first, so that ties are not counted
+    value = y[order]  # (n,) in order of x: count the smaller values before each position
     smaller_before = np.zeros(n, dtype=np.int64)
     position = np.arange(n)
     height = int(y.max()) + 1
@@ -109,7 +109,7 @@ def _dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         block = position // (2 * width)
         right = (position // width) % 2 == 1
         keys = block * height + value
-        left_sorted = np.sort(keys[~right])  # blocks stay apart: their number is the leading digit
+        left_sorted = np.sort(keys[~right])  # the block number is the leading digit, which keeps blocks separate
         mine = block[right] * height
         smaller = np.searchsorted(left_sorted, mine + value[right], side="left") - np.searchsorted(left_sorted, mine, side="left")
         smaller_before[right] += smaller

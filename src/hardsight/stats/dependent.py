@@ -5,8 +5,8 @@
     c   correlation of the two scores with each other
     n   samples
 
-Turn the scores so that both should correlate with the target in one direction: -AVH beside confidence. All of these
-assume normal data and Pearson's coefficient. For ranks they are approximations, and `bootstrap` is the one to trust.
+Orient the scores so that both should correlate with the target in the same direction: -AVH and confidence. All of these
+tests assume normal data and Pearson's coefficient. For ranks they are approximations; prefer `bootstrap`.
 Formulas after Williams (1959), Dunn and Clark (1969), Steiger (1980), Meng, Rosenthal and Rubin (1992), Hittner et al.
 (2003) and Zou (2007).
 """
@@ -36,7 +36,7 @@ def williams(a: float, b: float, c: float, n: int) -> Outcome:
 
 
 def steiger(a: float, b: float, c: float, n: int) -> Outcome:
-    """Steiger's z: Dunn and Clark's with the covariance at the mean of the two coefficients."""
+    """Steiger's z: Dunn and Clark's, with the covariance at the mean of the two coefficients."""
     _check(a, b, c, n)
     mean = (a + b) / 2
     return _fisher_difference(a, b, _covariance(mean, mean, c), n)
@@ -49,7 +49,7 @@ def dunn_clark(a: float, b: float, c: float, n: int) -> Outcome:
 
 
 def hittner(a: float, b: float, c: float, n: int) -> Outcome:
-    """Hittner's z: Steiger's with the mean taken in Fisher's z."""
+    """Hittner's z: Steiger's, with the mean taken in Fisher's z."""
     _check(a, b, c, n)
     mean = math.tanh((fisher_z(a) + fisher_z(b)) / 2)
     return _fisher_difference(a, b, _covariance(mean, mean, c), n)
@@ -108,14 +108,14 @@ def _quantile(level: float) -> float:
 
 
 def _check(a: float, b: float, c: float, n: int) -> float:
-    """The determinant of the three correlations, which no data can make negative."""
+    """The determinant of the three correlations, which cannot be negative for any data."""
     for name, r in (("a", a), ("b", b), ("c", c)):
         if not -1 < r < 1:
-            hint = " The two scores order the samples alike: there is nothing to compare." if name == "c" and r >= 1 else ""
+            hint = " The two scores rank the samples identically: there is nothing to compare." if name == "c" and r >= 1 else ""
             raise InputError(f"{name} must be a coefficient between -1 and 1, got {r}.{hint}")
     if n < 4:
         raise InputError(f"a test of dependent correlations needs at least 4 samples, got {n}.")
     determinant = 1 + 2 * a * b * c - a**2 - b**2 - c**2
     if determinant < -1e-9:
-        raise InputError(f"no data has the three correlations {a:g}, {b:g} and {c:g}: their determinant is {determinant:.3g}.")
+        raise InputError(f"no data has correlations of {a:g}, {b:g} and {c:g}: their determinant is {determinant:.3g}.")
     return max(determinant, 0.0)

@@ -1,6 +1,6 @@
 """Two coefficients from two groups of samples: Fisher's z test, which the AVH paper's tables used.
 
-It is the wrong model for two scores of the same samples: see `dependent` for the right ones.
+It is the wrong model for two scores of the same samples; see `dependent` for suitable tests.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from hardsight.stats.coefficients import fisher_z
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a test says of "the first coefficient is the larger": its statistic and its p values."""
+    """The result of a test of "the first coefficient is larger": its statistic and p-values."""
 
     statistic: float
     p: float  # two-sided
-    p_greater: float  # one-sided: the first is the larger
+    p_greater: float  # one-sided: the first is larger
     df: int | None = None  # of Student's t; None for the normal
 
     @property
     def p_less(self) -> float:
-        """One-sided p: the first is the smaller."""
+        """One-sided p: the first is smaller."""
         return 1 - self.p_greater
 
 
 def outcome(statistic: float, df: int | None = None) -> Outcome:
-    """p values of a statistic that is normal, or Student's t, where the two coefficients are equal."""
+    """p-values of a statistic that is normal, or Student's t, if the two coefficients are equal."""
 
     def above(value: float) -> float:
         return float(special.ndtr(-value) if df is None else special.stdtr(df, -value))

@@ -1,4 +1,4 @@
-"""Means of few samples with Student's intervals, the difference of two means, and samples that are not independent."""
+"""Means of small samples with Student's intervals, differences of two means, and the design effect of dependent samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import special
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean and where it lies; NaN where there are too few samples to say."""
+    """A mean and its interval; NaN if there are too few samples."""
 
     value: float
     low: float
@@ -20,18 +20,18 @@ class Mean:
 
 @dataclass(frozen=True)
 class Difference(Mean):
-    """A difference of two means, with the two-sided p of none."""
+    """A difference of two means, with its two-sided p-value."""
 
     p: float
 
 
 def mean_interval(values: np.ndarray, level: float = 0.95, design: float = 1.0) -> Mean:
-    """The mean of (n,) finite values with Student's interval; one sample has a mean and no interval.
+    """The mean of (n,) finite values with Student's interval; a single sample has a mean but no interval.
 
     Args:
         values: (n,) finite numbers.
-        level: of the interval.
-        design: the design effect: how many times less n samples say than n independent ones.
+        level: confidence level of the interval.
+        design: the design effect: n samples carry as much information as n / design independent ones.
 
     Example:
         >>> mean = mean_interval(np.array([1.0, 2.0, 3.0]))
@@ -70,9 +70,9 @@ def welch(first: np.ndarray, second: np.ndarray, level: float = 0.95, designs: t
 
 
 def design_effect(values: np.ndarray, units: np.ndarray) -> float:
-    """How many times the variance of a mean grows because rows of one unit are alike: 1 for independent rows, never less.
+    """The design effect: the factor by which dependence within units inflates the variance of a mean; at least 1.
 
-    Degraded copies of one image are one unit. The estimate is the sum of squares of the units' residuals over that of the rows'.
+    Degraded copies of one image are one unit. The estimate is the sum of squared unit residuals over that of the rows.
 
     Example:
         >>> design_effect(np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1]))  # each row is there twice
@@ -82,13 +82,13 @@ def design_effect(values: np.ndarray, units: np.ndarray) -> float:
     square = float(residual @ residual)
     if square == 0:
         sizes = np.unique(units, return_counts=True)[1]
-        return float((sizes**2).sum() / sizes.sum())  # nothing varies: rows of a unit are taken for one
+        return float((sizes**2).sum() / sizes.sum())  # no variance: treat the rows of a unit as one
     sums = np.bincount(np.unique(units, return_inverse=True)[1], weights=residual)
     return max(1.0, float(sums @ sums) / square)
 
 
 def _variance_of_mean(values: np.ndarray, design: float) -> float:
-    with np.errstate(over="ignore"):  # values of 1e200 have no variance in float64
+    with np.errstate(over="ignore"):  # the variance of values of 1e200 overflows float64
         return float(values.var(ddof=1)) / len(values) * design
 
 

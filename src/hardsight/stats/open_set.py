@@ -1,4 +1,4 @@
-"""How well a score tells inputs of unseen classes from those of known ones: the area under the ROC curve."""
+"""How well a score separates inputs of unseen classes from known ones: the area under the ROC curve."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hardsight.errors import InputError
 
 @dataclass(frozen=True)
 class Auroc:
-    """The chance that an unseen input looks harder than a known one; 0.5 is a guess."""
+    """The probability that an unseen input looks harder than a known one; 0.5 is chance level."""
 
     value: float
     low: float
@@ -25,17 +25,17 @@ class Auroc:
 
 
 def auroc(known: Any, unseen: Any, level: float = 0.95, *, made_from: Any = None) -> Auroc:
-    """AUROC of a score that is high on unseen inputs, with DeLong's interval; equal values count half.
+    """AUROC of a score that is high on unseen inputs, with DeLong's interval; ties count half.
 
     Args:
-        made_from: which known input each unseen one was made from, where all were. The two then vary together, and the
+        made_from: the known input that each unseen one was made from, if all were. The two are then correlated, and the
             interval counts each pair as one draw (Obuchowski, Biometrics 1997).
 
     Example:
         >>> auroc([0.0, 1.0, 2.0, 3.0], [2.0, 4.0]).value  # 6.5 of 8 pairs, a tie being half a pair
         0.8125
     """
-    from scipy.stats import rankdata  # which takes a second to import: not before it is needed
+    from scipy.stats import rankdata  # takes a second to import
 
     known, unseen = (np.asarray(to_numpy(x), dtype=np.float64) for x in (known, unseen))
     for array, name in ((known, "known"), (unseen, "unseen")):
@@ -51,7 +51,7 @@ def auroc(known: Any, unseen: Any, level: float = 0.95, *, made_from: Any = None
     if made_from is None:
         error = math.sqrt(beaten.var(ddof=1) / n + beating.var(ddof=1) / m)
     else:
-        pull = (beating - value) / m  # (m,) what each known input, with those made from it, adds to the value
+        pull = (beating - value) / m  # (m,) contribution of each known input, with those made from it
         np.add.at(pull, _checked_rows(made_from, m, n), (beaten - value) / n)
         error = math.sqrt((pull**2).sum() * m / (m - 1))
     half = float(-special.ndtri((1 - level) / 2)) * error

@@ -1,7 +1,7 @@
-"""A permutation test for two scores of the same images: where they are equally good, who gave which rank does not matter.
+"""A permutation test for two scores of the same images: if they are equally good, swapping their ranks changes nothing.
 
-Both scores become standardised ranks. In each image the two are swapped, or not, by a coin, and the difference of the
-coefficients is computed anew. p is the share of swapped data whose difference is as large as the real one.
+Both scores become standardised ranks. For each image a coin decides whether the two are swapped, and the difference of the
+coefficients is recomputed. p is the share of swapped datasets whose difference is at least as large as the observed one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHUNK = 64
 
 
 def swap_test(first: Any, second: Any, target: Any, *, permutations: int = 1000, seed: int = 0) -> float:
-    """Two-sided p of equal rank correlation of two scores with one target. Turn both to correlate in one direction.
+    """Two-sided p-value of equal rank correlation of two scores with one target. Orient both to correlate in one direction.
 
     Example:
         >>> x = np.arange(20.0)
@@ -41,7 +41,7 @@ def swap_tests(
     seed: int = 0,
     clusters: Any = None,
 ) -> np.ndarray:
-    """(p,) two-sided p values for pairs of the columns of (n, k) scores, all from the same coins.
+    """(p,) two-sided p-values for pairs of columns of (n, k) scores, all from the same coin flips.
 
     Rows with the same value in (n,) `clusters`, such as degraded copies of one image, share a coin.
     """
@@ -51,7 +51,7 @@ def swap_tests(
     target_rank = _standardised_ranks(np.asarray(to_numpy(target), dtype=np.float64))  # (n,)
     n, p = len(rank), len(pairs)
     first, second = rank[:, [i for i, _ in pairs]], rank[:, [j for _, j in pairs]]  # (n, p) each
-    # With a coin s of +1 or -1 the first column becomes (first + second + s (first - second)) / 2: sums are linear in s.
+    # With a coin s of +1 or -1, the first column becomes (first + second + s (first - second)) / 2: sums are linear in s.
     half, turn = (first + second) / 2, (first - second) / 2
     square_turn = (first**2 - second**2) / 2
     linear = np.hstack([turn, square_turn, target_rank[:, None] * turn])  # (n, 3p)
@@ -65,12 +65,12 @@ def swap_tests(
         of_second = (product_half - c) / np.sqrt(n * (mean_square - q) - (mean_half - t) ** 2)
         return of_first - of_second
 
-    if clusters is not None:  # with one coin for all rows of a unit, their sums take its place
+    if clusters is not None:  # one coin for all rows of a unit: replace the rows with their sums
         unit = np.unique(to_numpy(clusters), return_inverse=True)[1]
         linear = np.stack([np.bincount(unit, weights=column) for column in linear.T], axis=1)  # (units, 3p)
     rng = np.random.default_rng(seed)
     seen = np.abs(difference(linear.sum(0, keepdims=True)))[0]
-    tolerance = 1e-12 + 1e-9 * seen  # sums in another order must not decide
+    tolerance = 1e-12 + 1e-9 * seen  # the order of summation must not matter
     as_large = np.zeros(p)
     for start in range(0, permutations, CHUNK):
         count = min(CHUNK, permutations - start)
@@ -80,7 +80,7 @@ def swap_tests(
 
 
 def _standardised_ranks(column: np.ndarray) -> np.ndarray:
-    from scipy.stats import rankdata  # which takes a second to import: not before it is needed
+    from scipy.stats import rankdata  # takes a second to import
 
     rank = rankdata(column)
     spread = rank.std()

@@ -1,7 +1,7 @@
-"""Principal components of rows that come a block at a time: memory holds one block and one (d, d) matrix.
+"""Principal components of rows that arrive in blocks: memory holds one block and one (d, d) matrix.
 
-With more columns than `WIDEST` that matrix would be too large; then the components are those of the rows given, all held at once,
-by their (m, m) products.
+With more columns than `WIDEST` that matrix would be too large; then all rows are held in memory, and the components come from
+their (m, m) products.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 
 from hardsight.errors import InputError
 
-WIDEST = 2048  # columns up to which the covariance is made; as many rows, beyond
+WIDEST = 2048  # maximum columns for a covariance matrix; beyond that, the maximum number of rows
 
 
 @dataclass(frozen=True)
 class Principal:
-    """k orthogonal directions of the largest variance, the largest first."""
+    """The k orthogonal directions of largest variance, largest first."""
 
     mean: np.ndarray  # (d,)
-    axes: np.ndarray  # (k, d) of length 1, or 0 where there are no more directions
-    shares: np.ndarray  # (k,) of the whole variance
-    num_rows: int  # that they were fitted to
+    axes: np.ndarray  # (k, d) of length 1, or 0 if there are no more directions
+    shares: np.ndarray  # (k,) shares of the total variance
+    num_rows: int  # number of rows in the fit
 
     def project(self, rows: np.ndarray) -> np.ndarray:
         """(b, d) rows -> (b, k) coordinates around the mean, NaN for rows that are not finite."""
@@ -35,9 +35,9 @@ class Principal:
 
 
 def principal_components(blocks: Iterable[np.ndarray], num_components: int) -> Principal:
-    """The first components of (b, d) blocks of rows; rows that are not finite are left out.
+    """The first components of (b, d) blocks of rows; rows that are not finite are skipped.
 
-    Of the two directions of a component, that one is taken in which its largest entry is positive.
+    The sign of a component is chosen so that its largest entry is positive.
 
     Example:
         >>> line = np.array([[0.0, 0.0], [1.0, 1.0], [3.0, 3.0]])
@@ -53,34 +53,34 @@ def principal_components(blocks: Iterable[np.ndarray], num_components: int) -> P
     if first is None:
         raise InputError("there are no components: no row is finite.")
     d = first.shape[1]
-    centre = first.mean(axis=0, dtype=np.float64)  # (d,) of the first block: near enough that squares keep their digits
+    centre = first.mean(axis=0, dtype=np.float64)  # (d,) of the first block: close enough for squares to keep their precision
     scale = float(np.abs(first - centre).max()) or 1.0
     around = (_around(block, centre, scale) for block in itertools.chain([first], some))
     mean, variance, values, axes, n = _by_rows(around) if d > WIDEST else _by_covariance(around, d, num_components)
     if not np.isfinite(variance):
         raise InputError("there are no components: the rows are too far apart for their squares.")
     values, axes = values[:num_components], axes[:num_components]
-    missing = num_components - len(values)  # of one column, or of one row
+    missing = num_components - len(values)  # if there is only one column or one row
     axes = np.pad(axes * np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])[:, None], ((0, missing), (0, 0)))
     shares = np.pad(np.maximum(values, 0) / (variance or 1.0), (0, missing))
     return Principal(centre + scale * mean, axes, shares, n)
 
 
 def _finite(rows: np.ndarray) -> Any:
-    """(b,) bool, or all of them as a slice, which copies nothing."""
+    """(b,) bool, or a slice of everything, which avoids a copy."""
     finite = np.isfinite(rows)
     return slice(None) if finite.all() else finite.all(axis=1)
 
 
 def _around(rows: np.ndarray, centre: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Rows around a centre as float32; those of float64 lose their digits only after the subtraction."""
+    """Rows around a centre as float32; float64 rows are rounded only after the subtraction."""
     kind = np.float64 if rows.dtype.itemsize > 4 else np.float32
     around = rows - centre.astype(kind)
     around *= kind(1 / scale)
     return around.astype(np.float32, copy=False)
 
 
-Parts = tuple[np.ndarray, float, np.ndarray, np.ndarray, int]  # mean, whole variance, variances, axes, rows
+Parts = tuple[np.ndarray, float, np.ndarray, np.ndarray, int]  # mean, total variance, variances, axes, rows
 
 
 def _by_covariance(blocks: Iterable[np.ndarray], d: int, k: int) -> Parts:

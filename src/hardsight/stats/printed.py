@@ -1,7 +1,7 @@
-"""Tables 2 and 6 to 9 of the AVH paper, as printed, computed again from their own coefficients.
+"""Tables 2 and 6 to 9 of the AVH paper as printed, recomputed from their own coefficients.
 
-The paper compares two correlations of the same images by the test for independent groups, one-sided, and cuts the z
-values off instead of rounding them. Eleven of its twelve rows follow from the coefficients it prints. One does not.
+The paper compares two correlations of the same images by the one-sided test for independent groups, and truncates the z
+values instead of rounding them. Eleven of its twelve rows follow from the printed coefficients. One does not.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ PAPER_SAMPLES = 29987
 
 @dataclass(frozen=True)
 class PrintedRow:
-    """One row: coefficients of AVH and of model confidence, and the z and p beside them."""
+    """One row: the coefficients of AVH and of model confidence, and their z and p."""
 
     table: int
     model: str
     kind: Kind
     avh: float
     confidence: float
-    z: str  # with the digits it has on paper
+    z: str  # with the printed digits
     p: str
 
     @property
@@ -33,7 +33,7 @@ class PrintedRow:
 
     @property
     def consistent(self) -> bool:
-        """Whether the printed z follows from the printed coefficients, cut off at its last digit."""
+        """Whether the printed z follows from the printed coefficients, truncated at its last digit."""
         digits = len(self.z.partition(".")[2])
         return int(self.recomputed.statistic * 10**digits) == round(float(self.z) * 10**digits)
 

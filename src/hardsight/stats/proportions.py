@@ -1,7 +1,7 @@
-"""Shares of a few samples: intervals that stay honest when there are three of them, and the difference of two shares.
+"""Proportions of small samples: intervals that work even for three samples, and the difference of two proportions.
 
-Counts may be fractions: where samples are not independent (degraded copies of one image), both counts are divided by their
-design effect before they come here.
+Counts may be fractions: if samples are not independent (degraded copies of one image), callers divide both counts by the
+design effect.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from hardsight.errors import InputError
 
 
 def wilson(right: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval of a share; from 0 to 1 where there is no sample.
+    """Wilson's score interval of a proportion; from 0 to 1 without samples.
 
     Example:
         >>> [round(end, 3) for end in wilson(9, 10)], [round(end, 3) for end in wilson(1, 1)]
         ([0.596, 0.982], [0.207, 1.0])
     """
     if not 0 <= right <= n:
-        raise InputError(f"a share is of 0 to n samples, got {right:g} of {n:g}.")
+        raise InputError(f"a share needs a count from 0 to n, got {right:g} of {n:g}.")
     if n == 0:
         return 0.0, 1.0
     z2 = _quantile(level) ** 2
@@ -31,7 +31,7 @@ def wilson(right: float, n: float, level: float = 0.95) -> tuple[float, float]:
 
 
 def share_difference(first: tuple[float, float], second: tuple[float, float], level: float = 0.95) -> tuple[float, float, float]:
-    """The first share minus the second, each (right, n), with Newcombe's interval from the two of Wilson.
+    """The first proportion minus the second, each (right, n), with Newcombe's interval from the two Wilson intervals.
 
     Example:
         >>> [round(value, 3) for value in share_difference((56, 70), (48, 80))]
@@ -46,7 +46,7 @@ def share_difference(first: tuple[float, float], second: tuple[float, float], le
 
 
 def fisher_exact(first: tuple[float, float], second: tuple[float, float]) -> float:
-    """Two-sided p of equal shares by Fisher's exact test, each (right, n); fractions are rounded.
+    """Two-sided p-value of equal proportions by Fisher's exact test, each (right, n); fractions are rounded.
 
     Example:
         >>> round(fisher_exact((3, 4), (1, 4)), 4)
@@ -59,7 +59,7 @@ def fisher_exact(first: tuple[float, float], second: tuple[float, float]) -> flo
 
 
 def sign_test(wins: float, losses: float) -> float:
-    """Two-sided exact p of as many wins as losses; ties are left out.
+    """Two-sided exact p-value of as many wins as losses (sign test); ties are ignored.
 
     Example:
         >>> sign_test(5, 0), sign_test(3, 3)

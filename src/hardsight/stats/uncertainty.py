@@ -1,7 +1,7 @@
-"""Uncertainty from several passes over the same samples: MC-dropout, or the members of an ensemble.
+"""Uncertainty from several passes over the same samples: MC dropout, or the members of an ensemble.
 
-The entropy of the mean prediction is all of the uncertainty. The mean entropy of the passes is the part that stays when
-the model is known (aleatoric); what the passes disagree about is the rest (epistemic).
+The entropy of the mean prediction is the total uncertainty. The mean entropy of the passes is the part that remains if the
+model is known (aleatoric); the rest is the disagreement between passes (epistemic).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hardsight.errors import InputError
 
 
 def pass_scores(probs: Any = None, *, pred_probs: Any = None) -> dict[str, np.ndarray]:
-    """(passes, n, c) probabilities, by either name -> (n,) scores, all of them high where a sample is uncertain.
+    """(passes, n, c) probabilities, under either name -> (n,) scores, all of them high if a sample is uncertain.
 
     `passes_entropy` is the entropy of the mean prediction, `passes_aleatoric` the mean entropy of a pass, and
     `passes_information` their difference: the mutual information, which is the epistemic part. `passes_variance` is the
@@ -39,7 +39,7 @@ def pass_scores(probs: Any = None, *, pred_probs: Any = None) -> dict[str, np.nd
 
 
 class Passes:
-    """Uncertainty from passes that come one after the other: nothing is kept but sums."""
+    """Uncertainty from passes that arrive one by one: only sums are kept."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -48,7 +48,7 @@ class Passes:
         self.within: np.ndarray = np.zeros(0)  # (n,) entropies of the passes, summed
 
     def add(self, probs: np.ndarray) -> None:
-        """(n, c) probabilities of one more pass."""
+        """Add the (n, c) probabilities of another pass."""
         probs = np.asarray(probs, np.float64)
         if not np.isfinite(probs).all() or probs.min(initial=0) < 0 or np.abs(probs.sum(1) - 1).max(initial=0) > 1e-2:
             raise InputError("passes must hold probabilities that sum to 1 over classes. Take the softmax of logits first.")
@@ -61,7 +61,7 @@ class Passes:
         self.within = self.within + _entropy(probs)
 
     def scores(self) -> dict[str, np.ndarray]:
-        """(n,) scores by name, as `pass_scores` gives them."""
+        """(n,) scores by name, as in `pass_scores`."""
         if self.count < 2:
             raise InputError(f"uncertainty from passes needs at least two, got {self.count}.")
         total, within = _entropy(self.mean), self.within / self.count
