@@ -32,7 +32,7 @@ def reproduce(
 ) -> None:
     """Reproduce tables and figures of the papers.
 
-    Prints our numbers beside the published ones, with a verdict on each claim. Without an ID, lists them all.
+    Prints our numbers next to the published ones, with a verdict on each claim. Without an ID, lists them all.
 
     \b
     Example:
