@@ -36,20 +36,40 @@ class Block:
     text: str
     skip: str | None
     line: int
+    heads_section: bool  # whether a heading stands between it and the block before
 
 
 def blocks(page: Path) -> Iterator[Block]:
     source = page.read_text(encoding="utf-8")
+    before = 0
     for found in BLOCK.finditer(source):
-        yield Block(found["language"], found["text"], found["skip"], source[: found.start("text")].count("\n"))
+        heading = re.search(r"^#", source[before : found.start()], re.MULTILINE) is not None
+        before = found.end()
+        yield Block(found["language"], found["text"], found["skip"], source[: found.start("text")].count("\n"), heading)
+
+
+def _words(text: str) -> str:
+    """A text with every number as 0 and single spaces; its lines stay apart."""
+    lines = (" ".join(re.sub(r"[-+]?\d[\d,.]*(e-?\d+)?", "0", line).split()) for line in text.splitlines())
+    return "\n".join(lines) + "\n"
 
 
 def run_blocks(page: Path, cli: Callable[..., Any]) -> None:
-    """The blocks of a page in order, here: Python in one namespace, `hardsight ...` lines with exit code 0."""
+    """The blocks of a page in order, here: Python in one namespace, `hardsight ...` lines with exit code 0.
+
+    A text block after commands shows what they print: the same words; numbers may differ from machine to machine.
+    """
     names: dict[str, Any] = {"__name__": "__main__"}
+    printed = ""
     for block in blocks(page):
         if block.skip:
+            printed = ""
             continue
+        if block.language == "text" and printed and not block.heads_section:
+            lines = [line for line in map(_words, block.text.splitlines()) if line.strip(" .─\n")]
+            unsaid = [line for line in lines if line not in printed]
+            assert not unsaid, f"{page.name}: line {block.line} shows what is not printed: {unsaid[0]}"
+        printed = ""
         if block.language == "python":
             if re.search(r"^\s*(import|from) torch", block.text, re.MULTILINE):
                 pytest.importorskip("torch")
@@ -62,3 +82,4 @@ def run_blocks(page: Path, cli: Callable[..., Any]) -> None:
                         pytest.importorskip("torch")
                     done = cli(*words[1:])
                     assert done.code == 0, f"{page.name}: {line}\n{done.err}"
+                    printed += _words(done.out)

@@ -30,10 +30,10 @@ def audit(
         "-o",
         "--output",
         metavar="FILE",
-        help="File to write: .parquet, .csv or .json. Default: audit.parquet of a run, photo.audit.parquet beside photo.npz.",
+        help="File to write: .parquet, .csv or .json. Default: audit.parquet in a run, photo.audit.parquet next to photo.npz.",
     ),
     report: Path = typer.Option(
-        None, "--report", metavar="FILE", help="HTML report to write. Default: the name of the table with .html."
+        None, "--report", metavar="FILE", help="HTML report to write. Default: the output file with the extension .html."
     ),
     images: str = typer.Option(
         None, "--images", metavar="DATA", help="Images for the report, if the run does not record where they are."
@@ -41,8 +41,8 @@ def audit(
 ) -> None:
     """Compare accuracy and hardness between groups of samples.
 
-    Norm and calibration are compared as well, with intervals. Without --group, it looks for latent groups for which the model
-    is worse.
+    Norm and calibration are compared as well, with intervals. Without --group, it looks for latent groups on which the model
+    does worse.
 
     \b
     Example:

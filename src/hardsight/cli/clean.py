@@ -34,7 +34,7 @@ def clean(
         "-o",
         "--output",
         metavar="FILE",
-        help="File to write: .parquet, .csv or .json. Default: suspects.parquet of a run, photo.suspects.parquet beside "
+        help="File to write: .parquet, .csv or .json. Default: suspects.parquet in a run, photo.suspects.parquet next to "
         "photo.npz; with --apply, labels.parquet of a run.",
     ),
 ) -> None:

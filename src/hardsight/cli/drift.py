@@ -28,7 +28,7 @@ def drift(
         "-o",
         "--output",
         metavar="FILE",
-        help="File to write: .parquet, .csv or .json. Default: drift.parquet of B, or photo.drift.parquet beside photo.npz.",
+        help="File to write: .parquet, .csv or .json. Default: drift.parquet in run B, photo.drift.parquet next to photo.npz.",
     ),
 ) -> None:
     """Find what got harder between two models or dates.

@@ -16,12 +16,12 @@ def explore(
     run: str = typer.Argument(
         ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
     ),
-    second: str = typer.Argument(None, metavar="[RUN2]", help="Run to compare with, on the ids that both have."),
-    no_browser: bool = typer.Option(False, "--no-browser", help="Print the address only."),
+    second: str = typer.Argument(None, metavar="[RUN2]", help="Second run, compared on the ids that both have."),
+    no_browser: bool = typer.Option(False, "--no-browser", help="Print the address without opening a browser."),
 ) -> None:
     """Explore a run in the browser, and review its labels.
 
-    Marks are saved in review.parquet of the run, or beside a file: photo.review.parquet for photo.npz.
+    Marks are saved in the run's review.parquet, or next to a file: photo.review.parquet for photo.npz.
 
     \b
     Example:

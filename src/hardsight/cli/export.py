@@ -20,12 +20,12 @@ def export(
     ),
     to: str = typer.Option(..., "--to", metavar=f"[{'|'.join(TOOLS)}]", help="Tool to export to."),
     output: str = typer.Option(
-        None, "-o", "--output", metavar="DIR", help="Directory to write. Default: beside the run, such as run-coco."
+        None, "-o", "--output", metavar="DIR", help="Directory to write. Default: next to the run, such as run-coco."
     ),
 ) -> None:
     """Export samples and scores to another tool.
 
-    Suspects and marks are exported where there are any. Image files stay where they are; images from arrays are written as PNG,
+    Includes suspects and marks, if there are any. Image files stay where they are; images from arrays are written as PNG,
     and huggingface holds the images themselves.
 
     \b

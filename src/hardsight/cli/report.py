@@ -26,7 +26,7 @@ def report(
 ) -> None:
     """Write a run as one HTML file to keep or send.
 
-    Holds numbers, figures, the hardest samples and the interactive scatter, and opens from disk, without a server.
+    It contains the numbers, figures, the hardest samples and the interactive scatter, and needs no server.
 
     \b
     Example:

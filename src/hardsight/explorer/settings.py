@@ -63,7 +63,7 @@ class ExploreSettings(ReportSettings):
     port: int | None = option(
         None, "Port of the page; the next free one if it is taken. Default: from 8321.", least=0, most=65535
     )
-    read_only: bool = option(False, "Write nothing: neither marks nor scores.")
+    read_only: bool = option(False, "Do not save anything, neither marks nor scores.")
     host: str = option("127.0.0.1", "Address to listen on; other machines need --allow-remote.")
     allow_remote: bool = option(
         False, "Allow connections from other machines. Anyone with the address and its token sees everything."

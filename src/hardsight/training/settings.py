@@ -219,7 +219,7 @@ class PacingOptions(Options):
     order: Order | None = option(
         None,
         "Order of a curriculum: easy-first, hard-first, self-paced (by the network's own loss, epoch by epoch) or random (as a "
-        "control). Default: easy-first where there is a curriculum.",
+        "control). Default: easy-first, if there is a curriculum.",
     )
     pacing: PacingKind = option("linear", "Growth of the share of samples in use: linear, root, geometric or step.")
     pace_start: float = option(0.2, "Share of the samples that a curriculum starts with.", above=0, most=1)

@@ -35,10 +35,10 @@ class AuditSettings(Options):
         repeat=True,
         read=_names,
     )
-    by: str = option("avh", "Score to measure hardness by. Default: avh, or loss where there are no features.", metavar="SCORE")
+    by: str = option("avh", "Score to measure hardness by. Default: avh, or loss without features.", metavar="SCORE")
     split: str | None = option(None, "Audit only the samples of this split. Default: all samples.")
     least: int = option(
-        10, "Minimum number of labeled samples for a group to be tested; smaller groups are listed as too small.", least=2
+        10, "Minimum number of labeled samples for a group to be tested; smaller groups are listed as too few to say.", least=2
     )
     level: float = common("level")
     clusters: int | None = option(
@@ -61,7 +61,7 @@ class AuditFileSettings(AuditSettings, TableColumns, SampleOptions):
 class DriftSettings(Options):
     """How two snapshots are compared."""
 
-    by: str = option("avh", "Score to measure hardness by. Default: avh, or loss where there are no features.", metavar="SCORE")
+    by: str = option("avh", "Score to measure hardness by. Default: avh, or loss without features.", metavar="SCORE")
     split: str | None = option(None, "Compare only the samples of this split. Default: all samples.")
     unpaired: bool = option(
         False, "Compare different samples of one model, such as those of two dates, without joining ids.", flag="--unpaired"

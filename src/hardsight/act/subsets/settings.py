@@ -29,20 +29,20 @@ def _curve(value: Any) -> bool | str:
 class SelectSettings(Options):
     """Which samples are chosen, and by what."""
 
-    budget: int | None = option(None, "Number of samples to choose.", least=1)
+    budget: int | None = option(None, "Number of samples to choose (required).", least=1)
     method: Method = option(
         "coverage",
-        "Method: coverage (all levels of hardness, without the hardest), hardest, easiest, balanced (as many of each "
+        "Method: coverage (every level of hardness except the hardest), hardest, easiest, balanced (equally from each "
         "class), random, kcenter, d2; or what to label next: margin, entropy, avc.",
     )
     by: str | None = option(
         None,
-        "Score to measure hardness by, or a column of a scores table. Default: aum where a run recorded its epochs, else avh, "
+        "Score to measure hardness by, or a column of a scores table. Default: aum if the run recorded its epochs, else avh, "
         "else loss; entropy for unlabeled samples.",
         metavar="SCORE",
     )
     per_class: bool = option(False, "Divide the budget equally among the classes, and choose within each.")
-    split: str | None = option(None, "Choose among the samples of this split. Default: train, where there is one.")
+    split: str | None = option(None, "Choose among the samples of this split. Default: train, if there is one.")
     unlabeled: bool | None = option(
         None,
         "Choose among unlabeled samples only. Default: on for margin, entropy and avc, if there are any.",
@@ -89,12 +89,12 @@ class CurriculumSettings(PacingOptions):
 
     by: str | None = option(
         None,
-        "Score to measure hardness by, or a column of a scores table. Default: aum where a run recorded its epochs, else avh, "
+        "Score to measure hardness by, or a column of a scores table. Default: aum if the run recorded its epochs, else avh, "
         "else loss.",
         metavar="SCORE",
     )
     epochs: int = option(10, "Number of epochs that you will train for.", least=1)
-    split: str | None = option(None, "Order the samples of this split. Default: train, where there is one.")
+    split: str | None = option(None, "Order the samples of this split. Default: train, if there is one.")
     seed: int = common("seed", help="Random seed, for --order random.")
 
 
