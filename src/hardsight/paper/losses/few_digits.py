@@ -98,8 +98,8 @@ def with_wrong_labels(data: ImageData, share: float, seed: int) -> tuple[ImageDa
         >>> int(wrong.sum()), bool(((noisy.labels != data.labels) == wrong).all())
         (539, True)
     """
-    assert data.labels is not None and data.class_names is not None
-    rng, n, c = np.random.default_rng([seed, 17]), len(data), len(data.class_names)
+    assert data.labels is not None
+    rng, n, c = np.random.default_rng([seed, 17]), len(data), int(data.labels.max()) + 1
     wrong = np.zeros(n, bool)
     wrong[rng.permutation(n)[: round(share * n)]] = True
     moved = (data.labels + rng.integers(1, c, n)) % c  # never the label itself
