@@ -124,12 +124,12 @@ def test_of_two_classes_the_ranking_is_that_of_self_confidence() -> None:
 def test_the_count_where_right_and_wrong_labels_are_apart() -> None:
     """1,000 labels, 100 of them above every right one; nine in ten made-up errors are up there as well."""
     count = count_from_shares(np.array([900, 90, 10]), np.array([0.0, 900.0, 100.0]))
-    assert count.errors == pytest.approx(100) and 75 < count.low < 100 < count.high < 125
+    assert count.errors == pytest.approx(100) and 70 < count.low < 85 and 115 < count.high < 130
 
 
 def test_labels_that_hardly_ever_won_are_counted() -> None:
     count = count_of_lost(np.array([0.0] * 40 + [0.25] * 10 + [1.0] * 350))
-    assert count.errors == 40 and 25 < count.low < 40 < count.high < 55
+    assert count.errors == 40 and 25 < count.low < 30 and 50 < count.high < 60
     assert count_of_lost(np.ones(5)).errors == count_of_lost(np.ones(5)).high == 0
 
 

@@ -196,13 +196,16 @@ def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarr
     own_labels, probs = _without_empty(labels[known], evidence.probs[known])
     noise = estimated_noise(probs, own_labels)
     scores[known], observed, made_up = score_all(probs, own_labels, BY_PROBS.get(evidence.by, posterior), noise)
+    if leaky(observed, made_up) and enough_voters(own_labels):
+        count = count_by_votes(votes_by_probs(probs, own_labels), own_labels, seed)
+    else:
+        count = count_from_shares(observed, made_up, seed)
     if evidence.kind == "epochs":
         columns = {name: column[known] for name, column in evidence.epochs.items()}
         scores[known] = by_epochs(columns, evidence.by, None if noise.even else scores[known])
-        return scores, count_of_lost(columns["cartography_correctness"], seed)
-    if leaky(observed, made_up) and enough_voters(own_labels):
-        return scores, count_by_votes(votes_by_probs(probs, own_labels), own_labels, seed)
-    return scores, count_from_shares(observed, made_up, seed)
+        lost = count_of_lost(columns["cartography_correctness"], seed)
+        count = min(lost, count, key=lambda one: one.errors)  # a network that has learned little also loses right labels
+    return scores, count
 
 
 def _without_empty(labels: np.ndarray, probs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

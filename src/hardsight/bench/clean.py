@@ -118,7 +118,7 @@ def _people(output: Path, settings: CleanBenchSettings, progress: ProgressCallba
 def measured(noise: NoisyLabels, output: Path, progress: ProgressCallback) -> dict[str, Any]:
     """Average precisions and error counts of one case, cached in a file."""
     path = as_json(place(output, "clean", noise.pictures, noise.what, noise.seed))
-    known = sorted([*WAYS, *OF_EPOCHS, *BY_PROBS, *peers.installed()])
+    known = sorted([*WAYS, *OF_EPOCHS, *BY_PROBS, *peers.installed(), "interval"])
     if path.is_file() and (before := read_json(path)).get("known") == known:
         return dict(before)
     directory = place(output, "runs", noise.pictures, noise.what, noise.seed)
@@ -145,6 +145,7 @@ def measured(noise: NoisyLabels, output: Path, progress: ProgressCallback) -> di
         "known": known,
         "errors": int(wrong.sum()),
         "expected": {name: _expected(table) for name, table in tables.items()},
+        "interval": {name: _interval(table) for name, table in tables.items()},
         "average_precision": {name: detection(x, wrong).average_precision for name, x in rankings.items()},
     }
     write_json(path, result)
@@ -154,6 +155,11 @@ def measured(noise: NoisyLabels, output: Path, progress: ProgressCallback) -> di
 
 def _expected(table: pa.Table) -> float:
     return float(json.loads(table.schema.metadata[b"hardsight"])["expected_errors"])
+
+
+def _interval(table: pa.Table) -> list[float]:
+    notes = json.loads(table.schema.metadata[b"hardsight"])
+    return [float(notes["expected_errors_low"]), float(notes["expected_errors_high"])]
 
 
 def measurements(case: str, results: list[dict[str, Any]]) -> list[Measurement]:
@@ -171,6 +177,9 @@ def measurements(case: str, results: list[dict[str, Any]]) -> list[Measurement]:
         off = float(np.mean(np.abs(expected - errors) / errors))
         unit = f"of {errors.mean():.0f} errors"
         lines.append(Measurement(case, f"{name}: expected errors", float(expected.mean()), unit, off, COUNT_LIMIT))
+        low, high = np.array([result["interval"][name] for result in results]).T
+        covered = float(np.mean((low <= errors) & (errors <= high)))
+        lines.append(Measurement(case, f"{name}: intervals that cover the truth", covered, "of all seeds"))
     return lines
 
 
