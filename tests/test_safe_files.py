@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -20,6 +22,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from hardsight import FileError, Head, Snapshot, score
+from hardsight.errors import RunError
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.files import checksums
@@ -113,7 +116,7 @@ def test_an_output_that_is_a_link_stays_one(cli: Cli, snapshot: Path, tmp_path: 
         assert link.is_symlink() and len(read_scores(file)) == 40
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["disk", "real.csv", "s.npz", "scores.csv"]
     (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere" / "x.csv")
-    refused(cli("score", snapshot, "-o", tmp_path / "gone.csv"), "gone.csv could not be written")
+    refused(cli("score", snapshot, "-o", tmp_path / "gone.csv"), f"gone.csv: the directory {tmp_path / 'nowhere'} does not exist")
 
 
 @pytest.mark.parametrize("name", ["samples/part-00001.parquet", "./samples/../samples/part-00000.parquet"])
@@ -203,6 +206,33 @@ def test_the_other_writers_do_neither(cli: Cli, snapshot: Path, run: Path) -> No
     (snapshot.with_name("head.safetensors")).write_text("# notes on heads")
     with pytest.raises(FileError, match="head.safetensors exists and is not a safetensors file"):
         save_head(snapshot.with_name("head.safetensors"), HEAD)
+
+
+@unix
+@pytest.mark.parametrize("way", ["itself", "by a link"])
+@pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFSOCK])
+def test_what_is_no_file_is_not_replaced(cli: Cli, snapshot: Path, tmp_path: Path, kind: int, way: str) -> None:
+    """As root, `-o /dev/null` would take it from the whole machine."""
+    os.mknod(tmp_path / "pipe", 0o600 | kind)
+    for name, words in {"o": ["report"], "o.html": ["report"], "o.csv": ["score"], "o.md": ["verify"]}.items():
+        os.symlink("pipe", tmp_path / name) if way == "by a link" else os.link(tmp_path / "pipe", tmp_path / name)
+        done = cli(*words, snapshot, "--table" if words == ["verify"] else "-o", tmp_path / name)
+        assert (done.code, done.out) == (2, "") and "is a pipe or a device, not a file" in done.err, done.err
+        assert stat.S_IFMT((tmp_path / name).stat().st_mode) == kind
+
+
+@unix
+def test_links_that_lead_nowhere_are_refused_before_anything_is_computed(cli: Cli, run: Path, tmp_path: Path) -> None:
+    for name, target in {"circle.csv": "circle.csv", "void.csv": "no/where.csv"}.items():
+        os.symlink(target, tmp_path / name)
+        said = "Too many levels of symbolic links" if name == "circle.csv" else f"the directory {tmp_path / 'no'} does not exist"
+        for words in (["score", run, "-o"], ["verify", run, "--table"]):
+            done = cli(*words, tmp_path / name)
+            assert (done.code, done.out) == (2, "") and said in done.err, done.err
+        for words in (["correlate", run, "--against", "avh"], ["export", run, "--to", "cleanlab"]):
+            done = cli(*words, "-o", tmp_path / name)
+            assert (done.code, done.out) == (2, "") and f"{name} is a link to nothing" in done.err, done.err
+        assert os.readlink(tmp_path / name) == target
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.json"])
@@ -450,6 +480,33 @@ def test_a_cache_that_cannot_be_written_is_no_trouble(tmp_path: Path, monkeypatc
     assert (tmp_path / "cache").read_text() == "a file"
 
 
+@pytest.mark.parametrize("lie", ["false", "null", "[" * 100_000, "0", "true", "f" * 64, "folder", "pipe"])
+def test_a_cache_that_lies_neither_condemns_nor_acquits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: str) -> None:
+    monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(checksums, "REMEMBERED", 0)
+    write_table(TABLE, tmp_path / "t.parquet")
+    for damage in (False, True):
+        if damage:
+            flip(tmp_path / "t.parquet", 60)
+        monkeypatch.setattr(checksums, "_settled", lambda stamp: True)
+        monkeypatch.setattr(checksums, "_sound", set())
+        name = hashlib.sha256(repr(("_digest_without_seal", checksums._stamp(tmp_path / "t.parquet"))).encode()).hexdigest()[:32]
+        entry = tmp_path / "cache" / "checksums" / name
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        if lie == "folder":
+            entry.mkdir()
+        elif lie == "pipe":
+            os.mkfifo(entry)
+        else:
+            entry.write_text(lie)
+        if damage:
+            with pytest.raises(FileError, match="t.parquet: damaged"):
+                checksums.check(tmp_path / "t.parquet")
+        else:
+            checksums.check(tmp_path / "t.parquet")
+            assert lie == "folder" or entry.read_text() == checksums._own_digits(tmp_path / "t.parquet")
+
+
 def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path))
     assert checksums.cache_directory() == tmp_path
@@ -528,6 +585,33 @@ def test_a_lock_file_keeps_everybody_else_out(tmp_path: Path) -> None:
     processes = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(4)]
     assert [process.wait() for process in processes] == [0] * 4
     assert (tmp_path / "number").read_text() == "400" and not (tmp_path / ".lock").exists()
+
+
+@unix
+def test_a_full_disk_is_not_noticed_by_the_lock(tmp_path: Path) -> None:
+    """What a lock says of its holder is not worth an error: the first file that is written gets a better one."""
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with lock_file(tmp_path / ".lock", wait=False):
+        pass
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with lock_file(tmp_path / ".lock", wait=False) as ours:
+            assert ours and (tmp_path / ".lock").read_text() == ""
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
+
+
+@unix
+def test_a_lock_that_leads_elsewhere_empties_nothing(tmp_path: Path) -> None:
+    (tmp_path / "diary").write_text("mine")
+    run = Run(tmp_path / "run", "a test", {}, {})
+    os.symlink(tmp_path / "diary", run.directory / ".lock")
+    with pytest.raises(RunError, match="run could not be written: Too many levels of symbolic links"), run.only_writer():
+        pass
+    assert (tmp_path / "diary").read_text() == "mine"
 
 
 @unix

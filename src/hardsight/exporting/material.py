@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -87,11 +88,12 @@ def default_folder(run: Path, tool: str) -> Path:
 
 def check_folder(folder: Path, tool: str, run: Path) -> None:
     """Refuse a folder that holds what is exported, or anything but an earlier export to the same tool; nothing is created."""
-    if run.resolve().is_relative_to(folder.resolve()):
+    if Path(os.path.realpath(run)).is_relative_to(os.path.realpath(folder)):
         raise FileError(f"{folder} holds {run}, the input of this command; give another -o.")
     try:
-        if folder.exists() and not folder.is_dir():
-            raise FileError(f"{folder} is a file; an export is a folder. Give another -o.")
+        if os.path.lexists(folder) and not folder.is_dir():
+            what = "a file; an export is a folder" if folder.exists() else "a link to nothing"
+            raise FileError(f"{folder} is {what}. Give another -o.")
         held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
         raise FileError(f"{folder} could not be read: {why(error)}") from error

@@ -75,14 +75,26 @@ def seal(path: Path, kind: str) -> None:
 
 
 def own_checksum(path: Path, progress: ProgressCallback | None = None) -> bool | None:
+<<<<<<< HEAD
     """Whether a file matches its embedded checksum; None if it has none."""
+=======
+    """Whether a file agrees with the checksum it carries; None if it carries none."""
+    written = _own_digits(path)
+    return None if written is None else written == _digest_without_seal(path, progress)
+
+
+def _own_digits(path: Path) -> str | None:
+    """The checksum that a file carries: none of its digits if its seal is damaged, None if it has no seal."""
+>>>>>>> w-house
     with path.open("rb") as file:
         at = _find(file, MARK, kind_by_name(path))
-        if at is None:
-            return None
-        file.seek(at)
-        seal = SEAL.fullmatch(file.read(len(UNSEALED)))
-        return seal is not None and seal[1].decode() == _digest(file, at, progress)
+        seal = None if at is None else SEAL.fullmatch(_read(file, at, len(UNSEALED)))
+        return None if at is None else "" if seal is None else seal[1].decode()
+
+
+def _digest_without_seal(path: Path, progress: ProgressCallback | None = None) -> str:
+    with path.open("rb") as file:
+        return _digest(file, _find(file, MARK, kind_by_name(path)), progress)
 
 
 def check(path: Place) -> None:
@@ -104,11 +116,11 @@ def check(path: Place) -> None:
 
 def _compare(path: Path) -> None:
     entry = find_entry(path)
-    if entry is not None and _remembered(path, sha256) == entry.sha256:
+    if entry is not None and _gives(path, sha256, entry.sha256):
         return
     if entry is None or not entry.part:
-        sound = _remembered(path, own_checksum)
-        if sound or (sound is None and entry is None):
+        written = _own_digits(path)
+        if (written is None and entry is None) or (written and _gives(path, _digest_without_seal, written)):
             return
     which = "its own checksum" if entry is None else "the checksum in its run.json"
     raise FileError(f"{path}: damaged, or changed since it was written: it does not match {which}.")
@@ -279,6 +291,7 @@ def _settled(stamp: _Stamp) -> bool:
     return time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > SETTLED
 
 
+<<<<<<< HEAD
 def _remembered(path: Path, compute: Callable[[Path], Any]) -> Any:
     """`compute(path)`, or its cached result for the same path, size, time and inode."""
     stamp = _stamp(path)
@@ -295,6 +308,28 @@ def _remembered(path: Path, compute: Callable[[Path], Any]) -> Any:
             entry.parent.mkdir(parents=True, exist_ok=True)
             entry.write_text(json.dumps(result), encoding="utf-8")  # a partial entry is not valid JSON and is recomputed
     return result
+=======
+def _gives(path: Path, digest: Callable[[Path], str], expected: str) -> bool:
+    """Whether a file has this digest, or had it before with the same path, size, time and inode.
+
+    What is remembered can only say yes: a cache may be damaged too.
+    """
+    stamp = _stamp(path)
+    folder = cache_directory()
+    if folder is None or stamp.size < REMEMBERED or not _settled(stamp):
+        return digest(path) == expected
+    entry = folder / "checksums" / hashlib.sha256(repr((digest.__name__, stamp)).encode()).hexdigest()[:32]
+    with contextlib.suppress(OSError, ValueError):
+        if entry.is_file() and entry.read_text(encoding="utf-8") == expected:
+            return True
+    agrees = digest(path) == expected
+    if agrees and _stamp(path) == stamp:
+        with contextlib.suppress(OSError):  # a cache that cannot be written is no cache
+            entry.parent.mkdir(parents=True, exist_ok=True)
+            entry.unlink(missing_ok=True)  # it may be anything, even a pipe
+            entry.write_text(expected, encoding="utf-8")
+    return agrees
+>>>>>>> w-house
 
 
 def cache_directory() -> Path | None:

@@ -8,11 +8,11 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 PAUSE = 0.05  # seconds between attempts, where the system cannot wait for a lock
 LONG_AGO = 3600  # seconds without a change
 WINDOWS = os.name == "nt"
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # the name of a lock may lead to a file of somebody's, which would be emptied
 
 
 def lock(descriptor: int, *, wait: bool) -> bool | None:
@@ -51,28 +51,40 @@ def _lock_first_byte(descriptor: int, wait: bool) -> bool:
 def lock_file(path: Path, *, wait: bool) -> Iterator[bool]:
     """Hold a lock file, and remove it at the end. Yield False if another process holds it and we do not wait."""
     while True:
-        with path.open("a+") as file:
-            if lock(file.fileno(), wait=wait) is False:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o666)
+        try:
+            if lock(descriptor, wait=wait) is False:
                 yield False
                 return
+<<<<<<< HEAD
             if not _still_named(file.fileno(), path):
                 continue  # its holder removed it while we waited: a lock on an unlinked file keeps nobody out
+=======
+            if not _still_named(descriptor, path):
+                continue  # its holder removed it while we waited: the lock of a file without a name keeps nobody out
+>>>>>>> w-house
             try:
-                _sign(file)
+                _sign(descriptor)
                 yield True
             finally:
                 with contextlib.suppress(OSError):
                     if not WINDOWS:
                         path.unlink()  # before releasing the lock, so that we do not remove somebody else's
             return
+        finally:
+            os.close(descriptor)
 
 
+<<<<<<< HEAD
 def _sign(file: IO[str]) -> None:
     """Record in a lock file who holds it, for `holder`."""
+=======
+def _sign(descriptor: int) -> None:
+    """Write into a lock file who holds it, for `holder`. A full disk leaves it empty."""
+>>>>>>> w-house
     with contextlib.suppress(OSError):
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}")
-        file.flush()
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
 
 
 def holder(path: Path) -> str:
