@@ -75,17 +75,13 @@ def seal(path: Path, kind: str) -> None:
 
 
 def own_checksum(path: Path, progress: ProgressCallback | None = None) -> bool | None:
-<<<<<<< HEAD
     """Whether a file matches its embedded checksum; None if it has none."""
-=======
-    """Whether a file agrees with the checksum it carries; None if it carries none."""
     written = _own_digits(path)
     return None if written is None else written == _digest_without_seal(path, progress)
 
 
 def _own_digits(path: Path) -> str | None:
-    """The checksum that a file carries: none of its digits if its seal is damaged, None if it has no seal."""
->>>>>>> w-house
+    """The embedded checksum of a file: an empty one if its seal is damaged, None if it has no seal."""
     with path.open("rb") as file:
         at = _find(file, MARK, kind_by_name(path))
         seal = None if at is None else SEAL.fullmatch(_read(file, at, len(UNSEALED)))
@@ -291,28 +287,10 @@ def _settled(stamp: _Stamp) -> bool:
     return time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > SETTLED
 
 
-<<<<<<< HEAD
-def _remembered(path: Path, compute: Callable[[Path], Any]) -> Any:
-    """`compute(path)`, or its cached result for the same path, size, time and inode."""
-    stamp = _stamp(path)
-    folder = cache_directory()
-    if folder is None or stamp.size < REMEMBERED or not _settled(stamp):
-        return compute(path)
-    entry = folder / "checksums" / hashlib.sha256(repr((compute.__name__, stamp)).encode()).hexdigest()[:32]
-    try:
-        return json.loads(entry.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        result = compute(path)
-    if _stamp(path) == stamp:
-        with contextlib.suppress(OSError):  # the cache is optional: ignore it if it is not writable
-            entry.parent.mkdir(parents=True, exist_ok=True)
-            entry.write_text(json.dumps(result), encoding="utf-8")  # a partial entry is not valid JSON and is recomputed
-    return result
-=======
 def _gives(path: Path, digest: Callable[[Path], str], expected: str) -> bool:
     """Whether a file has this digest, or had it before with the same path, size, time and inode.
 
-    What is remembered can only say yes: a cache may be damaged too.
+    The cache can only confirm: a damaged entry must not condemn a file.
     """
     stamp = _stamp(path)
     folder = cache_directory()
@@ -324,12 +302,11 @@ def _gives(path: Path, digest: Callable[[Path], str], expected: str) -> bool:
             return True
     agrees = digest(path) == expected
     if agrees and _stamp(path) == stamp:
-        with contextlib.suppress(OSError):  # a cache that cannot be written is no cache
+        with contextlib.suppress(OSError):  # the cache is optional: ignore it if it is not writable
             entry.parent.mkdir(parents=True, exist_ok=True)
             entry.unlink(missing_ok=True)  # it may be anything, even a pipe
             entry.write_text(expected, encoding="utf-8")
     return agrees
->>>>>>> w-house
 
 
 def cache_directory() -> Path | None:

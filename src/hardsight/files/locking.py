@@ -56,13 +56,8 @@ def lock_file(path: Path, *, wait: bool) -> Iterator[bool]:
             if lock(descriptor, wait=wait) is False:
                 yield False
                 return
-<<<<<<< HEAD
-            if not _still_named(file.fileno(), path):
-                continue  # its holder removed it while we waited: a lock on an unlinked file keeps nobody out
-=======
             if not _still_named(descriptor, path):
-                continue  # its holder removed it while we waited: the lock of a file without a name keeps nobody out
->>>>>>> w-house
+                continue  # its holder removed it while we waited: a lock on an unlinked file keeps nobody out
             try:
                 _sign(descriptor)
                 yield True
@@ -75,13 +70,8 @@ def lock_file(path: Path, *, wait: bool) -> Iterator[bool]:
             os.close(descriptor)
 
 
-<<<<<<< HEAD
-def _sign(file: IO[str]) -> None:
-    """Record in a lock file who holds it, for `holder`."""
-=======
 def _sign(descriptor: int) -> None:
-    """Write into a lock file who holds it, for `holder`. A full disk leaves it empty."""
->>>>>>> w-house
+    """Record in a lock file who holds it, for `holder`. On a full disk it stays empty."""
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())

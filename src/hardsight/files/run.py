@@ -177,12 +177,8 @@ def check_run_directory(directory: str | os.PathLike[str], command: str, argumen
     try:
         nearest = next(each for each in (path, *path.parents) if os.path.lexists(each))
         if not nearest.is_dir():
-<<<<<<< HEAD
-            raise RunError(f"{nearest} is a file; a run needs a directory. Use another -o.")
-=======
             what = "a file; a run needs a directory" if nearest.exists() else "a link to nothing"
-            raise RunError(f"{nearest} is {what}. Give another -o.")
->>>>>>> w-house
+            raise RunError(f"{nearest} is {what}. Use another -o.")
         foreign = [each.name for each in path.iterdir() if not each.name.startswith(".")] if nearest == path else []
     except OSError as error:
         raise RunError(f"{path} could not be created: {why(error)}") from error

@@ -134,39 +134,24 @@ def sweep(directory: Path) -> None:
 
 
 def check_place_for(path: Path) -> None:
-<<<<<<< HEAD
-    """Check that the directory of the file is writable, and that the path itself is not a directory."""
-=======
-    """There is a directory for the file that can be written to, and nothing but a file in its place: a link is followed."""
->>>>>>> w-house
+    """Check that the directory of the file is writable and that only a file would be replaced. Links are followed."""
     try:
         folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
         if not stat.S_ISDIR(folder.stat().st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         mode = _mode(path)
     except FileNotFoundError as error:
-<<<<<<< HEAD
-        raise FileError(f"{path}: the directory {path.parent} does not exist; create it first.") from error
+        raise FileError(f"{path}: the directory {folder} does not exist; create it first.") from error
     except NotADirectoryError as error:
-        raise FileError(f"{path}: {path.parent} is a file, not a directory; use another name.") from error
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path} could not be written: {why(error)}") from error
-    if taken:
-        raise FileError(f"{path} is a directory; name a file in it.")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise FileError(f"{path} could not be written: no write permission for {path.parent}, or its disk is read-only.")
-=======
-        raise FileError(f"{path}: the directory {folder} does not exist; make it first.") from error
-    except NotADirectoryError as error:
-        raise FileError(f"{path}: {folder} is a file, not a directory; give another name.") from error
+        raise FileError(f"{path}: {folder} is a file, not a directory; use another name.") from error
     except (OSError, ValueError) as error:
         raise FileError(f"{path} could not be written: {why(error)}") from error
     if mode is not None and stat.S_ISDIR(mode):
-        raise FileError(f"{path} is a directory; give the name of a file in it.")
+        raise FileError(f"{path} is a directory; name a file in it.")
     if mode is not None and not stat.S_ISREG(mode):
-        raise FileError(f"{path} is a pipe or a device, not a file; give the name of a file.")
+        raise FileError(f"{path} is a pipe or a device, not a file; use another name.")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise FileError(f"{path} could not be written: {folder} is not yours to write to, or its disk can only be read.")
+        raise FileError(f"{path} could not be written: no write permission for {folder}, or its disk is read-only.")
 
 
 def _mode(path: Path) -> int | None:
@@ -175,7 +160,6 @@ def _mode(path: Path) -> int | None:
         return path.stat().st_mode
     except FileNotFoundError:
         return None
->>>>>>> w-house
 
 
 REMEDIES = {
