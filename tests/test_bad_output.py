@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -182,7 +183,10 @@ def test_paths_of_odd_types(path: Any) -> None:
 
 
 def stopped(words: list[str], when: Callable[[], bool], number: int) -> tuple[int, str]:
-    """Exit code and standard error of a command that gets a signal after a given event."""
+    """Exit code and standard error of a command that gets a signal after a given event, without lines of progress.
+
+    Those are printed from two seconds on, which a busy machine may take.
+    """
 
     def heed() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the tests themselves may run in the background, where it is ignored
@@ -194,8 +198,8 @@ def stopped(words: list[str], when: Callable[[], bool], number: int) -> tuple[in
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.005)
     process.send_signal(number)
-    said = process.communicate(timeout=60)[1]
-    return process.returncode, said
+    lines = process.communicate(timeout=60)[1].splitlines(keepends=True)
+    return process.returncode, "".join(line for line in lines if not re.match(r"(scoring|extracting): \d", line))
 
 
 STOPS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
