@@ -294,6 +294,14 @@ def test_nobody_elses_folder_is_written_over(run: Path, tmp_path: Path, cli: Cal
     assert len(list((tmp_path / "out" / "images").iterdir())) == 2
 
 
+def test_what_a_killed_export_left_is_no_hindrance(run: Path, tmp_path: Path) -> None:
+    left = tmp_path / "out" / "..hardsight-export.json.4194999.0123abcd.tmp"
+    left.parent.mkdir()
+    left.write_text("{")
+    export(run, "cleanlab", tmp_path / "out")
+    assert not left.exists() and (tmp_path / "out" / "data.npz").is_file()
+
+
 def test_what_is_exported_is_not_removed_with_an_earlier_export(files: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
     """A split that the new export does not have would be removed, and with it the input."""
     folder = tmp_path / "out"

@@ -17,7 +17,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.explorer.opening import Sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.files.reading import read_json
-from hardsight.files.writing import why, write_json
+from hardsight.files.writing import TEMPORARY, why, write_json
 from hardsight.table import HARDNESS
 from hardsight.version import VERSION
 
@@ -94,9 +94,10 @@ def check_folder(folder: Path, tool: str, run: Path) -> None:
         if os.path.lexists(folder) and not folder.is_dir():
             what = "a file; an export is a folder" if folder.exists() else "a link to nothing"
             raise FileError(f"{folder} is {what}. Give another -o.")
-        held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
         raise FileError(f"{folder} could not be read: {why(error)}") from error
+    held = [name for name in names if not TEMPORARY.fullmatch(name)]  # of an export that was killed: swept when one is written
     if not held:
         return
     if MARKER not in held:
