@@ -88,7 +88,7 @@ def test_curves_are_a_table_for_other_tools(run: Path) -> None:
 
 
 def test_unknown_columns_and_empty_runs(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no dynamics column 'hardness' to draw"):
+    with pytest.raises(InputError, match="no dynamics column 'hardness' to plot"):
         read_curves(run, columns=["hardness"])
     with pytest.raises(FileError, match="no dynamics here"):
         read_curves(tmp_path)

@@ -86,7 +86,7 @@ def test_suspects_that_do_not_fit_are_refused_in_one_line(run: Path, tmp_path: P
     with pytest.raises(FileError, match="not written by hardsight clean: it has no column verdict"):
         opened(plain)
     write_table(pa.concat_tables([table, table.slice(3, 1)]), plain / "suspects.parquet")
-    with pytest.raises(FileError, match="ids must be unique, but '.*' is there 2 times"):
+    with pytest.raises(FileError, match="ids must be unique, but '.*' appears 2 times"):
         opened(plain)
     write_table(table.set_column(5, "verdict", pa.array(["wrong"] * 120)), plain / "suspects.parquet")
     with pytest.raises(FileError, match="unknown verdict 'wrong'; verdicts are likely mislabeled, "):

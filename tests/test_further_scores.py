@@ -117,7 +117,7 @@ def test_prototypicality_by_hand() -> None:
     assert hardsight.prototypicality(1e30 * features, [0, 0, 1, 1, -1]) == pytest.approx(values, nan_ok=True)
     opposite = hardsight.prototypicality([[1.0, 0.0], [-1.0, 0.0]], [0, 0])
     assert np.isnan(opposite).all()  # their mean has no direction
-    with pytest.raises(InputError, match="prototypicality is fitted to labeled samples, and there are no labels"):
+    with pytest.raises(InputError, match="prototypicality is fitted to labeled samples, but there are no labels"):
         score(FEATURES, HEAD, scores="prototypicality")
 
 

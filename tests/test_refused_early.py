@@ -207,7 +207,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "no human data": ("correlate good.npz", "pass either human data (--human FILE) or a column to correlate against (--against"),
     "images without classes": ("train flat --model lenet -o run", "give --labels, or one folder of images per class."),
     "head of another model": ("score bare.npz --head other.npy", "got features (30, 5) and weight (3, 7)"),
-    "run of another command": ("dynamics other", "(no directory other/dynamics): give a run of hardsight train."),
+    "run of another command": ("dynamics other", "(no directory other/dynamics): pass a run of hardsight train."),
     "output over input": ("score table.parquet -o table.parquet", "table.parquet"),
     "output that is no table": ("score good.npz -o scores.xlsx", "written as .parquet, .csv, .json"),
     "budget above n": ("select good.npz --budget 500 -o s.csv", "more than the 30 samples to choose from: give at most 30."),

@@ -1,6 +1,6 @@
 """hardsight: how hard every sample is for a classifier, from angles, confidence and likelihood.
 
-Public names load when first used, so that `import hardsight` is quick and never imports torch.
+Public names are imported on first use, so `import hardsight` is fast and never imports torch.
 """
 
 from __future__ import annotations

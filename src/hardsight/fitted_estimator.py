@@ -1,8 +1,8 @@
 """A fitted scikit-learn classifier that ends in a linear layer, alone or last in a pipeline, as a head with class names.
 
-Logistic regression, linear SVM, ridge, SGD, perceptron and linear discriminant analysis all decide by `coef_` and
-`intercept_`; what the earlier steps of a pipeline make of its input are the features. A two-class model keeps a single
-row, w: it becomes the two rows -w/2 and w/2, whose softmax is the model's own probability. scikit-learn is not imported here.
+Logistic regression, linear SVM, ridge, SGD, perceptron and linear discriminant analysis all use `coef_` and `intercept_`; the
+features are the output of the earlier steps of a pipeline. A two-class model has a single row, w: it becomes the two rows
+-w/2 and w/2, whose softmax is the model's own probability. scikit-learn is not imported here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from hardsight.head import Head, is_estimator
 from hardsight.named_labels import class_numbers
 
 SUPPORTED = "LogisticRegression, LinearSVC, RidgeClassifier, SGDClassifier, Perceptron or LinearDiscriminantAnalysis"
-TOLERANCE = 1e-3  # of the largest output; float32 layers agree to 1e-6, a wrong layer is off by 0.1 and more
-TRIED = 256  # rows on which the head is compared with the classifier
+TOLERANCE = 1e-3  # relative to the largest output; float32 layers agree to 1e-6, a wrong layer is off by 0.1 or more
+TRIED = 256  # rows used to compare the head with the classifier
 
 
 class FittedEstimator:
@@ -42,12 +42,12 @@ class FittedEstimator:
 
     @property
     def column_names(self) -> list[str] | None:
-        """Columns of the frame that it was fitted to, if it was one."""
+        """Columns of the frame it was fitted to, if it was a frame."""
         names = getattr(self.steps[0], "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
     def features(self, rows: Any) -> Any:
-        """(n, k) inputs -> (n, d) what goes into the linear step; the inputs themselves where there is no other."""
+        """(n, k) inputs -> (n, d) input of the linear step; the inputs unchanged if there is no other step."""
         named = self.column_names is not None and hasattr(rows, "iloc")
         rows = rows if named else to_numpy(as_matrix(rows, "features"))
         with warnings.catch_warnings():
@@ -70,7 +70,7 @@ class FittedEstimator:
         return _two_rows(decision[None]).T if decision.ndim == 1 else decision
 
     def head(self, features: Any) -> Head:
-        """The class vectors, once they are known to decide as the classifier does on the first (n, d) features."""
+        """The class vectors, after checking that they reproduce the classifier's decisions on the first (n, d) features."""
         coef = np.atleast_2d(np.asarray(self.last.coef_, np.float64))
         intercept = np.broadcast_to(np.asarray(self.last.intercept_, np.float64), (len(coef),))
         if len(coef) == 1 and len(self.classes) == 2:
@@ -92,7 +92,7 @@ class FittedEstimator:
         return head
 
     def class_numbers(self, labels: Any) -> Any:
-        """(n,) labels as they were given to `fit` -> places in `classes_`; -1 and null stay unlabeled unless -1 is a class."""
+        """(n,) labels as passed to `fit` -> indices into `classes_`; -1 and null stay unlabeled unless -1 is a class."""
         if labels is None or self.classes.dtype.kind not in "iuf":
             return class_numbers(labels, self.class_names)[0]
         column = to_numpy(labels) if is_tensor(labels) else as_array(labels, "labels")
@@ -114,7 +114,7 @@ class FittedEstimator:
 
 
 def fitted_columns(head: Any) -> list[str] | None:
-    """Names of the columns that a classifier was fitted to; None where it has none, or is none."""
+    """Names of the columns that a classifier was fitted to; None if it has none, or is not a classifier."""
     return FittedEstimator(head).column_names if is_estimator(head) else None
 
 
@@ -124,7 +124,7 @@ def _two_rows(x: np.ndarray) -> np.ndarray:
 
 
 def relative_error(values: np.ndarray, outputs: np.ndarray) -> float:
-    """Largest difference, as a part of the largest output; infinite where anything is not a number."""
+    """Largest difference relative to the largest output; infinite if anything is not finite."""
     largest = float(np.abs(outputs).max(initial=0.0))
     error = float(np.abs(values - outputs).max(initial=0.0)) / (largest or 1.0)
     return error if np.isfinite(error) else np.inf

@@ -1,6 +1,6 @@
-"""Labels that are names (text, True and False) become class numbers, in sorted order or in that of known class names.
+"""Named labels (text, booleans) as class numbers, in sorted order or in the order of known class names.
 
-Arrays, lists, pandas, Arrow and polars columns go in, whole: in a part of them some names may be missing.
+The input is a complete array, list, or pandas, Arrow or polars column: in a part of it, some names could be missing.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from hardsight.errors import InputError
 def class_numbers(
     labels: Any, class_names: Sequence[str] | None = None, num_classes: int | None = None
 ) -> tuple[Any, list[str] | None]:
-    """Labels as class numbers, and the names of the classes. Labels that are numbers come back as they are.
+    """Labels as class numbers, and the class names. Numeric labels are returned unchanged.
 
     Null and "" are unlabeled. Text that is all whole numbers counts as numbers, unless these are the names of the classes.
 
     Args:
         labels: (n,) names or numbers.
-        class_names: (c,) names of the classes where they are known: names are joined to them.
-        num_classes: c where a head, logits or probabilities define it. Without class names, there must be as many names.
+        class_names: (c,) class names, if known, to match the labels to.
+        num_classes: c, if a head, logits or probabilities define it. Without class names, there must be as many names.
 
     Example:
         >>> class_numbers(["dog", "cat", None, "dog"])
@@ -41,25 +41,25 @@ def class_numbers(
     if _are_numbers(held) and not (known is not None and set(held) <= set(known)):
         return np.array([UNLABELED if value is None else int(value) for value in values], np.int64), known
     if set(held) <= {"False", "True"} and known is None:
-        held = ["False", "True"]  # also where only one of them occurs
+        held = ["False", "True"]  # even if only one of them occurs
     numbers = number_of(held, known, num_classes)
     column = np.array([UNLABELED if value is None else numbers[value] for value in values], np.int64)
     return column, held if known is None else known
 
 
 def whole_labels(labels: Any, num_samples: int, num_classes: int | None) -> np.ndarray:
-    """(n,) int64 labels of all samples, checked; names are counted in sorted order."""
+    """(n,) validated int64 labels of all samples; names are numbered in sorted order."""
     return check_labels(class_numbers(labels, None, num_classes)[0], num_samples, num_classes)
 
 
 def names_that_hold(labels: Any, names: Sequence[str] | None) -> list[str] | None:
-    """These names as class names, where every label is one of them; None where it is not, or labels are numbers."""
+    """These names as class names, if every label is one of them; None if not, or if labels are numbers."""
     held = {value for value in _names(labels) or () if value is not None}
     return list(names) if names is not None and held and held <= set(names) else None
 
 
 def number_of(held: Sequence[str], class_names: Sequence[str] | None, num_classes: int | None) -> dict[str, int]:
-    """The class number of each name that labels hold, which are sorted: by the class names, else by their order."""
+    """The class number of each distinct (sorted) label name: from the class names, or else by sorted order."""
     if class_names is None:
         if num_classes is not None and len(held) != num_classes:
             raise InputError(
@@ -85,7 +85,7 @@ def _are_numbers(names: Sequence[str]) -> bool:
 
 
 def _names(labels: Any) -> list[str | None] | None:
-    """Labels as text, null as None; None if they are numbers, or a mixture that is not ours to settle."""
+    """Labels as text, null as None; None if they are numbers, or an ambiguous mixture."""
     if labels is None or (is_tensor(labels) and str(labels.dtype) != "torch.bool"):
         return None
     column = to_numpy(labels) if is_tensor(labels) else _column(labels)
@@ -103,7 +103,7 @@ def _names(labels: Any) -> list[str | None] | None:
 
 
 def _column(labels: Any) -> np.ndarray | None:
-    """The labels as an array, without what NumPy makes of a list of text and numbers."""
+    """The labels as an array, without NumPy's conversion of mixed text and numbers."""
     if isinstance(labels, (list, tuple)):
         if not {str, np.str_, bool, np.bool_} & set(map(type, labels)):
             return None

@@ -1,10 +1,10 @@
-"""Rows of pandas objects belong together by their index, not by where they stand: `align` joins them.
+"""pandas objects are joined by their index, not by position: `align` does that.
 
-So do columns, also of polars frames and Arrow tables: a weight's are those of the features, and those of logits and
-probabilities are the classes.
+Columns are joined by name, also those of polars frames and Arrow tables: a weight's to the features, and those of logits and
+probabilities to the classes.
 
-Anything without an index (arrays, tensors, lists, Arrow columns) goes by position. pandas is not imported here: who
-holds one of its objects has done so.
+Anything without an index (arrays, tensors, lists, Arrow columns) goes by position. pandas is not imported here: whoever
+passes a pandas object has already imported it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ def index_of(x: Any) -> Any:
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(x, (pandas.DataFrame, pandas.Series)):
         return None
-    return x.index.to_flat_index()  # several levels as one of tuples
+    return x.index.to_flat_index()  # a MultiIndex becomes tuples
 
 
 def is_default(index: Any) -> bool:
-    """Whether an index only counts the rows, 0, 1, 2, ..., as pandas makes one where none is given."""
+    """Whether an index is pandas' default 0, 1, 2, ..."""
     return isinstance(index, sys.modules["pandas"].RangeIndex) and (index.start, index.step) == (0, 1)
 
 
 def index_ids(x: Any) -> np.ndarray | None:
-    """(n,) the index of a pandas object as ids; None where it has none or only counts the rows.
+    """(n,) the index of a pandas object as ids; None if it has none or only the default one.
 
-    Integers and text stay what they are; dates, tuples and other values become text.
+    Integers and text are unchanged; dates, tuples and other values become text.
     """
     index = index_of(x)
     if index is None or is_default(index):
@@ -46,14 +46,14 @@ def index_ids(x: Any) -> np.ndarray | None:
 
 
 def align(x: Any, name: str, to: Any, to_name: str, ids: Any = None) -> Any:
-    """x with its rows in the order of `to`, joined by their indexes; as it is if either has none.
+    """x with its rows in the order of `to`, joined by index; unchanged if either has no index.
 
     Args:
-        x: what has one row per sample: labels, ids, a further column.
-        name: what to call it in messages.
+        x: anything with one row per sample: labels, ids, another column.
+        name: its name in messages.
         to: the samples: features, logits or probabilities.
-        to_name: what to call those.
-        ids: names of the samples that the caller gave beside them; an index may have these instead.
+        to_name: their name in messages.
+        ids: explicit ids of the samples; an index may match these instead.
     """
     own, index = index_of(x), index_of(to)
     if own is None or (index is None and ids is None):
@@ -64,7 +64,7 @@ def align(x: Any, name: str, to: Any, to_name: str, ids: Any = None) -> Any:
             return x
         if wanted is not None and _same_values(own, wanted):
             return x.iloc[own.get_indexer(wanted)]
-    if index is None or (is_default(own) and is_default(index)):  # one of another length is refused where it is used
+    if index is None or (is_default(own) and is_default(index)):  # a different length is rejected by the caller
         return x
     repeated = [(of, values) for of, values in ((name, own), (to_name, index)) if not values.is_unique]
     if repeated:
@@ -80,7 +80,7 @@ def align(x: Any, name: str, to: Any, to_name: str, ids: Any = None) -> Any:
 
 
 def same_columns(x: Any, to: Any) -> Any:
-    """A frame with its columns in the order of another's, where they have the same names; as it is otherwise."""
+    """A frame with its columns in the order of another's, if they have the same names; otherwise unchanged."""
     names, wanted = _column_names(x), _column_names(to)
     if names is None or wanted is None or names == wanted or sorted(names) != sorted(wanted) or len(set(names)) < len(names):
         return x
@@ -88,9 +88,9 @@ def same_columns(x: Any, to: Any) -> Any:
 
 
 def in_class_order(x: Any) -> Any:
-    """A frame of logits or probabilities with its columns in order, where their names are the class numbers 0 to c - 1.
+    """A frame of logits or probabilities with its columns in order, if their names are the class numbers 0 to c - 1.
 
-    As text they are often in another: "0", "1", "10", "2".
+    As text they often sort differently: "0", "1", "10", "2".
     """
     names = _column_names(x)
     if names is None:
@@ -100,13 +100,13 @@ def in_class_order(x: Any) -> Any:
 
 
 def counted_by(labels: Any, x: Any, axis: int) -> Any:
-    """Labels that are names of a frame's rows or columns as the places of these; others as they are."""
+    """Labels that name a frame's rows or columns, as their positions; other labels unchanged."""
     names = names_that_hold(labels, class_names_in(x, axis))
     return labels if names is None else class_numbers(labels, names)[0]
 
 
 def class_names_in(x: Any, axis: int) -> list[str] | None:
-    """The names of a frame's rows (axis 0) or columns (axis 1), each once; None for anything else, and where they only count."""
+    """The unique names of a frame's rows (axis 0) or columns (axis 1); None for anything else, and for default names."""
     if axis == 1:
         names = _column_names(x)
     else:
@@ -132,14 +132,14 @@ def _columns_at(x: Any, places: list[int]) -> Any:
 
 
 def _same_values(a: Any, b: Any) -> bool:
-    """Whether two indexes hold the same values, each once, in whatever order."""
+    """Whether two indexes hold the same unique values, in any order."""
     if len(a) != len(b) or not a.is_unique or not b.is_unique:
         return False
     return bool(b.isin(a).all())
 
 
 def _apart(name: str, values: Any, other: str, others: Any) -> str:
-    """How many values one index has that the other has not, and one of them."""
+    """How many values of one index are missing from the other, with an example."""
     alone = values[~values.isin(others)]
     if len(alone):
         return f"{len(alone)} of {len(values)} in {name} are not in {other}, such as {_shown(alone)}"

@@ -1,7 +1,7 @@
-"""`ScoresTable`: the Arrow table of scores that a person can look at: a summary, the hardest samples, their pictures.
+"""`ScoresTable`: an Arrow table of scores with a readable display: a summary, the hardest samples, their images.
 
-`ResultTable` is the same for other results, such as suspects or groups. All the rest is the `pyarrow.Table` in `.arrow`: its
-methods work here as they do there, and what of it is a table again shows itself in the same way.
+`ResultTable` is the same for other results, such as suspects or groups. Everything else is delegated to the `pyarrow.Table` in
+`.arrow`, and tables returned by its methods are wrapped in the same way.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from hardsight.plots.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
 from hardsight.table import Summary, hardest, plain, write_table
 
-RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there ranks the samples
+RANKED_BY = ("avh", "loss", "confidence")  # the first available one ranks the samples
 FIXED = ["id", "label", "predicted", "status"]
-FEW = 12  # different words of a column that are counted
+FEW = 12  # maximum number of distinct words to count in a column
 
 
 class PictureSource(Protocol):
-    """Where the pictures of samples are."""
+    """A source of images by sample id."""
 
     def image(self, id: Any) -> Any:
-        """The picture of a sample as a PIL image, or None."""
+        """The image of a sample as a PIL image, or None."""
 
 
 class InOrder:
-    """Pictures that were given in the order of a table's rows: arrays (h, w) or (h, w, 3), or PIL images."""
+    """Images in the row order of a table: arrays (h, w) or (h, w, 3), or PIL images."""
 
     def __init__(self, ids: pa.ChunkedArray, images: Sequence[Any] | np.ndarray) -> None:
         self.ids, self.images = ids, images
 
     def image(self, id: Any) -> Any:
-        """The picture of a sample as a PIL image, or None."""
+        """The image of a sample as a PIL image, or None."""
         from PIL import Image
 
         row = pc.index(self.ids, pa.scalar(id, self.ids.type)).as_py()
@@ -57,16 +57,16 @@ def _bytes_of(image: Any) -> np.ndarray:
 
 
 class ResultTable:
-    """A `pyarrow.Table` that shows itself on one screen, in a terminal and in a notebook.
+    """A `pyarrow.Table` with a one-screen display in a terminal or a notebook.
 
-    It is used as a `pyarrow.Table` (`len`, `t["id"]`, `select`, `filter`, `slice`, `sort_by`, `to_pandas`, ...); `.arrow` is that
-    table, for functions that take no other. pandas, polars and DuckDB read it through the Arrow protocol.
+    It works like a `pyarrow.Table` (`len`, `t["id"]`, `select`, `filter`, `slice`, `sort_by`, `to_pandas`, ...); `.arrow` is that
+    table, for functions that require one. pandas, polars and DuckDB read it through the Arrow protocol.
 
     Args:
         arrow: the table.
-        by: column of numbers to rank by when it is shown, the highest first (a score by its hard end).
-        counted: column of words that are counted in the first line.
-        shown: columns to show; the first eight when not given.
+        by: numeric column to rank by for display, highest first (a score by its hard end).
+        counted: column of words to count in the first line.
+        shown: columns to show. Default: the first eight.
 
     Example:
         >>> table = ResultTable(pa.table({"id": ["a", "b"], "verdict": ["ok", "mislabeled"], "error_score": [0.1, 0.9]}))
@@ -87,7 +87,7 @@ class ResultTable:
         return as_html(self._view())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table: .parquet, .csv or .json, by the ending of the name.
+        """Write the table as .parquet, .csv or .json, depending on the extension.
 
         Example:
             >>> import tempfile
@@ -127,7 +127,7 @@ class ResultTable:
         return self._method(value) if callable(value) else value
 
     def _method(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """A method of the Arrow table that takes and gives tables of this kind."""
+        """A method of the Arrow table that accepts and returns tables of this class."""
 
         @functools.wraps(method)
         def of_arrow(*values: Any, **options: Any) -> Any:
@@ -163,15 +163,15 @@ class ResultTable:
 class ScoresTable(ResultTable):
     """One row per sample: id, label, predicted, status, then one column per score.
 
-    It shows a summary and the hardest samples, with thumbnails where there are images, and is used as a `pyarrow.Table` (`len`,
-    `t["avh"]`, `select`, `filter`, `slice`, `sort_by`, `to_pandas`, ...); `.arrow` is that table, for functions that need one.
+    It shows a summary and the hardest samples, with thumbnails if there are images, and works like a `pyarrow.Table` (`len`,
+    `t["avh"]`, `select`, `filter`, `slice`, `sort_by`, `to_pandas`, ...); `.arrow` is that table, for functions that require one.
 
     Args:
         arrow: the table.
         class_names: (c,) names to show instead of class indices.
-        pictures: where to find a sample's picture, by id.
-        by: score to rank by when it is shown; `avh` where it is there.
-        num_classes: c, where it is known.
+        pictures: source of images by sample id.
+        by: score to rank by for display. Default: `avh`, if present.
+        num_classes: c, if known.
 
     Example:
         >>> table = ScoresTable(pa.table({"id": ["a", "b"], "label": [0, 1], "avh": [0.1, 0.3]}))
@@ -193,7 +193,7 @@ class ScoresTable(ResultTable):
         self.num_classes = num_classes if self.class_names is None else len(self.class_names)
 
     def with_images(self, images: Sequence[Any] | np.ndarray) -> ScoresTable:
-        """The same table with pictures: one a row, as arrays (h, w) or (h, w, 3), or PIL images.
+        """The same table with images: one per row, as arrays (h, w) or (h, w, 3), or PIL images.
 
         Example:
             >>> table = ScoresTable(pa.table({"id": [0, 1], "avh": [0.1, 0.3]}))
@@ -209,7 +209,7 @@ class ScoresTable(ResultTable):
         return shown
 
     def hardest(self, by: str | None = None, top: int | None = 10) -> ScoresTable:
-        """The hardest rows first, by a score's own hard end: `hardsight.hardest` of this table."""
+        """The hardest rows first, by a score's hard end: `hardsight.hardest` of this table."""
         by = by or self.ranked_by or "avh"
         ranked: ScoresTable = self._again(hardest(self.arrow, by, top))
         ranked.by = by
@@ -217,7 +217,7 @@ class ScoresTable(ResultTable):
 
     @property
     def ranked_by(self) -> str | None:
-        """The score that ranks the samples when the table is shown."""
+        """The score that ranks the samples for display."""
         names = [self.by, *RANKED_BY, *SCORES]
         return next((name for name in names if name is not None and self.arrow.column_names.count(name) == 1), None)
 
@@ -231,17 +231,17 @@ class ScoresTable(ResultTable):
             return TableView(name, self.arrow.slice(0, 10), len(self), columns, self.class_names)
         summary = None
         if columns[:4] == FIXED and len(set(columns)) == len(columns) and _all_numbers(self.arrow):
-            summary = Summary(by=by, num_classes=self.num_classes or 0)  # 0: not known, and not counted
+            summary = Summary(by=by, num_classes=self.num_classes or 0)  # 0: unknown, and not counted
             summary.add(self.arrow)
         rows = summary.hardest if summary is not None else hardest(self.arrow, by)
         return TableView(name, rows, len(self), columns, self.class_names, by, summary)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"pictures": None}  # they stay where they are
+        return self.__dict__ | {"pictures": None}  # images are not pickled
 
 
 def _names_in(arrow: pa.Table) -> list[str] | None:
-    """Class names from the table's own notes."""
+    """Class names from the table's metadata."""
     try:
         names = json.loads((arrow.schema.metadata or {}).get(b"hardsight", b"{}")).get("class_names")
     except (ValueError, AttributeError):

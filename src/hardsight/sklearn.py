@@ -1,9 +1,9 @@
-"""Twins of `score` and `adapt` that follow scikit-learn's conventions: they clone, go into pipelines and grid searches.
+"""`score` and `adapt` as scikit-learn estimators: they can be cloned and used in pipelines and grid searches.
 
     HardnessScorer().fit(X, y).score_samples(X, y)               one number per sample, high is hard
-    SelfTrainingClassifier().fit(X, y, sample_domain=domain)     self-training to a domain without labels, as skada has it
+    SelfTrainingClassifier().fit(X, y, sample_domain=domain)     self-training on an unlabeled domain, as in skada
 
-What scikit-learn would refuse with a ValueError is refused with one here.
+Invalid input raises ValueError, as in scikit-learn.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from hardsight.scoring.job import score
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-MASKED = -1  # the label of a target sample, whose class is not to be seen
+MASKED = -1  # the label of a target sample, whose class must not be seen
 
 
 class HardnessScorer(BaseEstimator):
-    """Hardness of each sample, by a linear head that is fitted to features and labels.
+    """Hardness of each sample, from a linear head fitted to features and labels.
 
     Args:
         by: a row score by name, such as "avh", "angular_gap" or "loss".
 
-    `score_samples` turns every score so that high is hard. Of samples without labels, it takes the predicted class for theirs.
+    `score_samples` orients every score so that high is hard. For samples without labels, it uses the predicted class.
 
     Attributes:
-        classes_: (c,) the labels that were seen.
+        classes_: (c,) the labels seen in `fit`.
         head_: the fitted `Head`; class k is `classes_[k]`.
 
     Example:
@@ -70,7 +70,7 @@ class HardnessScorer(BaseEstimator):
         return self
 
     def score_samples(self, X: Any, y: Any = None) -> np.ndarray:
-        """(n,) hardness; NaN where there is none, such as for a feature that is all zeros."""
+        """(n,) hardness; NaN if undefined, such as for an all-zero feature."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         labels = self._labels(X, y)
@@ -82,7 +82,7 @@ class HardnessScorer(BaseEstimator):
         return hardness if SCORES[self.by].hard == "high" else -hardness
 
     def _labels(self, X: np.ndarray, y: Any | None) -> np.ndarray:
-        """(n,) class indices: of the labels that are given, or as predicted."""
+        """(n,) class indices: the given labels, or the predicted ones."""
         if y is None:
             return np.asarray(self.head_.logits(X)).argmax(1)
         given = np.asarray(y)
@@ -99,21 +99,21 @@ class HardnessScorer(BaseEstimator):
 
 
 class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
-    """`hardsight adapt` on features: train on source domains, teach itself on target domains, predict both.
+    """`hardsight adapt` on features: train on source domains, self-train on target domains, predict both.
 
     Args:
         method: cbst, crst, cbst+avh, coral+cbst, ...: see `hardsight.adapt`; "source" does not adapt.
-        rounds: of selecting pseudo-labels and training on them.
+        rounds: number of rounds of selecting pseudo-labels and training on them.
         hidden: units of the hidden layer.
-        seed: of everything random.
-        options: further options of `hardsight.adapt.run`, such as {"portion": "0.2:0.05:0.8"}.
+        seed: random seed.
+        options: other options of `hardsight.adapt.run`, such as {"portion": "0.2:0.05:0.8"}.
 
-    `sample_domain` is skada's: positive for samples of a source, negative for those of a target. Without it, samples labeled
-    -1 are the target. Labels of target samples are never looked at.
+    `sample_domain` follows skada: positive for source samples, negative for target samples. Without it, samples labeled -1
+    are the target. Labels of target samples are never used.
 
     Attributes:
         classes_: (c,) the labels of the source.
-        rounds_: what each round selected and reached, as `hardsight.adapt.run` reports it.
+        rounds_: the selection and metrics of each round, as reported by `hardsight.adapt.run`.
 
     Example:
         domain = np.repeat([1, -2], [len(X_source), len(X_target)])
@@ -139,7 +139,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
         self.method, self.rounds, self.hidden, self.seed, self.options = method, rounds, hidden, seed, options
 
     def fit(self, X: Any, y: Any, sample_domain: ArrayLike | None = None) -> Self:
-        """Train on the samples of source domains, then teach itself on those of target domains."""
+        """Train on the samples of source domains, then self-train on those of target domains."""
         X, y = validate_data(self, X, y, dtype=np.float32)
         check_classification_targets(y)
         target = y == MASKED if sample_domain is None else np.asarray(sample_domain) < 0
@@ -156,7 +156,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _adapted(self, source: tuple[np.ndarray, np.ndarray], target: np.ndarray) -> dict[str, np.ndarray]:
-        """The arrays of the adapted network, which takes features of the target as they are."""
+        """The arrays of the adapted network, which takes raw target features."""
         from hardsight.adapt.running import run
         from hardsight.files.heads import load_head
 
@@ -170,7 +170,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
             return {**load_file(model / "model.safetensors"), "weight": head.weight, "bias": head.bias}
 
     def decision_function(self, X: Any, sample_domain: ArrayLike | None = None) -> np.ndarray:
-        """(n, c) logits; every sample is taken to be of a target where `sample_domain` does not say otherwise."""
+        """(n, c) logits; samples count as target samples unless `sample_domain` says otherwise."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float32)
         if sample_domain is not None:
@@ -196,5 +196,5 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _moved(features: np.ndarray, source: Standard, target: Standard) -> np.ndarray:
-    """Features of the source on the scale of the target, which the network takes."""
+    """Source features on the scale of the target, which the network expects."""
     return source(features) * target.deviation + target.mean

@@ -1,7 +1,7 @@
 """A `Snapshot` is what one model saw of one dataset at one moment.
 
 It holds features (or only logits or probabilities), the head, labels and ids; in memory, or in files that are read
-a batch at a time. Extraction and training produce snapshots; scoring reads them.
+batch by batch. Extraction and training produce snapshots; scoring reads them.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from hardsight.named_labels import names_that_hold
 from hardsight.pandas_index import align, class_names_in, in_class_order, index_ids, same_columns
 from hardsight.screen import printable, wrapped
 
-BATCH_BYTES = 32 * 2**20  # of features at a time, when they come from files
+BATCH_BYTES = 32 * 2**20  # features per batch when reading from files
 EVIDENCE = ("features", "logits", "probs")
-SNAPSHOTS = (".npz", ".npy", ".parquet", ".pq")  # endings of files that hold one
+SNAPSHOTS = (".npz", ".npy", ".parquet", ".pq")  # extensions of snapshot files
 
 
 class Snapshot:
@@ -54,17 +54,17 @@ class Snapshot:
 
     Args:
         features: (n, d) inputs of the last linear layer.
-        head: a `Head`, the (c, d) weight of a linear one (with `bias` beside it), or a fitted linear classifier of
-            scikit-learn: the earlier steps of a pipeline are applied to the features, and its classes name the labels.
-        labels: (n,) given class, by its number or its name; -1 or null for unlabeled. Names are joined to the class names
-            that are known; where none are, classes are counted in sorted order of their names.
-        ids: (n,) unique strings or integers; when not given, the index of a pandas frame, or row numbers.
-        logits, probs: (n, c), when there are no features; `pred_probs` is another name of `probs`.
-        class_names: (c,) names for people.
-        columns: further (n,) columns by name, such as split or path.
+        head: a `Head`, the (c, d) weight of a linear head (with a separate `bias`), or a fitted scikit-learn linear
+            classifier: the earlier steps of a pipeline are applied to the features, and its classes name the labels.
+        labels: (n,) class numbers or names; -1 or null for unlabeled. Names are matched to the known class names; if there
+            are none, classes are numbered in sorted order of their names.
+        ids: (n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.
+        logits, probs: (n, c), instead of features; `pred_probs` is an alias of `probs`.
+        class_names: (c,) class names.
+        columns: other (n,) columns by name, such as split or path.
 
-    Rows of pandas objects are joined by their index, everything else by position. Columns of frames are joined by their names:
-    those of a weight to those of the features, those of logits and probabilities to labels that are names.
+    pandas objects are joined by index, everything else by position. Columns of frames are joined by name: those of a weight
+    to those of the features, those of logits and probabilities to named labels.
 
     Example:
         >>> snapshot = Snapshot(np.eye(3), np.eye(3), labels=[0, 1, 2])
@@ -72,9 +72,9 @@ class Snapshot:
         (3, 3)
     """
 
-    loaded_from: dict[str, Any] | None = None  # what `load` was given, so that others can load the same
-    whole: bool = True  # whether its rows follow each other as they do where it was loaded from
-    read_from: tuple[Any, ...] = ()  # files that the rows come from, also where only some were taken: `save` replaces none
+    loaded_from: dict[str, Any] | None = None  # arguments of `load`, so that other processes can load the same
+    whole: bool = True  # whether its rows are in the order of its source, without gaps
+    read_from: tuple[Any, ...] = ()  # source files of the rows, also after `take`: `save` replaces none of them
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Snapshot:
     def _set(self, source: Source, head: Head | None, class_names: list[str] | None, name: str | None) -> None:
         self.source, self.head, self.name = source, head, name
         if isinstance(source, SampleFiles) and len(source) == 0 and source.width == 0 and head is not None:
-            source.width = head.num_features  # there is no row to read it from
+            source.width = head.num_features  # there is no row to infer it from
         check_some_columns(_Shape((source.num_samples, source.width)), source.evidence)
         if head is not None:
             if source.evidence != "features":
@@ -161,7 +161,7 @@ class Snapshot:
         return "\n".join([", ".join(facts), *where, *wrapped("columns: ", names, most=2), *classes])
 
     def batches(self, start: int = 0, stop: int | None = None, rows: int | None = None) -> Iterator[Batch]:
-        """Rows start..stop in order, in batches of about 32 MB or of the given number of rows."""
+        """Rows start..stop in order, in batches of about 32 MB or of a given number of rows."""
         rows = rows or self.batch_rows
         return self.source.read(start, len(self) if stop is None else min(stop, len(self)), rows, self.num_classes)
 
@@ -183,7 +183,7 @@ class Snapshot:
 
     @property
     def column_names(self) -> list[str]:
-        """Names of the columns beside the features: id, label, then any further column."""
+        """Names of the columns other than features: id, label, then any others."""
         return self.source.column_names
 
     def columns(self, names: Sequence[str] | None = None) -> pa.Table:
@@ -206,7 +206,7 @@ class Snapshot:
         return self.source.columns(list(dict.fromkeys(known if names is None else names)), self.num_classes)
 
     def take(self, rows: Any) -> Snapshot:
-        """A snapshot in memory of the given rows, in the given order, with their labels, ids and further columns.
+        """A snapshot in memory of the given rows, in the given order, with their labels, ids and other columns.
 
         Example:
             >>> snapshot = Snapshot(np.eye(3), labels=[0, 1, 2])
@@ -219,7 +219,7 @@ class Snapshot:
         values: np.ndarray | None = None
         missing = np.zeros(len(rows), dtype=bool)
         first, last = (int(ascending[0]), int(ascending[-1]) + 1) if len(rows) else (0, 0)
-        for batch in self.batches(first, last):  # only what is taken stays in memory
+        for batch in self.batches(first, last):  # only the selected rows stay in memory
             here = slice(*np.searchsorted(ascending, (batch.start, batch.start + len(batch))))
             picked, target = ascending[here] - batch.start, order[here]
             held = to_numpy(batch.values)
@@ -241,7 +241,7 @@ class Snapshot:
         return taken
 
     def of_rows(self, rows: Any) -> Snapshot:
-        """`take` of rising rows, for the same purposes: it knows the run that it comes from. Itself, if these are all."""
+        """`take` for increasing rows that keeps track of the source run; the snapshot itself if these are all rows."""
         if len(rows) == len(self):
             return self
         taken = self.take(rows)
@@ -249,7 +249,7 @@ class Snapshot:
         return taken
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write as `.npz` with the vocabulary's names as keys."""
+        """Write as `.npz`, with the standard names as keys."""
         if place(path).suffix.lower() != ".npz":
             raise InputError(f"{path}: a snapshot is saved as .npz; give a name with that ending.")
         with command():
@@ -279,16 +279,16 @@ class Snapshot:
         features: str | Sequence[str] | None = None,
         class_names: list[str] | None = None,
     ) -> Snapshot:
-        """Open a snapshot without reading its rows yet; only wide tables are read whole.
+        """Open a snapshot without reading its rows yet; only wide tables are read into memory.
 
         Args:
-            path: a run directory, a `.npz` with the vocabulary's names, a Parquet file (or a folder of shards) with `features`
+            path: a run directory, a `.npz` with the standard names, a Parquet file (or a folder of shards) with `features`
                 (or `logits` or `probs`), `label` and `id` columns, a `.npy` with features alone, or a wide `.csv`, `.tsv` or
                 Parquet table.
-            head: a Head, a weight array or a file, where there is none or another is meant.
-            labels: an array or a `.npy` file, where there are none or others are meant; of a table, the name of a column.
+            head: a Head, a weight array or a file, to add or override the head.
+            labels: an array or a `.npy` file, to add or override labels; for a table, the name of a column.
             features: columns of a wide table, as names or patterns: "f*", or "width,height".
-            class_names: (c,) names of the classes, where there are none or others are meant.
+            class_names: (c,) class names, to add or override them.
         """
         path = place(path)
         note_input(path, head, labels)
@@ -328,13 +328,13 @@ class _Shape:
 
 
 def _looks_like_labels(head: Any, n: int) -> bool:
-    """Whether what stands at the place of the head is one label per sample: a list, an array or a pandas column."""
+    """Whether the argument passed as head is actually one label per sample: a list, an array or a pandas column."""
     flat = np.ndim(head) == 1 if isinstance(head, list) else getattr(head, "ndim", None) == 1
     return flat and n > 0 and len(head) == n
 
 
 def _check_columns(columns: Any, num_samples: int) -> dict[str, Any]:
-    """Further columns: names that are not ours, one value per sample."""
+    """Other columns: names that are not reserved, one value per sample."""
     if not isinstance(columns, dict):
         raise InputError(f"columns must be a dict of names and (n,) arrays, got {type(columns).__name__}.")
     for name, column in columns.items():
@@ -349,7 +349,7 @@ def _check_columns(columns: Any, num_samples: int) -> dict[str, Any]:
 
 
 def _check_rows(rows: Any, num_samples: int) -> np.ndarray:
-    """(k,) row numbers, each of them a row that is there."""
+    """(k,) valid row numbers."""
     column = as_array(rows, "rows")
     if column.ndim != 1 or (column.dtype.kind not in "iu" and len(column)):
         raise InputError(f"rows must be a list of row numbers, got {column.dtype} of shape {column.shape}.")
@@ -364,7 +364,7 @@ def _all_null(column: Any) -> bool:
 
 
 def _plain_column(name: str, column: Any) -> np.ndarray:
-    """A column as an array that needs no pickle."""
+    """A column as an array that can be saved without pickle."""
     plain = as_array(column, f"column {name}")
     if plain.dtype != object:
         return plain

@@ -1,4 +1,4 @@
-"""The scores table: one row per sample as Arrow, ranked, summed up, and written for other tools.
+"""The scores table: one row per sample as Arrow, ranked, summarized, read and written.
 
 Columns: id, label, predicted, status ("ok" or why a row has null scores), then one column per score.
 """
@@ -27,14 +27,14 @@ from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
 from hardsight.pandas_index import index_ids
 from hardsight.scores import SCORES
 
-TABLES = (*FORMATS, ".pq", ".tsv")  # endings of scores tables that are read
-HARDNESS = "hardness"  # in the metadata of a table whose scores were turned
-HARD_END = "hard_end"  # a column that says the same in formats without metadata
-SCORE_IT = "hardsight score FILE --features 'f*' --label NAME -o scores.parquet"  # what makes a table of scores of another
+TABLES = (*FORMATS, ".pq", ".tsv")  # extensions of scores tables that can be read
+HARDNESS = "hardness"  # metadata key of a table whose scores are oriented so that high is hard
+HARD_END = "hard_end"  # the equivalent column in formats without metadata
+SCORE_IT = "hardsight score FILE --features 'f*' --label NAME -o scores.parquet"  # for a feature table
 
 
 def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
-    """The hardest rows first, by the score's own hard end; rows without the score are left out, ties keep their order.
+    """The hardest rows first, by the score's hard end; rows without the score are left out, ties keep their order.
 
     Example:
         >>> table = pa.table({"id": ["a", "b", "c"], "avh": [0.1, 0.3, None]})
@@ -58,13 +58,13 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
 
 
 def plain(table: Any) -> Any:
-    """The `pyarrow.Table` inside a `ScoresTable`; anything else as it is."""
+    """The `pyarrow.Table` inside a `ScoresTable`; anything else unchanged."""
     arrow = getattr(table, "arrow", None)
     return arrow if isinstance(arrow, pa.Table) else table
 
 
 def holds_scores(source: Any) -> bool:
-    """Whether a table in memory has a column that `hardsight score` writes; else its columns may be features."""
+    """Whether a table in memory has a column that `hardsight score` writes; otherwise its columns may be features."""
     if not is_table(source):
         return False
     names = getattr(source, "column_names", None) or source.columns
@@ -72,7 +72,7 @@ def holds_scores(source: Any) -> bool:
 
 
 def scores_given(source: Any) -> Any:
-    """A table of scores in memory as Arrow, each as it was measured: a `ScoresTable`, a pandas or polars frame. Else as it is."""
+    """A scores table in memory (`ScoresTable`, pandas or polars) as Arrow, with original signs; anything else unchanged."""
     source = plain(source)
     if not holds_scores(source):
         return source
@@ -86,17 +86,17 @@ def scores_given(source: Any) -> Any:
 
 
 def hard_end(schema: pa.Schema, name: str) -> str:
-    """Which end of a column is hard: high in a table that was turned so, else the score's own; high for other columns."""
+    """The hard end of a column: high in a hardness table, otherwise that of the score; high for other columns."""
     return SCORES[name].hard if name in SCORES and not is_hardness(schema) else "high"
 
 
 def is_hardness(schema: pa.Schema) -> bool:
-    """Whether every score of a table was turned so that high is hard; the metadata says so."""
+    """Whether this is a hardness table, in which high is hard for every score, according to its metadata."""
     return bool(_notes(schema).get("as") == HARDNESS)
 
 
 def as_hardness(table: pa.Table) -> pa.Table:
-    """Every score turned so that high is hard: those whose low end is hard with the other sign. A turned table stays as it is.
+    """A hardness table: scores whose low end is hard change sign, so that high is hard. A hardness table is returned unchanged.
 
     Example:
         >>> table = pa.table({"id": [1, 2], "avh": [0.1, 0.3], "confidence": [0.9, 0.2]})
@@ -109,12 +109,12 @@ def as_hardness(table: pa.Table) -> pa.Table:
 
 
 def noted_as_hardness(table: pa.Table) -> pa.Table:
-    """A table whose scores are turned already, with metadata that say so."""
+    """Mark a table as a hardness table in its metadata; its scores already have their signs."""
     return table.replace_schema_metadata(_noted(table.schema, {**_notes(table.schema), "as": HARDNESS}))
 
 
 def as_measured(table: pa.Table) -> pa.Table:
-    """Every score as it was measured: a table that `as_hardness` turned is turned back."""
+    """Scores with their original signs: the inverse of `as_hardness`."""
     table = plain(table)
     if not is_hardness(table.schema):
         return table
@@ -131,7 +131,7 @@ def _turned(table: pa.Table) -> pa.Table:
 
 
 def _notes(schema: pa.Schema) -> dict[str, Any]:
-    """What the metadata says of a table of ours; nothing where it is somebody else's."""
+    """Our metadata of a table; empty if another tool wrote it."""
     try:
         notes = json.loads((schema.metadata or {}).get(b"hardsight", b"{}"))
     except ValueError:
@@ -147,7 +147,7 @@ def _noted(schema: pa.Schema, notes: dict[str, Any]) -> dict[bytes, bytes] | Non
 def read_scores(path: str | os.PathLike[str]) -> pa.Table:
     """A scores table from Parquet, CSV (or .tsv) or JSON, or from the run directory that holds it.
 
-    Scores come as they were measured: a table that was written as hardness is turned back.
+    Scores have their original signs: a hardness table is converted back.
     """
     path = place(path)
     if path.is_dir() and not (path / "scores.parquet").is_file() and not (path / "run.json").is_file():
@@ -162,14 +162,14 @@ def read_scores(path: str | os.PathLike[str]) -> pa.Table:
 
 
 def _without_mark(table: pa.Table) -> pa.Table:
-    """CSV and JSON have no metadata: there the column `hard_end` says that scores were turned."""
+    """Recognize a hardness table in CSV and JSON, which have no metadata, by the column `hard_end`."""
     if HARD_END not in table.column_names or pc.unique(table.column(HARD_END)).to_pylist() != ["high"]:
         return table
     return noted_as_hardness(table.drop_columns([HARD_END]).replace_schema_metadata(None))
 
 
 def with_mark(table: pa.Table) -> pa.Table:
-    """The table for a format without metadata: scores that were turned are marked by the column `hard_end`."""
+    """The table for a format without metadata: a hardness table gets the column `hard_end`."""
     return table.append_column(HARD_END, pa.array(["high"] * len(table))) if is_hardness(table.schema) else table
 
 
@@ -185,7 +185,7 @@ def _read_csv(path: Place) -> pa.Table:
         raise
     ids = table.column("id") if "id" in table.column_names else None
     if ids is not None and len(ids) and pc.all(pc.match_substring_regex(ids, "^(0|[1-9][0-9]{0,17})$"), skip_nulls=False).as_py():
-        table = table.set_column(table.column_names.index("id"), "id", ids.cast(pa.int64()))  # a CSV has no integers
+        table = table.set_column(table.column_names.index("id"), "id", ids.cast(pa.int64()))  # ids in a CSV are read as text
     return table
 
 
@@ -203,21 +203,21 @@ class Summary:
 
     by: str = "avh"
     top: int = 10
-    num_classes: int | None = None  # counted from the labels when not given
+    num_classes: int | None = None  # default: counted from the labels
     num_samples: int = 0
     statuses: dict[str, int] = field(default_factory=dict)
     judged: int = 0
     correct: int = 0
     sums: dict[str, tuple[float, int]] = field(default_factory=dict)
     hardest: pa.Table | None = None
-    hardness: bool = False  # whether scores were turned so that high is hard
+    hardness: bool = False  # whether this is a hardness table
 
     def __post_init__(self) -> None:
         self.counting = self.num_classes is None
 
     @property
     def accuracy(self) -> float | None:
-        """Share of labeled samples with the right prediction; None if none is labeled."""
+        """Share of labeled samples that are predicted correctly; None if none is labeled."""
         return self.correct / self.judged if self.judged else None
 
     @property
@@ -257,7 +257,7 @@ class Summary:
 
 
 class TableWriter(RowsWriter):
-    """Write a scores table part by part. One of hardness says so: in its metadata, or where a format has none, in a column."""
+    """Write a scores table part by part. A hardness table is marked in its metadata, or in a column if the format has none."""
 
     def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
         self.marked = is_hardness(schema) and place(path).suffix.lower() != ".parquet"

@@ -1,4 +1,4 @@
-"""AVH as a torchmetrics metric, next to accuracy and the like in a `MetricCollection`; torchmetrics must be installed."""
+"""AVH as a torchmetrics metric, for use with accuracy and others in a `MetricCollection`; torchmetrics must be installed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class AngularVisualHardness(Metric):
     """AVH of every sample seen, or its mean or sum; high is hard.
 
     Args:
-        head: the last linear layer, or its (c, d) weight, or a loss of ours with its class vectors; a layer or loss is looked at
-            in each update, so it may be in training. Angles of a Gaussian head are taken around the mean of its means.
+        head: the last linear layer, its (c, d) weight, or one of our losses with class vectors; a layer or loss is read in
+            each update, so it may be in training. Angles of a Gaussian head are measured around the mean of its means.
         reduction: "mean" (the default), "sum", or "none" for one number per sample, in the order of the updates.
 
-    `update` takes `features` (n, d) and `target` (n,). In a collection, give everything by name: each metric takes its own.
+    `update` takes `features` (n, d) and `target` (n,). In a collection, pass everything by name: each metric takes its own.
 
     Example:
         metric = AngularVisualHardness(torch.eye(2), reduction="none")
@@ -47,7 +47,7 @@ class AngularVisualHardness(Metric):
         if reduction not in ("mean", "sum", "none"):
             raise InputError(f"reduction must be mean, sum or none, got {reduction!r}.")
         self.reduction = reduction
-        self._head = (head,)  # in a tuple, so that the layer is not taken for a part of the metric
+        self._head = (head,)  # in a tuple, so that the layer is not registered as a submodule
         self.add_state("values", default=[], dist_reduce_fx="cat")
 
     def update(self, features: Tensor, target: Tensor) -> None:

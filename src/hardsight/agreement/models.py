@@ -192,7 +192,7 @@ def _last_epoch(run: Path, split: str) -> pa.Table | None:
 
 
 def _in_order(name: str, table: pa.Table) -> ScoredModel:
-    """Restore the data order: dynamics are sorted by id as text, which differs if ids are numbers from 0 on."""
+    """Restore the data order: dynamics are sorted by id as text, so this works if ids are the numbers 0 to n - 1."""
     rows = rows_named(table.column("id").combine_chunks())
     if rows is None or not np.array_equal(np.sort(rows), np.arange(len(rows))):
         return ScoredModel(name, table, ordered=False)

@@ -29,7 +29,7 @@ CONTROL = bytes({*range(32)} - {7, 8, 9, 10, 12, 13, 27})  # bytes that never oc
 
 
 def kind_by_name(path: Place) -> str:
-    """The format implied by a file's extension; text if there is none."""
+    """The format implied by a file's extension; text if it is unknown."""
     return ENDINGS.get(path.suffix.lower(), "text")
 
 
