@@ -25,7 +25,7 @@ FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet would run
 def check_format(path: Place) -> str:
     """The ending of a table's file name, one of FORMATS."""
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: a table is written as {', '.join(FORMATS)}, chosen by the name's ending.")
+        raise InputError(f"{path}: a table is written as {', '.join(FORMATS)}: give a name with one of these endings.")
     return path.suffix.lower()
 
 
