@@ -263,6 +263,8 @@ HURRIED: dict[str, tuple[str, str]] = {
     "list without commas": ("score table.csv --features f1 f2 --label label", "separated by commas: f1,f2."),
     "files of a pattern": ("extract timm:resnet18 table.csv typo.csv -o run", "Of several files, give the folder."),
     "share for a number": ("select good.npz --budget 10% -o s.csv", "it must be a whole number, got '10%'."),
+    "beginning of the columns": ("score table.csv --features f --label label", "Did you mean 'f*'?"),
+    "network without its prefix": ("train photos --model resnet20 -o run", "Did you mean cifar_resnet20?"),
     "semicolons": ("score semicolons.csv --features f* --label y", "It is separated by semicolons: save it with commas."),
     "word among numbers": ("score words.csv --features f* --label label", "'f2' is not (row 1 holds 'n/a'): choose others"),
     "spreadsheet": ("score book.xlsx", "Save a table as .csv or .parquet, and arrays as .npz"),

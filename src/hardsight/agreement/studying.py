@@ -97,7 +97,7 @@ def epoch_tables(runs: Any) -> dict[str, pa.Table]:
             tables[f"{run.name} {moment.epoch}" if len(sources) > 1 else str(moment.epoch)] = read_scores(file)
     if not tables:
         where = directories[0] if directories else "the input"
-        raise InputError(f"epochs: {where} has no dynamics/epoch=*.parquet; train with per-sample dynamics first.")
+        raise InputError(f"--each-epoch needs a run of hardsight train: {where} has no dynamics/epoch=*.parquet.")
     return tables
 
 

@@ -29,7 +29,7 @@ ENDINGS = (".csv", ".tex", ".md", ".json", ".parquet")
 def check_tables(path: Path, others: Iterable[Any] = ()) -> None:
     """Refuse a file that cannot be written, or that another option or argument names, before anything slow."""
     if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"{path}: tables are written as {', '.join(ENDINGS)}, chosen by the name's ending.")
+        raise InputError(f"{path}: tables are written as {', '.join(ENDINGS)}: give a name with one of these endings.")
     check_output(place(path))
     if any(_same_file(path, name) for value in others for name in _names(value)):
         raise InputError(f"--table {path}: this command reads or writes that file already; give another name.")

@@ -148,7 +148,7 @@ def _pixels(path: Path, key: str | None = None) -> np.ndarray:
 def _parts(path: Path, keys: Sequence[str], label_key: str | None) -> list[tuple[str | None, str, str]]:
     """(split, key of images, key of labels) for each split that the file holds."""
     if label_key is not None and label_key not in keys:
-        raise InputError(f"{path}: labels_from={label_key!r} is not one of its arrays; it holds {', '.join(keys)}.")
+        raise InputError(f"{path}: --labels {label_key} is not one of its arrays; it holds {', '.join(keys)}.")
     if "images" in keys:
         return [(None, "images", label_key or "labels")]
     parts: list[tuple[str | None, str, str]] = []

@@ -223,7 +223,7 @@ def _data(parts: list[Any], images: Any, where: Any, label_column: str | None) -
         columns = pa.concat_tables(held, promote_options="permissive").to_pydict() if held else {}
     name = label_column or next((name for name in LABELS if name in columns), None)
     if name is not None and name not in columns:
-        raise InputError(f"{where}: labels_from={name!r} is not one of its columns; it has {', '.join(schema.names)}.")
+        raise InputError(f"{where}: --labels {name} is not one of its columns; it has {', '.join(schema.names)}.")
     known = all(split is not None for split in splits) and bool(splits)
     ids = [str(id) for id in columns.pop("id")] if "id" in columns else _ids(splits if known else [None] * len(splits))
     values = columns.pop(name) if name is not None else None

@@ -65,7 +65,7 @@ def read_layout(paths: Sequence[str], level: int | None = None) -> Layout:
         first, names = sorted({str(meaning.domain) for meaning in rows}), {meaning.label for meaning in rows}
         notes.append(
             f"Folders are read as domain/class: {len(first)} domains ({_few(first)}), {len(names)} classes. "
-            "If the first folder is the class, say so with labels_from='folder:1'."
+            "If the first folder is the class, say so with --labels folder:1."
         )
     if not any(meaning.label is not None for meaning in rows):
         return Layout(None, None, columns, tuple(notes))
@@ -128,7 +128,7 @@ def _repeated(meanings: dict[str, FolderMeaning]) -> bool:
 def _at(names: tuple[str, ...], level: int) -> str | None:
     """Folder number `level`: 1 is the outermost, -1 the innermost."""
     if level == 0:
-        raise InputError("labels_from='folder:N' counts from 1 at the root, or from -1 at the file; N cannot be 0.")
+        raise InputError("--labels folder:N counts from 1 at the root, or from -1 at the file; N cannot be 0.")
     position = level - 1 if level > 0 else level
     return names[position] if -len(names) <= position < len(names) else None
 

@@ -94,11 +94,9 @@ def _read(spec: Any, labels_from: str | Path | None) -> ImageData:
     else:
         data = read_digits() if _is_digits(spec) else _read_shards(spec, level) or _read_path(_existing(spec), level, column)
     if level is not None and data.kind not in ("folder", "tar", "list", "csv", "parquet"):
-        raise InputError(f"labels_from={labels_from!r} needs images in folders, but {spec} holds arrays.")
+        raise InputError(f"--labels {labels_from} needs images in folders, but {spec} holds arrays.")
     if column is not None and data.kind not in ("csv", "parquet", "npz", "hugging face"):
-        raise InputError(
-            f"labels_from={column!r} is neither an existing file nor folder:N, and {spec} has no columns to choose from."
-        )
+        raise InputError(f"--labels {column} is neither an existing file nor folder:N, and {spec} has no columns to choose from.")
     return data if file is None else _relabel(data, file)
 
 

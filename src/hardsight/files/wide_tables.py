@@ -186,6 +186,8 @@ def _there(names: Sequence[str], asked: str | None = None) -> str:
     near = [] if asked is None else difflib.get_close_matches(asked, names, 1)
     more = f", ... ({len(names)} in all)" if len(names) > 20 else ""
     hint = f" Did you mean {near[0]}?" if near else ""
+    if asked and sum(name.startswith(asked) for name in names) > 1:
+        hint = f" Did you mean '{asked}*'?"
     if len(names) == 1 and ";" in names[0]:
         hint = " It is separated by semicolons: save it with commas."
     return f"it has {', '.join(names[:20])}{more}.{hint}"
