@@ -193,7 +193,8 @@ def test_recipes_run_on_digits_and_on_mnist(
     make_tiny(monkeypatch)
     shared = tmp_path_factory.getbasetemp() / f"losses-cache-{kind}"
     if kind == "mnist":
-        rng, arrays = np.random.default_rng(0), {}
+        rng = np.random.default_rng(0)
+        arrays: dict[str, np.ndarray] = {}
         for split, n in (("train", 400), ("test", 200)):
             arrays |= {
                 f"{split}_images": rng.integers(0, 255, (n, 28, 28), np.uint8),
