@@ -185,12 +185,23 @@ def test_cross_entropy_learns_its_training_images(context: Context) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["digits", "mnist"])
 @pytest.mark.parametrize("name", IDS)
-def test_recipes_run_on_the_built_in_digits(
-    name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+def test_recipes_run_on_digits_and_on_mnist(
+    name: str, kind: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_tiny(monkeypatch)
-    shared = tmp_path_factory.getbasetemp() / "losses-cache"
-    outcome = recipes()[f"losses/{name}"].run(Context(data=DataFolder(None), cache=Cache(shared)))
+    shared = tmp_path_factory.getbasetemp() / f"losses-cache-{kind}"
+    if kind == "mnist":
+        rng = np.random.default_rng(0)
+        arrays: dict[str, np.ndarray] = {}
+        for split, n in (("train", 400), ("test", 200)):
+            arrays |= {
+                f"{split}_images": rng.integers(0, 255, (n, 28, 28), np.uint8),
+                f"{split}_labels": rng.permutation(np.arange(n) % 10),
+            }
+        np.savez(tmp_path / "mnist.npz", **arrays)  # type: ignore[arg-type]  # of its stubs: allow_pickle is no array
+    data = DataFolder(tmp_path if kind == "mnist" else None)
+    outcome = recipes()[f"losses/{name}"].run(Context(data=data, cache=Cache(shared)))
     assert outcome.claims and outcome.tables and outcome.figures
     assert all(claim.found.endswith(".") for claim in outcome.claims)
