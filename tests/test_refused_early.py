@@ -209,7 +209,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "head of another model": ("score bare.npz --head other.npy", "got features (30, 5) and weight (3, 7)"),
     "run of another command": ("dynamics other", "(no directory other/dynamics): pass a run of hardsight train."),
     "output over input": ("score table.parquet -o table.parquet", "table.parquet"),
-    "output that is no table": ("score good.npz -o scores.xlsx", "written as .parquet, .csv, .json"),
+    "output that is no table": ("score good.npz -o scores.xlsx", "one of .parquet, .csv, .json"),
     "budget above n": ("select good.npz --budget 500 -o s.csv", "more than the 30 samples to choose from: give at most 30."),
     "no budget": ("select good.npz -o s.csv", "the budget is missing: give --budget N"),
     "negative epochs": ("train photos --model lenet --epochs -3 -o run", "it must be greater than or equal to 1"),

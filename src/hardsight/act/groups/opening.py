@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -98,30 +98,31 @@ def open_measured(
     source: Any,
     by: str,
     *,
-    head: Any = None,
-    labels: Any = None,
+    files: Mapping[str, Any] | None = None,
     some: SampleOptions | None = None,
     group: Sequence[str] = (),
     progress: ProgressCallback | None = None,
 ) -> Measured:
     """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place.
 
-    The columns that `group` names must be there; that is checked before anything is scored.
+    `files` are the head and labels of a snapshot on disk that has none. The columns that `group` names must exist, which is
+    checked before anything is scored.
     """
+    files = {name: value for name, value in (files or {}).items() if value is not None}
     if not isinstance(source, (Snapshot, str, os.PathLike)):
         source = scores_given(source)
     if not isinstance(source, (Snapshot, pa.Table, str, os.PathLike)):
         said = "give a run, a file, a Snapshot or a table of scores, or arrays by keyword"
         raise InputError(f"{said}, got {type(source).__name__}.{snapshot_hint(source)}")
     _check_score(by)
-    source = loaded(source, head, labels)
+    source = loaded(source, **files)
     if isinstance(source, Snapshot):
         measured = _of_snapshot(source, by, some, group, progress)
     elif isinstance(source, pa.Table):
         measured = _of_table(source, "the table", by, some)
     else:
         path = Path(source)
-        if head is not None or labels is not None:
+        if files:
             raise InputError(f"{path}: a head and labels go with features, and this is a table of scores.")
         measured = _of_table(read_scores(path), str(path), by, some)
     if len(measured) == 0:

@@ -71,7 +71,7 @@ def audit_to_file(
     target = _target(path, output, ("audit", "groups of an audit", "samples"), whole)
     if settings.features is None and settings.label is None:
         files = {"head": settings.head, "labels": settings.labels}
-        measured = open_measured(source, settings.by, **files, some=settings, group=settings.group, progress=progress)
+        measured = open_measured(source, settings.by, files=files, some=settings, group=settings.group, progress=progress)
     else:
         snapshot = open_with_columns(path, settings)
         measured = open_measured(snapshot, settings.by, some=settings, group=settings.group, progress=progress)
