@@ -141,7 +141,7 @@ def test_clean_and_audit_of_a_csv(tmp_path: Path, cli: Callable[..., Any], monke
     )
     assert "next: hardsight score scans.csv --features 'f*' --label y -o scores.parquet" in cli("score", "scans.csv", *wide).out
     assert "--features names columns of a .csv" in cli("clean", "scans.npz", *wide[:2]).err
-    assert "give one of them" in cli("audit", "scans.csv", *wide, "--labels", "head.npy").err
+    assert "use only one of them" in cli("audit", "scans.csv", *wide, "--labels", "head.npy").err
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
