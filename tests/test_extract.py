@@ -349,7 +349,7 @@ def test_strict_stops(here: Path, cli: Cli, at: str) -> None:
     class_folders(here / "photos")
     (here / "photos" / at).write_bytes(b"no image")
     done = cli("extract", "tiny_nets:two", "photos", "-o", "run", "--strict")
-    assert done.code == 2 and at in done.err and "Leave out --strict" in done.err and done.err.count("\n") == 1
+    assert done.code == 2 and at in done.err and "Omit --strict" in done.err and done.err.count("\n") == 1
     assert not (here / "run/run.json").exists()
 
 

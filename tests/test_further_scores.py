@@ -324,7 +324,7 @@ def test_prediction_depth_of_a_run(trained: Path, tmp_path: Path, cli: Callable[
     (out / "run.json").unlink()
     assert cli(*words).code == 0 and lost.read_bytes() == before
     assert "has no layer 'nowhere'" in cli("extract", trained, "digits", "--layers", "nowhere", "-o", tmp_path / "x").err
-    assert "different names" in cli("extract", trained, "digits", "--layers", "a,a", "-o", tmp_path / "x").err
+    assert "different layer names" in cli("extract", trained, "digits", "--layers", "a,a", "-o", tmp_path / "x").err
 
 
 def test_every_new_score_is_computed_only_when_asked_for() -> None:

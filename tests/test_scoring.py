@@ -438,7 +438,7 @@ def test_a_snapshot_or_its_path_goes_in(tmp_path: Path) -> None:
     snapshot.save(tmp_path / "s.npz")
     for one in (snapshot, tmp_path / "s.npz", str(tmp_path / "s.npz")):
         same(score(one), WHOLE)
-    with pytest.raises(InputError, match="a snapshot holds its own"):
+    with pytest.raises(InputError, match="a snapshot has its own"):
         score(snapshot, labels=LABELS)
 
 

@@ -82,7 +82,7 @@ COMMON: dict[str, tuple[Any, str, dict[str, Any]]] = {  # the same meaning and s
     ),
     "labels": (None, "Labels, if the snapshot has none: a .npy file.", {"metavar": "FILE"}),
     "labels_from": (
-        None, "Labels that replace those of the data: a file, a column, or folder:N.",
+        None, "Labels, if different from those of the data: a file, a column, or folder:N.",
         {"flag": "--labels", "metavar": "SOURCE", "decides": False},
     ),
     "class_names": (None, "File of class names: text with one name per line, or a JSON list.", {"metavar": "FILE"}),
