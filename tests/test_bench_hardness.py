@@ -126,6 +126,7 @@ def test_the_best_of_cleanlab_is_what_ours_is_compared_with() -> None:
     of = lambda run, probs, theirs: {
         "errors": 100,
         "expected": {clean.FROM_RUN: 90.0, clean.FROM_PROBS: 150.0, clean.FROM_FEATURES: 100.0},
+        "interval": {clean.FROM_RUN: [80.0, 99.0], clean.FROM_PROBS: [90.0, 100 * run + 20], clean.FROM_FEATURES: [99.0, 101.0]},
         "average_precision": {clean.FROM_RUN: run, clean.FROM_PROBS: probs, "cleanlab a": theirs, "cleanlab b": 0.1},
     }
     lines = {line.what: line for line in clean.measurements("case", [of(0.9, 0.6, 0.7), of(0.7, 0.6, 0.9)])}
@@ -135,6 +136,8 @@ def test_the_best_of_cleanlab_is_what_ours_is_compared_with() -> None:
     count = lines[f"{clean.FROM_RUN}: expected errors"]
     assert (count.value, count.unit, count.within) == (90.0, "of 100 errors", True) and count.ratio == pytest.approx(0.1)
     assert lines[f"{clean.FROM_PROBS}: expected errors"].within is False
+    covered = [lines[f"{name}: intervals that cover the truth"].value for name in clean.WAYS]
+    assert covered == [0.0, 0.5, 1.0]
 
 
 # ---- the study ----
