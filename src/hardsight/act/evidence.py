@@ -34,9 +34,9 @@ EPOCH_SCORES = ("aum", "cartography_confidence", "cartography_correctness", "ald
 BY_EPOCHS = ("epochs", "aum", "cartography_confidence", "aldr_lambda")
 NUMBERS = 2**22  # features whose logits are computed together
 MEMORISED = (
-    "these samples were trained on, and only the final model is known: wrong labels that it has memorised look right to it. "
-    "Clean a run with dynamics (hardsight train), or pass probabilities of networks trained by folds "
-    "(hardsight.out_of_sample with model=)."
+    "these samples were trained on, and only the final model is known: labels that it has memorised look right to it, and more "
+    "may be wrong than expected here. Clean a run with dynamics (hardsight train), or pass probabilities of networks trained by "
+    "folds (hardsight.out_of_sample with model=)."
 )
 ASSUMED = {  # printed beside the expected number of errors, which is too low otherwise; other kinds of evidence assume nothing
     "probs": "this assumes out-of-sample probabilities: a model that has memorised wrong labels hides them",
