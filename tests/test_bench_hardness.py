@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
@@ -143,15 +143,22 @@ def test_the_best_of_cleanlab_is_what_ours_is_compared_with() -> None:
 # ---- the study ----
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_datagnosis() -> Iterator[None]:
+    """It trains eleven networks in every case, where it is installed."""
+    others = [name for name in peers.installed() if name != "datagnosis"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(peers, "installed", lambda: others)
+        yield
+
+
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], list[str]]:
     """Two kinds of hardness in 60 digits."""
     pytest.importorskip("torch")
     output = tmp_path_factory.mktemp("bench")
     said: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hardsight.bench.peers.LIBRARIES", ("cleanlab", "datasets", "aum"))  # datagnosis trains eleven networks
-        summary = hardness.run(output, settings=SMALL, say=said.append)
+    summary = hardness.run(output, settings=SMALL, say=said.append)
     return output, summary, said
 
 
