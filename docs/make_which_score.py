@@ -1,6 +1,7 @@
 """Write docs/which-score.md from the measured table beside it: python docs/make_which_score.py > docs/which-score.md
 
-The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` print with --json:
+The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` print with --json. If
+none of them is of `bench hardness`, only the cases of `bench clean` are replaced:
 
 python docs/make_which_score.py FILE [FILE ...]
 
@@ -69,34 +70,32 @@ HEAD = """\
 
 <!-- Made by docs/make_which_score.py from docs/which-score.json, which `hardsight bench hardness` measured. -->
 
-No score is best at everything. Here hardness of a known kind was put into images, and every score had to find it. All words about
-numbers on this page are made from the measured table.
+No score is best at everything. For this page we injected hardness of a known kind into images, and every score had to find it.
+All numbers, and every sentence about them, are generated from the measured table.
 
-- **average precision** is the mean share of hard samples among those ranked first, taken where each hard sample stands; 1 is
-  perfect, and a guess gets the share of hard samples.
-- **AUROC** is the chance that a hard sample ranks before an ordinary one; a guess gets 0.5.
-- **missed** is the share of the hard samples that are not found when as many samples are looked at as there are hard ones.
+- **average precision** summarises the precision-recall curve: 1 is perfect, and guessing gets the share of hard samples.
+- **AUROC** is the chance that a hard sample ranks above an ordinary one: guessing gets 0.5.
+- **missed** is the share of hard samples you miss if you review as many samples as there are hard ones.
 """
 
 AVERAGED = """\
-Numbers are average precisions: means over seeds, over the rates ({rates}) and over the sets of images. Scores differ by chance,
-too: take differences below {alike} for none. What is in bold is as good as the best of its row; what is less than half as good is
-left out.
+Numbers are average precisions, averaged over seeds, rates ({rates}) and data sets. Differences below {alike} may be chance. Bold
+scores are as good as the best of their row; scores less than half as good are left out.
 """
 
 HOW_TO = """\
-For wrong labels, `hardsight clean` chooses for you: it takes epochs where there are any, heads that have not seen the sample
-otherwise, and looks for duplicates and outliers on the way. Single scores are columns of the scores table:
+For wrong labels, use `hardsight clean`. It picks the evidence for you: recorded epochs if there are any, out-of-sample heads
+otherwise. It finds duplicates and outliers in the same pass. Single scores are columns of the scores table:
 
 <!-- skip: there are no such runs -->
 ```bash
 hardsight clean RUN
-hardsight score RUN --scores {epochs}  # of hardsight train
+hardsight score RUN --scores {epochs}  # needs a run of hardsight train
 hardsight score RUN --scores {final}
 hardsight score TEST --reference TRAIN --scores {reference}
 ```
 
-Near duplicates are found by `hardsight clean`, or by `hardsight.scores.duplicates.near_duplicates`: see
+To find near duplicates, use `hardsight clean` or `hardsight.scores.duplicates.near_duplicates`: see
 [scores.md](scores.md#near-duplicates).
 """
 
@@ -105,11 +104,12 @@ HOW = """\
 
 {sets}
 
-Wrong labels are put into the training set, and the training samples are scored. All else is put among held-out samples of a
-network that was trained on clean labels and on all classes but the last two. Rankings of other libraries get the same
-out-of-sample probabilities, features or recorded margins as ours; datagnosis trains networks of its own, of the same kind and for
-as many epochs, and was measured in an earlier run.
-{further}These are small images and small networks: repeat it on yours where much depends on it.
+Wrong labels are injected into the training set, and the training samples are scored. Everything else is injected into held-out
+samples of a network that was trained on clean labels, without the last two classes. Other libraries get the same
+out-of-sample probabilities, features or recorded margins as ours; datagnosis trains its own networks, of the same kind and for
+as many epochs, and was measured in an earlier run. The rows by out-of-sample heads, except those beside cleanlab, were measured
+with weaker regularisation than heads have now: today's rank wrong labels better.
+{further}These are small images and small networks. If much depends on it, repeat the benchmark on your own data.
 
 {missing}<!-- skip: takes many minutes -->
 ```bash
@@ -125,12 +125,12 @@ WAYS = {  # that `clean` is called, as in the measured table, and in words
 CLEAN = """\
 ## `hardsight clean` beside cleanlab
 
-Average precision of the default ranking of `hardsight.clean`: of a run with its dynamics, of out-of-sample probabilities alone,
-and of the run's features and labels alone, which takes heads by folds and neighbours. Beside it the best of four rankings of
-cleanlab, from the same probabilities. To three digits, ours is at least cleanlab's best in {precise}.
+Average precision of the default ranking of `hardsight.clean`: from a run with its dynamics, from out-of-sample probabilities
+alone, and from the run's features and labels alone (cross-validated heads and neighbours). The last column is the best of four
+cleanlab rankings on the same probabilities. To three digits, ours is at least as good as cleanlab's best in {precise}.
 
 {table}
-How many labels are wrong, and how many are expected. Off by more than a fifth (in the mean over seeds): {off}.
+How many labels are wrong, and how many `clean` expects. Cases off by more than 20 % (mean over seeds): {off}.
 
 {counts}"""
 
@@ -244,19 +244,19 @@ def about_avh(ranked: dict[Job, list[Line]]) -> list[str]:
             without.append(f"{job.name}{rank}")
         elif best.average_precision - avh.average_precision > ALIKE:
             behind.append(
-                f"- **{job.name}**: AVH reaches {avh.average_precision:.3f} at best ({avh.evidence}), {best.title} "
-                f"{best.average_precision:.3f}."
+                f"- **{job.name}**: {best.title} reaches {best.average_precision:.3f}, AVH at best "
+                f"{avh.average_precision:.3f} ({avh.evidence})."
             )
         else:
             level.append(f"{job.name} ({avh.average_precision:.3f}, best {best.average_precision:.3f})")
     sentences = []
     if behind:
-        sentences.append("By average precision, another score is clearly better for:\n\n" + "\n".join(behind) + "\n")
+        sentences.append("Use another score, clearly better by average precision, for:\n\n" + "\n".join(behind) + "\n")
     if level:
         sentences.append(f"It is as good as the best, within {ALIKE}, for: {'; '.join(level)}.\n")
     if without:
         sentences.append(
-            f"It needs a label. Its counterpart without one, `avc_predicted`, is measured on: {'; '.join(without)}.\n"
+            f"AVH needs a label. Its label-free counterpart, `avc_predicted`, was measured on: {'; '.join(without)}.\n"
         )
     return sentences
 
@@ -264,7 +264,7 @@ def about_avh(ranked: dict[Job, list[Line]]) -> list[str]:
 def evidence() -> str:
     """What the words in brackets mean."""
     words = "\n".join(f"- **{name}**: {meaning}" for name, meaning in EVIDENCE.items())
-    return f"## What a score goes by\n\nThe same score can go by different evidence, which is named beside it:\n\n{words}\n"
+    return f"## Evidence\n\nThe same score can be computed from different evidence, named in brackets:\n\n{words}\n"
 
 
 def section(job: Job, lines: list[Line]) -> str:
@@ -397,6 +397,10 @@ def taken_over(files: Iterable[Path]) -> dict[str, Any]:
     read = [document.get("summary", document) for document in documents]  # of --json, or of a file as it was written before
     runs = [run for run in read if "results" in run]
     clean = [line for run in read for line in run.get("measurements", ())]
+    if not runs:
+        before = json.loads(MEASURED.read_text(encoding="utf-8"))
+        cases = {line["case"] for line in clean}
+        return {**before, "clean": [*map(_rounded, clean), *(line for line in before["clean"] if line["case"] not in cases)]}
     results: dict[str, Any] = {}
     sets: dict[str, Any] = {}
     for run in runs:
@@ -412,9 +416,13 @@ def taken_over(files: Iterable[Path]) -> dict[str, Any]:
         "sets": sets,
         "not_installed": [name for name in LIBRARIES if name not in installed],
         "not_run": [name for name in SCORES if name not in measured],
-        "clean": [{**line, **{name: _short(line[name]) for name in ("value", "ratio")}} for line in clean],
+        "clean": [_rounded(line) for line in clean],
         "results": results,
     }
+
+
+def _rounded(line: dict[str, Any]) -> dict[str, Any]:
+    return {**line, **{name: _short(line[name]) for name in ("value", "ratio")}}
 
 
 def _short(number: float | None) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,7 @@ def test_the_best_of_cleanlab_is_what_ours_is_compared_with() -> None:
     of = lambda run, probs, theirs: {
         "errors": 100,
         "expected": {clean.FROM_RUN: 90.0, clean.FROM_PROBS: 150.0, clean.FROM_FEATURES: 100.0},
+        "interval": {clean.FROM_RUN: [80.0, 99.0], clean.FROM_PROBS: [90.0, 100 * run + 20], clean.FROM_FEATURES: [99.0, 101.0]},
         "average_precision": {clean.FROM_RUN: run, clean.FROM_PROBS: probs, "cleanlab a": theirs, "cleanlab b": 0.1},
     }
     lines = {line.what: line for line in clean.measurements("case", [of(0.9, 0.6, 0.7), of(0.7, 0.6, 0.9)])}
@@ -135,9 +136,20 @@ def test_the_best_of_cleanlab_is_what_ours_is_compared_with() -> None:
     count = lines[f"{clean.FROM_RUN}: expected errors"]
     assert (count.value, count.unit, count.within) == (90.0, "of 100 errors", True) and count.ratio == pytest.approx(0.1)
     assert lines[f"{clean.FROM_PROBS}: expected errors"].within is False
+    covered = [lines[f"{name}: intervals that cover the truth"].value for name in clean.WAYS]
+    assert covered == [0.0, 0.5, 1.0]
 
 
 # ---- the study ----
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_datagnosis() -> Iterator[None]:
+    """It trains eleven networks in every case, where it is installed."""
+    others = [name for name in peers.installed() if name != "datagnosis"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(peers, "installed", lambda: others)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +288,7 @@ def test_the_page_takes_means_over_sets_and_rates(which_score: Any) -> None:
     lines = which_score.lines_of(results, job)
     assert [(line.score, line.average_precision) for line in lines] == [("aum", pytest.approx(0.7)), ("avh", pytest.approx(0.6))]
     (sentence,) = which_score.about_avh({job: lines})
-    assert "AVH reaches 0.600 at best (final model), `aum` (epochs) 0.700." in sentence
+    assert "`aum` (epochs) reaches 0.700, AVH at best 0.600 (final model)." in sentence
     lines[1] = which_score.Line("avh", "final model", 0.9, 0.69, 0.3)
     (sentence,) = which_score.about_avh({job: lines})
     assert sentence.startswith("It is as good as the best")
@@ -287,12 +299,13 @@ def test_the_page_shows_clean_beside_the_best_of_cleanlab(which_score: Any) -> N
     result = {
         "errors": 100,
         "expected": dict(zip(clean.WAYS, (90.0, 150.0, 81.0), strict=True)),
+        "interval": dict.fromkeys(clean.WAYS, [70.0, 130.0]),
         "average_precision": precisions | {"cleanlab self_confidence": 0.8, "cleanlab b": 0.1},
     }
     lines = [asdict(line) | {"within": line.within} for line in clean.measurements("digits, pair 10%", [result])]
     (text,) = which_score.beside_cleanlab(lines)
-    assert "cleanlab's best in 1 of 1 (run), 0 of 1 (probabilities), 1 of 1 (features)." in text
-    assert "Off by more than a fifth (in the mean over seeds): 0 of 1 (run), 1 of 1 (probabilities), 0 of 1 (features)." in text
+    assert "as good as cleanlab's best in 1 of 1 (run), 0 of 1 (probabilities), 1 of 1 (features)." in text
+    assert "Cases off by more than 20 % (mean over seeds): 0 of 1 (run), 1 of 1 (probabilities), 0 of 1 (features)." in text
     assert "| digits, pair 10% | 0.900 | 0.600 | 0.800 | 0.800 (self_confidence) |" in text
     assert "| digits, pair 10% | 100 | 90 (-10 %) | 150 (+50 %) | 81 (-19 %) |" in text
 

@@ -16,9 +16,9 @@ import pytest
 import hardsight
 from hardsight import Dynamics, FileError, InputError, Snapshot
 from hardsight.act.applying import apply_review
-from hardsight.act.error_count import count_from_shares, count_of_lost
+from hardsight.act.error_count import count_from_shares, count_of_lost, leaky, score_all
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out, mixed
-from hardsight.act.noise import confident_counts, noise_factors
+from hardsight.act.noise import confident_counts, estimated_noise, noise_factors
 from hardsight.act.ranking import confidence, margin, posterior
 from hardsight.act.settings import CleanSettings
 from hardsight.act.suspects import score_threshold
@@ -131,6 +131,24 @@ def test_labels_that_hardly_ever_won_are_counted() -> None:
     count = count_of_lost(np.array([0.0] * 40 + [0.25] * 10 + [1.0] * 350))
     assert count.errors == 40 and 25 < count.low < 30 and 50 < count.high < 60
     assert count_of_lost(np.ones(5)).errors == count_of_lost(np.ones(5)).high == 0
+
+
+def test_errors_that_a_model_knows_are_counted_by_their_neighbours() -> None:
+    """A model that has learned the labels raises the logit of each: wrong ones surprise it less than made-up ones."""
+    rng = np.random.default_rng(0)
+    right = rng.integers(0, 10, 1500)
+    labels = np.where(rng.random(1500) < 0.2, (right + rng.integers(1, 10, 1500)) % 10, right)
+    wrong = labels != right
+    logits = 8 * np.eye(10)[right] + 1.5 * rng.normal(size=(1500, 10))
+    learned = logits + rng.uniform(0, 4, (1500, 1)) * np.eye(10)[labels]
+    counted = {}
+    for name, values in (("unseen", logits), ("learned", learned)):
+        probs = np.exp(values) / np.exp(values).sum(axis=1, keepdims=True)
+        _, observed, made_up = score_all(probs, labels, posterior, estimated_noise(probs, labels))
+        assert leaky(observed, made_up) == (name == "learned")
+        counted[name] = count_from_shares(observed, made_up).errors
+        assert notes(hardsight.clean(probs=probs, labels=labels))["expected_errors"] == pytest.approx(wrong.sum(), rel=0.2)
+    assert counted["learned"] < 0.8 * wrong.sum() < counted["unseen"]
 
 
 def test_the_threshold_is_the_last_of_the_expected_errors() -> None:
@@ -381,7 +399,7 @@ def test_pred_probs_is_another_name_of_probs() -> None:
 def test_a_final_model_that_was_trained_on_the_samples_is_warned_of() -> None:
     features, labels = blobs(n=200)
     seen = Snapshot(features, 4 * np.eye(8)[:4], labels, columns={"split": ["train"] * 200})
-    with pytest.warns(UserWarning, match=r"trained on, and only the final model is known.* more are wrong than expected here"):
+    with pytest.warns(UserWarning, match=r"trained on, and only the final model is known.* more may be wrong than expected here"):
         table = hardsight.clean(seen, neighbours=False)
     assert notes(table)["evidence"] == "out-of-sample"
     held_out = Snapshot(features, 4 * np.eye(8)[:4], labels, columns={"split": ["test"] * 200})
@@ -417,7 +435,7 @@ def test_a_run_with_dynamics_is_judged_by_its_epochs(run: Path, cli: Cli) -> Non
     assert done.code == 0, done.err
     table = pq.read_table(run / "suspects.parquet")
     assert notes(table)["evidence"] == "epochs" and "evidence: epochs   ranked by epochs" in done.out
-    assert notes(table)["assumed"] is None and "this holds for" not in done.out
+    assert notes(table)["assumed"] is None and "this assumes" not in done.out
     assert average_precision(np.arange(90) < 9, column(table, "error_score")) > 0.9
     assert "expected label errors: " in done.out and "likely mislabeled" in done.out
     assert f"wrote {run}/suspects.parquet" in done.out and f"next: hardsight explore {run}" in done.out
@@ -510,13 +528,9 @@ def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -
     alone = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--no-neighbours", "--first", "100")
     assert alone.code == 0 and alone.out.startswith("n = 100   evidence: out-of-sample   ranked by posterior")
     assert (
-        "\nthis holds for features of a model that has not seen these labels; if it was trained on them, more are wrong\n"
-        in alone.out
+        "\nthis assumes features of a model that has not memorised these labels: if it has, more of them are wrong\n" in alone.out
     )
-    assert (
-        "\nthis holds for out-of-sample probabilities; if the model was trained on these labels, more of them are wrong\n"
-        in both.out
-    )
+    assert "\nthis assumes out-of-sample probabilities: a model that has memorised wrong labels hides them\n" in both.out
     assert "nothing was written: give -o features.suspects.parquet" in alone.out and "next:" not in alone.out
 
 

@@ -35,14 +35,12 @@ BY_EPOCHS = ("epochs", "aum", "cartography_confidence", "aldr_lambda")
 NUMBERS = 2**22  # features whose logits are computed together
 MEMORISED = (
     "these samples were trained on, and only the final model is known: labels that it has memorised look right to it, and more "
-    "are wrong than expected here (on MNIST and CIFAR-10, a quarter to a half of them was missing). Clean a run with dynamics "
-    "(hardsight train), or give probabilities of networks trained by folds (hardsight.out_of_sample with model=)."
+    "may be wrong than expected here. Clean a run with dynamics (hardsight train), or pass probabilities of networks trained by "
+    "folds (hardsight.out_of_sample with model=)."
 )
-ASSUMED = {  # by the number of expected errors, which is too low otherwise; of other kinds, nothing is
-    "probs": "this holds for out-of-sample probabilities; if the model was trained on these labels, more of them are wrong",
-    "out-of-sample": (
-        "this holds for features of a model that has not seen these labels; if it was trained on them, more are wrong"
-    ),
+ASSUMED = {  # printed beside the expected number of errors, which is too low otherwise; other kinds of evidence assume nothing
+    "probs": "this assumes out-of-sample probabilities: a model that has memorised wrong labels hides them",
+    "out-of-sample": "this assumes features of a model that has not memorised these labels: if it has, more of them are wrong",
 }
 SUSPICIOUS = (
     "the model agrees with every label. If it was trained on these samples, it may have memorised the wrong ones: "

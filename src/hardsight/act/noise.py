@@ -60,18 +60,19 @@ def noise_factors(counts: np.ndarray) -> np.ndarray:
     """
     c = len(counts)
     off = ~np.eye(c, dtype=bool)
-    one_way = _one_way(counts, off)
-    if c < 3 or one_way == 0:
+    share = one_way(counts)
+    if c < 3 or share == 0:
         return np.ones((c, c))
     even, beyond = _even(counts, off)
     both_ways = np.where(off, (counts + counts.T) / 2, 0.0)
-    expected = one_way * even + (1 - one_way) * both_ways
+    expected = share * even + (1 - share) * both_ways
     a = 1 / max(beyond, 1e-9)
     return np.where(off, (a + counts) / (a + expected), 1.0)
 
 
-def _one_way(counts: np.ndarray, off: np.ndarray) -> float:
-    """Share of the squared counts that runs from one class to another and not back: 0 (also by chance) to 1."""
+def one_way(counts: np.ndarray) -> float:
+    """Share of the squared (c, c) counts that runs from one class to another and not back: 0 (also by chance) to 1."""
+    off = ~np.eye(len(counts), dtype=bool)
     mean, half = np.where(off, (counts + counts.T) / 2, 0.0), (counts - counts.T) / 2
     squares = (mean**2).sum()
     if squares == 0:
@@ -107,11 +108,7 @@ class Noise:
 
     factors: np.ndarray  # for the ranking
     chances: np.ndarray  # how made-up errors are weighted
-
-    @property
-    def even(self) -> bool:
-        """Whether no class is labeled as another more often than that one as it, as far as the counts can tell."""
-        return bool((self.factors == 1).all())
+    one_way: float  # how far the counts run from one class to another and not back: 0 (also by chance) to 1
 
 
 def estimated_noise(probs: np.ndarray, labels: np.ndarray) -> Noise:
@@ -130,4 +127,4 @@ def estimated_noise(probs: np.ndarray, labels: np.ndarray) -> Noise:
     factors[np.ix_(given, given)] = noise_factors(counts)
     chance[:, given] = 1.0
     chance[np.ix_(given, given)] = chances(counts)
-    return Noise(factors, chance)
+    return Noise(factors, chance, one_way(counts))

@@ -8,7 +8,8 @@ From the probabilities p of one sample, for every label y it could have:
 
 From the epochs of a training, for the label it has:
 
-    epochs                  aum; under noise with a structure, the mean of the normal scores of aum and of posterior
+    epochs                  aum; as far as noise runs one way (w, 0 to 1), the mean of the normal scores of aum and of posterior
+                            with weights (1 - w) / 2 and (1 + w) / 2
     aum                     -mean_e (z_y - max_{k != y} z_k)
     cartography_confidence  -mean_e p_y
     aldr_lambda             lambda of the last epoch
@@ -99,10 +100,11 @@ def normal_scores(values: np.ndarray) -> np.ndarray:
     return np.asarray(ndtri(rankdata(values) / (len(values) + 1)))
 
 
-def by_epochs(columns: dict[str, np.ndarray], by: str, unseen: np.ndarray | None) -> np.ndarray:
-    """The ranking `by` from (n,) dynamics scores by name, and (n,) `posterior` by heads on unseen samples, or None."""
+def by_epochs(columns: dict[str, np.ndarray], by: str, unseen: np.ndarray, one_way: float) -> np.ndarray:
+    """The ranking `by` from (n,) dynamics scores by name, (n,) `posterior` by heads on unseen samples, and `Noise.one_way`."""
     if by == "aldr_lambda":
         return columns["aldr_lambda"]
-    if by != "epochs" or unseen is None:
+    if by != "epochs" or one_way == 0:
         return -columns["aum" if by == "epochs" else by]
-    return (normal_scores(-columns["aum"]) + normal_scores(unseen)) / 2
+    weight = (1 + one_way) / 2
+    return weight * normal_scores(unseen) + (1 - weight) * normal_scores(-columns["aum"])

@@ -202,7 +202,7 @@ def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarr
         count = count_from_shares(observed, made_up, seed)
     if evidence.kind == "epochs":
         columns = {name: column[known] for name, column in evidence.epochs.items()}
-        scores[known] = by_epochs(columns, evidence.by, None if noise.even else scores[known])
+        scores[known] = by_epochs(columns, evidence.by, scores[known], noise.one_way)
         lost = count_of_lost(columns["cartography_correctness"], seed)
         count = min(lost, count, key=lambda one: one.errors)  # a network that has learned little also loses right labels
     return scores, count

@@ -120,6 +120,9 @@ def datagnosis(pictures: ImageSet, labels: np.ndarray) -> tuple[Scores, list[str
     import_torchvision()  # datagnosis imports it, which needs a workaround for a torch without CUDA
     from datagnosis.plugins import Plugins
     from datagnosis.plugins.core.datahandler import DataHandler
+    from loguru import logger
+
+    logger.disable("datagnosis")  # each plugin that this torch cannot load is reported again and again
 
     scores: Scores = {}
     notes = []
