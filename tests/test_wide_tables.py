@@ -131,7 +131,7 @@ def test_commands_name_columns_of_a_csv(tmp_path: Path, cli: Callable[..., Any],
     np.savez("scans.npz", features=scans()[["f0", "f1"]], labels=scans()["y"].to_numpy(str), site=scans()["site"].to_numpy(str))
     np.save("head.npy", 4 * np.eye(2))
     wide = ["--features", "f*", "--label", "y"]
-    every = {
+    every: dict[str, list[Any]] = {
         "clean": [],
         "audit": ["--group", "site", "--head", "head.npy"],
         "select": ["--budget", 7, "--head", "head.npy"],

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 from hardsight.act.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Measures, Row, compare, corrected
 from hardsight.act.groups.grouping import Grouping, describe, groupings_of
 from hardsight.act.groups.latent import find_latent
-from hardsight.act.groups.opening import Measured, check_labeled, measured_by, of_split, open_measured
+from hardsight.act.groups.opening import Measured, check_labeled, measured_by, of_split, open_measured, with_groups
 from hardsight.act.groups.settings import AuditSettings
 from hardsight.errors import InputError
 from hardsight.files.wide_tables import is_table
@@ -111,8 +111,13 @@ def audit(
         raise InputError(f"{next(iter(given))} goes with arrays; a snapshot holds its own.")
     if files and not isinstance(source, (str, os.PathLike)):
         raise InputError(f"{next(iter(files))} goes with arrays; a snapshot holds its own.")
+<<<<<<< HEAD
     opened = Snapshot(**given) if source is None else source
     measured = open_measured(opened, settings.by, files=files, group=settings.group, progress=progress)
+=======
+    opened = with_groups(Snapshot(**given) if source is None else source, settings.group, **files)
+    measured = open_measured(opened, settings.by, **files, progress=progress)
+>>>>>>> w-first
     result = find_groups(measured, settings, progress)
     for sentence in result.warnings:
         warnings.warn(sentence, stacklevel=3)

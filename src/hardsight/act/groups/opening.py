@@ -100,15 +100,18 @@ def open_measured(
     *,
     files: Mapping[str, Any] | None = None,
     some: SampleOptions | None = None,
-    group: Sequence[str] = (),
     progress: ProgressCallback | None = None,
 ) -> Measured:
+<<<<<<< HEAD
     """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place.
 
     `files` are the head and labels of a snapshot on disk that has none. The columns that `group` names must exist, which is
     checked before anything is scored.
     """
     files = {name: value for name, value in (files or {}).items() if value is not None}
+=======
+    """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place."""
+>>>>>>> w-first
     if not isinstance(source, (Snapshot, str, os.PathLike)):
         source = scores_given(source)
     if not isinstance(source, (Snapshot, pa.Table, str, os.PathLike)):
@@ -117,7 +120,7 @@ def open_measured(
     _check_score(by)
     source = loaded(source, **files)
     if isinstance(source, Snapshot):
-        measured = _of_snapshot(source, by, some, group, progress)
+        measured = _of_snapshot(source, by, some, progress)
     elif isinstance(source, pa.Table):
         measured = _of_table(source, "the table", by, some)
     else:
@@ -203,16 +206,21 @@ def check_column(name: str, columns: Sequence[str], where: str) -> None:
         raise InputError(f"{where}: there is no column {name!r}; {known}")
 
 
-def _of_snapshot(
-    snapshot: Snapshot, by: str, some: SampleOptions | None, group: Sequence[str], progress: ProgressCallback | None
-) -> Measured:
+def with_groups(source: Any, group: Sequence[str], **files: Any) -> Any:
+    """What `loaded` gives, if it has the columns to group by: a snapshot is asked before it is scored."""
+    source = loaded(source, **files)
+    if isinstance(source, Snapshot) and group:
+        there = [*source.column_names, *_added_columns(source).column_names]
+        for name in group:
+            check_column(name, there, source.name or "the snapshot")
+    return source
+
+
+def _of_snapshot(snapshot: Snapshot, by: str, some: SampleOptions | None, progress: ProgressCallback | None) -> Measured:
     snapshot = snapshot if some is None else snapshot.of_rows(sample_rows(some, len(snapshot)))
     name = snapshot.name or "the snapshot"
     if not snapshot.source.labeled and snapshot.head is None and snapshot.source.evidence == "features":
         raise InputError(f"{name}: there are no labels, so there is no accuracy or hardness to compare: give --labels FILE.")
-    added = _added_columns(snapshot)
-    for name_of_group in group:
-        check_column(name_of_group, [*snapshot.column_names, *added.column_names], name)
     possible = {score.name for score in Job(snapshot).chosen}
     wanted = [score for score in dict.fromkeys((by, NORM, CONFIDENCE)) if score in possible or score == by]
     if by == "avh" and by not in possible:
@@ -227,7 +235,7 @@ def _of_snapshot(
         table.column("label").fill_null(-1).to_numpy(),
         table.column("predicted").fill_null(-1).to_numpy(),
         scores,
-        _joined(snapshot.columns().combine_chunks(), added),
+        _joined(snapshot.columns().combine_chunks(), _added_columns(snapshot)),
         snapshot.class_names,
         snapshot,
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from hardsight.act.groups.auditing import Audit, find_groups
 from hardsight.act.groups.drifting import Drift, find_drift, opened
-from hardsight.act.groups.opening import open_measured, with_class_names
+from hardsight.act.groups.opening import open_measured, with_class_names, with_groups
 from hardsight.act.groups.settings import AuditFileSettings, DriftFileSettings
 from hardsight.errors import FileError, InputError
 from hardsight.files.beside import beside, second_table
@@ -71,10 +71,15 @@ def audit_to_file(
     target = _target(path, output, ("audit", "groups of an audit", "samples"), whole)
     if settings.features is None and settings.label is None:
         files = {"head": settings.head, "labels": settings.labels}
+<<<<<<< HEAD
         measured = open_measured(source, settings.by, files=files, some=settings, group=settings.group, progress=progress)
+=======
+        given = with_groups(source, settings.group, **files)
+        measured = open_measured(given, settings.by, **files, some=settings, progress=progress)
+>>>>>>> w-first
     else:
-        snapshot = open_with_columns(path, settings)
-        measured = open_measured(snapshot, settings.by, some=settings, group=settings.group, progress=progress)
+        snapshot = with_groups(open_with_columns(path, settings), settings.group)
+        measured = open_measured(snapshot, settings.by, some=settings, progress=progress)
     audit = find_groups(with_class_names(measured, settings.class_names), settings, progress)
     if check is not None:
         check(audit)
