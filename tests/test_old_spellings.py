@@ -152,11 +152,7 @@ def test_one_rule_for_human_arrays(ids: np.ndarray, rows: list[int]) -> None:
 
 def test_a_human_array_of_more_rows_than_samples() -> None:
     people = People("human.npy", None, frequency=np.linspace(0, 1, 10))
-<<<<<<< HEAD
-    with pytest.raises(InputError, match="got 10 rows for 2 samples. Ids are row numbers: --allow-missing uses"):
-=======
     with pytest.raises(InputError, match="got 10 rows for 2 samples. The ids are row numbers: --allow-missing joins by them"):
->>>>>>> w-first
         match(people, np.array([7, 3]))
     samples, rows = match(people, np.array([7, 3]), allow_missing=True)
     assert samples.tolist() == [0, 1] and rows.tolist() == [7, 3]

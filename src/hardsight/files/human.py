@@ -332,11 +332,7 @@ def _match_rows(people: People, ids: np.ndarray, allow_missing: bool) -> tuple[n
         return np.flatnonzero(known), rows[known]
     if len(people) == n:
         return np.arange(n), np.arange(n)
-<<<<<<< HEAD
-    hint = " Ids are row numbers: --allow-missing uses the rows that both have." if rows is not None and not allow_missing else ""
-=======
     hint = " The ids are row numbers: --allow-missing joins by them." if rows is not None and not allow_missing else ""
->>>>>>> w-first
     raise InputError(
         f"{people.name}: without ids, human data must have one row per sample in the same order, "
         f"got {len(people)} rows for {n} samples.{hint}"

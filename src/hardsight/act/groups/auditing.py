@@ -106,18 +106,13 @@ def audit(
     given = {name: value for name, value in (arrays | {"ids": ids, "columns": columns}).items() if value is not None}
     if is_table(source) and (given.keys() & {"features", "labels"} or not holds_scores(source)):
         source, given = of_table(source, given.pop("features", None), given), {}
-    files: dict[str, Any] = {name: given.pop(name) for name in ("head", "labels") if source is not None and name in given}
+    files = {name: given.pop(name) for name in ("head", "labels") if source is not None and name in given}
     if source is not None and given:
         raise InputError(f"{next(iter(given))} goes with arrays; a snapshot holds its own.")
     if files and not isinstance(source, (str, os.PathLike)):
         raise InputError(f"{next(iter(files))} goes with arrays; a snapshot holds its own.")
-<<<<<<< HEAD
-    opened = Snapshot(**given) if source is None else source
-    measured = open_measured(opened, settings.by, files=files, group=settings.group, progress=progress)
-=======
     opened = with_groups(Snapshot(**given) if source is None else source, settings.group, **files)
     measured = open_measured(opened, settings.by, **files, progress=progress)
->>>>>>> w-first
     result = find_groups(measured, settings, progress)
     for sentence in result.warnings:
         warnings.warn(sentence, stacklevel=3)

@@ -115,8 +115,8 @@ def opened(
     more: dict[str, Any] = {}
     class_names = None
     if isinstance(settings, DriftFileSettings):
-        more, class_names = {"files": {"head": settings.head}, "some": settings}, settings.class_names
-    first, second = (loaded(source, **more.get("files", {})) for source in (first, second))
+        more, class_names = {"head": settings.head, "some": settings}, settings.class_names
+    first, second = (loaded(source, more.get("head")) for source in (first, second))
     if not settings.unpaired:
         _check_shared(first, second)  # before they are scored, which may take long
     sides = [open_measured(source, settings.by, progress=progress, **more) for source in (first, second)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -98,34 +98,26 @@ def open_measured(
     source: Any,
     by: str,
     *,
-    files: Mapping[str, Any] | None = None,
+    head: Any = None,
+    labels: Any = None,
     some: SampleOptions | None = None,
     progress: ProgressCallback | None = None,
 ) -> Measured:
-<<<<<<< HEAD
-    """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place.
-
-    `files` are the head and labels of a snapshot on disk that has none. The columns that `group` names must exist, which is
-    checked before anything is scored.
-    """
-    files = {name: value for name, value in (files or {}).items() if value is not None}
-=======
     """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place."""
->>>>>>> w-first
     if not isinstance(source, (Snapshot, str, os.PathLike)):
         source = scores_given(source)
     if not isinstance(source, (Snapshot, pa.Table, str, os.PathLike)):
         said = "give a run, a file, a Snapshot or a table of scores, or arrays by keyword"
         raise InputError(f"{said}, got {type(source).__name__}.{snapshot_hint(source)}")
     _check_score(by)
-    source = loaded(source, **files)
+    source = loaded(source, head, labels)
     if isinstance(source, Snapshot):
         measured = _of_snapshot(source, by, some, progress)
     elif isinstance(source, pa.Table):
         measured = _of_table(source, "the table", by, some)
     else:
         path = Path(source)
-        if files:
+        if head is not None or labels is not None:
             raise InputError(f"{path}: a head and labels go with features, and this is a table of scores.")
         measured = _of_table(read_scores(path), str(path), by, some)
     if len(measured) == 0:

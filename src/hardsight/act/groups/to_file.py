@@ -71,12 +71,8 @@ def audit_to_file(
     target = _target(path, output, ("audit", "groups of an audit", "samples"), whole)
     if settings.features is None and settings.label is None:
         files = {"head": settings.head, "labels": settings.labels}
-<<<<<<< HEAD
-        measured = open_measured(source, settings.by, files=files, some=settings, group=settings.group, progress=progress)
-=======
         given = with_groups(source, settings.group, **files)
         measured = open_measured(given, settings.by, **files, some=settings, progress=progress)
->>>>>>> w-first
     else:
         snapshot = with_groups(open_with_columns(path, settings), settings.group)
         measured = open_measured(snapshot, settings.by, some=settings, progress=progress)
