@@ -472,7 +472,7 @@ def test_duplicate_columns(refused: Callable[..., None], tmp_path: Path) -> None
     for name, column in (("features", rows(FEATURES)), ("label", pa.array(LABELS)), ("id", pa.array(np.arange(40)))):
         table = pa.table({"features": rows(FEATURES), "label": LABELS, "id": np.arange(40)}).append_column(name, column)
         pq.write_table(table, tmp_path / "s.parquet")
-        refused(f"column {name} is there 2 times", tmp_path / "s.parquet")
+        refused(f"column {name} appears 2 times", tmp_path / "s.parquet")
 
 
 def test_column_in_another_case(refused: Callable[..., None], tmp_path: Path) -> None:

@@ -122,7 +122,10 @@ def test_gradients_of_few_and_of_many_classes_are_the_same(monkeypatch: pytest.M
         monkeypatch.setattr(cosine_softmax, "FEW", few)
         losses = avh_loss(x.requires_grad_(), w.requires_grad_(), y, scale=7.0, reduction="none")
         made.append(torch.autograd.grad(losses @ upstream, (x, w)))
-    for few_classes, many_classes in zip(*made, strict=True):
+    aligned = (0, y[0])  # rows of x and w: their gradients divide by the sine of a vanishing angle, which magnifies rounding
+    for few_classes, many_classes, row in zip(*made, aligned, strict=True):
+        torch.testing.assert_close(few_classes[row], many_classes[row], rtol=0, atol=1e-9)
+        few_classes[row] = many_classes[row]
         torch.testing.assert_close(few_classes, many_classes, rtol=0, atol=1e-11)
 
 

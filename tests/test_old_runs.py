@@ -96,7 +96,7 @@ def test_an_old_run_is_recognized_if_complete_and_refused_if_not(
     command(tmp_path, say=said.append)
     assert any("is complete already" in sentence for sentence in said)
     assert (tmp_path / "run" / "run.json").read_bytes() == before
-    with pytest.raises(RunError, match=r"other arguments: clip was not given and is 2\.0\. Give"):  # and nothing beside it
+    with pytest.raises(RunError, match=r"other arguments: clip was not given and is 2\.0\. Use"):  # and nothing beside it
         command(tmp_path, clip=2.0)
     age(tmp_path / "run", {**arguments, "added": True})
     with pytest.raises(RunError, match="added was on and is not given"):

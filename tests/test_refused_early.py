@@ -266,7 +266,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "beginning of the columns": ("score table.csv --features f --label label", "Did you mean 'f*'?"),
     "network without its prefix": ("train photos --model resnet20 -o run", "Did you mean cifar_resnet20?"),
     "semicolons": ("score semicolons.csv --features f* --label y", "It is separated by semicolons: save it with commas."),
-    "word among numbers": ("score words.csv --features f* --label label", "'f2' is not (row 1 holds 'n/a'): choose others"),
+    "word among numbers": ("score words.csv --features f* --label label", "'f2' is not (row 1 holds 'n/a'): change f*"),
     "spreadsheet": ("score book.xlsx", "Save a table as .csv or .parquet, and arrays as .npz"),
     "rows for a network of images": ("train features.npz --model lenet -o run", "lenet takes images, and the samples are rows"),
     "table that is not scored": ("select votes.csv --budget 1 -o s.csv", "Score it first (hardsight score FILE --features 'f*'"),

@@ -169,7 +169,7 @@ def best_evidence(
     """The best that there is, or what the ranking `settings.by` needs; `nearby` are neighbours, where they were searched."""
     asked_for_epochs = settings.by in BY_EPOCHS
     if asked_for_epochs and samples.run is None:
-        raise InputError(f"--by {settings.by} needs training dynamics, and there are none: clean a run of hardsight train.")
+        raise InputError(f"--by {settings.by} needs training dynamics, but there are none: clean a run of hardsight train.")
     by_epochs = samples.run is not None and (asked_for_epochs or settings.by is None)
     kind, probs = _probabilities(samples, settings, progress)
     if kind == "out-of-sample" and nearby is not None:
