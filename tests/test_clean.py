@@ -19,7 +19,7 @@ from hardsight.act.applying import apply_review
 from hardsight.act.error_count import count_from_shares, count_of_lost, leaky, score_all
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out, mixed
 from hardsight.act.noise import confident_counts, estimated_noise, noise_factors
-from hardsight.act.ranking import confidence, margin, posterior
+from hardsight.act.ranking import by_epochs, confidence, margin, posterior
 from hardsight.act.settings import CleanSettings
 from hardsight.act.suspects import score_threshold
 from hardsight.act.verdicts import VERDICTS, Judged, verdict_codes
@@ -428,6 +428,17 @@ def run(tmp_path: Path) -> Path:
                 tracker.update(epoch, features, epoch / 3 * np.eye(3), labels, ids)
         made.finish([part], {}, {part.name: 90})
     return made.directory
+
+
+def test_epochs_and_unseen_heads_are_weighted_by_how_far_the_noise_runs_one_way() -> None:
+    columns = {"aum": np.array([3.0, 1.0, 2.0])}  # the second lost its epochs, then the third
+    unseen = np.array([0.5, 0.1, 0.9])  # the third looks wrong, then the first
+    quartile = 0.6744897501960817  # of the normal distribution: the quantiles of three ranks are -0.67, 0 and 0.67
+    epochs, heads = quartile * np.array([-1, 1, 0]), quartile * np.array([0, -1, 1])
+    np.testing.assert_allclose(by_epochs(columns, "epochs", unseen, 0.0), (epochs + heads) / 2)
+    np.testing.assert_allclose(by_epochs(columns, "epochs", unseen, 0.5), epochs / 4 + 3 * heads / 4)
+    np.testing.assert_allclose(by_epochs(columns, "epochs", unseen, 1.0), heads)
+    np.testing.assert_allclose(by_epochs(columns, "aum", unseen, 0.5), [-3.0, -1.0, -2.0])
 
 
 def test_a_run_with_dynamics_is_judged_by_its_epochs(run: Path, cli: Cli) -> None:

@@ -8,8 +8,8 @@ From the probabilities p of one sample, for every label y it could have:
 
 From the epochs of a training, for the label it has:
 
-    epochs                  aum; as far as noise runs one way (w, 0 to 1), the mean of the normal scores of aum and of posterior
-                            with weights (1 - w) / 2 and (1 + w) / 2
+    epochs                  (1 - w) / 2 of the normal scores of aum + (1 + w) / 2 of those of posterior by heads that have not
+                            seen the sample; w is how far the noise runs one way, 0 to 1
     aum                     -mean_e (z_y - max_{k != y} z_k)
     cartography_confidence  -mean_e p_y
     aldr_lambda             lambda of the last epoch
@@ -104,7 +104,7 @@ def by_epochs(columns: dict[str, np.ndarray], by: str, unseen: np.ndarray, one_w
     """The ranking `by` from (n,) dynamics scores by name, (n,) `posterior` by heads on unseen samples, and `Noise.one_way`."""
     if by == "aldr_lambda":
         return columns["aldr_lambda"]
-    if by != "epochs" or one_way == 0:
-        return -columns["aum" if by == "epochs" else by]
+    if by != "epochs":
+        return -columns[by]
     weight = (1 + one_way) / 2
     return weight * normal_scores(unseen) + (1 - weight) * normal_scores(-columns["aum"])
