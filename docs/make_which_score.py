@@ -127,7 +127,7 @@ CLEAN = """\
 
 Average precision of the default ranking of `hardsight.clean`: from a run with its dynamics, from out-of-sample probabilities
 alone, and from the run's features and labels alone (cross-validated heads and neighbours). The last column is the best of four
-cleanlab rankings on the same probabilities. Within 0.1 %, ours is at least as good as cleanlab's best in {precise}.
+cleanlab rankings on the same probabilities. Ours is at least as good as cleanlab's best in {precise}.
 
 {table}
 How many labels are wrong, and how many `clean` expects. Cases off by more than 20 % (mean over seeds): {off}.

@@ -23,6 +23,12 @@ from hardsight.threads import even_rows
 STAGES = {"epochs": 12, "batch_size": 64, "schedule": "step", "milestones": (4, 8), "gamma": 0.1, "snapshot": False}
 ON_DIGITS = {**STAGES, "epochs": 24, "milestones": (8, 16), "batch_size": 32}
 WATCHED, TRAINED_ON = 2000, 3000  # of CIFAR-10's test images: those of which people's answers are known
+# With so few steps the paper's rate for plain networks, 0.01, is too low: AlexNet ends with 27 % of its training images right, with
+# 42 % at 0.03 and 45 % at 0.1.
+SMALL_NETWORKS: tuple[tuple[str, str, bool, dict[str, Any]], ...] = (
+    ("AlexNet for CIFAR", "cifar_alexnet", False, {"lr": 0.1}),
+    ("ResNet-20 at 16 pixels", "cifar_resnet20", True, {"lr": 0.1, "size": 16}),
+)
 IMAGENET: dict[str, Any] = {
     "epochs": 90, "batch_size": 256, "momentum": 0.9, "weight_decay": 1e-4, "decay_all": True, "schedule": "step",
     "milestones": (30, 60), "gamma": 0.1, "size": 224, "resize": "shortest", "crop_pct": 0.875, "scaling": "imagenet",
@@ -93,16 +99,11 @@ def on_cifar(context: Context) -> list[WatchedTraining]:
     human = {"id": [data.ids[row] for row in watched], "frequency": frequency[watched].tolist()}
     about = f"{TRAINED_ON:,} CIFAR-10 images; {WATCHED:,} others are watched, half of them those that people doubt most"
     trainings = []
-    for name, network, shortcuts, options in _small_networks(0.01):
+    for name, network, shortcuts, options in SMALL_NETWORKS:
         trained = context.train(data.take(train), network, watch={"test": data.take(watched)}, **STAGES, **options)
         run, groups = trained.directory, partial(by_human, trained.directory, human, "test")
         trainings.append(WatchedTraining(name, shortcuts, run, "test", _drops(STAGES), groups, about))
     return trainings
-
-
-def _small_networks(rate: float) -> list[tuple[str, str, bool, dict[str, Any]]]:
-    plain = ("AlexNet for CIFAR", "cifar_alexnet", False, {"lr": rate})
-    return [plain, ("ResNet-20 at 16 pixels", "cifar_resnet20", True, {"lr": 0.1, "size": 16})]
 
 
 def on_digits(context: Context, degradation: str) -> list[WatchedTraining]:
