@@ -23,8 +23,8 @@ from hardsight.threads import even_rows
 STAGES = {"epochs": 12, "batch_size": 64, "schedule": "step", "milestones": (4, 8), "gamma": 0.1, "snapshot": False}
 ON_DIGITS = {**STAGES, "epochs": 24, "milestones": (8, 16), "batch_size": 32}
 WATCHED, TRAINED_ON = 2000, 3000  # of CIFAR-10's test images: those of which people's answers are known
-# With so few steps the paper's rate for plain networks, 0.01, is too low: AlexNet ends with 27 % of its training images right, with
-# 42 % at 0.03 and 45 % at 0.1.
+# The paper's rate for plain networks, 0.01, is too low for so few steps: AlexNet ends with 27 % of its training images right, at
+# 0.03 with 42 %, and at 0.1 with 45 %.
 SMALL_NETWORKS: tuple[tuple[str, str, bool, dict[str, Any]], ...] = (
     ("AlexNet for CIFAR", "cifar_alexnet", False, {"lr": 0.1}),
     ("ResNet-20 at 16 pixels", "cifar_resnet20", True, {"lr": 0.1, "size": 16}),
