@@ -18,8 +18,9 @@ from hardsight.adapt import loop, run, select_pseudo_labels  # noqa: E402
 from hardsight.adapt.settings import Portions  # noqa: E402
 from hardsight.adapt.tables import Results, difference_table  # noqa: E402
 from hardsight.domains.comparison import paired_difference  # noqa: E402
-from hardsight.domains.opening import domain_names, open_domain  # noqa: E402
+from hardsight.domains.opening import check_folder_names, domain_names, open_domain  # noqa: E402
 from hardsight.domains.scaling import standards  # noqa: E402
+from hardsight.errors import InputError  # noqa: E402
 from hardsight.sklearn import SelfTrainingClassifier  # noqa: E402
 from hardsight.training.inputs import ArrayInputs  # noqa: E402
 
@@ -190,6 +191,11 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["same.npz", "both.npz:day"], "at least two classes, but every source sample is of the class '1'."),
         (["apart.npz"], "day-to-night: the domains share no class: the source has 0, 2, the target 1."),
         (["both.npz:day", "both.npz:night", "--model", "lenet"], "model is for images"),
+        (["both.npz:day", "both.npz:night", "--pretrained"], "pretrained is for images"),
+        (["both.npz:day", "both.npz:night", "--model-options", "num_features=3"], "model_options is for images"),
+        (["upward.npz"], "a domain's name becomes a folder of the run, but '../../x' is no name of a folder: rename it"),
+        (["upward.npz:../../x", "upward.npz:day"], "but '../../x' is no name of a folder"),
+        (["upward.npz:day", "upward.npz:../../x"], "but '../../x' is no name of a folder"),
         (["both.npz:day", "both.npz:night", "--ema", "1"], "ema must be a number of 0 or more and below 1"),
         (["unlabeled.npz", "both.npz:day"], "the source has no labels"),
         (["both.npz:day", "narrow.npz"], "source features have 8 columns, target features 2"),
@@ -204,6 +210,7 @@ def test_bad_input_is_one_line_and_no_output(
     monkeypatch.chdir(tmp_path)
     there, _, labels = domains()
     np.savez("both.npz", features=there, labels=labels, domain=np.array(["day", "night"])[np.arange(len(labels)) // 3 % 2])
+    np.savez("upward.npz", features=there, labels=labels, domain=np.array(["day", "../../x"])[np.arange(len(labels)) // 3 % 2])
     np.savez("apart.npz", features=there, labels=labels, domain=np.array(["day", "night"])[labels % 2])
     np.savez("unlabeled.npz", features=there)
     np.savez("others.npz", features=there, labels=labels + 3)
@@ -215,6 +222,13 @@ def test_bad_input_is_one_line_and_no_output(
     done = cli("adapt", *words, "-o", "out")
     assert done.code == 2 and message in done.err and done.err.count("\n") == 1
     assert done.out == "" and not Path("out").exists()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/tmp/x", "a/b", "a\\b", "a\nb", "a\0b", "é" * 51])
+def test_a_domain_is_named_like_a_folder(name: str) -> None:
+    check_folder_names(["art painting", "-2", "1.5", "é" * 50])
+    with pytest.raises(InputError, match="a domain's name becomes a folder of the run"):
+        check_folder_names(["day", name])
 
 
 def test_classes_are_matched_by_name() -> None:

@@ -283,6 +283,12 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
     assert again.code == 2 and "holds a run with other inputs: model changed" in again.err
 
 
+def test_options_of_images_are_named() -> None:
+    asked = GeneralizeSettings(weights="w.safetensors", pretrained=True, model_options={"size": 8}, head_hidden=2)
+    assert asked.given_for_images() == ["model_options", "weights", "pretrained", "head_hidden"]
+    assert GeneralizeSettings(augment="none").given_for_images() == []
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -292,7 +298,11 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
         (["one_class.npz"], "the domain rain has samples of one class only, 0: two classes or more are needed"),
         (["apart.npz"], "no class of the domain snow (3, 4, 5) is in any other domain"),
         (["three.npz", "--losses", "sofmax"], "Did you mean softmax"),
-        (["three.npz", "--model", "cnn10"], "model, size and augment are for images"),
+        (["three.npz", "--model", "cnn10"], "model is for images; features get a head of `hidden` units"),
+        (["three.npz", "--pretrained"], "pretrained is for images"),
+        (["three.npz", "--model-options", "size=8"], "model_options is for images"),
+        (["three.npz", "--size", "8"], "size is for images"),
+        (["upward.npz"], "a domain's name becomes a folder of the run, but '../../x' is no name of a folder: rename it"),
         (["three.npz", "--selection", "best"], "selection must be one of validation, last, oracle"),
         (["three.npz", "--loss-options", "avh:scale=3"], "not among the losses softmax"),
         (["three.npz", "--scales", "a"], "scales must be numbers"),
@@ -311,6 +321,7 @@ def test_bad_input_is_one_line_and_no_output(
     np.savez("one.npz", features=data.values, labels=data.labels, domain=np.repeat("a", 240))
     known: dict[str, Any] = {"features": data.values, "domain": data.domains.astype(str)}  # type: ignore[union-attr]
     np.savez("one_class.npz", labels=np.where(data.domains == "rain", 0, data.labels), **known)
+    np.savez("upward.npz", labels=data.labels, **known | {"domain": np.array(["a", "b", "../../x"])[np.arange(240) // 80]})
     np.savez("apart.npz", labels=np.where(data.domains == "snow", 3, 0) + data.labels, **known)
     done = cli("generalize", *words, "-o", "out")
     assert done.code == 2 and message in done.err and done.err.count("\n") == 1

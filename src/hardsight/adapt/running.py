@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ from hardsight.data import ImageData, open_data
 from hardsight.domains.opening import (
     Data,
     Features,
+    check_folder_names,
+    check_network_options,
     domain_names,
     in_classes_of,
     labeled_only,
@@ -98,7 +100,8 @@ def run(
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
     kind = "features" if isinstance(first, Features) else "images"
     settings = settings.for_data(kind, _is_trained(settings.model), smallest)
-    _check_model(first, settings)
+    check_network_options(first, settings)
+    _check_alignment(first, settings.methods)
     shown = _pictures(pairs, settings.images)
 
     from hardsight.adapt.work import Work  # torch, which takes seconds to load, is loaded from here on
@@ -146,6 +149,7 @@ def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data,
         if len(names) < 2:
             there = f"; it has one, {names[0]!r}" if names else ""
             raise InputError(f"without a target the data needs a domain column with at least two domains{there}.")
+        check_folder_names(names)
         parts = {domain: open_domain(only(first, domain), limit=limit)[0] for domain in names}
         pairs = {f"{a}-to-{b}": (parts[a], parts[b]) for a in names for b in names if a != b}
     return {pair: _checked(pair, labeled_only(a), b) for pair, (a, b) in pairs.items()}
@@ -188,20 +192,10 @@ def _listed(names: list[Any], most: int = 5) -> str:
     return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _check_model(data: Data, settings: AdaptSettings) -> None:
-    if isinstance(data, Features):
-        for_images = [name for name in ("model", "weights", "head_hidden") if getattr(settings, name) is not None]
-        for_images += settings.preprocessing_given()
-        for_images += ["flip_labels"] if settings.flip_labels else []
-        if for_images or settings.pretrained or {settings.augment, settings.target_augment} - {"none", None}:
-            raise InputError(
-                f"{(for_images or ['pretrained or augment'])[0]} is for images; features get a head of `hidden` units."
-            )
-        return
-    if settings.model is None:
-        raise InputError("images need a model: lenet, mnist_cnn, timm:NAME, or a run that hardsight trained.")
-    aligning = [name for name in settings.methods if name != AUTO and Method.read(name).alignment is not None]
-    if aligning:
+def _check_alignment(data: Data, methods: Sequence[str]) -> None:
+    """Features can be aligned, images cannot."""
+    aligning = [name for name in methods if name != AUTO and Method.read(name).alignment is not None]
+    if aligning and not isinstance(data, Features):
         raise InputError(
             f"{aligning[0]} aligns features, and these are images: `hardsight extract` makes features of them, to adapt."
         )

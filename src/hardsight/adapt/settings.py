@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from hardsight.domains.settings import DomainOptions, Standardize, check_different
 from hardsight.errors import InputError
@@ -111,6 +111,7 @@ class SelectionOptions(RankingOptions):
 class AdaptSettings(RankingOptions, DomainOptions):
     """The options of `hardsight.adapt.run` and `hardsight adapt`."""
 
+    FOR_IMAGES: ClassVar[tuple[str, ...]] = (*DomainOptions.FOR_IMAGES, "target_augment", "flip_labels")
     methods: tuple[str, ...] = option(
         "cbst+avh",
         "Comma-separated methods to compare: cbst, crst, crst-mrkld, crst-lrent, cbst+avh, cbst+SCORE, avc, threshold, weighted, "

@@ -9,6 +9,7 @@ The domain of a sample is its `domain` column: text, or numbers with `domain_nam
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from hardsight.data import ImageData
 from hardsight.data.dataset import num_classes as count_image_classes
 from hardsight.data.labels import renumbered
 from hardsight.data.opening import open_any
+from hardsight.domains.settings import DomainOptions
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.npy import open_npz
 from hardsight.files.places import Place, place
@@ -28,6 +30,7 @@ from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
 
 COLUMNS = ("domain", "domains")
+LONGEST_NAME = 100  # bytes of a domain's name: two of them, and a method, must fit into the name of one file
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,7 @@ def open_domain(spec: Any, *, limit: int | None = None) -> tuple[Data, str]:
     data = _features_or_images(text)
     if domain is not None:
         data = only(data, domain, text)
+        check_folder_names([domain])
     name = domain or Path(text.rstrip("/")).name.split(".")[0].replace(":", "-") or "data"  # it becomes a folder
     return _limited(data, limit), name
 
@@ -86,6 +90,20 @@ def domain_names(data: Data) -> list[str]:
     """The domains of some data, in the order of their first sample."""
     column = domain_column(data)
     return [] if column is None else list(dict.fromkeys(str(name) for name in column))
+
+
+def check_folder_names(names: Sequence[str]) -> None:
+    """Refuse domains whose names cannot be folders: results would be written elsewhere, or nowhere."""
+    for name in names:
+        if name in ("", ".", "..") or set(name) & {"/", "\\"} or any(ord(letter) < 32 for letter in name):
+            fault = "is no name of a folder"
+        elif len(name.encode(errors="replace")) > LONGEST_NAME:
+            fault = f"has more than {LONGEST_NAME} bytes"
+        else:
+            continue
+        raise InputError(
+            f"a domain's name becomes a folder of the run, but {name!r:.80} {fault}: rename it in the domain column."
+        )
 
 
 def domain_column(data: Data) -> np.ndarray | None:
@@ -139,6 +157,15 @@ def in_classes_of(target: Data, source: Data) -> Data:
         if target.values.shape[1] != source.values.shape[1]:
             raise InputError(f"source features have {source.values.shape[1]} columns, target features {target.values.shape[1]}.")
     return replace(target, labels=labels, class_names=names)
+
+
+def check_network_options(data: Data, settings: DomainOptions) -> None:
+    """Images need a network; features have none, so its options are refused, not ignored."""
+    if not isinstance(data, Features):
+        if settings.model is None:
+            raise InputError("images need a model: lenet, cnn10, timm:NAME, or a run that hardsight trained.")
+    elif asked := settings.given_for_images():
+        raise InputError(f"{asked[0]} is for images; features get a head of `hidden` units.")
 
 
 def labeled_only(data: Data) -> Data:

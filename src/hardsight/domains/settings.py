@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from hardsight.errors import InputError
 from hardsight.options import option
@@ -48,6 +48,7 @@ def check_different(name: str, values: tuple[Any, ...]) -> None:
 class DomainOptions(NetworkOptions, LearningOptions, ResourceOptions):
     """Options of a comparison over domains and seeds."""
 
+    FOR_IMAGES: ClassVar[tuple[str, ...]] = ("model", *(field.name for field in NetworkOptions.fields()), "augment")
     seeds: tuple[int, ...] = option(1, "Number of seeds, counted from 0, or comma-separated seeds.", read=read_seeds)
     model: Any = option(None, "Network for images: lenet, mnist_cnn, timm:NAME, ..., or a trained run.", metavar="MODEL")
     hidden: int = option(512, "Hidden units of the head that is trained on features.", least=1)
@@ -59,3 +60,8 @@ class DomainOptions(NetworkOptions, LearningOptions, ResourceOptions):
         """There must be at least one seed, and none twice."""
         super().check()
         check_different("seeds", self.seeds)
+
+    def given_for_images(self) -> list[str]:
+        """Names of the options that mean nothing for features, and differ from their defaults."""
+        default = {field.name: field.default for field in self.fields()}
+        return [name for name in self.FOR_IMAGES if getattr(self, name) not in (default[name], "none")]

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.domains.opening import Data, Features, domain_column, domain_names, labels_of, num_classes, open_domain
+from hardsight.domains.opening import (
+    Data,
+    Features,
+    check_folder_names,
+    check_network_options,
+    domain_column,
+    domain_names,
+    labels_of,
+    open_domain,
+)
 from hardsight.errors import InputError
 from hardsight.generalize.lists import OfficialLists, read_official_lists
 from hardsight.generalize.settings import GeneralizeSettings
@@ -48,7 +57,7 @@ def open_domains(data: Any, settings: GeneralizeSettings) -> OpenedDomains:
         rows = _spread(opened, domains, settings.limit)
         opened, lists = opened.take(rows), None if lists is None else lists.take(rows)
     notes = _checked_classes(opened, domains, lists)
-    _check_model(opened, settings)
+    check_network_options(opened, settings)
     return OpenedDomains(opened, domains, lists, (*(() if lists is None else lists.notes), *notes))
 
 
@@ -59,8 +68,7 @@ def _domains(data: Data) -> list[str]:
         if not names and not isinstance(data, Features):
             message += " Folders are read as domain/class where the same class folders are in several of them."
         raise InputError(f"leave-one-domain-out needs at least three domains; {message}")
-    if any("/" in name or name in (".", "..") for name in names):
-        raise InputError("a domain's name becomes a folder: it must not hold a slash.")
+    check_folder_names(names)
     return names
 
 
@@ -117,14 +125,3 @@ def _named(data: Data, classes: set[int]) -> str:
     """Classes by name, the first few of them."""
     names = [str(k) if data.class_names is None else data.class_names[k] for k in sorted(classes)]
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-
-
-def _check_model(data: Data, settings: GeneralizeSettings) -> None:
-    if num_classes(data) < 2:
-        raise InputError(f"there must be at least two classes, the data has {num_classes(data)}.")
-    if isinstance(data, Features):
-        for_images = (settings.model, settings.head_hidden) != (None, None) or settings.preprocessing_given()
-        if for_images or settings.augment != "none":
-            raise InputError("model, size and augment are for images; features get a head of `hidden` units.")
-    elif settings.model is None:
-        raise InputError("images need a model: cnn10, timm:NAME, or a run that hardsight trained.")
