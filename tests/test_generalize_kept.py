@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import save_file  # noqa: E402
 
+from hardsight import Snapshot, extract  # noqa: E402
 from hardsight.domains.opening import Features  # noqa: E402
 from hardsight.errors import FileError, InputError, RunError  # noqa: E402
 from hardsight.files.heads import load_head  # noqa: E402
@@ -65,6 +67,62 @@ def test_drm_keeps_a_head_per_training_domain(kept: Path) -> None:
     assert not np.array_equal(heads["sun"].weight, heads["snow"].weight)
     _, logits = open_model(folder)(features().values[:5])
     assert logits.shape == (5, 2)
+
+
+def save(data: Features, path: Path) -> Path:
+    assert data.domains is not None and data.class_names is not None
+    np.savez(path, features=data.values, labels=data.labels, ids=data.ids, class_names=data.class_names,
+             domain=data.domains.astype(str), split=np.array(["train", "test"])[np.arange(len(data)) % 2])  # fmt: skip
+    return path
+
+
+def test_a_kept_model_is_run_on_features(kept: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
+    data, folder, path = features(), kept / "sun" / "avh" / "seed=0", save(features(), tmp_path / "features.npz")
+    done = cli("extract", folder, path, "-o", tmp_path / "out")
+    assert done.code == 0 and "72 rows of 8 features" in done.out, done.err
+    snapshot, model = Snapshot.load(tmp_path / "out"), open_model(folder)
+    hidden, logits = model(data.values)  # after the ReLU
+    np.testing.assert_allclose(snapshot.in_memory().values, hidden, rtol=1e-5, atol=1e-6)
+    assert snapshot.head is not None and snapshot.head.kind == "angular" and snapshot.class_names == list(CLASSES)
+    np.testing.assert_allclose(snapshot.head.logits(hidden), logits, rtol=1e-4, atol=1e-4)
+    columns = snapshot.columns(["id", "label", "domain", "split"]).to_pydict()
+    assert columns["id"] == data.ids and columns["label"] == data.labels.tolist()
+    assert columns["domain"] == [str(name) for name in data.domains] and columns["split"][:2] == ["train", "test"]  # type: ignore[union-attr]
+    assert cli("score", tmp_path / "out", "-o", tmp_path / "scores.csv").code == 0
+
+    one = cli("extract", folder, f"{path}:rain", "--split", "test", "--limit", 5, "-o", tmp_path / "rain")
+    assert one.code == 0 and "5 rows of 8 features" in one.out, one.err
+    again = extract(model, Snapshot.load(path), tmp_path / "again")  # from Python, both already open
+    assert np.array_equal(again.in_memory().values, snapshot.in_memory().values)
+
+
+@pytest.mark.parametrize(
+    ("data", "words", "message"),
+    [
+        ("digits", [], "was trained on features, but digits holds images: pass features like those"),
+        ("features.npz:sum", [], "no domain 'sum'; it has sun, rain, snow. Did you mean sun?"),
+        ("missing.npz", [], "got 'missing.npz', which does not exist"),
+        ("wide.npz", [], "seed=0 takes 4 features per sample, the data has 7"),
+        ("features.npz", ["--size", 8], "size does not apply to features"),
+        ("features.npz", ["--passes", "flip"], "passes does not apply to features"),
+        ("features.npz", ["--split", "val"], "there are no features to run the model on in the split 'val'"),
+    ],
+)
+def test_a_kept_model_is_run_on_features_only(
+    data: str,
+    words: list[Any],
+    message: str,
+    kept: Path,
+    tmp_path: Path,
+    cli: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(features(), tmp_path / "features.npz")
+    np.savez("wide.npz", features=np.zeros((3, 7)), labels=[0, 1, 0])
+    done = cli("extract", kept / "sun" / "avh" / "seed=0", data, "-o", "out", *words)
+    assert done.code == 2 and message in done.err and done.err.count("\n") == 1
+    assert not Path("out").exists()
 
 
 def write_lists(folder: Path, data: Features, parts: dict[str, slice], *, suffix: str = ".jpg", first: int = 1) -> None:

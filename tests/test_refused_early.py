@@ -246,7 +246,7 @@ HURRIED: dict[str, tuple[str, str]] = {
     "directory that is not there": ("score good.npz -o out/scores.csv", "the directory out does not exist; create it first."),
     "model and data swapped": ("extract photos timm:resnet18 -o run", "which comes before the data: hardsight extract MODEL"),
     "weights for a model": ("extract resnet50.pth photos -o run", "need their architecture: timm:NAME --weights resnet50.pth."),
-    "features for images": ("extract timm:resnet18 good.npz -o run", "it holds features, ids, labels, site, weight."),
+    "features for images": ("extract timm:resnet18 good.npz -o run", "is run on images, but good.npz holds features: pass"),
     "word for a size": ("extract timm:resnet18 photos --size big -o run", "invalid value for '--size'"),
     "unknown device": ("train photos --model lenet --device gpu -o run", "got 'gpu'. Did you mean cuda?"),
     "unknown precision": ("extract timm:resnet18 photos --precision float61 -o run", "Did you mean float16?"),

@@ -21,7 +21,10 @@ def extract(
         help="timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, module:factory, mynet.py:Net, a run, model.onnx or model.skops.",
     ),
     data: str = typer.Argument(
-        ..., metavar="DATA", help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits; also s3://."
+        ...,
+        metavar="DATA",
+        help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits; also s3://. For a model trained on features: "
+        "features (.npz, .parquet, a run); FILE:DOMAIN selects one domain.",
     ),
     output: str = typer.Option(
         ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."

@@ -3,63 +3,32 @@
     pacs.npz:photo     features (.npz, .parquet or a run) or images (folders, .tar, ...), and of these one domain
     photos/            all of it is one domain
 
-The domain of a sample is its `domain` column: text, or numbers with `domain_names` beside them (`domains` is read as well).
+`hardsight.extraction.features` has how features and their domains are read.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from hardsight.checks import check_labels, to_numpy
 from hardsight.data import ImageData
 from hardsight.data.dataset import num_classes as count_image_classes
 from hardsight.data.labels import renumbered
 from hardsight.data.opening import open_any
 from hardsight.domains.settings import DomainOptions
-from hardsight.errors import InputError, did_you_mean
-from hardsight.files.npy import open_npz
-from hardsight.files.places import Place, place
+from hardsight.errors import InputError
+from hardsight.extraction.features import Features as Features  # also for those who import it from here
+from hardsight.extraction.features import features_of, rows_of_domain, split_domain
+from hardsight.files.places import place
 from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
 
-COLUMNS = ("domain", "domains")
 LONGEST_NAME = 100  # bytes of a domain's name: two of them, and a method, must fit into the name of one file
-
-
-@dataclass(frozen=True, eq=False)
-class Features:
-    """n frozen features with what is known of them.
-
-    Attributes:
-        values: (n, d) float32, finite.
-        labels: (n,) int64, -1 unlabeled.
-        ids: n unique strings.
-        class_names: one per class, if known.
-        domains: (n,) names, if known.
-    """
-
-    values: np.ndarray
-    labels: np.ndarray
-    ids: list[str]
-    class_names: list[str] | None
-    domains: np.ndarray | None
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def take(self, rows: np.ndarray) -> Features:
-        """The samples of these rows, in this order."""
-        return Features(
-            self.values[rows], self.labels[rows], [self.ids[row] for row in rows], self.class_names,
-            None if self.domains is None else self.domains[rows],
-        )  # fmt: skip
 
 
 Data = Features | ImageData
@@ -70,14 +39,14 @@ def open_domain(spec: Any, *, limit: int | None = None) -> tuple[Data, str]:
     if isinstance(spec, (Features, ImageData)):
         return _limited(spec, limit), "data"
     if isinstance(spec, Snapshot):
-        return _limited(_of_snapshot(spec, None), limit), "data"
+        return _limited(features_of(spec, None), limit), "data"
     if isinstance(spec, tuple) and len(spec) in (2, 3):
         return _limited(
-            _of_snapshot(Snapshot(spec[0], None, spec[1], ids=spec[2] if len(spec) == 3 else None), None), limit
+            features_of(Snapshot(spec[0], None, spec[1], ids=spec[2] if len(spec) == 3 else None), None), limit
         ), "data"
     if not isinstance(spec, (str, os.PathLike)):
         raise InputError(f"a domain is a path, a Snapshot, an ImageData or (features, labels), got {spec!r:.80}.")
-    text, domain = _split_name(os.fspath(spec))
+    text, domain = split_domain(os.fspath(spec))
     data = _features_or_images(text)
     if domain is not None:
         data = only(data, domain, text)
@@ -116,14 +85,7 @@ def domain_column(data: Data) -> np.ndarray | None:
 
 def only(data: Data, domain: str, where: str = "the data") -> Data:
     """The samples of one domain."""
-    column = domain_column(data)
-    if column is None:
-        raise InputError(f"{where} has no domain column, so no domain {domain!r} can be picked from it.")
-    rows = np.flatnonzero(column == domain)
-    if not len(rows):
-        known = domain_names(data)
-        raise InputError(f"{where} has no domain {domain!r}; it has {', '.join(known)}.{did_you_mean(domain, known)}")
-    return data.take(rows)
+    return data.take(rows_of_domain(domain_column(data), domain, where))
 
 
 def labels_of(data: Data) -> np.ndarray:
@@ -133,9 +95,7 @@ def labels_of(data: Data) -> np.ndarray:
 
 def num_classes(data: Data) -> int:
     """Number of classes: that of the class names where there are some, else the highest label + 1."""
-    if isinstance(data, ImageData):
-        return count_image_classes(data)
-    return len(data.class_names) if data.class_names is not None else int(data.labels.max(initial=-1)) + 1
+    return count_image_classes(data) if isinstance(data, ImageData) else data.num_classes
 
 
 def in_classes_of(target: Data, source: Data) -> Data:
@@ -176,62 +136,17 @@ def labeled_only(data: Data) -> Data:
     return data if len(rows) == len(data) else data.take(rows)
 
 
-def _split_name(text: str) -> tuple[str, str | None]:
-    """`pacs.npz:photo` -> `pacs.npz`, `photo`; a path that exists as it is stays whole."""
-    if os.path.exists(text) or text.startswith("digits") or "://" in text:
-        return text, None
-    path, colon, domain = text.rpartition(":")
-    if colon and domain and os.path.exists(path):
-        return path, domain
-    return text, None
-
-
 def _features_or_images(text: str) -> Data:
     """What a path holds; of images with splits, those to train on."""
     held = open_any(text)
     if isinstance(held, Snapshot):
-        return _of_snapshot(held, place(text))
+        return features_of(held, place(text))
     if not isinstance(held, ImageData):
         raise InputError(f"{text} is a table of scores; a domain is features or images.")
     splits = held.columns.get("split")
     if splits is not None and "train" in splits and set(splits) != {"train"} and not text.startswith("digits:"):
         return held.take([row for row, split in enumerate(splits) if split == "train"])
     return held
-
-
-def _of_snapshot(snapshot: Snapshot, path: Place | None) -> Features:
-    name = snapshot.name or "the snapshot"
-    if snapshot.source.evidence != "features":
-        raise InputError(f"{name} holds {snapshot.source.evidence}; a head is trained on features.")
-    whole = snapshot.in_memory()
-    values = np.ascontiguousarray(to_numpy(whole.values), np.float32)
-    bad = np.flatnonzero(~np.isfinite(values).all(1))
-    if len(bad):
-        raise InputError(
-            f"{name}: features must be finite, but {len(bad)} of {len(values)} rows are not; the first is row {bad[0]}."
-        )
-    ids = [str(id) for id in whole.ids]
-    if len(set(ids)) != len(ids):
-        raise InputError(f"{name}: ids must be unique.")
-    labels = check_labels(whole.labels, len(values), None if snapshot.class_names is None else len(snapshot.class_names))
-    domains = _domains_of(snapshot, path)
-    if domains is not None and len(domains) != len(values):
-        raise InputError(f"{name}: there must be one domain per sample, got {len(domains)} for {len(values)}.")
-    return Features(values, labels, ids, snapshot.class_names, domains)
-
-
-def _domains_of(snapshot: Snapshot, path: Place | None) -> np.ndarray | None:
-    name = next((name for name in COLUMNS if name in snapshot.column_names), None)
-    if name is None:
-        return None
-    column = snapshot.columns([name]).column(0)
-    arrays = open_npz(path) if path is not None and path.suffix.lower() == ".npz" and pa.types.is_integer(column.type) else {}
-    if "domain_names" in arrays:
-        names, numbers = np.asarray(arrays["domain_names"]), column.to_numpy()
-        if numbers.max(initial=0) >= len(names):
-            raise InputError(f"{path}: domains go up to {numbers.max()}, but there are {len(names)} domain_names.")
-        return np.array([str(value) for value in names[numbers]], dtype=object)
-    return np.array([str(value) for value in column.to_pylist()], dtype=object)
 
 
 def _limited(data: Data, limit: int | None) -> Data:

@@ -1,4 +1,4 @@
-"""`extract`: images and a model in, a snapshot out, part by part.
+"""`extract`: images (or features, for a model trained on them) and a model in, a snapshot out, part by part.
 
 Threads decode images ahead of the model. Rows are split into parts of a fixed size, and each part is written as soon as its
 features are computed: a killed run resumes with the missing parts, and gives the same bytes.
@@ -31,6 +31,7 @@ from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError, RunError
+from hardsight.extraction.features import Features, holds_features, open_features
 from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
 from hardsight.extraction.loader import extract_loader, stack
 from hardsight.extraction.passes import FOLDER as PASSES
@@ -46,6 +47,7 @@ from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.files.table_kinds import LIST_COLUMNS
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
+from hardsight.models.trained import takes_features
 from hardsight.models.weights_header import check_weights_of
 from hardsight.options import SampleOptions, takes
 from hardsight.screen import time_in_words
@@ -82,7 +84,8 @@ def extract(
         model: anything `hardsight extract` accepts as MODEL, an `nn.Module`, or a fitted scikit-learn estimator.
         data: anything `hardsight extract` accepts as DATA; a Hugging Face `Dataset` with images; or any iterable of
             `(images, labels)`, batched or not, whose images are ready for the model. An iterable is read in order: `first`
-            takes the beginning, `limit` is rejected, and `split` is the split of all samples.
+            takes the beginning, `limit` is rejected, and `split` is the split of all samples. For a model that was trained
+            on features, such as those of adapt and generalize: a Snapshot, or the path of one.
         output: run directory to write; without it the snapshot stays in memory (loaders only).
         settings: all options as one object, instead of keywords.
         preprocessing: fields of the model's preprocessing to override, such as {"size": (64, 48)}; for square images, use the
@@ -99,7 +102,7 @@ def extract(
     """
     s = settings
     check_weights_of(model, s.weights, s.num_classes)  # and all other cheap checks, before the model is loaded
-    from_loader = not isinstance(data, (str, os.PathLike, ImageData)) and not is_dataset(data)
+    from_loader = not isinstance(data, (str, os.PathLike, ImageData, Snapshot)) and not is_dataset(data)
     if output is not None:
         check_run_directory(output, LOADER_COMMAND if from_loader else COMMAND)
     degradations = parse_degradations(s.degradations)
@@ -109,14 +112,59 @@ def extract(
                layers=s.layers or None, passes=s.passes or None)  # fmt: skip
         return extract_loader(_opened(model, s, preprocessing), data, output, s)
     if output is None:
-        raise InputError("extract needs an output directory for images on disk: output='run'.")
-    images = _opened_data(data, s)
+        raise InputError("extract needs an output directory, except for loaders: output='run'.")
     say = say or _silent
+    rows, sources = _rows_of(data, model, s, preprocessing, say)
+    opened = _opened(model, s, preprocessing)
+    if isinstance(rows, Features):
+        _check_width(opened, rows)
+    job = _Job(opened, rows, s, say, sources, degradations)
+    return job.run(place_on_disk(output), progress)
+
+
+def _rows_of(
+    data: Any, model: Any, s: ExtractSettings, preprocessing: dict[str, Any] | None, say: Say
+) -> tuple[ImageData | Features, dict[str, Any]]:
+    """What the model is run on, and where its images are: features for a model that was trained on some, images for any other."""
+    name, features = model if isinstance(model, (str, os.PathLike)) else type(model).__name__, holds_features(data)
+    shown = data if isinstance(data, (str, os.PathLike)) else "the data"
+    if takes_features(model):
+        if not (features or isinstance(data, str) and "://" in data):
+            _opened_data(data, s)  # says what is wrong with a path that holds neither
+            raise InputError(f"{name} was trained on features, but {shown} holds images: pass features like those.")
+        return _opened_features(data, s, preprocessing), {"data": None, "roots": []}
+    if features:
+        raise InputError(
+            f"{name} is run on images, but {shown} holds features: pass the images, or score the features as they are."
+        )
+    images = _opened_data(data, s)
     for note in images.notes:
         say(note)
-    sources = {"data": _source(data, images), "roots": [str(root.resolve()) for root in images.roots]}
-    job = _Job(_opened(model, s, preprocessing), images, s, say, sources, degradations)
-    return job.run(place_on_disk(output), progress)
+    return images, {"data": _source(data, images), "roots": [str(root.resolve()) for root in images.roots]}
+
+
+def _check_width(model: Any, features: Features) -> None:
+    """Features are as wide as the first layer takes them."""
+    wanted = next(weight.shape[1] for weight in model.module.parameters() if weight.ndim == 2)
+    if wanted != features.values.shape[1]:
+        raise InputError(f"{model.name} takes {wanted} features per sample, the data has {features.values.shape[1]}.")
+
+
+def _opened_features(data: Any, s: ExtractSettings, preprocessing: dict[str, Any] | None) -> Features:
+    for_images = {**s.preprocessing(), **(preprocessing or {})}
+    refuse("features", degradations=s.degradations or None, layers=s.layers or None, passes=s.passes or None, **for_images)
+    if isinstance(data, Snapshot):
+        refuse("a snapshot that is already open", labels_from=s.labels_from)
+    features = open_features(data, labels=s.labels_from)
+    if s.split is not None:
+        splits = features.columns.get("split", [])
+        features = features.take(np.array([row for row, split in enumerate(splits) if split == s.split], np.int64))
+    features = features.take(sample_rows(SampleOptions(limit=s.limit, first=s.first), len(features)))
+    if len(features) == 0:
+        raise InputError("there are no features to run the model on" + (f" in the split {s.split!r}." if s.split else "."))
+    if s.fit_head and not (features.labels >= 0).any():
+        raise InputError("fit_head needs labels to fit a head to, but the features have none: use --labels.")
+    return features
 
 
 def _opened_data(data: Any, s: ExtractSettings) -> ImageData:
@@ -153,10 +201,10 @@ def _opened(model: Any, s: ExtractSettings, preprocessing: dict[str, Any] | None
 
 @dataclass
 class _Job:
-    """An extraction: n images, each once, or once per degradation."""
+    """An extraction: n images, each once, or once per degradation; or n rows of features."""
 
     model: Model
-    data: ImageData
+    data: ImageData | Features
     settings: ExtractSettings
     say: Say
     sources: dict[str, Any]  # where the images are, so that the explorer can find them
@@ -173,7 +221,7 @@ class _Job:
         self.workers = self.settings.workers or num_threads()
 
     def run(self, output: Path, progress: ProgressCallback | None) -> Snapshot:
-        sample = self._first_images()  # (b, C, H, W)
+        sample = self._first_images()  # (b, C, H, W), or (b, d) features
         with warnings.catch_warnings():
             if self.settings.fit_head:  # then the layer need not produce the model's output
                 warnings.simplefilter("ignore")
@@ -202,13 +250,14 @@ class _Job:
             names = [folder / f"part-{number:05d}.parquet" for number in range(len(parts))]
             missing = [(name, rows) for name, rows in zip(names, parts, strict=True) if not self._is_there(name)]
             run.kept = lambda: (
-                f"{sum(len(rows) for name, rows in zip(names, parts, strict=True) if self._is_there(name)):,} of {n:,} images"
+                f"{sum(len(rows) for name, rows in zip(names, parts, strict=True) if self._is_there(name)):,} "
+                f"of {n:,} {self.noun}"
             )
             if len(missing) < len(parts):
                 self.say(f"resuming: {len(parts) - len(missing)} of {len(parts)} parts are complete, {run.kept()}")
             self._write_parts(missing, progress)
             if self.data.fingerprint() != inputs["data"]:
-                raise RunError(f"the images changed while they were read: remove {output} and start over.")
+                raise RunError(f"the {self.noun} changed while they were read: remove {output} and start over.")
             self._finish(run, names, class_names, views)
         return Snapshot.load(output)
 
@@ -245,6 +294,10 @@ class _Job:
         folder, start = run.folder(PASSES), run.start
         named = [(view.name, {**start["arguments"], "pass": view.name}) for view in self.views]
         return [Run(folder / name, COMMAND, arguments, start["inputs"], self.sources) for name, arguments in named]
+
+    @property
+    def noun(self) -> str:
+        return "features" if isinstance(self.data, Features) else "images"
 
     @property
     def copies(self) -> int:
@@ -291,7 +344,9 @@ class _Job:
                 self._write_part(name, kept, features, broken)  # last, because it marks the part as complete
 
     def _decode(self, row: int) -> list[np.ndarray] | BrokenImage:
-        """One image as arrays for the model: itself, or one per degradation."""
+        """One image as arrays for the model: itself, or one per degradation; or one row of features."""
+        if isinstance(self.data, Features):
+            return [self.data.values[row]]
         try:
             prepare = self.model.preprocessing
             image = prepare.fitted(self.data.image(row))
@@ -325,7 +380,7 @@ class _Job:
         if ours is not None and theirs is not None and list(theirs) != ours and set(ours) <= set(theirs):
             self._renumber(ours, theirs)
             ours = self.data.class_names
-        count = num_classes(self.data)
+        count = self.data.num_classes if isinstance(self.data, Features) else num_classes(self.data)
         if (count > c if ours is None else count != c) and not self.settings.keep_head:
             self.say(
                 f"the data has {count} classes, the model {c}: its head is left out, and score will fit one to the "
@@ -339,7 +394,7 @@ class _Job:
     def _renumber(self, ours: list[str], theirs: Sequence[str]) -> None:
         """Renumber the data's labels by the model's class names: a folder may hold only some classes, or in another order."""
         labels = None if self.data.labels is None else renumbered(self.data.labels, ours, theirs)
-        self.data = replace(self.data, labels=labels, class_names=list(theirs))
+        self.data = replace(self.data, labels=labels, class_names=list(theirs))  # type: ignore[arg-type]  # features have labels
         self.say(f"labels follow the model's own class names: {ours[0]} is class {list(theirs).index(ours[0])}")
 
     def _settle_columns(self) -> None:

@@ -16,12 +16,14 @@ reading a model never runs other code.
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardsight.errors import FileError, InputError
 from hardsight.files.reading import read_json
 from hardsight.models.model import BuiltNetwork
+from hardsight.models.network_names import OWN_NETWORKS, ROW_LENGTHS
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import load_weights
 
@@ -41,6 +43,16 @@ def read_config(directory: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise FileError(f"{path} must hold an object with factory and arguments.")
     return config
+
+
+def takes_features(model: Any) -> bool:
+    """Whether a model was trained on rows of numbers, as those of adapt and generalize on features: a directory or an object."""
+    if isinstance(model, (str, os.PathLike)):
+        directory = trained_directory(Path(model))
+        networks = {OWN_NETWORKS[name] for name in ROW_LENGTHS}
+        return directory is not None and read_config(directory).get("factory") in networks
+    module = getattr(model, "module", model)  # of an opened model, the network inside
+    return type(module).__module__ in {OWN_NETWORKS[name].partition(":")[0] for name in ROW_LENGTHS}
 
 
 def open_trained(directory: Path, weights: Path) -> BuiltNetwork:
