@@ -17,6 +17,7 @@ import hardsight
 from hardsight import Dynamics, FileError, InputError, Snapshot
 from hardsight.act.applying import apply_review
 from hardsight.act.error_count import count_from_shares, count_of_lost, leaky, score_all
+from hardsight.act.folds import fold_rows
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out, mixed
 from hardsight.act.noise import confident_counts, estimated_noise, noise_factors
 from hardsight.act.ranking import by_epochs, confidence, margin, posterior
@@ -259,7 +260,7 @@ FACTS = Judged(
 )
 NEAR = Neighbourhood(
     Nearby(np.zeros((6, 1), dtype=int), np.array([1.0, 1.0, 9.0, 1.1, 1.2, np.nan]), in_reference=False),
-    Repeats(np.array([1, 0, 0, 0, 0, 0]), np.full(6, 0.01), np.array([True, True, False, False, False, False])),
+    Repeats(np.array([1, 0, -1, -1, -1, -1]), np.full(6, 0.01), np.full(6, -1)),
 )
 
 
@@ -343,6 +344,40 @@ def test_near_duplicates_alone_are_the_same_as_those_of_the_full_search() -> Non
     np.testing.assert_array_equal(np.flatnonzero(apart.near), np.arange(10))
 
 
+def noisy_digits(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pixels, labels of which a tenth is wrong, and which."""
+    from sklearn.datasets import load_digits
+
+    features, right = load_digits(return_X_y=True)
+    return features[:n].astype(np.float32), *flipped(right[:n], 0.1)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_copies_do_not_vouch_for_each_other(noise: float) -> None:
+    """Every row twice: the copy has the same wrong label, and is neither asked nor learned from."""
+    features, labels, wrong = noisy_digits()
+    copies = features + noise * np.random.default_rng(0).normal(size=features.shape).astype(np.float32)
+    table = hardsight.clean(features=np.concatenate([features, copies]), labels=np.tile(labels, 2))
+    assert notes(table)["expected_errors"] == pytest.approx(2 * wrong.sum(), rel=0.2)
+    assert average_precision(np.tile(wrong, 2), column(table, "error_score")) > 0.98
+
+
+def test_folds_keep_copies_together_but_no_class_apart() -> None:
+    labels = np.repeat([0, 1, 2], 20)
+    group = np.full(60, -1)
+    group[0:20:2] = group[1:20:2] = np.arange(10)  # ten pairs of class 0
+    group[20:40] = 10  # class 1 is one image over and over: each counts
+    originals = Repeats(group, np.zeros(60), group).originals(labels, 5)
+    np.testing.assert_array_equal(originals[:20], np.repeat(np.arange(0, 20, 2), 2))
+    np.testing.assert_array_equal(originals[20:], np.arange(20, 60))
+    parts = list(fold_rows(labels, 5, 0, originals))
+    np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in parts])), np.arange(60))
+    for train, test in parts:
+        assert not set(originals[train]) & set(originals[test]) and (np.bincount(labels[test]) == 4).all()
+    plain, single = fold_rows(labels, 5, 0), fold_rows(labels, 5, 0, np.arange(60))
+    assert all(np.array_equal(one[1], other[1]) for one, other in zip(plain, single, strict=True))
+
+
 def test_two_predictions_are_mixed_by_how_well_they_predict_the_labels() -> None:
     labels = np.array([0, 1, 0, 1])
     good, useless = np.full((4, 2), 0.1) + 0.8 * np.eye(2)[labels], np.full((4, 2), 0.5)
@@ -356,6 +391,11 @@ def test_a_reference_shows_what_has_leaked() -> None:
     table = hardsight.clean(features=features, labels=labels, reference=other)
     assert column(table, "verdict").tolist().count("near duplicate") == 1
     assert table.column("explanation")[7].as_py() == "nearly the same as train-40 of the reference (distance 0)"
+    features[27], features[32] = features[7], features[8]
+    both = hardsight.clean(features=features, labels=labels, reference=other).to_pylist()
+    assert [row["id"] for row in both if row["verdict"] == "near duplicate"] == [7, 27, 32]
+    said = "nearly the same as train-40 of the reference (distance 0) and as 7 (distance 0)"
+    assert both[27]["explanation"].startswith(said) and both[32]["explanation"].startswith("nearly the same as 8 (distance 0)")
 
 
 # ---- the table ----
@@ -607,7 +647,7 @@ def test_bad_input_is_one_clear_line(case: str, cli: Cli, tmp_path: Path, monkey
     np.savez("x.npz", **arrays)
     np.savez("other.npz", features=np.random.default_rng(1).normal(size=(4, 5)), weight=2 * np.eye(5)[:2])
     Review(Path("review.parquet"), ["a", "b", "c"]).put("tab", "elsewhere", "drop")
-    monkeypatch.setattr("hardsight.act.suspects.find_nearby", lambda *_: pytest.fail("neighbours were searched first"))
+    monkeypatch.setattr("hardsight.act.suspects.find_repeats", lambda *_: pytest.fail("duplicates were searched first"))
     done = cli("clean", "x.npz", *words)
     assert done.code == 2 and said in done.err and done.err.count("\n") == 1, done.err
     assert not Path("x.suspects.parquet").exists() and not Path("labels.parquet").exists()

@@ -164,14 +164,18 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def best_evidence(
-    samples: Samples, settings: CleanSettings, nearby: Nearby | None = None, progress: ProgressCallback | None = None
-) -> Evidence:
-    """The best that there is, or what the ranking `settings.by` needs; `nearby` are neighbours, where they were searched."""
+    samples: Samples, settings: CleanSettings, nearby: Nearby | None = None, originals: np.ndarray | None = None,
+    progress: ProgressCallback | None = None,
+) -> Evidence:  # fmt: skip
+    """The best that there is, or what the ranking `settings.by` needs.
+
+    `nearby` are neighbours and (n,) `originals` the rows that stand for copies, where they were searched.
+    """
     asked_for_epochs = settings.by in BY_EPOCHS
     if asked_for_epochs and samples.run is None:
         raise InputError(f"--by {settings.by} needs training dynamics, but there are none: clean a run of hardsight train.")
     by_epochs = samples.run is not None and (asked_for_epochs or settings.by is None)
-    kind, probs = _probabilities(samples, settings, progress)
+    kind, probs = _probabilities(samples, settings, originals, progress)
     if kind == "out-of-sample" and nearby is not None:
         probs = mixed(probs, neighbour_probs(nearby.rows, samples.labels, probs.shape[1]), samples.labels)
     _check_informative(probs, samples)
@@ -182,7 +186,9 @@ def best_evidence(
     return Evidence(kind, settings.by or "posterior", probs, warnings=_warnings(samples, kind, probs))
 
 
-def _probabilities(samples: Samples, settings: CleanSettings, progress: ProgressCallback | None) -> tuple[str, np.ndarray]:
+def _probabilities(
+    samples: Samples, settings: CleanSettings, originals: np.ndarray | None, progress: ProgressCallback | None
+) -> tuple[str, np.ndarray]:
     """Which probabilities there are, and they themselves."""
     if samples.probs is not None:
         return "probs", samples.probs
@@ -191,7 +197,7 @@ def _probabilities(samples: Samples, settings: CleanSettings, progress: Progress
         return "head", _of_head(samples.head, samples.features)
     try:
         predicted = predict_by_heads(
-            samples.features, samples.labels, folds=settings.folds, seed=settings.seed, progress=progress
+            samples.features, samples.labels, originals, folds=settings.folds, seed=settings.seed, progress=progress
         )
     except InputError as error:
         if samples.head is not None:  # a class with a single sample: no fold can do without it

@@ -1,7 +1,8 @@
 """Out-of-sample predictions: what a model says of a sample that it has not learned from.
 
 A model that was trained on a wrong label may have memorised it, and then sees nothing wrong. So the samples are cut into folds,
-a model is trained without each, and predicts it. `out_of_sample` fits heads to features, which takes seconds; given a network,
+a model is trained without each, and predicts it. Near duplicates are in one fold: a model that has learned a copy with the same
+wrong label sees nothing wrong, either. `out_of_sample` fits heads to features, which takes seconds; given a network,
 it trains whole ones (fold_models.py).
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hardsight.act.neighbourhood import find_repeats, first_rows
 from hardsight.checks import as_matrix, check_count, check_some_columns, to_numpy
 from hardsight.errors import InputError
 from hardsight.head import Head
@@ -39,6 +41,7 @@ def out_of_sample(
         features: (n, d) features; or with `model`, what `hardsight.training.run` takes as data: (n, ...) inputs, or images.
         labels: (n,) given class; -1 for unlabeled, which a head fitted to all others predicts.
         folds: parts the samples are cut into, each with its share of every class; fewer where a class has fewer samples.
+            Near duplicates by their features are in one part.
         seed: random seed of the folds.
         model: train this network for every fold instead of fitting a head: a name or an nn.Module.
         output: with `model`, the directory to train in, one run per fold; an interrupted training is resumed.
@@ -59,13 +62,18 @@ def out_of_sample(
     if labels is None:
         raise InputError("out-of-sample predictions need labels to learn from: give labels=.")
     known = whole_labels(align(labels, "labels", features, "features"), len(matrix), None)
-    return predict_by_heads(to_numpy(matrix), known, folds=check_count(folds, "folds", 2), seed=seed, progress=progress)
+    values, parts = to_numpy(matrix), check_count(folds, "folds", 2)
+    originals = find_repeats(values).originals(known, parts)
+    return predict_by_heads(values, known, originals, folds=parts, seed=seed, progress=progress)
 
 
 def predict_by_heads(
-    features: np.ndarray, labels: np.ndarray, *, folds: int = 5, seed: int = 0, progress: ProgressCallback | None = None
-) -> np.ndarray:
+    features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *,
+    folds: int = 5, seed: int = 0, progress: ProgressCallback | None = None,
+) -> np.ndarray:  # fmt: skip
     """The same of checked arrays, by logistic regression on standardised features. Rows that are not finite get NaN.
+
+    Samples that share a number of the (n,) `originals` are copies, and in one fold.
 
     The heads are shrunk, and hesitate: one temperature for all makes their probabilities those of the given labels again.
     """
@@ -73,7 +81,8 @@ def predict_by_heads(
     known = np.flatnonzero((labels >= 0) & usable)
     c = int(labels.max(initial=-1)) + 1
     result = np.full((len(labels), c), np.nan)
-    parts = [(known[train], known[test]) for train, test in fold_rows(labels[known], folds, seed)]
+    copies = None if originals is None else originals[known]
+    parts = [(known[train], known[test]) for train, test in fold_rows(labels[known], folds, seed, copies)]
     rest = np.flatnonzero((labels < 0) & usable)
     jobs = [*parts, (known, rest)] if len(rest) else parts
 
@@ -114,13 +123,27 @@ def calibrated(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.exp(log_softmax(power * logits, axis=1))
 
 
-def fold_rows(labels: np.ndarray, folds: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows to train on and rows to predict, once per fold: every class has its share in each."""
-    fewest = fewest_of_class(labels)
+def fold_rows(
+    labels: np.ndarray, folds: int, seed: int, originals: np.ndarray | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows to train on and rows to predict, once per fold: every class has its share in each, and copies are together.
+
+    Example:
+        >>> labels, originals = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 0, 3, 4, 4])
+        >>> [test.tolist() for _, test in fold_rows(labels, 2, 0, originals)]
+        [[1, 3], [0, 2, 4, 5]]
+    """
+    folds = min(folds, fewest_of_class(labels))
 
     from sklearn.model_selection import StratifiedKFold
 
-    return StratifiedKFold(min(folds, fewest), shuffle=True, random_state=seed).split(labels, labels)
+    first = np.arange(len(labels)) if originals is None else first_rows(originals)  # (n,)
+    distinct = np.unique(first)
+    if np.bincount(labels[distinct], minlength=labels.max() + 1)[np.unique(labels)].min() < folds:
+        first = distinct = np.arange(len(labels))  # a class that is mostly copies of others: too few folds would have it
+    for _, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(distinct, labels[distinct]):
+        held_out = np.isin(first, distinct[test])
+        yield np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
 def fewest_of_class(labels: np.ndarray) -> int:

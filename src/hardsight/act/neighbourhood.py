@@ -6,7 +6,7 @@
 
 Distances are between unit vectors. Every pair is compared for duplicates. How far a sample is from the others is seen as well
 from an even subsample of them (Sugiyama & Borgwardt, NeurIPS 2013); the same search says which labels
-the ten have.
+the ten have. Copies of one sample count once among them, and never for each other: a copy has the same wrong label.
 """
 
 from __future__ import annotations
@@ -53,9 +53,51 @@ class Nearby:
 class Repeats:
     """Near duplicates among n samples, or of samples of a reference."""
 
-    nearest: np.ndarray  # (n,) row of the nearest other sample, or of the reference; -1 unknown
+    nearest: np.ndarray  # (n,) row of the nearest near duplicate, or row of the reference; -1 for none
     distance: np.ndarray  # (n,)
-    repeated: np.ndarray  # (n,) bool: a near duplicate of a sample before it, or of one in the reference
+    group: np.ndarray  # (n,) number of its group of near duplicates; -1 for none, and with a reference
+
+    @cached_property
+    def repeated(self) -> np.ndarray:
+        """(n,) whether a sample is a near duplicate of one before it, or of one in the reference."""
+        return (self.nearest >= 0) & ~_first_of_group(self.group)
+
+    def put_back(self, order: np.ndarray) -> Repeats:
+        """The same where row i is row `order[i]`."""
+        back = np.argsort(order)
+        nearest = self.nearest[back]
+        return Repeats(np.where(nearest >= 0, order[nearest], -1), self.distance[back], self.group[back])
+
+    def originals(self, labels: np.ndarray, folds: int) -> np.ndarray:
+        """(n,) row that stands for a sample: the first of its near duplicates, or itself.
+
+        A group that is more than one fold's share of a class, such as a class of blank images, is many samples that look alike:
+        each stands for itself, or the class could not be learned without the group.
+
+        Example:
+            >>> group = np.array([0, -1, 0, 1, -1, -1, 1])
+            >>> repeats = Repeats(group, np.zeros(7), group)
+            >>> repeats.originals(np.array([0, 0, 0, 0, 1, 1, 1]), folds=2)  # rows 3 and 6 are no more than half of their classes
+            array([0, 1, 0, 3, 4, 5, 3])
+        """
+        at = np.flatnonzero((self.group >= 0) & (labels >= 0))
+        parts, size = np.unique(np.stack([self.group[at], labels[at]]), axis=1, return_counts=True)  # (2, p): group and class
+        classes, total = np.unique(labels, return_counts=True)
+        crowds = parts[0, size * folds > total[np.searchsorted(classes, parts[1])]]
+        rows = np.arange(len(labels))
+        copies = (self.group >= 0) & ~np.isin(self.group, crowds)
+        return first_rows(np.where(copies, self.group, len(labels) + rows))
+
+
+def first_rows(numbers: np.ndarray) -> np.ndarray:
+    """First row that has the number of each row: (n,) -> (n,).
+
+    Example:
+        >>> first_rows(np.array([7, 3, 7, 5]))
+        array([0, 1, 0, 3])
+    """
+    _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+    return np.asarray(first[place])
 
 
 @dataclass(frozen=True)
@@ -64,6 +106,12 @@ class Neighbourhood:
 
     nearby: Nearby
     repeats: Repeats
+    leaked: Repeats | None = None  # near duplicates of samples of a reference
+
+    @cached_property
+    def repeated(self) -> np.ndarray:
+        """(n,) whether a sample is a near duplicate of another before it, or of one in the reference."""
+        return self.repeats.repeated if self.leaked is None else self.repeats.repeated | self.leaked.repeated
 
 
 def find_repeats(features: np.ndarray, reference: np.ndarray | None = None) -> Repeats:
@@ -71,8 +119,7 @@ def find_repeats(features: np.ndarray, reference: np.ndarray | None = None) -> R
     from hardsight.scores.duplicates import near_duplicates
 
     duplicates = near_duplicates(features, reference, only_near=True)
-    repeated = duplicates.near if reference is not None else duplicates.near & ~_first_of_group(duplicates.group)
-    return Repeats(duplicates.nearest, duplicates.distance, np.asarray(repeated))
+    return Repeats(duplicates.nearest, duplicates.distance, duplicates.group)
 
 
 def _first_of_group(group: np.ndarray) -> np.ndarray:
@@ -88,14 +135,19 @@ def _first_of_group(group: np.ndarray) -> np.ndarray:
     return first
 
 
-def find_nearby(features: np.ndarray, reference: np.ndarray | None = None) -> Nearby:
-    """The ten nearest of up to 2,000 other samples, or of the reference: (n, d), (m, d)."""
+def find_nearby(features: np.ndarray, reference: np.ndarray | None = None, originals: np.ndarray | None = None) -> Nearby:
+    """The ten nearest of up to 2,000 other samples, or of the reference: (n, d), (m, d).
+
+    Of samples that share a number of the (n,) `originals`, the first stands for all, and is no neighbour of any of them.
+    """
     from hardsight.scores.duplicates import directions
     from hardsight.scores.search import Candidates
 
     own = directions(features, "features")
     among = own if reference is None else directions(reference, "reference")
-    sample = even_rows(len(among.rows), SAMPLE)
+    first = np.arange(len(features)) if originals is None else first_rows(originals)  # (n,)
+    distinct = np.arange(len(among.rows)) if reference is not None else np.flatnonzero(first[own.rows] == own.rows)
+    sample = distinct[even_rows(len(distinct), SAMPLE)]
     distance, nearest = np.full(len(features), np.nan), np.full((len(features), K), -1)
     k = min(K, len(sample) - (reference is None))
     if k < 1:
@@ -105,7 +157,7 @@ def find_nearby(features: np.ndarray, reference: np.ndarray | None = None) -> Ne
 
     def work(part: slice) -> None:
         rows = own.rows[part]
-        similarity, neighbours = candidates.nearest(own.unit[part], k, rows if reference is None else None)
+        similarity, neighbours = candidates.nearest(own.unit[part], k, first[rows] if reference is None else None)
         nearest[rows, :k] = neighbours
         distance[rows] = np.sqrt(np.maximum(2 - 2 * similarity[:, -1].astype(np.float64), 0.0))
 
@@ -122,9 +174,10 @@ def far_out(distance: np.ndarray) -> float:
     return float(high + FAR_OUT * max(high - low, 1e-6))  # the same features over and over have no spread
 
 
-def enough_voters(labels: np.ndarray) -> bool:
-    """Whether there are enough samples per class for the labels of neighbours to say something."""
-    return min(SAMPLE, len(labels)) >= VOTERS * len(np.unique(labels))
+def enough_voters(labels: np.ndarray, originals: np.ndarray | None = None) -> bool:
+    """Whether there are enough samples per class for the labels of neighbours to say something; copies count once."""
+    distinct = len(labels) if originals is None else len(np.unique(originals))
+    return min(SAMPLE, distinct) >= VOTERS * len(np.unique(labels))
 
 
 def neighbour_probs(nearest: np.ndarray, labels: np.ndarray, num_classes: int) -> np.ndarray:
@@ -157,10 +210,11 @@ def mixed(probs: np.ndarray, others: np.ndarray, labels: np.ndarray) -> np.ndarr
     return best * probs + (1 - best) * others
 
 
-def votes_by_probs(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def votes_by_probs(probs: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None) -> np.ndarray:
     """What the labels of the ten samples that are predicted most alike say: (n, c), (n,) -> (n, c).
 
     Alike are centred log-probabilities of nearly the same direction.
     """
     logs = np.log(np.maximum(probs, TINY))
-    return neighbour_probs(find_nearby(logs - logs.mean(axis=1, keepdims=True)).rows, labels, probs.shape[1])
+    nearby = find_nearby(logs - logs.mean(axis=1, keepdims=True), originals=originals)
+    return neighbour_probs(nearby.rows, labels, probs.shape[1])

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from hardsight.act.error_count import ErrorCount, count_by_votes, count_from_shares, count_of_lost, leaky, score_all
 from hardsight.act.evidence import ASSUMED, Evidence, Samples, best_evidence, check_samples, order_of_ids, samples_of
-from hardsight.act.neighbourhood import Nearby, Neighbourhood, enough_voters, find_nearby, find_repeats, votes_by_probs
+from hardsight.act.neighbourhood import Neighbourhood, enough_voters, find_nearby, find_repeats, votes_by_probs
 from hardsight.act.noise import estimated_noise
 from hardsight.act.ranking import BY_PROBS, by_epochs, posterior
 from hardsight.act.settings import CleanSettings
@@ -137,25 +137,35 @@ def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressC
     # Folds and subsamples are drawn in the order of the ids: rows in another order give each sample the same result.
     order = order_of_ids(samples)
     ordered = samples.take(order)
-    nearby: Nearby | None = None
-    if settings.neighbours and ordered.features is not None:
-        say(0, STEPS, "searching neighbours")
-        nearby = find_nearby(ordered.features)
-    say(1, STEPS, "judging labels")
-    back = np.argsort(order)
-    evidence = best_evidence(ordered, settings, nearby, lambda done, total: say(1, STEPS, f"fold {done} of {total}"))
-    scores, count = _scores(ordered.labels, evidence, settings.seed)
-    evidence, scores = evidence.take(back), scores[back]
     near: Neighbourhood | None = None
-    if nearby is not None and samples.features is not None:
-        say(2, STEPS, "searching duplicates")
-        others = None if reference is None else to_numpy(reference.in_memory().values)
-        distances = nearby.take(back) if others is None else find_nearby(samples.features, others)
-        near = Neighbourhood(distances, find_repeats(samples.features, others))
+    originals: np.ndarray | None = None
+    if settings.neighbours and ordered.features is not None:
+        say(0, STEPS, "searching duplicates")
+        repeats = find_repeats(ordered.features)
+        originals = repeats.originals(ordered.labels, settings.folds)
+        say(1, STEPS, "searching neighbours")
+        near = Neighbourhood(find_nearby(ordered.features, originals=originals), repeats)
+    say(2, STEPS, "judging labels")
+    nearby = None if near is None else near.nearby
+    evidence = best_evidence(ordered, settings, nearby, originals, lambda done, total: say(2, STEPS, f"fold {done} of {total}"))
+    scores, count = _scores(ordered.labels, evidence, settings.seed, originals)
     say(3, STEPS, "giving verdicts")
+    back = np.argsort(order)
+    evidence, scores = evidence.take(back), scores[back]
+    if near is not None:
+        near = _put_back(near, order, samples, reference)
     table = _table(samples, evidence, scores, count, near, reference)
     say(4, STEPS, "done")
     return Suspects(table, evidence, count, samples)
+
+
+def _put_back(near: Neighbourhood, order: np.ndarray, samples: Samples, reference: Snapshot | None) -> Neighbourhood:
+    """What was found in the order of the ids, in that of the samples; and what they are to the reference."""
+    repeats = near.repeats.put_back(order)
+    if reference is None or samples.features is None:
+        return Neighbourhood(near.nearby.take(np.argsort(order)), repeats)
+    others = to_numpy(reference.in_memory().values)
+    return Neighbourhood(find_nearby(samples.features, others), repeats, find_repeats(samples.features, others))
 
 
 def _of_split(samples: Samples, split: str | None) -> Samples:
@@ -187,7 +197,7 @@ def _reference(samples: Samples, settings: CleanSettings) -> Snapshot | None:
     return other
 
 
-def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarray, ErrorCount]:
+def _scores(labels: np.ndarray, evidence: Evidence, seed: int, originals: np.ndarray | None) -> tuple[np.ndarray, ErrorCount]:
     """(n,) error scores, NaN where there is none, and how many labels are wrong."""
     scores = np.full(len(labels), np.nan)
     known = (labels >= 0) & np.isfinite(evidence.probs).all(axis=1)
@@ -196,8 +206,9 @@ def _scores(labels: np.ndarray, evidence: Evidence, seed: int) -> tuple[np.ndarr
     own_labels, probs = _without_empty(labels[known], evidence.probs[known])
     noise = estimated_noise(probs, own_labels)
     scores[known], observed, made_up = score_all(probs, own_labels, BY_PROBS.get(evidence.by, posterior), noise)
-    if leaky(observed, made_up) and enough_voters(own_labels):
-        count = count_by_votes(votes_by_probs(probs, own_labels), own_labels, seed)
+    copies = None if originals is None else originals[known]
+    if leaky(observed, made_up) and enough_voters(own_labels, copies):
+        count = count_by_votes(votes_by_probs(probs, own_labels, copies), own_labels, seed)
     else:
         count = count_from_shares(observed, made_up, seed)
     if evidence.kind == "epochs":

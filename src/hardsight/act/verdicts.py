@@ -1,7 +1,7 @@
 """One verdict per sample at most, and why, in plain words. The first that applies:
 
 likely mislabeled   its score is among the expected number of errors, and another class is more likely
-near duplicate      nearly the same as a sample before it, or as one in the reference
+near duplicate      nearly the same as a sample before it, or as one of the reference
 outlier             far from all other samples
 ambiguous           its class and another are about as likely: within a factor of two; or the model went back and forth,
                     right in a quarter to three quarters of the epochs
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardsight.act.evidence import Evidence, Samples
-from hardsight.act.neighbourhood import Neighbourhood
+from hardsight.act.neighbourhood import Neighbourhood, Repeats
 from hardsight.files.suspects import AMBIGUOUS, DUPLICATE, HARD, MISLABELED, OUTLIER
 
 VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given
@@ -74,7 +74,7 @@ def verdict_codes(facts: Judged, near: Neighbourhood | None) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         rules = {AMBIGUOUS: facts.known & facts.ambiguous, HARD: facts.known & facts.hard, MISLABELED: facts.issue}
     if near is not None:
-        rules |= {DUPLICATE: near.repeats.repeated, OUTLIER: near.nearby.far}
+        rules |= {DUPLICATE: near.repeated, OUTLIER: near.nearby.far}
     codes = np.full(len(facts.issue), -1)
     for code in reversed(range(len(VERDICTS))):
         if VERDICTS[code] in rules:
@@ -104,7 +104,7 @@ class Explainer:
 
     def _besides(self, row: int) -> str:
         """What a mislabeled sample is as well: a verdict names one thing only."""
-        if self.near is not None and self.near.repeats.repeated[row]:
+        if self.near is not None and self.near.repeated[row]:
             return f"; it is also {self._duplicate(row)}"
         if self.near is not None and self.near.nearby.far[row]:
             return f"; it is also {self._outlier(row)}"
@@ -141,17 +141,23 @@ class Explainer:
 
     def _duplicate(self, row: int) -> str:
         assert self.near is not None
-        twin, distance = int(self.near.repeats.nearest[row]), float(self.near.repeats.distance[row])
-        if self.near.nearby.in_reference:
-            which = "a sample" if self.reference_ids is None else self.reference_ids[twin]
-            return f"nearly the same as {which} of the reference (distance {distance:.2g})"
-        samples, words = self.samples, []
+        same = []
+        if self.near.leaked is not None and self.near.leaked.repeated[row]:
+            which = "a sample" if self.reference_ids is None else self.reference_ids[int(self.near.leaked.nearest[row])]
+            same.append(f"as {which} of the reference (distance {self.near.leaked.distance[row]:.2g})")
+        if self.near.repeats.repeated[row]:
+            same.append(self._as_another(row, self.near.repeats))
+        return f"nearly the same {' and '.join(same)}"
+
+    def _as_another(self, row: int, repeats: Repeats) -> str:
+        """Which other sample it is the same as, and how they differ."""
+        twin, samples, words = int(repeats.nearest[row]), self.samples, []
         if samples.labels[row] >= 0 and samples.labels[twin] >= 0 and samples.labels[row] != samples.labels[twin]:
             words.append(f"labeled {self._name(int(samples.labels[twin]))} (this one {self._name(int(samples.labels[row]))})")
         if samples.splits is not None and samples.splits[row] != samples.splits[twin]:
             words.append(f"in split {samples.splits[twin]}, not {samples.splits[row]}")
         further = f", which is {' and '.join(words)}" if words else ""
-        return f"nearly the same as {samples.ids[twin].as_py()} (distance {distance:.2g}){further}"
+        return f"as {samples.ids[twin].as_py()} (distance {repeats.distance[row]:.2g}){further}"
 
     def _outlier(self, row: int) -> str:
         assert self.near is not None

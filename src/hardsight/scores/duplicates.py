@@ -209,22 +209,27 @@ def _check_threshold(threshold: Any) -> float:
 
 
 def _usual_distance(x: Directions, y: Directions) -> float:
-    """Median distance of a subsample of rows to their nearest; 0 where there are none."""
+    """Median distance of a subsample of rows to their nearest; 0 where there are none.
+
+    Where most rows have a near duplicate, that is the distance between copies: then it is the median to the second nearest.
+    """
     queries = even_rows(len(x.rows), SAMPLE)
     candidates = Candidates()
     candidates.add(to_numpy(y.unit), np.arange(len(y.rows)))
-    nearest = np.full(len(queries), -1)
+    nearest = np.full((len(queries), 2), -1)
 
     def work(part: slice) -> None:
         asked = queries[part]
-        _, row = candidates.nearest(to_numpy(take(x.unit, asked)), 1, asked if y is x else None)
-        nearest[part] = row[:, 0]
+        _, row = candidates.nearest(to_numpy(take(x.unit, asked)), 2, asked if y is x else None)
+        nearest[part, : row.shape[1]] = row
+
+    def median_to(row: np.ndarray) -> float:
+        has = row >= 0
+        return float(np.median(_distances(x, y, np.stack([queries[has], row[has]], axis=1)))) if has.any() else 0.0
 
     share(work, blocks(len(queries), QUERIES))
-    has = nearest >= 0
-    if not has.any():
-        return 0.0
-    return float(np.median(_distances(x, y, np.stack([queries[has], nearest[has]], axis=1))))
+    first, second = (median_to(row) for row in nearest.T)
+    return second if first <= FRACTION * second else first
 
 
 def _distances(x: Directions, y: Directions, pairs: np.ndarray) -> np.ndarray:
