@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hardsight
 from doc_blocks import doc_script
 from hardsight.bench import clean, further_scores, hardness, peers
 from hardsight.bench.finding import Detection, detection
 from hardsight.bench.injection import MISLABELS, VIEWS, copied, mislabeled, scrambled
 from hardsight.bench.odd_inputs import mixed
 from hardsight.bench.pictures import load
+from hardsight.bench.scored import by_unseen_heads
 from hardsight.bench.settings import MISLABELED, SETS, HardnessSettings
 from hardsight.scores import SCORES
 from hardsight.scoring import score
@@ -202,6 +204,27 @@ def test_a_longer_list_of_scores_is_measured_again(
     monkeypatch.setattr(hardness.HardnessStudy, "_odd_inputs", measured)
     summary = hardness.run(output, settings=SMALL)
     assert asked == ["uniform", "duplicate"] and {row["score"] for row in summary["results"]} == {"y"}
+
+
+def test_finished_cases_of_another_method_are_measured_again(
+    studied: tuple[Path, dict[str, Any], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = Path(shutil.copytree(studied[0] / "hardness", tmp_path / "hardness")).parent
+    monkeypatch.setattr(hardness, "METHOD", "a new formula")
+    measured = lambda study, case, progress: ({("x", "y"): np.arange(4.0)}, np.arange(4) > 2)
+    monkeypatch.setattr(hardness.HardnessStudy, "_label_errors", measured)
+    monkeypatch.setattr(hardness.HardnessStudy, "_odd_inputs", measured)
+    assert {row["score"] for row in hardness.run(output, settings=SMALL)["results"]} == {"y"}
+
+
+def test_out_of_sample_heads_are_those_of_out_of_sample() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    features = (rng.standard_normal((90, 5)) + 2 * np.eye(5)[labels]).astype(np.float32)
+    columns, probs = by_unseen_heads(features, labels)
+    np.testing.assert_allclose(probs, hardsight.out_of_sample(features, labels), rtol=1e-9)
+    np.testing.assert_allclose(columns["confidence"], -probs[np.arange(90), labels], rtol=1e-5)  # by the heads, high is hard
+    assert np.isfinite(columns["avh"]).all()
 
 
 def test_the_package_of_the_authors_of_aum_agrees_with_ours(studied: tuple[Path, dict[str, Any], list[str]]) -> None:

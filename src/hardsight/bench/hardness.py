@@ -5,7 +5,7 @@ and by heads that have not seen them. Everything else is mixed into the held-out
 labels and has never seen two of the classes.
 
 A case is a dataset, a kind of hardness, a rate and a seed. Its result is written to a file when complete; a repeated run
-resumes with the missing cases, and repeats cases whose list of scores has grown.
+resumes with the missing cases, and repeats cases whose list of scores has grown or that were measured by another METHOD.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from hardsight.scores import SCORES
 from hardsight.threads import num_threads
 from hardsight.version import VERSION
 
+METHOD = "calibrated heads"  # change it if scores are computed in another way: finished cases are then measured again
 Say = Callable[[str], None]
 Row = dict[str, Any]
 
@@ -103,8 +104,8 @@ class HardnessStudy:
 
     @cached_property
     def known(self) -> list[str]:
-        """Everything that scores a sample: our scores, and other installed libraries."""
-        return sorted([*SCORES, *peers.installed()])
+        """Everything that scores a sample: our scores, and other installed libraries; and the method."""
+        return sorted([METHOD, *SCORES, *peers.installed()])
 
     @cached_property
     def pictures(self) -> Callable[[str], ImageSet]:
