@@ -11,6 +11,7 @@ Of a case that is in several files, the first counts; scores that only a later o
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
+LABEL_KINDS = ("uniform", "pair", "adjacent", "instance")
 MEASURED = Path(__file__).with_name("which-score.json")
 NUMBERS = ("auroc", "average_precision", "missed")
 ALIKE = 0.02  # average precisions that differ by less are called as good
@@ -107,9 +109,7 @@ HOW = """\
 Wrong labels are injected into the training set, and the training samples are scored. Everything else is injected into held-out
 samples of a network that was trained on clean labels, without the last two classes. Other libraries get the same
 out-of-sample probabilities, features or recorded margins as ours; datagnosis trains its own networks, of the same kind and for
-as many epochs, and was measured in an earlier run. The rows by out-of-sample heads, except those beside cleanlab, were measured
-with weaker regularisation than heads have now: today's rank wrong labels better.
-{further}These are small images and small networks. If much depends on it, repeat the benchmark on your own data.
+as many epochs. {partial}These are small images and small networks. If much depends on it, repeat the benchmark on your own data.
 
 {missing}<!-- skip: takes many minutes -->
 ```bash
@@ -325,7 +325,8 @@ def _precision(cases: dict[str, dict[str, dict[str, Any]]]) -> str:
     ways = {way: words for way, words in WAYS.items() if all(way in found for found in cases.values())}
     total = len(cases)
     precise = [
-        f"{sum(bool(found[way]['within']) for found in cases.values())} of {total} ({words})" for way, words in ways.items()
+        f"{sum((found[way]['ratio'] or math.inf) <= 1 for found in cases.values())} of {total} ({words})"
+        for way, words in ways.items()
     ]
     counted = {way: f"{way}: expected errors" for way in ways}
     off = [f"{sum(not found[counted[way]]['within'] for found in cases.values())} of {total} ({ways[way]})" for way in ways]
@@ -364,18 +365,33 @@ def how(measured: dict[str, Any]) -> str:
         names = ", ".join(f"`{name}`" for name in measured["not_run"])
         missing.append(f"Not measured, because a plain training does not have what they need: {names}.")
     return HOW.format(
-        sets="\n".join(sets), missing="".join(f"{sentence}\n\n" for sentence in missing), further=_further(measured)
+        sets="\n".join(sets),
+        missing="".join(f"{sentence}\n\n" for sentence in missing),
+        partial=measured_in_few(measured["results"]),
     )
 
 
-def _further(measured: dict[str, Any]) -> str:
-    """A sentence on scores that need further networks, if these were measured with fewer seeds than all others."""
-    if "further_seeds" not in measured:
+def measured_in_few(results: dict[str, Any]) -> str:
+    """A sentence on what was measured in some cases of wrong labels only, or with fewer seeds than all else."""
+    cells = [cell for kinds in results.values() for kind in LABEL_KINDS for cell in kinds.get(kind, {}).values()]
+    names = sorted({name for cell in cells for name in cell}, key=lambda name: name.partition(": ")[2])
+    groups: dict[tuple[int, int | None], list[str]] = {}  # cases, seeds (None: as many as all others) -> scores
+    for name in names:
+        numbers = [cell[name] for cell in cells if name in cell]
+        seeds = min((extra for _, _, _, *rest in numbers for extra in rest), default=None)
+        if len(numbers) < len(cells) or seeds is not None:
+            score = name.partition(": ")[2]
+            peer = next((peer for peer in PEERS if score.startswith(peer)), None)
+            group = groups.setdefault((len(numbers), seeds), [])
+            group += [word for word in [peer or f"`{score}`"] if word not in group]
+    if not groups:
         return ""
-    names = sorted({name for name in _names(measured["results"]) if name.partition(": ")[0] in FURTHER})
-    words = ", ".join(f"`{name.partition(': ')[2]}`" for name in names)
-    seeds = measured["further_seeds"]
-    return f"Scores that need further networks ({words}) were measured with {seeds} of the seeds, on some of the cases.\n"
+    parts = [
+        f"{', '.join(words)} in {count}" + (f" ({seeds} seed{'s' if seeds != 1 else ''})" if seeds else "")
+        for (count, seeds), words in sorted(groups.items(), key=lambda group: group[0][0])
+    ]
+    words = f"Of the {len(cells)} cases of wrong labels, some scores were measured in fewer, or with fewer seeds"
+    return f"{words}: {'; '.join(parts)}.\n"
 
 
 def _names(results: dict[str, Any]) -> set[str]:
@@ -409,7 +425,8 @@ def taken_over(files: Iterable[Path]) -> dict[str, Any]:
             sets.setdefault(name, {**about, "seeds": len(run["seeds"]), "rates": rates})
         for row in run["results"]:
             cell = results.setdefault(row["data"], {}).setdefault(row["kind"], {}).setdefault(f"{row['rate']:g}", {})
-            cell.setdefault(f"{row['evidence']}: {row['score']}", [round(row[name], 4) for name in NUMBERS])
+            fewer = [row["seeds"]] if row["seeds"] < sets[row["data"]]["seeds"] else []  # said on the page
+            cell.setdefault(f"{row['evidence']}: {row['score']}", [*(round(row[name], 4) for name in NUMBERS), *fewer])
     installed = {name for run in runs for name in run["peers"]}
     measured = {name.partition(": ")[2] for name in _names(results)}
     return {

@@ -328,6 +328,8 @@ def test_the_page_shows_clean_beside_the_best_of_cleanlab(which_score: Any) -> N
     lines = [asdict(line) | {"within": line.within} for line in clean.measurements("digits, pair 10%", [result])]
     (text,) = which_score.beside_cleanlab(lines)
     assert "as good as cleanlab's best in 1 of 1 (run), 0 of 1 (probabilities), 1 of 1 (features)." in text
+    slightly_less = [line | {"ratio": 1.001, "within": True} if line["what"] == clean.FROM_RUN else line for line in lines]
+    assert "0 of 1 (run)" in which_score.beside_cleanlab(slightly_less)[0].split("\n\n")[1]
     assert "Cases off by more than 20 % (mean over seeds): 0 of 1 (run), 1 of 1 (probabilities), 0 of 1 (features)." in text
     assert "| digits, pair 10% | 0.900 | 0.600 | 0.800 | 0.800 (self_confidence) |" in text
     assert "| digits, pair 10% | 100 | 90 (-10 %) | 150 (+50 %) | 81 (-19 %) |" in text
@@ -345,6 +347,22 @@ def test_the_page_names_the_best_score_for_what_one_has(which_score: Any) -> Non
     }
     assert "| **`aum` 0.900** | **`el2n` 0.890** | – | – | 0.800, 3 of 4 |" in which_score.overview(ranked)
     assert "hardsight score RUN --scores aum " in which_score.commands(ranked)
+
+
+def test_the_page_derives_what_was_measured_in_few_cases_or_with_fewer_seeds(which_score: Any, tmp_path: Path) -> None:
+    row = {"data": "digits", "kind": "pair", "rate": 0.1, "auroc": 0.9, "average_precision": 0.8, "missed": 0.2}
+    aum, vog = row | {"evidence": "epochs", "score": "aum"}, row | {"evidence": "kept epochs", "score": "vog"}
+    runs = [
+        {"seeds": [0, 1], "results": [aum | {"seeds": 2}, aum | {"seeds": 2, "kind": "uniform"}]},
+        {"seeds": [0], "results": [vog | {"seeds": 1}, vog | {"seeds": 1, "score": "datagnosis vog", "kind": "uniform"}]},
+    ]
+    for number, run in enumerate(runs):
+        (tmp_path / f"{number}.json").write_text(json.dumps(run | {"sets": {"digits": {}}, "peers": []}))
+    table = which_score.taken_over([tmp_path / "0.json", tmp_path / "1.json"])
+    assert table["results"]["digits"]["pair"]["0.1"] == {"epochs: aum": [0.9, 0.8, 0.2], "kept epochs: vog": [0.9, 0.8, 0.2, 1]}
+    sentence = which_score.measured_in_few(table["results"])
+    assert sentence.startswith("Of the 2 cases") and sentence.endswith(": datagnosis, `vog` in 1 (1 seed).\n")
+    assert which_score.measured_in_few({"digits": {"pair": {"0.1": {"epochs: aum": [0.9, 0.8, 0.2]}}}}) == ""
 
 
 def test_every_kind_of_hardness_is_a_job(which_score: Any) -> None:
