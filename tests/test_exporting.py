@@ -19,7 +19,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from explorer_runs import NAMES, digits_run, write_suspects
-from hardsight import FileError, InputError, Snapshot, export, score
+from hardsight import FileError, Head, InputError, Snapshot, export, out_of_sample, score
 from hardsight.explorer.review import Review
 from hardsight.files.suspects import suspects_file
 from hardsight.table import read_scores, write_table
@@ -60,9 +60,9 @@ def test_cleanlab_takes_the_arrays_and_knows_the_columns(run: Path, tmp_path: Pa
     done = export(run, "cleanlab", tmp_path / "out")
     held, table = np.load(tmp_path / "out" / "data.npz"), of_run(run)
     assert held["ids"].tolist() == table.index.tolist() and held["labels"].tolist() == table.label.tolist()
-    assert held["pred_probs"].argmax(1).tolist() == table.predicted.tolist()
-    assert held["pred_probs"][np.arange(N), held["labels"]] == pytest.approx(table.confidence.to_numpy(), rel=1e-4)
-    assert any("training split" in note for note in done.notes)
+    features = np.asarray(Snapshot.load(run).in_memory().values)
+    np.testing.assert_allclose(held["pred_probs"], out_of_sample(features, held["labels"]), atol=1e-6)
+    assert any("32 samples are of the training split: pred_probs are by heads fitted without" in note for note in done.notes)
     issues = pd.read_csv(tmp_path / "out" / "label_issues.csv", dtype={"id": str}).set_index("id")
     assert issues.is_label_issue.dtype == bool and issues.is_label_issue.sum() == 6
     assert issues.label_quality.to_numpy() == pytest.approx(table.label_quality.to_numpy())
@@ -71,6 +71,25 @@ def test_cleanlab_takes_the_arrays_and_knows_the_columns(run: Path, tmp_path: Pa
         warnings.simplefilter("ignore")
         theirs = filters.find_label_issues(held["labels"], held["pred_probs"], n_jobs=1)
     assert theirs.shape == (N,) and theirs.dtype == bool
+
+
+def test_cleanlab_gets_the_probabilities_of_a_head_where_none_can_be_fitted_without_the_sample(tmp_path: Path) -> None:
+    features, labels = np.random.default_rng(0).normal(size=(9, 3)), np.array([0, 0, 0, 0, 1, 1, 1, 1, 2])
+    head = Head("linear", np.eye(3, 3))
+    for split, labels_given, expected in (
+        ("train", labels, "cleanlab expects probabilities of a model that has not seen them"),  # class 2 has a single sample
+        ("test", labels % 2, None),  # the head has not seen them
+    ):
+        snapshot = Snapshot(features, head, labels_given, columns={"split": [split] * 9})
+        snapshot.save(tmp_path / f"{split}.npz")
+        done = export(tmp_path / f"{split}.npz", "cleanlab")
+        probs = np.load(done.folder / "data.npz")["pred_probs"]
+        np.testing.assert_allclose(probs, np.exp(features) / np.exp(features).sum(1, keepdims=True), rtol=1e-5)
+        assert any("cleanlab expects" in note for note in done.notes) is (expected is not None)
+    Snapshot(features, head, labels % 2, columns={"split": ["train"] * 9}).save(tmp_path / "gap.npz")
+    probs = np.load(export(tmp_path / "gap.npz", "cleanlab").folder / "data.npz")["pred_probs"]
+    assert probs.shape == (9, 3) and not probs[:, 2].any()  # no sample has class 2
+    np.testing.assert_allclose(probs[:, :2], out_of_sample(features, labels % 2), rtol=1e-5)
 
 
 def test_suspects_beside_a_file_and_no_formula_runs(tmp_path: Path) -> None:
@@ -85,6 +104,8 @@ def test_suspects_beside_a_file_and_no_formula_runs(tmp_path: Path) -> None:
     done = export(tmp_path / "photo.npz", "cleanlab")
     assert done.folder == tmp_path / "photo-cleanlab" and "1 of 20 samples have no label" in done.notes[0]
     held = np.load(done.folder / "data.npz")
+    theirs = np.delete(out_of_sample(features, np.where(np.arange(20) == 7, -1, labels)), 7, axis=0)
+    np.testing.assert_allclose(held["pred_probs"], theirs, atol=1e-6)
     assert held["pred_probs"].sum(1) == pytest.approx(np.ones(19)) and held["ids"].tolist() == [*ids[:7], *ids[8:]]
     written = pd.read_csv(done.folder / "label_issues.csv").id.tolist()
     assert written == ["'=cmd()", "'+1", "'-1", "'@x", *[f"a{k}" for k in range(16) if k != 3]]

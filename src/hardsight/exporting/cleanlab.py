@@ -1,6 +1,7 @@
 """cleanlab: `data.npz` with labels and pred_probs, and `label_issues.csv` with the columns of its own issue tables.
 
-Rows of both are the same samples in the same order.
+Rows of both are the same samples in the same order. cleanlab expects probabilities by a model that has not seen the sample: where
+there is no head, or where the network was trained on the samples, they are those of `hardsight.out_of_sample`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from scipy.special import softmax
 
+from hardsight.act.folds import head_probs, out_of_sample
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.explorer.opening import Sheet
@@ -22,7 +24,6 @@ from hardsight.files.suspects import read_suspects
 from hardsight.files.table_writing import without_formulas
 from hardsight.files.writing import replacing
 from hardsight.head import Head
-from hardsight.scoring.fitted_head import out_of_sample_heads
 from hardsight.snapshot import Snapshot
 
 OPENS = 'data = numpy.load("{folder}/data.npz"); cleanlab.filter.find_label_issues(data["labels"], data["pred_probs"])'
@@ -45,9 +46,10 @@ def check(material: Material) -> None:
 def write(material: Material) -> None:
     """Write both files; samples without a label or without probabilities are left out, for cleanlab takes none."""
     labels = material.labels()
-    probs = probabilities(material.sheet)[material.rows]  # (m, c)
+    unseen, probs = probabilities(material.sheet)
+    probs = probs[material.rows]  # (m, c)
     whole = (labels >= 0) & np.isfinite(probs).all(axis=1)
-    _note(material, whole)
+    _note(material, whole, unseen)
     arrays = {
         "labels": labels[whole],
         "pred_probs": probs[whole],
@@ -59,19 +61,39 @@ def write(material: Material) -> None:
     _write_issues(material, whole, material.folder / "label_issues.csv")
 
 
-def probabilities(sheet: Sheet) -> np.ndarray:
-    """(n, c) of every sample of a sheet, NaN where there are none."""
+def probabilities(sheet: Sheet) -> tuple[bool, np.ndarray]:
+    """Whether they are by heads fitted without each sample, and the (n, c) probabilities themselves; NaN where there are none."""
     assert sheet.snapshot is not None
-    snapshot = sheet.snapshot
-    parts = _out_of_sample(snapshot) if _headless(snapshot) else [_of_batch(snapshot, batch) for batch in snapshot.batches()]
-    probs = np.concatenate(parts)
-    if sheet.snapshot_rows is None:
-        return probs
-    return np.where((sheet.snapshot_rows >= 0)[:, None], probs[sheet.snapshot_rows], np.nan)
+    probs = _out_of_sample(sheet.snapshot)
+    unseen = probs is not None
+    if probs is None:
+        probs = np.concatenate([_of_batch(sheet.snapshot, batch) for batch in sheet.snapshot.batches()])
+    if sheet.snapshot_rows is not None:
+        probs = np.where((sheet.snapshot_rows >= 0)[:, None], probs[sheet.snapshot_rows], np.nan)
+    return unseen, probs
 
 
-def _headless(snapshot: Snapshot) -> bool:
-    return snapshot.head is None and snapshot.source.evidence == "features"
+def _out_of_sample(snapshot: Snapshot) -> np.ndarray | None:
+    """(n, c) of features without a head, or with one that was trained on them; None if there is a head and no other way."""
+    head = snapshot.head
+    if snapshot.source.evidence != "features" or (head is not None and not _trained_on(snapshot)):
+        return None
+    batch = snapshot.in_memory()
+    features = np.asarray(to_numpy(batch.values), dtype=np.float64)
+    there = _there(features, batch.missing) & features.any(axis=1)
+    features = np.where(there[:, None], features, np.nan)
+    try:
+        probs = out_of_sample(features, batch.labels)
+    except InputError:
+        if head is None:
+            raise
+        return None  # a class with a single sample: no fold can do without it
+    without = 0 if head is None else head.num_classes - probs.shape[1]  # classes that no sample is labeled as
+    return np.pad(probs, ((0, 0), (0, without)))
+
+
+def _trained_on(snapshot: Snapshot) -> bool:
+    return "split" in snapshot.column_names and "train" in snapshot.columns(["split"]).column("split").to_pylist()
 
 
 def _of_batch(snapshot: Snapshot, batch: Batch) -> np.ndarray:
@@ -96,32 +118,20 @@ def _by_head(head: Head, features: np.ndarray, there: np.ndarray) -> np.ndarray:
     there = there & features.any(axis=1)
     probs = np.full((len(features), head.num_classes), np.nan)
     if there.any():
-        probs[there] = softmax(np.asarray(to_numpy(head.logits(features[there])), dtype=np.float64), axis=1)
+        probs[there] = head_probs(head, features[there])
     return probs
 
 
-def _out_of_sample(snapshot: Snapshot) -> list[np.ndarray]:
-    """(n, c): each sample by a head that was fitted without it."""
-    whole = snapshot.in_memory()
-    features = np.asarray(to_numpy(whole.values), dtype=np.float64)
-    there = _there(features, whole.missing)
-    probs = np.full((len(features), int(whole.labels.max(initial=0)) + 1), np.nan)
-    for rows, head in out_of_sample_heads(features, whole.labels):
-        probs[rows] = _by_head(head, features[rows], there[rows])
-    return [probs]
-
-
-def _note(material: Material, whole: np.ndarray) -> None:
+def _note(material: Material, whole: np.ndarray, unseen: bool) -> None:
     if not whole.all():
         without = int((~whole).sum())
         material.notes.append(f"{without} of {len(whole)} samples have no label or no probabilities and are left out.")
     split = material.table.column("split").to_pylist() if "split" in material.table.column_names else []
     snapshot = material.sheet.snapshot
-    if snapshot is not None and not _headless(snapshot) and "train" in split:
-        material.notes.append(
-            f"{split.count('train')} samples are of the training split: cleanlab expects probabilities of a model "
-            "that has not seen them."
-        )
+    if "train" in split and snapshot is not None and (snapshot.head is not None or not unseen):
+        about = "pred_probs are by heads fitted without the sample, but on features of a network that has seen it."
+        expected = "cleanlab expects probabilities of a model that has not seen them."
+        material.notes.append(f"{split.count('train')} samples are of the training split: {about if unseen else expected}")
 
 
 def _write_issues(material: Material, whole: np.ndarray, path: Path) -> None:
