@@ -18,7 +18,7 @@ from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, RunError
 from hardsight.files.dynamics import Moment
 from hardsight.paper import catalogue, running
-from hardsight.paper.avh import table1
+from hardsight.paper.avh import annotators, table1
 from hardsight.paper.avh.curve_claims import Watched, avh_claims, norm_claims
 from hardsight.paper.avh.embeddings import cone_width
 from hardsight.paper.avh.granularity import coarse_frequency
@@ -281,6 +281,21 @@ def test_a_pair_is_turned_so_that_avh_is_first() -> None:
 
 
 # Rules of single recipes
+
+
+def test_answers_decide_only_where_their_groups_are_known(tmp_path: Path) -> None:
+    labels = np.arange(400) % 10
+    first = np.where((labels == 3) & (np.arange(400) % 20 < 10), 5, labels)  # half of the cats are called dogs
+    np.savez(tmp_path / "cifar10n_train.npz", clean=labels, random1=first, random2=labels, random3=labels)
+    context = Context(data=DataFolder(tmp_path), cache=Cache(tmp_path))
+    (judged,) = annotators.figure_23(context).claims
+    assert judged.verdict == "not comparable" and judged.found.startswith("They differ in 1 of 10 classes. The first, second")
+    rows = ["label,group,answer", *(f"cat,{group},{'dog' if group == 'a' else 'cat'}" for group in "ab" for _ in range(20))]
+    (tmp_path / "annotator_groups.csv").write_text("\n".join(rows))
+    (judged,) = annotators.figure_23(context).claims
+    assert (judged.verdict, judged.found) == ("holds", "They differ in 1 of 1 classes.")
+    (tmp_path / "annotator_groups.csv").write_text("\n".join(rows).replace(",a,dog", ",a,cat"))
+    assert annotators.figure_23(context).claims[0].verdict == "does not hold"
 
 
 def test_a_cone_of_two_sides_around_zero_degrees() -> None:

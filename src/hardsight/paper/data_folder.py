@@ -20,6 +20,7 @@ FILES = {
     "imagenet5k": "imagenet_val5k.tar",
     "imagenet_votes": "imagenet_votes.npz",
     "cifar10_annotators": "cifar10n_train.npz",  # three people's labels for each training image
+    "annotator_groups": "annotator_groups.csv",  # label, group, answer: one row per answer
     "wordnet": "data.noun",  # the nouns of WordNet 3.0
 }
 FOLDERS = {  # of the full protocols: docs/protocols.md shows what is in them
