@@ -29,6 +29,7 @@ from hardsight.paper.losses import (
     naive_bayes,
     soft_labels,
     temperature,
+    z_loss,
 )
 from hardsight.paper.losses.comp_sum import BALL
 from hardsight.paper.losses.consistency_bounds import bounds, regrets, smallest_regret, tight
@@ -100,6 +101,12 @@ def test_naive_bayes_needs_few_samples_where_classes_lie_far_apart() -> None:
     assert 2 <= needed <= 40
 
 
+def test_forty_times_is_asked_at_the_number_of_classes_it_is_printed_for() -> None:
+    same, faster = z_loss.step_claims({"log-softmax": [1, 2, 3, 80], "Z-loss": [1, 1, 1, 2]})
+    assert (same.verdict, faster.verdict) == ("does not hold", "holds") and faster.rule.startswith("At 800,000 classes")
+    assert faster.found == "40 times, on one core, with 64 features."
+
+
 def test_training_on_attacks_is_kept_by_its_seed(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(few_digits.TRAINING, "epochs", 1)
     monkeypatch.setitem(few_digits.SIZES, "train", 40)
@@ -164,6 +171,7 @@ def make_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(soft_labels.SMALL, "source_epochs", 1)
     for name, value in {"DRAWS": 2, "PER_CLASS": (2, 5, 8), "DIMENSIONS": (40, 60), "REPEATS": 1, "MOST": 20}.items():
         monkeypatch.setattr(naive_bayes, name, value)
+    monkeypatch.setattr(z_loss, "CLASSES", (1_000, 2_000))
 
 
 def test_a_recipe_from_end_to_end(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,14 +15,14 @@ from hardsight.data import ImageData
 from hardsight.paper.context import Context
 from hardsight.paper.losses.drawing import panels, seed_curves
 from hardsight.paper.losses.few_digits import about, features_of, few_digits, fitted, interval, seeds, signed, trained
-from hardsight.paper.recipe import Outcome, Table, claim, recipe
+from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
 from hardsight.stats.means import mean_interval
 
 if TYPE_CHECKING:
     from hardsight.training.running import Trained
 
 KS = (1, 2, 3, 4, 5)
-CLASSES = (1_000, 10_000, 100_000)
+CLASSES = (1_000, 10_000, 100_000, 800_000)  # the last is that of One Billion Word
 STEP = {"samples": 32, "features": 64, "rounds": 7}
 PRINTED = {"speed-up over the log-softmax, One Billion Word": 40}
 
@@ -41,8 +41,6 @@ def z_loss(context: Context) -> Outcome:
     level = 1 - 0.05 / (len(KS) - 1)  # four values of k are looked at
     gaps = [mean_interval(error["Z-loss"][i] - error["log-softmax"][i], level) for i in range(len(KS))]
     seconds = step_seconds(context)
-    growth = {name: values[-1] / values[0] for name, values in seconds.items()}
-    faster = seconds["log-softmax"][-1] / seconds["Z-loss"][-1]
     figure, (left, right) = panels(2)
     seed_curves(left, KS, error, xlabel="k", ylabel="top-k error (%)", xticks=KS, yscale="log")
     milliseconds = {name: 1000 * np.array(values)[:, None] for name, values in seconds.items()}
@@ -67,18 +65,7 @@ def z_loss(context: Context) -> Outcome:
                 holds=any(gap.high < 0 for gap in gaps[1:]),
                 found=", ".join(f"top-{k} {signed(gap, 2)}" for k, gap in zip(KS, gaps, strict=True)) + " points.",
             ),
-            claim(
-                "A step costs the same for any number of classes.",
-                rule=f"At {CLASSES[-1]:,} classes a step of the Z-loss takes at most 1.5 times as long as at {CLASSES[0]:,}.",
-                holds=growth["Z-loss"] <= 1.5,
-                found=f"{growth['Z-loss']:.2f} times; of the log-softmax {growth['log-softmax']:.0f} times.",
-            ),
-            claim(
-                "Training is 40 times faster than with the log-softmax (One Billion Word, some 800,000 classes).",
-                rule=f"At {CLASSES[-1]:,} classes a step is at least 40 times faster.",
-                holds=faster >= 40,
-                found=f"{faster:.0f} times, on one core.",
-            ),
+            *step_claims(seconds),
         ],
         commands=["hardsight train digits --model DigitsCNN --loss znorm --top-k 2 -o run"],
     )  # fmt: skip
@@ -103,6 +90,26 @@ def step_seconds(context: Context) -> dict[str, list[float]]:
             step()  # warm
             seconds[name].append(min(_timed(step) for _ in range(STEP["rounds"])))
     return seconds
+
+
+def step_claims(seconds: dict[str, list[float]]) -> list[Claim]:
+    """Both losses at the largest number of classes, and at the smallest."""
+    growth = {name: values[-1] / values[0] for name, values in seconds.items()}
+    faster = seconds["log-softmax"][-1] / seconds["Z-loss"][-1]
+    return [
+        claim(
+            "A step costs the same for any number of classes.",
+            rule=f"At {CLASSES[-1]:,} classes a step of the Z-loss takes at most 1.5 times as long as at {CLASSES[0]:,}.",
+            holds=growth["Z-loss"] <= 1.5,
+            found=f"{growth['Z-loss']:.2f} times; of the log-softmax {growth['log-softmax']:.0f} times.",
+        ),
+        claim(
+            "Training is 40 times faster than with the log-softmax (One Billion Word, some 800,000 classes).",
+            rule=f"At {CLASSES[-1]:,} classes a step of the output layer is at least 40 times faster.",
+            holds=faster >= 40,
+            found=f"{faster:.0f} times, on one core, with {STEP['features']} features.",
+        ),
+    ]
 
 
 def _timed(step: Callable[[], None]) -> float:
