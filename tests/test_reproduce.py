@@ -15,7 +15,7 @@ import hardsight
 from doc_blocks import doc_script
 from hardsight.dynamics.curves import Curves
 from hardsight.dynamics.groups import Groups, everyone
-from hardsight.errors import FileError, InputError, RunError
+from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError
 from hardsight.files.dynamics import Moment
 from hardsight.paper import catalogue, running
 from hardsight.paper.avh import annotators, table1
@@ -136,6 +136,65 @@ def test_what_cannot_run_among_many_is_named(cli: Callable[..., Any], tmp_path: 
     assert done.code == 0 and "avh/b  not run: this recipe needs imagenet in --data DIR." in done.out
     assert "report.html: 1 recipe\n" in done.out
     assert "Not run: avh/b. this recipe needs imagenet in --data DIR." in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_every_error_of_ours_leaves_out_one_recipe(
+    cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever kind it is; and a run that was complete without a recipe takes it in once it can be run."""
+    errors: list[Exception] = [
+        InputError("two rows."),
+        RunError("another writer."),
+        TrainingError("loss is NaN."),
+        MissingExtra("x."),
+    ]
+
+    def recipe_of(number: int) -> Recipe:
+        def run(context: Context) -> Outcome:
+            if errors:
+                raise errors[number]
+            return Outcome("fine")
+
+        return Recipe(f"avh/{number}", "B", run, {}, "")
+
+    fine = Recipe("avh/fine", "A", lambda context: Outcome("fine"), {}, "")
+    recipes = [*map(recipe_of, range(len(errors))), fine]
+    monkeypatch.setattr(running, "chosen", lambda ids: recipes)
+    done = cli("reproduce", "all", "-o", tmp_path / "run")
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[-5:-1] == [f"not run: avh/{k}: {error}" for k, error in enumerate(errors)]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert all(f"Not run: avh/{k}. {error}" in page for k, error in enumerate(errors))
+    errors.clear()
+    assert "report.html: 5 recipes" in cli("reproduce", "all", "-o", tmp_path / "run").out
+    assert (tmp_path / "run" / "report.html").read_text().count("<section>") == 5 and hardsight.verify(tmp_path / "run")
+
+
+def test_a_mistake_in_a_recipe_surfaces_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def wrong(context: Context) -> Outcome:
+        ran.append("b")
+        return Outcome("fine") if len(ran) == 3 else Outcome(f"{1 / 0}")
+
+    def fine(context: Context) -> Outcome:
+        ran.append("a")
+        return Outcome("fine")
+
+    recipes = [Recipe("avh/a", "A", fine, {}, ""), Recipe("avh/b", "B", wrong, {}, "")]
+    monkeypatch.setattr(running, "chosen", lambda ids: recipes)
+    with pytest.raises(ZeroDivisionError) as failed:
+        running.reproduce_all(["all"], tmp_path / "run")
+    assert failed.value.__notes__[0].startswith("avh/b failed. ") and "keeps 1 of 2 recipes" in failed.value.__notes__[0]
+    assert list(running.reproduce_all(["all"], tmp_path / "run")) == ["avh/a", "avh/b"] and ran == ["a", "b", "b"]
+    assert (tmp_path / "run" / "report.html").read_text().count("<section>") == 2
+
+
+def test_the_next_command_keeps_the_options(cli: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "usps.npz").touch()
+    options = ["--data", str(tmp_path), "--cache", str(tmp_path / "kept"), "--seed", "3"]
+    done = cli("reproduce", "slides/theory", *options)
+    assert done.out.splitlines()[-1] == f"next: hardsight reproduce slides/theory {' '.join(options)} -o run", done.err
 
 
 def test_the_python_twin() -> None:

@@ -63,12 +63,21 @@ def reproduce(
             outcome = run(ids[0], settings=settings, progress=progress)
         show(single_recipe(ids[0]), outcome)
         if outcome.figures:
-            print_next("hardsight", "reproduce", ids[0], "-o", "run")
+            print_next("hardsight", "reproduce", ids[0], *settings.as_words(), "-o", "run")
         return
     from hardsight.paper.running import reproduce_all
 
+    skipped: dict[str, str] = {}
+
+    def say(recipe: Recipe, outcome: Outcome | str) -> None:
+        show(recipe, outcome)
+        if isinstance(outcome, str):
+            skipped[recipe.id] = outcome
+
     with progress_bar(ids[0]) as progress:
-        outcomes = reproduce_all(ids, output, settings=settings, progress=progress, say=show)
+        outcomes = reproduce_all(ids, output, settings=settings, progress=progress, say=say)
+    for id, reason in skipped.items():  # again at the end: pages of results lie in between
+        print_line(f"not run: {id}: {reason}")
     print_wrote(output / "report.html", f": {len(outcomes)} recipe{'s' * (len(outcomes) != 1)}")
 
 

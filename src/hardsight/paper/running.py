@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
-from hardsight.errors import FileError, MissingExtra
+from hardsight.errors import HardsightError
 from hardsight.files.places import place_on_disk
-from hardsight.files.run import Run
+from hardsight.files.run import Run, read_manifest
 from hardsight.files.writing import replacing
 from hardsight.options import takes
 from hardsight.paper.cache import Cache
@@ -61,6 +61,8 @@ def reproduce_all(
 ) -> dict[str, Outcome]:
     """Run several recipes and write a run directory with report.html; an interrupted run is resumed.
 
+    A recipe that cannot run is left out, and named with its reason on the page and in `say`; alone, it raises its error.
+
     Args:
         ids: ids, papers such as `avh`, or `all`.
         output: run directory.
@@ -80,13 +82,16 @@ def reproduce_all(
         for recipe in recipes:
             try:
                 outcomes[recipe.id] = _outcome(run, recipe, context)
-            except (FileError, MissingExtra) as error:
+            except HardsightError as error:
                 if len(recipes) == 1:
                     raise
                 skipped[recipe.id] = str(error)
+            except Exception as error:  # a mistake of ours: the traceback, and what is not lost
+                error.add_note(f"{recipe.id} failed. {run.directory} keeps {run.kept()}: run the same command again to resume.")
+                raise
             if say is not None:
                 say(recipe, outcomes.get(recipe.id) or skipped[recipe.id])
-        if not run.complete:
+        if not run.complete or read_manifest(run.directory)["counts"]["recipes"] < len(outcomes):  # now with more of them
             _finish(run, recipes, outcomes, skipped)
     return outcomes
 
